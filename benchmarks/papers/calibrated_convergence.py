@@ -11,7 +11,7 @@ import numpy as np
 
 import mtldsl as mtl
 from benchmarks.papers.calibrated_data import Preparation, part
-from benchmarks.papers.calibrated_rows import rows_of
+from benchmarks.papers.rows import rows_of
 
 __all__ = ["LEVELS", "METHODS", "draw_convergence", "read_convergence", "run_convergence"]
 
@@ -27,9 +27,9 @@ LEVELS = (1e-2, 1e-3, 1e-4, 1e-6)
 ITERATIONS = 1000
 
 
-def run_convergence(results: Path, mu: float, *, quick=False, log=print) -> None:
+def run_convergence(results: Path, mu: float, *, data="school", size=20, quick=False, log=print) -> None:
     """Every method from where it starts by itself, X_i^T y_i, until it ends or has made so many iterations; one row an iteration."""
-    train, _ = part("school", 20, 0)
+    train, _ = part(data, size, 0)
     tasks = Preparation.of(train, "one unit").apply(train)
     W = mtl.Weights(tasks)
     with (results / "calibrated_convergence.csv").open("w", newline="") as file:
@@ -73,7 +73,7 @@ def read_convergence(results: Path) -> dict[tuple[str, str], dict[str, list[dict
     return {key: dict(of_method) for key, of_method in found.items()}
 
 
-def draw_convergence(results: Path) -> None:
+def draw_convergence(results: Path, name: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -99,6 +99,6 @@ def draw_convergence(results: Path) -> None:
         for axis in column:
             axis.grid(alpha=0.3)
     axes[0, 0].legend()
-    figure.suptitle("NC-CMTL on School, 20 % to train on")
+    figure.suptitle(f"NC-CMTL on {name}")
     figure.savefig(results / "calibrated_convergence.png", dpi=110)
     plt.close(figure)

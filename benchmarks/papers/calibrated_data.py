@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl import Tasks, datasets
 
-__all__ = ["FOLDS", "SIZES", "Preparation", "folds", "nmse", "part", "pooled_nmse"]
+__all__ = ["FOLDS", "GIVEN", "SIZES", "Preparation", "folds", "nmse", "part", "pooled_nmse", "sizes_of"]
 
 #: The rows to train on: for School, per cent of each school's rows; for SARCOS, their number.
 SIZES = {"school": (10, 20, 30), "sarcos": (100, 200, 300)}
@@ -19,17 +19,41 @@ FOLDS = 5
 N_BLOCKS = 15
 
 
+#: Tasks of the user, by name.
+GIVEN: dict[str, Tasks] = {}
+
+
+def sizes_of(data: str) -> tuple[int, ...]:
+    """What the training parts are called by: rows for SARCOS, else per cent of the rows."""
+    return SIZES.get(data, (20, 40, 60))
+
+
 def part(data: str, size: int, number: int) -> tuple[Tasks, Tasks]:
     """(training, test) rows of a partition: the same number, the same rows in every process."""
     rng = np.random.default_rng([size, number])
+    if data in GIVEN:
+        return _given(GIVEN[data], size, rng)
     return _school(size, rng) if data == "school" else _sarcos(size, number, rng)
 
 
+def _given(tasks, percent, rng):
+    """Rows of shared inputs at random, or rows of every task; at least two to train and two to test on."""
+    if not tasks.is_shared:
+        return _each_task(tasks, percent, rng)
+    order, kept = rng.permutation(len(tasks.X)), round(percent * len(tasks.X) / 100)
+    return tasks.take_rows(np.sort(order[:kept])), tasks.take_rows(np.sort(order[kept:]))
+
+
 def _school(percent, rng):
-    tasks = datasets.load_school()
+    return _each_task(datasets.load_school(), percent, rng)
+
+
+def _each_task(tasks, percent, rng):
     train, test = [], []
     for count in tasks.counts:
-        order, kept = rng.permutation(count), round(percent * count / 100)
+        order, kept = rng.permutation(count), min(max(round(percent * count / 100), 2), count - 2)
+        if count < 4:
+            raise SystemExit(f"a task has {count} rows; 4 are needed to train and to test on")
         train.append(np.sort(order[:kept]))
         test.append(np.sort(order[kept:]))
     return tasks.take_rows(train), tasks.take_rows(test)

@@ -44,7 +44,7 @@ class Method:
     build     : (tasks, second) -> (problem, parameter)
     values    : of the parameter, largest first
     seconds   : settings of the second, (None,) where there is none
-                both may be given by data set
+                both may be given by data set; those of SARCOS, which are more, serve data of the user
     warm      : whether a fit starts at the one before. Not where the model is not convex: there the start decides where it ends, and
                 every fit starts where the solver does
     left_out  : data sets on which it is run only where it is asked for by name
@@ -59,7 +59,8 @@ class Method:
     def of(self, data: str, quick: bool = False) -> Method:
         """On one data set; quick: few settings."""
         values, seconds = (
-            each[data] if isinstance(each, dict) else each for each in (self.values, self.seconds)
+            each.get(data, each["sarcos"]) if isinstance(each, dict) else each
+            for each in (self.values, self.seconds)
         )
         return Method(self.build, values[:: 6 if quick else 1], seconds[: 1 if quick else None], self.warm)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-from benchmarks.papers.calibrated_data import SIZES, Preparation, nmse, part
+from benchmarks.papers.calibrated_data import Preparation, nmse, part, sizes_of
 from benchmarks.papers.calibrated_methods import EPS, METHODS, MOST_SECONDS, TOL, Method, along
-from benchmarks.papers.calibrated_rows import append, done, rows_of
+from benchmarks.papers.calibrated_table import ways_of
+from benchmarks.papers.rows import append, done, rows_of
 
 __all__ = ["CAP", "MODELS", "draw_mu", "read_mu", "run_mu"]
 
@@ -36,15 +37,13 @@ MODELS: dict[str, Method] = {
 }
 
 
-def run_mu(
-    results: Path, *, partitions, ways=("a unit a task", "one unit"), sizes=None, quick=False, log=print
-) -> None:
+def run_mu(results: Path, *, partitions, data="sarcos", sizes=None, quick=False, log=print) -> None:
     path = results / "calibrated_mu.csv"
     finished = done(path, KEY)
     for number in partitions:
-        for size in sizes or SIZES["sarcos"]:
-            train, test = part("sarcos", size, number)
-            for way in ways:
+        for size in sizes or sizes_of(data):
+            train, test = part(data, size, number)
+            for way in ways_of(data):
                 preparation = Preparation.of(train, way)
                 prepared = preparation.apply(train)
                 for name, method in MODELS.items():
@@ -86,7 +85,7 @@ def read_mu(results: Path) -> dict[tuple, dict[float, np.ndarray]]:
     return {key: {mu: np.array(v) for mu, v in sorted(of_mu.items())} for key, of_mu in found.items()}
 
 
-def draw_mu(results: Path) -> None:
+def draw_mu(results: Path, name: str, unit: str, test: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -117,17 +116,17 @@ def draw_mu(results: Path) -> None:
                     alpha=0.15,
                     lw=0,
                 )
-            axis.set(
-                xscale="log", yscale="log", ylim=(0.13, 1.2), title=f"{size} training rows, {_named(way)}"
-            )
-            axis.set_yticks([0.15, 0.2, 0.3, 0.5, 1.0], ["0.15", "0.2", "0.3", "0.5", "1"], minor=False)
-            axis.set_yticks([], minor=True)
+            axis.set(xscale="log", yscale="log", title=f"{size}{unit}, {_named(way)}")
+            if name.startswith("SARCOS"):
+                axis.set_ylim(0.13, 1.2)
+                axis.set_yticks([0.15, 0.2, 0.3, 0.5, 1.0], ["0.15", "0.2", "0.3", "0.5", "1"], minor=False)
+                axis.set_yticks([], minor=True)
             axis.grid(alpha=0.3)
-        axes[i, 0].set_ylabel("nMSE on the test blocks")
+        axes[i, 0].set_ylabel(f"nMSE on the test {test}")
     for axis in axes[-1]:
         axis.set_xlabel("mu")
     axes[0, 0].legend(fontsize=8)
-    figure.suptitle("SARCOS, 4,449-row subsample: mean and deviation over partitions")
+    figure.suptitle(f"{name}: mean and deviation over partitions")
     figure.savefig(results / "calibrated_mu.png", dpi=110)
     plt.close(figure)
 

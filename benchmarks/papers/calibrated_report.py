@@ -7,15 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import stamp
-from benchmarks.papers.calibrated_convergence import LEVELS, draw_convergence, read_convergence
-from benchmarks.papers.calibrated_convergence import METHODS as DESCENTS
-from benchmarks.papers.calibrated_data import SIZES
+from benchmarks.papers.calibrated_claims import claims, in_general
 from benchmarks.papers.calibrated_methods import EXTRAS, METHODS
-from benchmarks.papers.calibrated_mu import MODELS, draw_mu, read_mu
-from benchmarks.papers.calibrated_paper import PAPER_SECONDS, PAPER_SYNTHETIC, PAPER_TABLE
-from benchmarks.papers.calibrated_rows import rows_of
-from benchmarks.papers.calibrated_table import WAYS
+from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
+from benchmarks.papers.calibrated_sections import convergence_section, mu_section, time_section
+from benchmarks.papers.claim import reading, written
+from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.rows import rows_of
 
 __all__ = ["report"]
 
@@ -27,29 +25,34 @@ def report(results: Path, log=print) -> Path:
     """Write calibrated.md and its figures; parts without runs are left out."""
     notes = results / "calibrated_notes.txt"
     lines = notes.read_text().strip().splitlines() if notes.is_file() else []
+    given = data_lines(results, "calibrated", labels=False)
+    # a folder holds the paper's studies, or those of one file of the user
+    name = given[0].split(":")[0] if given else ""
+    read = reading(in_general(results, name) if given else claims(results))
     parts = [
         "# Calibrated multi-task learning (NC-CMTL): the paper's experiments",
         "",
-        stamp(),
+        written(),
         "",
-        "Made by `python -m benchmarks.papers.calibrated --report-only` from the CSV files `calibrated_*.csv`. SARCOS is a **4,449-row "
-        "subsample** throughout: the published test file.",
+        "Made by `python -m benchmarks.papers.calibrated --report-only` from the CSV files `calibrated_*.csv`."
+        + " SARCOS is a **4,449-row subsample** throughout: the published test file." * (not given),
         "",
         "## Reading",
         "",
-        *(f"- {line[2:]}" for line in lines if line.startswith("> ")),
+        *(read or ["- One partition alone: nothing can be compared."]),
         "",
         "## How it was run, and what differs from the paper",
         "",
-        *(f"- {line}" for line in lines if line.strip() and not line.startswith("> ")),
+        *(f"- {line}" for line in [*given, *lines] if line.strip()),
         "",
     ]
+    sarcos, school = (name, name) if given else ("SARCOS (4,449-row subsample)", "School, 20 % to train on")
     for file, section in (
         ("calibrated_synthetic.csv", _synthetic),
-        ("calibrated_mu.csv", _mu),
-        ("calibrated_convergence.csv", _convergence),
+        ("calibrated_mu.csv", lambda folder: mu_section(folder, sarcos, bool(given))),
+        ("calibrated_convergence.csv", lambda folder: convergence_section(folder, school)),
         ("calibrated_runs.csv", _table),
-        ("calibrated_time.csv", _time),
+        ("calibrated_time.csv", time_section),
     ):
         if (results / file).is_file():
             parts += [*section(results), ""]
@@ -122,104 +125,23 @@ def _synthetic(results: Path) -> list[str]:
     return [*lines, "", *ratios]
 
 
-# ------------------------------------------------------------------------------------------------------------- Fig. 2
-
-
-def _mu(results: Path) -> list[str]:
-    draw_mu(results)
-    curves = read_mu(results)
-    failed = Counter(row["status"] for row in rows_of(results / "calibrated_mu.csv"))
-    lines = [
-        "## Fig. 2: nMSE on SARCOS (4,449-row subsample) against mu",
-        "",
-        "![nMSE against mu](calibrated_mu.png)",
-        "",
-        "Mean nMSE over the partitions; `calibrated_mu.csv` has all. Status of the fits: "
-        + ", ".join(f"{status} {count}" for status, count in failed.most_common())
-        + ".",
-        "",
-    ]
-    shown = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4]
-    lines += [
-        "| labels | rows | method | partitions | "
-        + " | ".join(f"{mu:g}" for mu in shown)
-        + " | lowest, at |",
-        "|---|---|---|---|" + "---|" * (len(shown) + 1),
-    ]
-    for way in dict.fromkeys(key[0] for key in curves):
-        for size in sorted({key[1] for key in curves}):
-            for name in MODELS:
-                of_mu = {mu: v.mean() for mu, v in curves.get((way, size, name), {}).items()}
-                if of_mu:
-                    best = min(of_mu, key=of_mu.get)
-                    count = max(len(v) for v in curves[way, size, name].values())
-                    cells = (f"{of_mu[mu]:.4f}" if mu in of_mu else "" for mu in shown)
-                    lines.append(
-                        f"| {way} | {size} | {name} | {count} | "
-                        + " | ".join(cells)
-                        + f" | {of_mu[best]:.4f} at {best:g} |"
-                    )
-    return lines
-
-
-# ------------------------------------------------------------------------------------------------------------- Fig. 3
-
-
-def _convergence(results: Path) -> list[str]:
-    draw_convergence(results)
-    lines = [
-        "## Fig. 3: convergence of NC-CMTL on School, 20 % to train on",
-        "",
-        "![objective by iteration](calibrated_convergence.png)",
-        "",
-        "Iterations from X_i^T y_i until the smoothed objective is within a relative distance of the lowest seen by any method at that eps; "
-        'the paper: "converges within 5-10 iterations". Asked for: a residual of 1e-8, at most 1,000 iterations.',
-        "",
-    ]
-    for (eps, loss_eps), of_method in read_convergence(results).items():
-        best = min(float(row["objective"]) for rows in of_method.values() for row in rows)
-        mu = next(iter(of_method.values()))[0]["mu"]
-        lines += [
-            f"| eps {eps}, mu {mu}, eps of the loss {loss_eps} | "
-            + " | ".join(f"to {level:g}" for level in LEVELS)
-            + " | last objective | iterations | s | residual | status | never rises |",
-            "|---|" + "---|" * (len(LEVELS) + 6),
-        ]
-        for method, rows in of_method.items():
-            values = np.array([float(row["objective"]) for row in rows])
-            cells = []
-            for level in LEVELS:
-                there = np.flatnonzero(values <= best * (1 + level))
-                cells.append(rows[there[0]]["iteration"] if there.size else "never")
-            falls = "yes" if (np.diff(values) <= 1e-12 * np.abs(values[:-1])).all() else "no"
-            end = rows[-1]
-            lines.append(
-                f"| {DESCENTS[method]} | "
-                + " | ".join(cells)
-                + f" | {values[-1]:.9g} | {end['iteration']} | {float(end['seconds']):.2f} | {end['residual']} | {end['status']} | {falls} |"
-            )
-        lines.append("")
-    return lines[:-1]
-
-
 # ------------------------------------------------------------------------------------------------------------ Table 4
 
 
 def _table(results: Path) -> list[str]:
     rows = rows_of(results / "calibrated_runs.csv")
-    lines = ["## Table 4: School, and SARCOS (4,449-row subsample)", ""]
-    for data in SIZES:
-        for way in WAYS[data]:
-            found = [r for r in rows if (r["data"], r["way"]) == (data, way)]
-            if found:
-                lines += [*_one_table(data, way, found), ""]
+    sets = list(dict.fromkeys((row["data"], row["way"]) for row in rows))
+    lines = ["## Table 4", ""]
+    for data, way in sorted(sets, key=lambda pair: pair[0] != "school"):
+        found = [r for r in rows if (r["data"], r["way"]) == (data, way)]
+        lines += [*_one_table(data, way, found), ""]
     return lines[:-1]
 
 
 def _one_table(data, way, rows) -> list[str]:
-    sizes = [size for size in SIZES[data] if any(r["size"] == str(size) for r in rows)]
-    unit = "%" if data == "school" else " rows"
-    title = "School" if data == "school" else f"SARCOS, 4,449-row subsample, {way}"
+    sizes = sorted({int(r["size"]) for r in rows})
+    unit = " rows" if data == "sarcos" else "%"
+    title = {"school": "School", "sarcos": f"SARCOS, 4,449-row subsample, {way}"}.get(data, f"{data}, {way}")
     counts = ", ".join(
         f"{len({r['partition'] for r in rows if r['size'] == str(s)})} at {s}{unit}" for s in sizes
     )
@@ -290,33 +212,4 @@ def _one_table(data, way, rows) -> list[str]:
             cells.append(f"{d.mean():+.4f}{error}; {int((d < 0).sum())} of {d.size}")
         if any(cells):
             lines.append(f"| {rival} | " + " | ".join(cells) + " |")
-    return lines
-
-
-# ------------------------------------------------------------------------------------------------------------ Table 5
-
-
-def _time(results: Path) -> list[str]:
-    rows = rows_of(results / "calibrated_time.csv")
-    lines = [
-        "## Table 5: seconds of one fit",
-        "",
-        "Median processor time of five fits on one thread, at the setting chosen in the first partition, to two accuracies (relative gap of the "
-        "convex, residual of the others). The paper's machine and accuracy are not known.",
-        "",
-        "| data | method | setting | 1e-4: s (iterations) | 1e-6: s (iterations) | status at 1e-6 | paper, s |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for data, size, method in dict.fromkeys((r["data"], r["size"], r["method"]) for r in rows):
-        of = {r["tol"]: r for r in rows if (r["data"], r["method"]) == (data, method)}
-        cells = [
-            f"{float(of[t]['seconds']):.3f} ({of[t]['iterations']})" if t in of else ""
-            for t in ("0.0001", "1e-06")
-        ]
-        last = of.get("1e-06", {"status": "", "accuracy": ""})
-        printed = PAPER_SECONDS.get((data, method))
-        lines.append(
-            f"| {data} {size} | {method} | {next(iter(of.values()))['chosen'].replace(' ', ', ')} | {cells[0]} | {cells[1]} | "
-            f"{last['status']}, {last['accuracy']} | {'' if printed is None else f'{printed:.2f}'} |"
-        )
     return lines

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.papers.calibrated_data import folds, nmse
 from benchmarks.papers.calibrated_methods import METHODS, Method, along, certified
-from benchmarks.papers.calibrated_rows import append, done, rows_of
+from benchmarks.papers.many import grow
+from benchmarks.papers.rows import done, rows_of
 from mtldsl import datasets
 
 __all__ = ["GRIDS", "SETTINGS", "VARIANTS", "run_synthetic"]
@@ -44,41 +45,66 @@ KEY = COLUMNS[:4]
 
 
 def run_synthetic(
-    results: Path, *, repeats, settings=None, variants=None, validations: int = 1, quick=False, log=print
+    results: Path,
+    *,
+    repeats,
+    settings=None,
+    variants=None,
+    validations: int = 1,
+    searched=None,
+    quick=False,
 ) -> None:
-    """validations : how many of five folds of the training rows are held out, one after another, to choose mu on (the paper: all)."""
+    """validations : how many of five folds of the training rows are held out, one after another, to choose mu on (the paper: all)
+    searched    : on so many data sets, the first, mu is chosen; the others take what these chose most often (None: on all)
+    """
     path = results / "calibrated_synthetic.csv"
+    units = [
+        dict(zip(KEY, (setting, variant, str(repeat), name), strict=True))
+        for repeat in repeats
+        for setting in settings or SETTINGS
+        for variant in variants or VARIANTS
+        for name in GRIDS
+    ]
+
+    def chooses(unit) -> bool:
+        return VARIANTS[unit["variant"]][2] is None and not (searched and int(unit["repeat"]) >= searched)
+
+    # the others take a mu that these have chosen
+    for some in (filter(chooses, units), (unit for unit in units if not chooses(unit))):
+        finished, work = done(path, KEY), []
+        for unit in some:
+            if tuple(unit.values()) in finished:
+                continue
+            mu = None if chooses(unit) else _known_mu(path, unit, searched)
+            if mu is None and not chooses(unit):
+                print(f"{_named(unit)}: needs the runs that choose its mu first", flush=True)
+                continue
+            work.append((unit, mu, validations, quick))
+        grow(path, COLUMNS, unit_rows, work)
+
+
+def unit_rows(unit: dict, mu: float | None, validations: int, quick: bool) -> tuple[list[dict], str]:
+    """The row of one method on one data set; mu None: chosen on rows held out."""
+    setting, variant, repeat, name = unit["setting"], unit["variant"], int(unit["repeat"]), unit["method"]
     sizes = {"n_tasks": 11, "n_samples": 40, "n_features": 12} if quick else {}
-    for repeat in repeats:
-        for setting in settings or SETTINGS:
-            tasks, truth, _ = datasets.make_calibrated(setting, **sizes, random_state=repeat)
-            train, test = _divided(tasks, repeat)
-            for variant in variants or VARIANTS:
-                for name, values in GRIDS.items():
-                    unit = dict(zip(KEY, (setting, variant, str(repeat), name), strict=True))
-                    if tuple(unit.values()) in done(path, KEY):
-                        continue
-                    eps, options, source = VARIANTS[variant]
-                    method = Method(METHODS[name].build, values[::3] if quick else values, (eps,), warm=False)
-                    limits = {"tol": TOL, "max_seconds": MOST_SECONDS} | options
-                    if source is None:
-                        search = _search(method, eps, folds(train, repeat)[:validations], limits, log)
-                    else:
-                        mu = _mu_of(path, unit | {"variant": source})
-                        if mu is None:
-                            log(
-                                f"{setting}, {variant}, repeat {repeat}, {name}: needs the run of {source!r} first",
-                                flush=True,
-                            )
-                            continue
-                        search = _Search(mu)
-                    row = _fit(method, eps, search, limits, train, test, truth)
-                    append(path, COLUMNS, unit | row)
-                    log(
-                        f"{setting}, {variant}, repeat {repeat}, {name}: nMSE {row['nmse']}, error {row['ee']} at {row['chosen']} "
-                        f"({row['search_seconds']} s, {row['uncertified']} of {row['fits']} not certified)",
-                        flush=True,
-                    )
+    tasks, truth, _ = datasets.make_calibrated(setting, **sizes, random_state=repeat)
+    train, test = _divided(tasks, repeat)
+    eps, options, _ = VARIANTS[variant]
+    values = GRIDS[name][::3] if quick else GRIDS[name]
+    method = Method(METHODS[name].build, values, (eps,), warm=False)
+    limits = {"tol": TOL, "max_seconds": MOST_SECONDS} | options
+    parts = folds(train, repeat)[:validations]
+    search = _search(method, eps, parts, limits) if mu is None else _Search(mu)
+    row = _fit(method, eps, search, limits, train, test, truth)
+    line = (
+        f"{_named(unit)}: nMSE {row['nmse']}, error {row['ee']} at {row['chosen']} "
+        f"({row['search_seconds']} s, {row['uncertified']} of {row['fits']} not certified)"
+    )
+    return [unit | row], line
+
+
+def _named(unit) -> str:
+    return f"{unit['setting']}, {unit['variant']}, repeat {unit['repeat']}, {unit['method']}"
 
 
 def _divided(tasks, seed):
@@ -103,12 +129,28 @@ class _Search:
     seconds: float = 0.0
 
 
+def _known_mu(path, unit, searched: int | None) -> float | None:
+    source = VARIANTS[unit["variant"]][2] or unit["variant"]
+    usual = _usual_mu(path, unit, searched) if searched and int(unit["repeat"]) >= searched else None
+    return usual if usual is not None else _mu_of(path, unit | {"variant": source})
+
+
 def _mu_of(path, unit) -> float | None:
     found = [row["chosen"] for row in rows_of(path) if all(row[k] == unit[k] for k in KEY)]
     return float(found[0]) if found else None
 
 
-def _search(method, eps, parts, limits, log) -> _Search:
+def _usual_mu(path, unit, searched: int) -> float | None:
+    """What was chosen most often on the first data sets; of equals the one chosen first."""
+    found = [
+        row["chosen"]
+        for row in rows_of(path)
+        if all(row[k] == unit[k] for k in KEY if k != "repeat") and int(row["repeat"]) < searched
+    ]
+    return float(max(found, key=found.count)) if found else None
+
+
+def _search(method, eps, parts, limits) -> _Search:
     """The mu with the smallest mean of the tasks' nMSE on the rows held out."""
     began, errors, search = time.process_time(), {}, _Search(0.0)
     for rows, _, validation in parts:
@@ -117,7 +159,7 @@ def _search(method, eps, parts, limits, log) -> _Search:
             if isinstance(solution, Exception):
                 search.failed += 1
                 errors[value] = np.inf
-                log(f"  at {value:g}: {type(solution).__name__}: {solution}", flush=True)
+                print(f"  at {value:g}: {type(solution).__name__}: {solution}", flush=True)
                 continue
             search.uncertified += not certified(solution)
             errors[value] = errors.get(value, 0.0) + np.mean(

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.papers.calibrated_data import Preparation, part
 from benchmarks.papers.calibrated_methods import PAPERS, Method, along
-from benchmarks.papers.calibrated_rows import rows_of
-from benchmarks.papers.calibrated_table import WAYS
+from benchmarks.papers.calibrated_table import ways_of
+from benchmarks.papers.rows import rows_of
 
 __all__ = ["ACCURACIES", "TIMED", "run_time"]
 
@@ -20,7 +20,7 @@ ACCURACIES = (1e-4, 1e-6)
 LOW_RANK = ("NN-MTL", "Capped-MTL", "Robust-MTL", "NC-MTL", "NC-CMTL")
 
 
-def run_time(results: Path, *, repeats: int = 5, log=print) -> None:
+def run_time(results: Path, *, repeats: int = 5, timed=None, log=print) -> None:
     """Median processor time of `repeats` fits after one that is not counted; each of a new model, its products with the data included."""
     runs = rows_of(results / "calibrated_runs.csv")
     with (results / "calibrated_time.csv").open("w", newline="") as file:
@@ -28,8 +28,8 @@ def run_time(results: Path, *, repeats: int = 5, log=print) -> None:
         writer.writerow(
             ("data", "size", "method", "chosen", "tol", "seconds", "iterations", "status", "accuracy")
         )
-        for data, size in TIMED.items():
-            way = WAYS[data][0]
+        for data, size in (timed or TIMED).items():
+            way = ways_of(data)[0]
             train, _ = part(data, size, 0)
             prepared = Preparation.of(train, way).apply(train)
             for name in LOW_RANK:

@@ -13,6 +13,7 @@ from mtldsl import Tasks, datasets
 __all__ = [
     "FOLDS",
     "MEASURES",
+    "MOST_LABELS",
     "REAL",
     "Part",
     "fold_part",
@@ -30,6 +31,8 @@ REAL = {
 }
 FOLDS = 5
 MEASURES = ("hamming", "macro_f1", "micro_f1", "micro_precision", "micro_recall")
+#: Labels above which a graph over all of them is not searched here: exact inference is for a few.
+MOST_LABELS = 14
 #: The share of the training rows on which a parameter is chosen.
 INNER = 0.2
 _TRIES = 500

@@ -6,24 +6,28 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import stamp
-from benchmarks.papers.calibrated_rows import rows_of
+from benchmarks.papers.cgm_claims import claims, in_general
 from benchmarks.papers.cgm_data import MEASURES, REAL
 from benchmarks.papers.cgm_figures import NAMES, draw_convergence, draw_growth
 from benchmarks.papers.cgm_methods import METHODS
 from benchmarks.papers.cgm_paper import (
     PAPER_SCENE,
-    PAPER_SCENE_OTHERS,
     PAPER_TABLE_2,
     PAPER_TABLE_2_OTHERS,
     PROTOTYPE_SCENE,
     PROTOTYPE_TABLE_2,
 )
 from benchmarks.papers.cgm_studies import NOISES, SIZES
+from benchmarks.papers.claim import reading, written
+from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.printed import printed
+from benchmarks.papers.rows import rows_of
 from mtldsl.datasets.generators.label_graph import STAR
 
 __all__ = ["report"]
 
+#: Studies that are the paper's; others are on files of the user.
+_OWN = ("star", "star, noise", "scene", "emotions", "flags", "scores")
 _TRUE = {f"y{i}--y{j}" for i, j in STAR}
 
 
@@ -33,20 +37,21 @@ def report(results: Path, log=print) -> Path:
     lines = notes.read_text().strip().splitlines() if notes.is_file() else []
     rows, history = rows_of(results / "cgm_runs.csv"), rows_of(results / "cgm_history.csv")
     studies = {name: [row for row in rows if row["study"] == name] for name in {row["study"] for row in rows}}
+    given = [name for name in studies if name not in _OWN and not name.startswith("growth")]
     parts = [
         "# Clique generation (CGM): the paper's experiments",
         "",
-        stamp("scikit-learn", "numba"),
+        written("scikit-learn", "numba"),
         "",
         "Made by `python -m benchmarks.papers.cgm --report-only` from `cgm_runs.csv` and `cgm_history.csv`.",
         "",
         "## Reading",
         "",
-        *(f"- {line[2:]}" for line in lines if line.startswith("> ")),
+        *_reading(studies, given, history),
         "",
         "## How it was run, and what differs from the paper",
         "",
-        *(f"- {line}" for line in lines if line.strip() and not line.startswith("> ")),
+        *(f"- {line}" for line in [*data_lines(results, "cgm"), *lines] if line.strip()),
     ]
     if "star" in studies:
         parts += ["", *_star(studies["star"], studies.get("star, noise", []))]
@@ -55,19 +60,28 @@ def report(results: Path, log=print) -> Path:
     if history:
         draw_convergence(history, results / "cgm_convergence.png")
         parts += ["", *_convergence(history)]
-    for name in REAL:
+    for name in (*(name for name in _OWN if name in REAL), *given):
         if name in studies:
             parts += ["", *_real(name, studies[name])]
-    if "growth" in studies:
+    for study in (name for name in studies if name.startswith("growth")):
+        data = study.removeprefix("growth").removeprefix(", ")
         paper = dict(
             zip(("hamming", "macro_f1", "micro_f1", "micro_precision"), PAPER_SCENE["CGM"], strict=True)
         )
-        draw_growth(studies["growth"], SIZES, paper, results / "cgm_growth.png")
-        parts += ["", *_growth(studies["growth"])]
+        picture = f"cgm_growth{f'_{data}' * bool(data)}.png"
+        draw_growth(studies[study], SIZES, {} if data else paper, results / picture)
+        parts += ["", *_growth(studies[study], data or "Scene", picture)]
     path = results / "cgm.md"
     path.write_text("\n".join(parts) + "\n")
     log(f"written: {path}")
     return path
+
+
+def _reading(studies, given, history) -> list[str]:
+    lines = reading(claims(studies, history))
+    for name in given:
+        lines += reading(in_general(name, studies[name], ""))
+    return lines or ["- One draw, or fold, alone: nothing can be compared."]
 
 
 def _of(rows, method) -> list[dict]:
@@ -191,7 +205,7 @@ def _real(name, rows) -> list[str]:
     lines = [
         f"## {'Table 3: ' * scene}{name.capitalize()}",
         "",
-        f"Mean ± standard deviation over {folds} folds. Lambda and r, C, or M and alpha, by the Hamming loss on a fifth of each fold's "
+        f"Mean ± standard deviation over {folds} folds. Lambda and r, C, M and alpha, or C and alpha, by the Hamming loss on a fifth of each fold's "
         "training rows."
         + (
             ' In brackets the paper\'s, whose "Recall" is precision over all labels together (micro-precision), as its F1 shows: '
@@ -221,28 +235,31 @@ def _real(name, rows) -> list[str]:
             f"| {method} | {' | '.join(cells)} | {edges} | {_uncertified(found)} | {_median(found, 'seconds')} | {max(slowest):.2f} | {chosen} |"
         )
     if scene:
-        others = "; ".join(
-            f"{other} {', '.join(f'{value:.3f}' for value in values)}"
-            for other, values in PAPER_SCENE_OTHERS.items()
-        )
         prototype = "; ".join(
             f"{other} {', '.join(f'{value:.3f}' for value in values)}"
             for other, values in PROTOTYPE_SCENE.items()
         )
         lines += [
             "",
-            f"Not here, as printed in the paper (Hamming, macro-F1, micro-F1, micro-precision): {others}.",
+            f"Systems of other papers, as printed in Table 4 (macro-F1, micro-F1, precision): {_printed('scene')}.",
             "",
             f"The prototype, lambda chosen with a look at the test folds (Hamming, macro-F1, micro-F1): {prototype}.",
         ]
     return lines
 
 
-def _growth(rows) -> list[str]:
+def _printed(data: str) -> str:
+    systems = printed("CGM", data).items()
+    return "; ".join(
+        f"{system} {', '.join(f'{value:.3f}' for value in found.values())}" for system, found in systems
+    )
+
+
+def _growth(rows, name: str, picture: str) -> list[str]:
     lines = [
-        "## Figure 3: Scene against the number of edges",
+        f"## Figure 3: {name} against the number of edges",
         "",
-        "![measures against the number of edges](cgm_growth.png)",
+        f"![measures against the number of edges]({picture})",
         "",
         "One edge a round, at the lambda and r chosen for CGM in each fold; the relaxation is solved over the edges there are.",
         "",

@@ -11,7 +11,7 @@ import mtldsl as mtl
 from benchmarks.papers.fetr_methods import fetr_problem
 from mtldsl import datasets
 
-__all__ = ["SETTINGS", "draw_correlations", "rounds_needed", "run_correlations"]
+__all__ = ["SETTINGS", "draw_correlations", "matrix_of", "rounds_needed", "run_correlations"]
 
 #: (eta, rho): the paper's default; those that the validation parts chose most; and two at which Sigma2 leaves its bound.
 SETTINGS = ((1.0, 1.0), (1e-3, 10.0), (100.0, 0.1), (1.0, 1e-3), (100.0, 1e-3))
@@ -22,9 +22,9 @@ FUDGES = (1e-3, 1e-2, 1e-1)
 _BLOCK_ROUNDS, _MOST_ROUNDS = 10, 1000
 
 
-def sarcos_tasks(scaled: bool) -> mtl.Tasks:
-    """All 4,449 rows, inputs standardised; labels too, or as published less their means."""
-    tasks = datasets.load_sarcos()
+def sarcos_tasks(scaled: bool, tasks=None) -> mtl.Tasks:
+    """All 4,449 rows, or those of the user, inputs standardised; labels too, or as published less their means."""
+    tasks = tasks or datasets.load_sarcos()
     labels = tasks.per_task(tasks.targets)
     Y = np.column_stack([(y - y.mean()) / (y.std() if scaled else 1.0) for y in labels])
     return mtl.Tasks.shared(
@@ -38,13 +38,13 @@ def _of_columns(W) -> np.ndarray:
     return (W.T @ W) / np.outer(lengths, lengths)
 
 
-def run_correlations(results: Path, *, quick: bool = False, log=print) -> None:
+def run_correlations(results: Path, *, quick: bool = False, log=print, given=None) -> None:
     """Every setting by "lbfgs" and by ten rounds of the paper's algorithm, to results/fetr_correlations.csv; a row a matrix."""
     with (results / "fetr_correlations.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("labels", "eta", "rho", "method", "objective", "residual", "spread", "correlation"))
         for scaled in (True, False):
-            tasks = sarcos_tasks(scaled)
+            tasks = sarcos_tasks(scaled, given)
             labels = "scaled" if scaled else "raw"
             Y = np.column_stack(tasks.per_task(tasks.targets))
             W = np.linalg.lstsq(tasks.X, Y, rcond=None)[0]
@@ -78,7 +78,7 @@ def _flat(C) -> str:
     return " ".join(f"{value:.4f}" for value in np.asarray(C).ravel())
 
 
-def rounds_needed(results: Path, *, quick: bool = False, log=print) -> None:
+def rounds_needed(results: Path, *, quick: bool = False, log=print, given=None) -> None:
     """Rounds of the paper's algorithm from the identity until the objective is that near to the best known, relatively; and how
     far from it the flip-flop algorithm is after its last round, for several fudge factors.
     """
@@ -89,8 +89,8 @@ def rounds_needed(results: Path, *, quick: bool = False, log=print) -> None:
             ("labels", "eta", "rho", *ACCURACIES, *(f"flip-flop, fudge {fudge:g}" for fudge in FUDGES))
         )
         for scaled in (True, False):
-            tasks = sarcos_tasks(scaled)
-            for eta, rho in SETTINGS:
+            tasks = sarcos_tasks(scaled, given)
+            for eta, rho in SETTINGS[::2] if quick else SETTINGS:
                 problem = fetr_problem(tasks, eta, rho, intercept=False)
                 best = problem.solve("alternating", tol=1e-8, max_seconds=20.0).objective
                 # no tolerance that the rounds could meet: they run their course
@@ -110,8 +110,15 @@ def rounds_needed(results: Path, *, quick: bool = False, log=print) -> None:
                 log(f"eta {eta:g}, rho {rho:g}: rounds {needed}", flush=True)
 
 
-def draw_correlations(results: Path) -> Path:
-    """Heatmaps of the rows of fetr_correlations.csv, scaled labels."""
+def matrix_of(row) -> np.ndarray:
+    """The correlations of a row of fetr_correlations.csv."""
+    values = np.array(row["correlation"].split(), float)
+    m = round(np.sqrt(values.size))
+    return values.reshape(m, m)
+
+
+def draw_correlations(results: Path, name: str, what: str, more: str = "") -> Path:
+    """Heatmaps of the rows of fetr_correlations.csv, scaled labels. what: a word for a task."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -124,24 +131,26 @@ def draw_correlations(results: Path) -> Path:
         if row["method"] not in ("lbfgs", "block") or (row["eta"], row["rho"]) in (("1", "1"), ("100", "0.1"), ("100", "0.001"))
     ]  # fmt: skip
     figure, axes = plt.subplots(2, 4, figsize=(13, 6.8), layout="constrained")
+    for axis in axes.flat[len(shown) :]:
+        axis.set_axis_off()
     for axis, row in zip(axes.flat, shown, strict=False):
-        C = np.array(row["correlation"].split(), float).reshape(7, 7)
+        C = matrix_of(row)
+        m = len(C)
         image = axis.imshow(C, vmin=-1, vmax=1, cmap="RdBu_r")
         name = {"lbfgs": "L-BFGS", "block": f"paper's algorithm, {_BLOCK_ROUNDS} rounds"}.get(
             row["method"], row["method"]
         )
         axis.set_title(f"eta {row['eta']}, rho {row['rho']}\n{name}" if row["eta"] else name, fontsize=9)
-        axis.set_xticks(range(7), range(1, 8), fontsize=8)
-        axis.set_yticks(range(7), [f"torque {i}" for i in range(1, 8)], fontsize=8)
-        for i in range(7):
-            for j in range(7):
+        axis.set_xticks(range(m), range(1, m + 1), fontsize=8)
+        axis.set_yticks(range(m), [f"{what} {i}" for i in range(1, m + 1)], fontsize=8)
+        for i in range(m if m <= 10 else 0):
+            for j in range(m):
                 axis.text(j, i, f"{C[i, j]:.1f}".replace("-0.0", "0.0"), ha="center", va="center", fontsize=6)
-        axis.axhline(3.5, color="k", lw=0.7)
-        axis.axvline(3.5, color="k", lw=0.7)
+        if what == "torque":
+            axis.axhline(3.5, color="k", lw=0.7)
+            axis.axvline(3.5, color="k", lw=0.7)
     figure.colorbar(image, ax=axes, shrink=0.7, label="correlation")
-    figure.suptitle(
-        "SARCOS, 4,449-row subsample, labels standardised: correlations of the 7 tasks (paper: 1-4 against 5-7 negative)"
-    )
+    figure.suptitle(f"{name}, labels standardised: correlations of the tasks{more}")
     path = results / "fetr_correlations.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl import Tasks, datasets
 
-__all__ = ["N_BLOCKS", "Part", "errors", "sarcos_part", "school_part", "thinned"]
+__all__ = ["N_BLOCKS", "Part", "errors", "given_part", "sarcos_part", "school_part", "thinned"]
 
 #: SARCOS' rows follow each other in time; blocks of neighbours stay together.
 N_BLOCKS = 15
@@ -65,6 +65,28 @@ def school_part(number: int) -> Part:
 
     others = [k for k in range(FOLDS) if k not in (test, validation)]
     return Part(rows(*others), rows(validation), rows(test), rows(*others, validation), _variances(tasks))
+
+
+def given_part(tasks: Tasks, number: int) -> Part:
+    """A partition of tasks of the user: of shared inputs' rows, or of every task's rows, 60 % to train on, 20 % to choose on, 20 % to test."""
+    rng = np.random.default_rng([number, 60])
+    if tasks.is_shared:
+        parts = _thirds(len(tasks.X), rng)
+        train, validation, test = (tasks.take_rows(rows) for rows in parts)
+        return Part(train, validation, test, train, _variances(tasks))
+    parts = [_thirds(count, rng) for count in tasks.counts]
+    train, validation, test = (tasks.take_rows([of_task[k] for of_task in parts]) for k in range(3))
+    both = tasks.take_rows([np.sort(np.concatenate(of_task[:2])) for of_task in parts])
+    return Part(train, validation, test, both, _variances(tasks))
+
+
+def _thirds(count: int, rng) -> list[np.ndarray]:
+    """(60 %, 20 %, 20 %) of the rows, at least one in each."""
+    if count < 5:
+        raise SystemExit(f"a task has {count} rows; 5 are needed to train, to choose and to test")
+    held = max(1, round(0.2 * count))
+    order = rng.permutation(count)
+    return [np.sort(order[2 * held :]), np.sort(order[:held]), np.sort(order[held : 2 * held])]
 
 
 def _variances(tasks: Tasks) -> np.ndarray:

@@ -112,7 +112,7 @@ def draw_weights(results: Path) -> None:
     plt.close(figure)
 
 
-def draw_descent(results: Path) -> None:
+def draw_descent(results: Path, name: str) -> None:
     plt, figure, axes = _axes(2)
     for axis, (data, descents) in zip(axes, read_descents(results).items(), strict=True):
         for method, runs in descents.runs.items():
@@ -135,9 +135,7 @@ def draw_descent(results: Path) -> None:
         )  # fmt: skip
         axis.grid(alpha=0.3)
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right center")
-    figure.suptitle(
-        "SARCOS, 4,449-row subsample, eta = rho = 1: ten random starts, mean and deviation of the logarithm"
-    )
+    figure.suptitle(f"{name}, eta = rho = 1: random starts, mean and deviation of the logarithm")
     figure.savefig(results / "fetr_descent.png", dpi=110)
     plt.close(figure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import time
 from collections.abc import Callable
@@ -15,12 +16,14 @@ from mtldsl.atoms.structures import MatrixNormal, Range
 
 __all__ = [
     "BOX",
+    "LIKE",
     "LINEAR",
     "NETWORKS",
     "PREPARATIONS",
     "Fit",
     "fetr_problem",
     "grid",
+    "networks_missing",
     "prepare",
     "run_method",
 ]
@@ -33,6 +36,9 @@ PREPARATIONS = {
     "sarcos": ("scaled labels", "raw labels", "scaled labels and 60 rows"),
     "school": ("intercepts", "raw inputs"),
 }
+
+#: Data of the user are prepared, and solved, as the one of the two that they are like: shared inputs, or rows of each task's own.
+LIKE = {True: "sarcos", False: "school"}
 
 _DECADES = tuple(10.0**k for k in range(-5, 3))  # the paper's range
 _FURTHER = (*_DECADES, 1e3, 1e4, 1e5)
@@ -175,6 +181,13 @@ def prepare(tasks, preparation: str):
     ).standardize(), scale
 
 
+def networks_missing() -> str | None:
+    """Why networks cannot be trained here."""
+    if importlib.util.find_spec("torch") is None:
+        return "networks are left out: PyTorch is not installed (pip install 'mtldsl[torch]')"
+    return None
+
+
 def run_method(method: str, data: str, preparation: str, part: Part, seed: int, quick: bool = False) -> Fit:
     """Fit the grid, choose on the validation rows by the mean NMSE over tasks, test."""
     started = time.perf_counter()
@@ -204,6 +217,8 @@ def run_method(method: str, data: str, preparation: str, part: Part, seed: int, 
         )
         if best is None or seen < best[0]:
             best = seen, setting, model, scale, seconds
+    if best is None:
+        raise mtl.SolverError(f"{method}: no setting of {len(settings)} could be fitted")
     seen, setting, model, scale, seconds = best
     if linear and part.final is not part.train:
         tasks, scale = prepare(part.final, preparation)

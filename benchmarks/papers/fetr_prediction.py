@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.fetr_data import sarcos_part, school_part, thinned
-from benchmarks.papers.fetr_methods import LINEAR, NETWORKS, PREPARATIONS, run_method
+from benchmarks.papers.fetr_data import given_part, sarcos_part, school_part, thinned
+from benchmarks.papers.fetr_methods import (
+    LIKE,
+    LINEAR,
+    NETWORKS,
+    PREPARATIONS,
+    networks_missing,
+    run_method,
+)
+from benchmarks.papers.many import grow
+from benchmarks.papers.rows import done
 
 __all__ = ["COLUMNS", "run_table"]
 
@@ -22,63 +29,67 @@ _KEY = COLUMNS[:5]
 
 
 def run_table(
-    runs: Path, data: str, *, partitions, methods=None, preparations=None, seed=0, quick=False, log=print
+    runs: Path,
+    data: str,
+    *,
+    partitions,
+    methods=None,
+    preparations=None,
+    seed=0,
+    quick=False,
+    tasks=None,
 ) -> None:
-    """Every method on every partition. Networks prepare their data themselves: they are run once, under "scaled labels"."""
-    done = _done(runs)
+    """Every method on every partition. Networks prepare their data themselves: they are run once, under "scaled labels".
+
+    tasks : of the user; data is then their name
+    """
+    finished, missing = done(runs, _KEY), networks_missing()
     methods = list(methods or (*LINEAR, *NETWORKS))
-    for number in partitions:
-        part = (sarcos_part if data == "sarcos" else school_part)(number)
-        for preparation in preparations or PREPARATIONS[data]:
-            for method in methods:
-                if method in NETWORKS and (data != "sarcos" or preparation != "scaled labels"):
-                    continue
-                rows = (
-                    part if not preparation.endswith(" rows") else thinned(part, int(preparation.split()[-2]))
-                )
-                unit = dict(zip(_KEY, (data, preparation, str(number), str(seed), method), strict=True))
-                if tuple(unit.values()) in done:
-                    continue
-                fit = run_method(method, data, preparation, rows, seed, quick)
-                nmse = fit.test / part.variances
-                _append(
-                    runs,
-                    unit
-                    | {
-                        "chosen": fit.chosen,
-                        "validation": f"{fit.validation:.6f}",
-                        "nmse": f"{np.mean(nmse):.6f}",
-                        "mse": " ".join(f"{v:.6g}" for v in fit.test),
-                        "nmse_by_task": " ".join(f"{v:.5g}" for v in nmse),
-                        "fits": fit.fits,
-                        "capped": fit.capped,
-                        "fit_seconds": f"{fit.fit_seconds:.4f}",
-                        "search_seconds": f"{fit.search_seconds:.2f}",
-                    },
-                )
-                log(
-                    f"{data}, {preparation}, partition {number}, {method}: NMSE {np.mean(nmse):.4f} at {fit.chosen} "
-                    f"({fit.search_seconds:.1f} s, {fit.capped} of {fit.fits} fits capped)",
-                    flush=True,
-                )
+    like = data if tasks is None else LIKE[tasks.is_shared]
+    if missing and like == "sarcos" and set(methods) & set(NETWORKS):
+        print(missing, flush=True)
+        methods = [name for name in methods if name not in NETWORKS]
+    units = [
+        dict(zip(_KEY, (data, preparation, str(number), str(seed), method), strict=True))
+        for number in partitions
+        for preparation in preparations or PREPARATIONS[like]
+        for method in methods
+        if method not in NETWORKS or (like == "sarcos" and preparation == "scaled labels")
+    ]
+    left = [unit for unit in units if tuple(unit.values()) not in finished]
+    grow(runs, COLUMNS, unit_rows, [(unit, tasks, quick) for unit in left])
 
 
-def _done(runs: Path) -> set[tuple]:
-    if not runs.is_file():
-        return set()
-    with runs.open(newline="") as file:
-        return {tuple(row[name] for name in _KEY) for row in csv.DictReader(file)}
+def unit_rows(unit: dict, tasks, quick: bool) -> tuple[list[dict], str]:
+    """The row of one method on one partition; none where the partition has too few rows for the preparation."""
+    data, preparation, number, seed, method = unit.values()
+    part = _part(data, int(number), tasks)
+    line = f"{data}, {preparation}, partition {number}, {method}: "
+    if preparation.endswith(" rows"):
+        rows = int(preparation.split()[-2])
+        if part.train.X.shape[0] <= rows:
+            return [], line + f"not run, {part.train.X.shape[0]} rows to train on"
+        part = thinned(part, rows)
+    like = data if tasks is None else LIKE[tasks.is_shared]
+    fit = run_method(method, like, preparation, part, int(seed), quick)
+    nmse = fit.test / part.variances
+    row = {
+        "chosen": fit.chosen,
+        "validation": f"{fit.validation:.6f}",
+        "nmse": f"{np.mean(nmse):.6f}",
+        "mse": " ".join(f"{v:.6g}" for v in fit.test),
+        "nmse_by_task": " ".join(f"{v:.5g}" for v in nmse),
+        "fits": fit.fits,
+        "capped": fit.capped,
+        "fit_seconds": f"{fit.fit_seconds:.4f}",
+        "search_seconds": f"{fit.search_seconds:.2f}",
+    }
+    line += f"NMSE {np.mean(nmse):.4f} at {fit.chosen} ({fit.search_seconds:.1f} s, {fit.capped} of {fit.fits} fits capped)"
+    return [unit | row], line
 
 
-def _append(runs: Path, row: dict) -> None:
-    """A row in one write, so that a run stopped at any time leaves whole rows."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    if not runs.is_file() or runs.stat().st_size == 0:
-        writer.writeheader()
-    writer.writerow(row)
-    handle = os.open(runs, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(handle, text.getvalue().encode())
-    finally:
-        os.close(handle)
+@lru_cache(maxsize=1)  # units that follow each other are of one partition
+def _part(data: str, number: int, tasks):
+    if tasks is not None:
+        return given_part(tasks, number)
+    return (sarcos_part if data == "sarcos" else school_part)(number)

@@ -3,10 +3,13 @@ but for seconds, which are comparable only where workers have a core each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["add_workers", "several", "workers"]
+from benchmarks.papers.rows import append
+
+__all__ = ["add_workers", "grow", "several", "workers"]
 
 
 def add_workers(parser) -> None:
@@ -20,18 +23,35 @@ def add_workers(parser) -> None:
 @contextmanager
 def workers(options) -> Iterator[None]:
     """Where `several` works in the block, as the options say."""
-    if options.dask is None:
-        yield
-        return
     import joblib
+
+    if options.dask is None:
+        with joblib.parallel_config(n_jobs=options.jobs):
+            yield
+        return
     from distributed import Client
 
-    with Client(options.dask), joblib.parallel_config(backend="dask"):
+    with Client(options.dask), joblib.parallel_config(backend="dask", n_jobs=options.jobs or -1):
         yield
 
 
-def several(function: Callable, work: Sequence[tuple], n_jobs: int | None = None) -> Iterator:
+def several(function: Callable, work: Iterable[tuple]) -> Iterator:
     """function(*one) for one in work, in their order, each as soon as it and those before it are there."""
     from joblib import Parallel, delayed
 
-    return Parallel(n_jobs=n_jobs, return_as="generator")(delayed(function)(*one) for one in work)
+    return Parallel(return_as="generator")(delayed(_on_one_thread)(function, one) for one in work)
+
+
+def grow(path: Path, columns, function: Callable, work: Iterable[tuple]) -> None:
+    """Appends what function(*one) returns, (rows, a line to print), for one in work: a file of rows that grows by whole units."""
+    for rows, line in several(function, work):
+        if rows:
+            append(path, columns, *rows)
+        print(line, flush=True)
+
+
+def _on_one_thread(function, one):
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # a limit of the process that asks does not reach its workers
+        return function(*one)

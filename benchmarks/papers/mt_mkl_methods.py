@@ -24,7 +24,7 @@ __all__ = [
 #: C by half powers of ten: 1e-6, 3.2e-6, ..., 10
 GRID = tuple(float(f"{10.0**k:.3g}") for k in np.arange(-6.0, 1.25, 0.5))
 #: Relative gap asked for (at the smallest C the penalty is a two-hundredth of the objective), and seconds after which a fit is taken as it is.
-TOL, MOST_SECONDS = 1e-6, 5.0
+TOL, MOST_SECONDS = 1e-6, 30.0
 #: theta below this share of the largest counts as zero.
 NEGLIGIBLE = 1e-4
 

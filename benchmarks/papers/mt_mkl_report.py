@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import stamp
-from benchmarks.papers.calibrated_rows import rows_of
+from benchmarks.papers.claim import reading, written
+from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.mt_mkl_claims import claims, in_general
+from benchmarks.papers.mt_mkl_data import STUDIES
 from benchmarks.papers.mt_mkl_figures import draw_roc, draw_similarity
 from benchmarks.papers.mt_mkl_methods import EXTRAS, HIERARCHIES, METHODS, USES_HIERARCHY
 from benchmarks.papers.mt_mkl_paper import PAPER_AUC, PROTOTYPE_AUC, PROTOTYPE_C
 from benchmarks.papers.mt_mkl_runs import Runs, cell
+from benchmarks.papers.rows import rows_of
 
 __all__ = ["report"]
 
@@ -23,24 +26,27 @@ def report(results: Path, log=print) -> Path:
     """Write mt_mkl.md and its figures; parts without runs are left out."""
     notes = results / "mt_mkl_notes.txt"
     lines = notes.read_text().strip().splitlines() if notes.is_file() else []
+    rows = rows_of(results / "mt_mkl_runs.csv")
+    studies = {
+        study: Runs([row for row in rows if row["study"] == study])
+        for study in dict.fromkeys(row["study"] for row in rows)
+    }
     parts = [
         "# Multi-task multiple kernel learning (MT-MKL): the paper's experiment",
         "",
-        stamp("scikit-learn"),
+        written("scikit-learn"),
         "",
         "Made by `python -m benchmarks.papers.mt_mkl --report-only` from `mt_mkl_runs.csv`.",
         "",
         "## Reading",
         "",
-        *(f"- {line[2:]}" for line in lines if line.startswith("> ")),
+        *_reading(studies),
         "",
         "## How it was run, and what differs from the paper",
         "",
-        *(f"- {line}" for line in lines if line.strip() and not line.startswith("> ")),
+        *(f"- {line}" for line in [*data_lines(results, "mt_mkl"), *lines] if line.strip()),
     ]
-    rows = rows_of(results / "mt_mkl_runs.csv")
-    for study in dict.fromkeys(row["study"] for row in rows):
-        runs = Runs([row for row in rows if row["study"] == study])
+    for study, runs in studies.items():
         if study == "corrected":
             draw_roc(runs, results / "mt_mkl_roc.png")
             draw_similarity(runs, results / "mt_mkl_similarity.png")
@@ -48,11 +54,20 @@ def report(results: Path, log=print) -> Path:
         elif study == "printed":
             parts += ["", *_printed(runs)]
         else:
-            parts += ["", *_landmine(runs, study)]
+            parts += ["", *_given(runs, study)]
     path = results / "mt_mkl.md"
     path.write_text("\n".join(parts) + "\n")
     log(f"written: {path}")
     return path
+
+
+def _reading(studies) -> list[str]:
+    lines = reading(claims(studies))
+    for study, runs in studies.items():
+        if study not in STUDIES:
+            found = reading(in_general(runs, "inferred", ""))
+            lines += [f"{line[:2]}{study}: {line[2:]}" for line in found]
+    return lines or ["- One draw, or split, alone: nothing can be compared."]
 
 
 # ------------------------------------------------------------------------------------------------- Figure 1
@@ -254,9 +269,9 @@ def _printed(runs: Runs) -> list[str]:
     return lines
 
 
-def _landmine(runs: Runs, study: str) -> list[str]:
+def _given(runs: Runs, study: str) -> list[str]:
     return [
-        f"## Landmine-style data given by the user: {float(study.split()[1]):.0%} of the rows to train on",
+        f"## {study.rsplit(' ', 1)[0]}: {float(study.rsplit(' ', 1)[1]):.0%} of the rows to train on",
         "",
         f"{_several(runs.count, 'random split')}, the tree inferred from the training rows; an intercept a task.",
         "",

@@ -20,9 +20,13 @@ DATA = {
 _TRIES = 200
 
 
-def partition(name: str, seed: int) -> tuple[Tasks, Tasks]:
-    """A random 60:40 partition into (train, test) with both classes of every label on both sides; not normalised yet."""
-    return DATA[name]().split(0.4, random_state=seed)
+def partition(data, seed: int) -> tuple[Tasks, Tasks]:
+    """A random 60:40 partition into (train, test) with both classes of every label on both sides; not normalised yet.
+
+    data : the name of a published set, or a file of the user (`given_data.Source`)
+    """
+    tasks = DATA[data]() if isinstance(data, str) else data.labelled
+    return tasks.split(0.4, random_state=seed)
 
 
 def folds_of(tasks: Tasks, k: int, seed: int) -> list[tuple[Tasks, Tasks]]:

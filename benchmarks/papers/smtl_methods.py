@@ -91,7 +91,7 @@ def _models() -> dict[str, Model]:
 
 
 MODELS = _models()
-METHODS = [*MODELS, "BR", "LP", "RAkEL", "ECC"]
+METHODS = [*MODELS, *MULTILABEL]
 
 
 def run_method(name: str, train, test, folds: list, seed: int, settings: Settings) -> list[Fit]:
@@ -122,8 +122,7 @@ class _Problem:
 
     def solve(self, lam: float, **options):
         self.lam.value = lam
-        # not "auto" for hinges: where ADMM runs into the cap, that would go on with cvxpy, which hears no clock
-        return self.problem.solve("auto" if self.model.own == "mse" else "admm", **options)
+        return self.problem.solve(**options)
 
 
 def _scores(solution, tasks) -> list[np.ndarray]:
@@ -167,8 +166,9 @@ class _Search:
         return capped == len(solutions)
 
     def walk(self, grid: list[float]) -> None:
-        """Upwards, each fold warm-started from the lam before; ends after two values in a row below the best for every measure
-        that chooses, or two in a row where all folds ran into the cap; after four values at the earliest."""
+        """Upwards, each fold warm-started from the lam before; ends after two values in a row below the best for every measure that
+        chooses (and every task, where each chooses its own), or two in a row where all folds ran into the cap; after four values at
+        the earliest."""
         warm = [None] * len(self.problems)
         full, chosen_by = 0, (self.model.own, *self.model.others)
         tried = []
@@ -176,8 +176,9 @@ class _Search:
             full = full + 1 if self.try_value(lam, warm) else 0
             warm = self.solutions[lam]
             tried.append(lam)
-            totals = {measure: [np.mean(self.found[v][measure]) for v in tried] for measure in chosen_by}
-            falling = all(len(t) > 3 and max(t[-2:]) < max(t[:-2]) for t in totals.values())
+            tables = [np.array([self.found[v][measure] for v in tried]) for measure in chosen_by]
+            seen = np.hstack(tables if self.model.apart else [t.mean(axis=1, keepdims=True) for t in tables])
+            falling = len(tried) > 3 and bool(np.all(seen[-2:].max(axis=0) < seen[:-2].max(axis=0)))
             if falling or (full >= 2 and len(tried) > 4):
                 return
 

@@ -12,11 +12,14 @@ __all__ = ["RATIOS", "unit_fits"]
 RATIOS, MOST_ROWS = (1, 5, 10), 400
 
 
-def unit_fits(unit: dict, settings) -> list:
-    """The fits of one method on one partition."""
+def unit_fits(unit: dict, settings, source=None) -> list:
+    """The fits of one method on one partition; of a file of the user (`given_data.Source`), or of a published set."""
     seed = int(unit["seed"])
     return run_method(
-        unit["method"], *_parts(unit["data"], seed, int(unit["ratio"]), settings.folds), seed, settings
+        unit["method"],
+        *_parts(source or unit["data"], seed, int(unit["ratio"]), settings.folds),
+        seed,
+        settings,
     )
 
 
@@ -26,7 +29,12 @@ def _parts(data, seed, ratio, k):
     if ratio:
         # resampled after the partition: drawn before it, copies of a row would be on both sides
         train, test = (
-            resampled(part, ratio, min(part.X.shape[0], MOST_ROWS), 2 * seed + side)
+            resampled(
+                part,
+                ratio,
+                min(part.X.shape[0] if part.is_shared else min(part.counts), MOST_ROWS),
+                2 * seed + side,
+            )
             for side, part in enumerate((train, test))
         )
     return train, test, folds_of(train, k, seed)

@@ -1,4 +1,4 @@
-"""CSV files that grow by whole rows, so that a run stopped at any time goes on where it was."""
+"""CSV files that grow by whole units of work, so that a run stopped at any time goes on where it was."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def done(path: Path, key) -> set[tuple]:
     return {tuple(row[name] for name in key) for row in rows_of(path)}
 
 
-def append(path: Path, columns, row: dict) -> None:
-    """A row in one write."""
+def append(path: Path, columns, *rows: dict) -> None:
+    """All rows of a unit in one write."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     if not path.is_file() or path.stat().st_size == 0:
         writer.writeheader()
-    writer.writerow(row)
+    writer.writerows(rows)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(handle, text.getvalue().encode())
+        os.fsync(handle)
     finally:
         os.close(handle)
