@@ -30,37 +30,44 @@ from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.language.words import vocabulary as _vocabulary
 from mtldsl.language.words.vocabulary import *  # noqa: F403  the words themselves
-from mtldsl.problem import Problem, minimize
-from mtldsl.solution.solution import Solution
+from mtldsl.language.words.worst_task import worst_task
 from mtldsl.system.defaults import defaults
-from mtldsl.tasks import Tasks
+from mtldsl.tasks import AcrossLabels, Tasks
 
 if TYPE_CHECKING:
     from mtldsl.extending import register, register_solver, unregister
     from mtldsl.named_models import model, models
+    from mtldsl.problem import Problem, minimize
     from mtldsl.proof.checker.verify import verify_proof
+    from mtldsl.solution.solution import Solution
 
 __version__ = "0.1.0"
 
-#: how words and solvers of one's own enter the language
-_EXTENDING = ("register", "register_solver", "unregister")
+#: what is imported where it is first asked for, and from where: problems bring the compiler and the solvers, models by name the parser
+#: and the papers
+_LATER = {
+    "Problem": "problem",
+    "minimize": "problem",
+    "Solution": "solution.solution",
+    "model": "named_models",
+    "models": "named_models",
+    "verify_proof": "proof.checker.verify",
+    # how words and solvers of one's own enter the language
+    "register": "extending",
+    "register_solver": "extending",
+    "unregister": "extending",
+}
 
 #: modules that are reached as attributes
 _ROOMS = ("datasets", "report")
 
 
 def __getattr__(name: str):
-    """Models by name bring the parser and the papers, data sets and reports their readers: only where they are asked for."""
-    if name in ("model", "models"):
-        from mtldsl import named_models
-
-        return getattr(named_models, name)
-    if name == "verify_proof":
-        from mtldsl.proof.checker.verify import verify_proof
-
-        return verify_proof
-    if name in _EXTENDING:
-        return getattr(import_module("mtldsl.extending"), name)
+    """A name of `_LATER` or a word of one's own; data sets and reports, with their readers."""
+    if name in _LATER:
+        # kept: the next time it is found without this function
+        globals()[name] = getattr(import_module(f"mtldsl.{_LATER[name]}"), name)
+        return globals()[name]
     if name in _vocabulary.WORDS:  # a word of one's own
         return _vocabulary.WORDS[name]
     if name in _ROOMS:
@@ -81,7 +88,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
+    "AcrossLabels", "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
+    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,
 ]  # fmt: skip

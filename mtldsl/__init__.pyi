@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 from mtldsl import datasets, report
 from mtldsl.atoms.metrics.contingency import AUC, FScore
 from mtldsl.atoms.metrics.error_rates import BalancedError, ErrorRate
+from mtldsl.atoms.metrics.list_precision import AveragePrecision, NDCG
 from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.partial_auc import PartialAUC
 from mtldsl.atoms.metrics.products import GMean, Jaccard
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
@@ -27,15 +29,19 @@ from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.unknowns.matrix_similarities import from_kernel, from_similarity, laplacian
 from mtldsl.language.unknowns.similarities import clusters, domain_adaptation, evgeniou_pontil, identity, individual, tree, union
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
+from mtldsl.language.words.worst_task import worst_task
 from mtldsl.named_models.lookup import model, models
 from mtldsl.problem import Problem, minimize
 from mtldsl.proof.checker.verify import verify_proof
 from mtldsl.solution.solution import Solution
 from mtldsl.system.defaults import defaults
+from mtldsl.tasks.across import AcrossLabels
 from mtldsl.tasks.tasks import Tasks
 
 __all__ = [
     "AUC",
+    "AcrossLabels",
+    "AveragePrecision",
     "BalancedError",
     "CrossCheckError",
     "DataError",
@@ -53,8 +59,10 @@ __all__ = [
     "Metric",
     "MissingExtraError",
     "ModelError",
+    "NDCG",
     "NodeWeights",
     "Parameter",
+    "PartialAUC",
     "PrecisionAt",
     "Problem",
     "ProofError",
@@ -73,6 +81,7 @@ __all__ = [
     "clusters",
     "column_group_norm",
     "columns_on_simplex",
+    "crammer_singer_loss",
     "datasets",
     "defaults",
     "domain_adaptation",
@@ -97,6 +106,7 @@ __all__ = [
     "l1_norm",
     "l21_norm",
     "laplacian",
+    "latent_group_norm",
     "log_rank",
     "logistic_loss",
     "matrix_normal",
@@ -116,9 +126,11 @@ __all__ = [
     "report",
     "ridge",
     "schatten_norm",
+    "softmax_loss",
     "sorted_l1_norm",
     "spectral_penalty",
     "square_root_loss",
+    "squared_cluster_norm",
     "squared_hinge_loss",
     "squared_loss",
     "squared_trace_norm",
@@ -128,9 +140,11 @@ __all__ = [
     "total_variation",
     "trace_norm",
     "tree",
+    "tree_norm",
     "union",
     "unregister",
     "verify_proof",
+    "worst_task",
 ]
 
 __version__: str
@@ -182,11 +196,19 @@ def gamma_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
     r"""The Gamma loss, half the Gamma deviance: sum_j s_j (y_j exp(-z_j) + z_j - log(y_j) - 1), with
     z = X_i w_i the predictions of a task and labels y > 0. z is the logarithm of the expected amount."""
 
+def softmax_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""Multinomial logistic regression: sum_j s_j (log sum_k exp(z_jk) - z_j,c(j)), with z_jk = x_j^T w_k the score of class k and c(j) the
+    class of row j. Every class is a task, labelled +1 in its own rows and -1 in all others: `Tasks.from_classes(X, classes)`."""
+
+def crammer_singer_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""The hinge loss of several classes: sum_j s_j max_k ([k != c(j)] + z_jk - z_j,c(j)), with z_jk = x_j^T w_k the score of class k and c(j)
+    the class of row j. Every class is a task, labelled +1 in its own rows and -1 in all others: `Tasks.from_classes(X, classes)`."""
+
 def structured_hinge(W: Affine, tasks: Tasks, metric: Metric | Iterable[Metric] | Mapping[str, Metric] = ..., *, mean: bool = False) -> Objective:
     r"""The structured hinge of a metric: max over labellings y' of Delta(y, y') - <y - y', z>, with z = X_i w_i the predictions of
     a task and labels y in {-1, +1}. An upper bound of Delta at the labels sign(z), convex in z."""
 
-def clique_hinge(U: Affine, V: Affine, tasks: Tasks, loss: str | Mapping[str, float] | Iterable[float] = 'hamming') -> Objective:
+def clique_hinge(U: Affine, V: Affine, tasks: Tasks, loss: str | tuple | Metric = 'hamming') -> Objective:
     r"""The structured hinge over a graph of labels: the mean over samples of
     max over labellings y of Delta(y, y_i) + s_i(y) - s_i(y_i), the true labelling y_i among them."""
 
@@ -200,7 +222,7 @@ def ridge(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
 def frobenius_norm(W: Affine) -> Objective:
     r"""The Frobenius norm ||W||_F = sqrt(sum of squared entries), not squared."""
 
-def l1_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+def l1_norm(W: Affine | FeaturePrecision | TaskPrecision, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l1 norm: sum over entries of a_ij |W_ij|."""
 
 def sorted_l1_norm(W: Affine, weights: float | ArrayLike | None = None, q: float | None = None) -> Objective:
@@ -215,8 +237,14 @@ def l12_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
 def l1_inf_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l1,inf norm: sum over rows r of a_r max_i |W_ri|."""
 
+def tree_norm(W: Affine, rows: Iterable[Iterable[int | str]] | None = None, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
+    r"""Norm of the groups of a tree: sum over groups g of a_g ||W[g, :]||_F, or, of columns, sum over rows j and groups g of a_g ||W[j, g]||_2."""
+
 def group_norm(W: Affine, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
-    r"""Norm of disjoint groups of rows: sum over groups g of a_g ||W[g, :]||_F."""
+    r"""Norm of groups of rows: sum over groups g of a_g ||W[g, :]||_F."""
+
+def latent_group_norm(W: Affine, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
+    r"""Latent group norm: the least sum over groups g of a_g ||V_g||_F, where W is the sum of the V_g and V_g is zero outside of the rows g."""
 
 def column_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
     r"""Norm of disjoint groups of columns: sum over groups c of a_c ||W_c||_F."""
@@ -235,6 +263,9 @@ def max_norm(W: Affine) -> Objective:
 
 def squared_trace_norm(W: Affine) -> Objective:
     r"""The squared trace norm: (sum of the singular values of W)^2, no 1/2."""
+
+def squared_cluster_norm(W: Affine, lower: float, upper: float, trace: float) -> Objective:
+    r"""The squared cluster norm (spectral box norm): min tr(W S^-1 W^T) over covariances S of the tasks, lower I <= S <= upper I, tr S <= trace."""
 
 def graph_laplacian(W: Affine, L: ArrayLike) -> Objective:
     r"""Tasks on a graph: 1/2 tr(W L W^T), with L the graph's Laplacian."""

@@ -9,6 +9,7 @@ from mtldsl.analysis.path import checked_values, walk
 from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
 from mtldsl.check.automatic import attach
+from mtldsl.check.checked import Checked, require_solution
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.expressions.constraint import Constraint
@@ -91,7 +92,7 @@ def minimize(objective: Objective, subject_to: Iterable[Constraint | RangeConstr
     return Problem(objective, constraints)
 
 
-class Problem(Resampled, Taught, Statement):
+class Problem(Resampled, Taught, Checked, Statement):
     """A multi-task model, convex unless a term says otherwise. Made by `minimize`; see there."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
@@ -235,7 +236,7 @@ class Problem(Resampled, Taught, Statement):
         """
         from mtldsl.analysis.refit import refitted
 
-        _require_solution(solution, "refit(solution)")
+        require_solution(solution, "refit(solution)")
         solution = solution if solution is not None else self._fresh()
         if solution is None:
             raise ModelError(
@@ -247,48 +248,11 @@ class Problem(Resampled, Taught, Statement):
             refitted(self.objective, self.constraints, solution.label_graph, edges), list(self.constraints)
         )
 
-    # ---------------------------------------------------------------------------------------- checking
-
-    def to_cvxpy(self, at: Solution | None = None):
-        """The reference formulation as a cvxpy model: `.problem`, and `.variables` by block name.
-
-        at : of a model that is not convex, the solution at which it is made so: learned matrices are kept, and functions of the
-             spectrum replaced by convex ones that touch them there from above. ModelError without it.
-
-        Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
-        model's own `solve()`, which adds planes until none is violated.
-        """
-        from mtldsl.check.touching import stated
-        from mtldsl.reference.compile import to_cvxpy
-
-        _require_solution(at, "to_cvxpy(at)")
-        return to_cvxpy(stated(self.form(), at))
-
-    def cross_check(self, solution: Solution | None = None, **options):
-        """Solve with the independent reference too and compare; see `mtldsl.check.cross_check.cross_check`.
-
-        A model that is not convex is compared block by block. The solution keeps what came of it as `solution.cross_check`.
-        """
-        from mtldsl.check.cross_check import cross_check
-
-        _require_solution(solution, "cross_check(solution)")
-        solution = solution if solution is not None else self._fresh()
-        found = cross_check(self, solution, **options)
-        if solution is not None:
-            solution.cross_check = found
-        return found
-
     def __getattr__(self, name: str):
         advice = _ELSEWHERE.get(name)
         if advice is None:
             return super().__getattribute__(name)  # Python's own error
         raise AttributeError(f"Problem has no attribute {name!r}: write {advice}", name=name, obj=None)
-
-    def _fresh(self) -> Solution | None:
-        """The last solution, where the parameters have not changed since."""
-        if self._last is not None and self._last.parameters == {p.name: p.value for p in self.parameters}:
-            return self._last
-        return None
 
     def _keep(self, solution: Solution) -> None:
         self._last = solution
@@ -328,12 +292,3 @@ def _listener(verbose: bool, callback) -> Listener | None:
         return own(record)
 
     return both if verbose else own
-
-
-def _require_solution(value, typed: str) -> None:
-    if value is not None and not isinstance(value, Solution):
-        raise ModelError(
-            f"{quoted(value)} is a {type(value).__name__}, not a Solution",
-            term=typed,
-            write_instead="write what solve() returned",
-        )

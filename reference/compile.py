@@ -5,12 +5,14 @@ them by hand. Split: every loss and every function gets variables of its own for
 blocks by an equality, because the multiplier of that equality is what a certificate needs: minus a
 subgradient of the term.
 
-A structured hinge of more than `structured.LARGEST_STATED` samples is a maximum of too many planes to state. It is
+A structured hinge of more than `structured.LARGEST_STATED` samples, or over more labellings than `label_graph` states, is a maximum of too many planes to state. It is
 given by those found so far, so that `problem` is a relaxation until `CvxpyModel.solve` has found all that matter;
 its multipliers are those of its planes.
 """
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 import cvxpy as cp
 import numpy as np
@@ -18,11 +20,12 @@ import numpy as np
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 
 from . import formulas  # noqa: F401  (every atom's formula is registered)
-from .label_graph import labellings_size, refuse, sample_weights
+from .label_graph import labellings_size, needs_planes, refuse, sample_weights
+from .labelling_planes import LabellingPlanes
 from .maps import image, predictions
 from .model import CvxpyModel
 from .planes import Planes
-from .registry import formula_of, needs_semidefinite_cone
+from .registry import formula_of, formula_of_loss, needs_semidefinite_cone
 from .structured import is_stated, metrics_of
 from .workload import nonzeros
 
@@ -51,8 +54,9 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     objective = cp.Constant(form.constant)
     for t, term in enumerate(form.losses):
         refuse(term)
-        if _needs_planes(term):
-            planes = Planes(term, variables, f"hinges{t}")
+        if _needs_planes(term) or needs_planes(term):
+            kind = LabellingPlanes if needs_planes(term) else Planes
+            planes = kind(term, variables, f"hinges{t}")
             model.planes.append(planes)
             model.loss_ties += [planes] if split else []
             objective += planes.objective
@@ -87,11 +91,14 @@ def _needs_planes(term: LossTerm) -> bool:
 
 
 def _loss(term: LossTerm, z: cp.Expression) -> cp.Expression:
-    """sum over tasks of coefficient * loss; for a sum over samples the coefficients become sample weights."""
-    stated = formula_of(term.atom.name, term.typed)
+    """sum over tasks of coefficient * loss; for a sum over samples the coefficients become sample weights. The largest of them, where that
+    is asked for."""
+    if term.atom.name == "worst_task":
+        return _largest(term, z)
+    stated = formula_of_loss(term)
     counts, weights = np.asarray(term.tasks.counts), term.tasks.sample_weights
     targets, coefficients = np.asarray(term.tasks.targets, float), np.asarray(term.coefficients, float)
-    if stated.of_labellings:
+    if stated.of_labellings or stated.of_rows:
         return stated(z, targets, sample_weights(term), term.atom)
     if stated.sum_over_samples:
         per_sample = np.repeat(coefficients, counts) * (1.0 if weights is None else weights)
@@ -104,3 +111,15 @@ def _loss(term: LossTerm, z: cp.Expression) -> cp.Expression:
         s = None if weights is None else weights[rows]
         total += float(coefficients[i]) * stated(z[rows], targets[rows], s, term.atom.of_task(i))
     return total
+
+
+def _largest(term: LossTerm, z: cp.Expression) -> cp.Expression:
+    """max over tasks of coefficient * loss."""
+    atom, end = cast(Any, term.atom).of, np.cumsum(np.asarray(term.tasks.counts))
+    stated, weights = formula_of_loss(term), term.tasks.sample_weights
+    targets, found = np.asarray(term.tasks.targets, float), []
+    for i, start in enumerate(end - term.tasks.counts):
+        rows = slice(int(start), int(end[i]))
+        s = None if weights is None else weights[rows]
+        found.append(float(term.coefficients[i]) * stated(z[rows], targets[rows], s, atom))
+    return found[0] if len(found) == 1 else cp.maximum(*found)

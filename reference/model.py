@@ -114,7 +114,9 @@ class CvxpyModel:
         of_functions = [_multiplier(tie) for tie in self.function_ties]
         if any(dual is None for dual in (*of_losses, *of_functions)):
             return None
-        return [dual if isinstance(dual, list) else dual.reshape(-1) for dual in of_losses], of_functions
+        return [
+            dual.reshape(-1) if isinstance(dual, np.ndarray) else dual for dual in of_losses
+        ], of_functions
 
     def solve(
         self, *, tight: float = TIGHT, rough: dict | None = None, run: Callable = cp.Problem.solve, **options
@@ -159,6 +161,12 @@ class CvxpyModel:
         the best point seen.
         """
         relaxed, here, found = self.problem.value, self.blocks(), []
+        if not np.isfinite(
+            relaxed
+        ):  # a weight of a quotient is a rounding below zero: such variables are put right
+            for statement in self.statements:
+                statement.settle()
+            relaxed = float(self.problem.objective.value)
         value = self._look(here, found)
         gap = (value - relaxed) / max(abs(value), np.finfo(float).tiny)
         if gap <= tight:

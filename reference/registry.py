@@ -18,6 +18,7 @@ __all__ = [
     "auxiliary",
     "formula",
     "formula_of",
+    "formula_of_loss",
     "needs_semidefinite_cone",
     "spectrum",
     "spectrum_of",
@@ -42,6 +43,7 @@ class Formula:
     of_rankings      : a metric of rankings, not of labellings
     of_labellings    : a loss of whole labellings: a maximum or a sum over all 2^K of a sample; s holds weights of samples (n,), while
                        z is their scores, all of one entry after all of another
+    of_rows          : a loss of all tasks' scores of a row together; z, y and s as there, a task in the place of an entry
     own_variables    : f(W, atom) -> a statement of a regularizer in variables of its own, where it has any: convex in `.value`,
                        with the constraints `.ties`, and `.settle()` gives them their best values for the value of W
     """
@@ -53,6 +55,7 @@ class Formula:
     by_planes: bool = False
     of_rankings: bool = False
     of_labellings: bool = False
+    of_rows: bool = False
     own_variables: Callable | None = None
 
     def __call__(self, *args):
@@ -103,6 +106,11 @@ def formula_of(word: str, typed: str) -> Formula:
             term=typed,
         )
     return FORMULAS[word]
+
+
+def formula_of_loss(term) -> Formula:
+    """The formula of a loss of the normal form; of the largest of the tasks' losses, that of one task's."""
+    return formula_of(getattr(term.atom, "of", term.atom).name, term.typed)
 
 
 def needs_semidefinite_cone(atom, typed: str) -> bool:

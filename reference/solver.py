@@ -45,7 +45,9 @@ class CvxpySolver:
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):
-            if term.atom.name not in FORMULAS:
+            # of the largest of the tasks' losses, that of one task's is asked for
+            atom = getattr(term.atom, "of", term.atom) if term in form.losses else term.atom
+            if atom.name not in FORMULAS:
                 return f"the reference has no formula for {term.typed}"
         for term in form.losses:
             reason = refusal(term)

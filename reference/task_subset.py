@@ -11,7 +11,7 @@ from mtldsl.compile.reductions.task_subset import TaskSubset, losses_of_tasks, w
 
 from .compile import to_cvxpy
 from .maps import image_at
-from .registry import formula_of
+from .registry import formula_of_loss
 from .workload import nonzeros
 
 __all__ = ["of_tasks", "value_and_violation", "why_not_by_tasks"]
@@ -48,5 +48,5 @@ def value_and_violation(form: NormalForm, blocks: Blocks) -> tuple[float, float]
 
 
 def _why_not_formulas(form: NormalForm) -> str | None:
-    by_planes = (loss for loss in form.losses if formula_of(loss.atom.name, loss.typed).by_planes)
+    by_planes = (loss for loss in form.losses if formula_of_loss(loss).by_planes)
     return next((f"{loss.typed} is given by planes" for loss in by_planes), None)

@@ -9,7 +9,7 @@ from mtldsl.compile.normal_form import LossTerm, NormalForm
 
 from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size
-from .registry import formula_of, needs_semidefinite_cone
+from .registry import formula_of_loss, needs_semidefinite_cone
 
 __all__ = ["nonzeros", "workload"]
 
@@ -31,7 +31,7 @@ def workload(form: NormalForm) -> int:
     """Nonzero scalars of input data; under losses with exponential cones they count 10 times, under structured hinges
     30 times, under losses of labellings 10 times with all labellings beside them, and these 3 times as much again beside a trace norm.
     """
-    stated = {term: formula_of(term.atom.name, term.typed) for term in form.losses}
+    stated = {term: formula_of_loss(term) for term in form.losses}
     beside = (
         BESIDE_SEMIDEFINITE_COST
         if any(needs_semidefinite_cone(f.atom, f.typed) for f in form.functions)

@@ -32,6 +32,9 @@ def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weight
     Y = X @ _weights(seed) + 0.3 * rng.normal(size=(n, M))
     if labels == "sign":
         Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
+    elif labels == "classes":
+        own = rng.permutation(np.arange(n) % M)
+        Y = np.where(np.arange(M) == own[:, None], 1.0, -1.0)
     elif labels == "count":
         Y = rng.poisson(np.exp(np.clip(0.4 * Y, -3, 2))).astype(float)
     elif labels == "positive":

@@ -18,7 +18,9 @@ from tests.models import MODELS
 N, D, M = 14, 5, 3
 #: those of labellings are functions of other weights: test_laws_label_graph.py
 LOSSES = sorted(
-    name for name, atom in REGISTRY.items() if issubclass(atom, Loss) and atom.labels != "indicators"
+    name
+    for name, atom in REGISTRY.items()
+    if issubclass(atom, Loss) and atom.labels not in ("indicators", "classes")
 )
 NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "trace_norm"]
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -34,6 +36,9 @@ METRICS = [
     mtl.BalancedError(),
     mtl.Jaccard(),
     mtl.GMean(),
+    mtl.PartialAUC(0.8, 0.2),
+    mtl.AveragePrecision(),
+    mtl.NDCG(),
     mtl.PrecisionAt(7),
     mtl.RecallAt(3),
 ]

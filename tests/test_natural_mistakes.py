@@ -63,7 +63,7 @@ MISTAKES = {
     "lam / (a + b)": (lambda s: LAM / (LOSS + mtl.l1_norm(W)), mtl.ModelError, ["lam / (logistic_loss(W, tasks) + l1_norm(W))"]),
     "l1_norm(W) ** 2": (lambda s: mtl.l1_norm(W) ** 2, mtl.ModelError, ["l1_norm(W) ** 2: powers of a term"]),
     "W.mean(axis=1)": (lambda s: W.mean(axis=1), mtl.ModelError, ["W.sum(axis) / n", "mean_regularizer(W)"]),
-    "l1_norm(W) <= lam": (lambda s: mtl.l1_norm(W) <= LAM, mtl.ModelError, ["plain numbers", "write lam.value"]),
+    "lam * l1_norm(W) <= 1": (lambda s: LAM * mtl.l1_norm(W) <= 1, mtl.ModelError, ["a plain number", "divide the radius by lam"]),
     "solve(lam=3)": (lambda s: PROBLEM.solve(lam=3), mtl.SolverError, ["not an option of a solver", "lam.value = 3"]),
     "solve('ADMM')": (lambda s: PROBLEM.solve("ADMM"), mtl.SolverError, ["no such solver; did you mean 'admm'?"]),
     "solve('fista')": (lambda s: PROBLEM.solve("fista"), mtl.SolverError, ["write one of 'auto', 'closed_form'"]),

@@ -20,7 +20,8 @@ class Loss(Atom):
 
     #: LaTeX with the samples' weights s_ij, where it is more than a factor after the sum over j
     weighted_formula: ClassVar[str] = ""
-    #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`)
+    #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`),
+    #: "classes": -1 and +1, with one +1 in every row of all tasks together (`RowLoss`)
     labels: ClassVar[str] = "real"
     #: has a gradient everywhere
     smooth: ClassVar[bool] = False
@@ -51,6 +52,11 @@ class Loss(Atom):
     def has_prox(self) -> bool:
         """Whether `prox` is there."""
         return type(self).prox is not Loss.prox
+
+    def falls(self, y) -> np.ndarray | None:
+        """(n,) the side, +1 or -1, to which a prediction may go for ever with the loss falling all the way, 0 where there is none; None
+        for losses whose least value is attained."""
+        return None
 
     def of_task(self, i: int) -> Loss:
         """The loss of task i, where tasks have losses of their own."""

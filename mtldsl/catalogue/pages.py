@@ -24,7 +24,7 @@ HEADINGS = {
     "metric": "Metrics",
 }
 ABOUT = {
-    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i. mean=True divides each task by its rows. "
+    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i, zⱼ = Wᵀxⱼ (+ b) the scores of row j. mean=True divides each task by its rows. "
     "Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges): means over samples; sᵢ are the scores of sample i, of "
     "labels and of edges, and Υ(y) chooses those of a labelling y.",
     "regularizer": "Functions of an expression W (features × tasks).",
@@ -41,6 +41,7 @@ ABOUT = {
 _SPELLED = {
     ("weighs_samples", False): "no sample weights",
     ("labels", "indicators"): "labels: sign, all of a sample together",
+    ("labels", "classes"): "labels: sign, one +1 a row",
     ("takes_intercept", False): "no intercept",
     ("labellings", False): "of rankings",
     ("exact_conjugate", True): "exact conjugate for tasks of any size",

@@ -104,6 +104,8 @@ def _word(name: str) -> str:
             kind = _written(types[parameter.name])
         else:
             kind = _ARGUMENTS[parameter.name]
+            if getattr(word.atom, "of_precisions", False):
+                kind += " | FeaturePrecision | TaskPrecision"
         if parameter.default is None and "None" not in kind:
             kind += " | None"
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
+from mtldsl.atoms.losses.rows import RowLoss
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
 from mtldsl.language.expressions.constraint import Constraint
@@ -101,11 +102,13 @@ def _kind(cls: type[Atom]) -> str:
 
 
 def _argument(cls: type[Atom]) -> str:
-    """What an atom is a function of: the weights, a task's predictions, labels y' of a task, or the scores of a sample."""
+    """What an atom is a function of: the weights, a task's predictions, labels y' of a task, or the scores of a sample or row."""
     if issubclass(cls, Metric):
         return "y'" if cls.labellings else "z_i"
     if issubclass(cls, LabelGraphLoss):
         return "s_i"
+    if issubclass(cls, Loss) and cls.labels == "classes":
+        return "(z_j)"
     return "z_i" if issubclass(cls, Loss) else "W"
 
 
@@ -132,7 +135,7 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
             continue
         if name == "weighs_samples" and issubclass(
-            cls, LabelGraphLoss
+            cls, LabelGraphLoss | RowLoss
         ):  # no single scores, but their model does
             continue
         value = cls.examples()[0].convex if name == "convex" and protocol is Structure else getattr(cls, name)
@@ -149,10 +152,14 @@ def _smallest_model(atom: Atom):
         atom = StructuredHinge(metric=atom)
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
-    labels = LABEL_KINDS["sign" if kind == "indicators" else kind].suiting
+    labels = LABEL_KINDS["sign" if kind in ("indicators", "classes") else kind].suiting
     Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
     tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
     W = Weights(tasks)
+    if isinstance(atom, RowLoss):
+        classes = Tasks.from_classes(tasks.X, np.arange(_ROWS) % atom.n_classes)
+        W = Weights(classes)
+        return minimize(WORDS[atom.name](W, classes) + WORDS["ridge"](W))
     if isinstance(atom, Set):
         return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"))])
     if isinstance(atom, Structure):

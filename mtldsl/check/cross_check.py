@@ -15,7 +15,6 @@ from mtldsl.check.learned_excess import learned_excess
 from mtldsl.check.touching import kept_at, some_tasks
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
-from mtldsl.language.expressions.objective import Term
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution.solution import Solution
@@ -44,7 +43,7 @@ class Checkable(Protocol):
     def parameters(self) -> list[Parameter]: ...
 
     @property
-    def first_loss(self) -> Term: ...
+    def data(self) -> Tasks: ...
 
     def form(self) -> NormalForm: ...
 
@@ -170,8 +169,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
 
 def _drawn(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
     """(the form of some rows, drawn where they are and brought here; the solution of these in parts, as the whole is solved; scope)."""
-    tasks = problem.first_loss.data
-    assert tasks is not None  # of a loss
+    tasks = problem.data
     rows = max(
         2, int(min(np.mean(tasks.counts), (max_size or MAX_SIZE) / (tasks.n_features * tasks.n_tasks)))
     )
@@ -251,8 +249,7 @@ def _within_reach(
         m = form.losses[0].tasks.n_tasks
         return None, f"over the weights of {len(which)} of {m} tasks, the others kept, {why}", which
     # as typed: a loss over a graph of labels makes one task of every entry of it
-    tasks = problem.first_loss.data
-    assert tasks is not None  # of a loss
+    tasks = problem.data
     if tasks.n_tasks > MOST_TASKS:  # fewer rows do not make them fewer, and cvxpy states each: many GiB
         raise ModelError(
             f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {MOST_TASKS:,} are not: check the model on some of "

@@ -11,6 +11,7 @@ from scipy import sparse
 from mtldsl.atoms.function import MatrixFunction
 from mtldsl.atoms.structures import MKLNorm, Structure
 from mtldsl.compile.normal_form import picks
+from mtldsl.compile.sparse_precisions import check_penalised, penalised_in
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term
@@ -18,6 +19,7 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
+from mtldsl.language.words.shares import why_not_intercepts
 
 __all__ = [
     "check_convexity",
@@ -72,11 +74,12 @@ def weights_of(objective: Objective, constraints: Sequence[Constraint | RangeCon
 def parameters_of(
     objective: Objective, constraints: Sequence[Constraint | RangeConstraint]
 ) -> list[Parameter]:
-    """Every Parameter of the model, in the order typed: coefficients, and those inside arguments."""
+    """Every Parameter of the model, in the order typed: coefficients, those inside arguments, and radii."""
     found = [parameter for term in objective.terms for parameter in term.parameters]
     for constraint in on_weights(constraints):
         for part in constraint.argument.parts:
             found += sorted(part.coefficient.parameters, key=lambda p: p.name)
+        found += sorted(constraint.of_radius, key=lambda p: p.name)
     return list(dict.fromkeys(found))
 
 
@@ -103,12 +106,15 @@ def check_model(objective: Objective, constraints: Sequence[Constraint | RangeCo
                 'Parameter(1.0, name="mu")'
             )
     for term in objective.terms:
-        if not term.argument.parts:
+        if not (term.argument.parts or term.of_learned):
             raise ModelError(
                 "this term contains no weights, so it is a constant",
                 term=term.text,
                 write_instead="leave it out",
             )
+    shared = why_not_intercepts([term for term in objective.terms if term.is_loss])
+    if shared:
+        raise ModelError(shared, write_instead="let losses take the same columns, or columns of their own")
     check_convexity(objective)
     check_learned(objective, constraints)
 
@@ -143,7 +149,11 @@ def check_learned(objective: Objective, constraints) -> None:
                 write_instead="leave it out, or add the term",
             )
     ranges = ranges_of(bounds)
+    check_penalised(objective.terms, bounds, ranges)
+    penalised = penalised_in(objective.terms)
     for matrix, term in owner.items():
+        if matrix in penalised:  # needs no bounds
+            continue
         stated = ranges.get(matrix, matrix.unconstrained)
         if stated is None:
             raise ModelError(

@@ -10,8 +10,10 @@ import numpy as np
 from mtldsl.atoms.function import SeparableLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.terms.distributed import DistributedTerm
+from mtldsl.compile.terms.rows import RowTerm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
+from mtldsl.compile.terms.worst_task import WorstTaskTerm
 
 __all__ = ["best_constants", "without_weights"]
 
@@ -60,11 +62,15 @@ def without_weights(loss: LossTerm, x: Blocks) -> np.ndarray:
 
 
 def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
+    # constants that are best for every task are so for the worst one
+    sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
     at = [without_weights(loss, x) for loss in sharing]
     if len(sharing) == 1:
         (loss,), (z,) = sharing, at
         if loss.atom.radial:
             return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
+        if isinstance(loss, RowTerm) and loss.map.offset is None:
+            return loss.best_constants()
         if isinstance(loss, StructuredTerm) and not rough:
             if loss.at_constants is not None:
                 return np.array([known.constant for known in loss.at_constants]) - z[loss.tasks.offsets[:-1]]

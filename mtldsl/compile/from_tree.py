@@ -9,18 +9,24 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.function import Loss, MatrixFunction
+from mtldsl.atoms.function import Loss, MatrixFunction, SeparableLoss
+from mtldsl.atoms.losses.label_graph import LabelGraphLoss
+from mtldsl.atoms.losses.worst_task import WorstTaskLoss
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.atoms.structures import Range, Structure
 from mtldsl.compile.checks import check_convexity, on_weights, weights_of
 from mtldsl.compile.kinds import kind_of
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.compile.sparse_precisions import penalised_in, with_norms
+from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.compile.terms.label_intercepts import with_constant
 from mtldsl.compile.terms.structure import StructureTerm
+from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Argument, Constraint
 from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint, ranges_of
+from mtldsl.language.words.shares import intercepts_of
 
 __all__ = ["known_map", "to_normal_form", "with_coefficients"]
 
@@ -36,17 +42,22 @@ def to_normal_form(
     made here are added."""
     check_convexity(objective)
     blocks = []
-    used_in_loss = {p.weights for t in objective.terms if t.is_loss for p in t.argument.parts}
+    used = {
+        name: found for t in objective.terms if t.is_loss for name, found in intercepts_of(t.argument).items()
+    }
     for weights in weights_of(objective, constraints):
         blocks.append(Block(weights.name, weights.shape))
-        if weights.intercept and weights in used_in_loss:
-            blocks.append(Block(weights.intercept_name, (1, weights.shape[1]), intercept_of=weights.name))
+        for name, (own, width) in used.items():
+            if own is weights:
+                blocks.append(Block(name, (1, width), intercept_of=weights.name))
     kept = [term for term in objective.terms if term.coefficient.value > 0]
     losses = tuple(_known_or_made(term, known) for term in kept if term.is_loss)
     ranges = ranges_of(c for c in constraints if isinstance(c, RangeConstraint))
     # of no columns, those of a graph without edges, every function is zero
-    others, constant = [term for term in kept if not term.is_loss and 0 not in term.argument.shape], 0.0
-    terms = [_function_term(term, ranges, k, maps) for k, term in enumerate(others)]
+    on_blocks = [term for term in kept if not (term.is_loss or term.of_learned)]
+    others, constant = [term for term in on_blocks if 0 not in term.argument.shape], 0.0
+    penalised = penalised_in(kept)
+    terms = [_function_term(term, ranges, penalised, k, maps) for k, term in enumerate(others)]
     functions = []
     for term in terms:
         if isinstance(term, StructureTerm) and not any(term.names):  # all its matrices are given
@@ -74,7 +85,7 @@ def with_coefficients(form: NormalForm, terms: Sequence[Term]) -> NormalForm | N
     return NormalForm(form.blocks, form.losses, tuple(functions), form.typed, form.constant)
 
 
-def _function_term(term: Term, ranges: Mapping[Any, Range], k: int, maps) -> FunctionTerm:
+def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, maps) -> FunctionTerm:
     """k: its place among the functions of the model."""
     atom = cast(MatrixFunction, term.atom)
     if atom.is_reweighted:
@@ -85,16 +96,28 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], k: int, maps) -> Fun
         return _weights_term(term, ranges, k)
     if not term.learned:
         return FunctionTerm(atom, term.coefficient.value, known_map(term, maps), term.text)
-    said = [ranges[m] if isinstance(m, LearnedUnknown) else m for m in term.learned]
+    said = [_said(m, ranges, penalised) if isinstance(m, LearnedUnknown) else m for m in term.learned]
     names = tuple(
         m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
         for m, about in zip(term.learned, said, strict=True)
     )
-    atom = cast(Structure, atom).bound(
+    atom = cast(Structure, with_norms(term, penalised)).bound(
         SpectralMatrix.multiple_of_identity(about.lower, m.side) if _is_fixed(about) else about
         for m, about in zip(term.learned, said, strict=True)
     )
     return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
+
+
+def _said(matrix: LearnedUnknown, ranges: Mapping[Any, Range], penalised) -> Range:
+    """What constraints say of it; nothing where a norm of it is in the objective."""
+    if matrix in ranges:
+        return ranges[matrix]
+    if matrix in penalised:
+        return Range()
+    raise ModelError(
+        f"l1_norm({matrix.text}) has the coefficient 0, and {matrix.text} no bounds: it would grow without end",
+        write_instead="write a coefficient > 0",
+    )
 
 
 def _weights_term(term: Term, ranges, k: int) -> StructureTerm:
@@ -129,15 +152,19 @@ def known_map(term: Term, maps) -> LinearMap:
 def _loss_term(term: Term) -> LossTerm:
     tasks, atom = term.tasks, term.atom
     assert tasks is not None and isinstance(atom, Loss)
+    if term.worst:
+        atom = WorstTaskLoss(cast(SeparableLoss, atom))
     coefficients = np.full(tasks.n_tasks, term.coefficient.value)
     if term.mean:
         # n_i counts a sample as often as its weight says, so that weights equal replication
         coefficients = coefficients / tasks.totals
-    weights_in = [cast(Weights, part.weights) for part in term.argument.parts]
-    intercepts = dict.fromkeys(W.intercept_name for W in weights_in if W.intercept)
-    return kind_of(atom, tasks)(
-        atom, coefficients, tasks, linear_map(term.argument), tuple(intercepts), term.text
-    )
+    intercepts = tuple(intercepts_of(term.argument))
+    if intercepts and atom.labels == "indicators":
+        (name,) = intercepts
+        labels = cast(LabelGraphLoss, atom).cliques.n_labels
+        wider, image = with_constant(tasks, linear_map(term.argument), name, labels)
+        return LabelGraphTerm(atom, coefficients, wider, image, (), term.text)
+    return kind_of(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
 
 
 def linear_map(expression: Argument) -> LinearMap:

@@ -37,6 +37,11 @@ class LossTerm:
     typed: str
 
     @property
+    def sums_tasks(self) -> bool:
+        """Whether it is a sum over tasks, each of which may be left out."""
+        return True
+
+    @property
     def takes_steps_by_task(self) -> bool:
         """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
         return False

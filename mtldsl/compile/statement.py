@@ -13,9 +13,11 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.language.words.shares import Shares, shares_of
 from mtldsl.shown.panel import Panel
 from mtldsl.shown.shown import Shown
 from mtldsl.system.kept import cached_property
+from mtldsl.tasks import Tasks
 from mtldsl.values.option import as_flag
 
 __all__ = ["Statement"]
@@ -97,13 +99,25 @@ class Statement(Shown):
     def _first_loss(self) -> Term:
         return next(term for term in self.objective.terms if term.is_loss)
 
+    @cached_property
+    def shares(self) -> Shares | None:
+        """Where every loss takes tasks of its own, `W[:, a]` and `W[:, b]`, which are whose; else None."""
+        return shares_of([term for term in self.objective.terms if term.is_loss])
+
+    @property
+    def data(self) -> Tasks:
+        """The tasks whose labels are learned, as typed: of all losses where each has tasks of its own, else of the first."""
+        tasks = self.first_loss.data if self.shares is None else self.shares.tasks
+        assert tasks is not None  # of a loss
+        return tasks
+
     @property
     def is_convex(self) -> bool:
         """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
         return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
     def _shape(self, values: tuple[float, ...]) -> tuple:
-        """What of the parameters' values is more than the size of a coefficient: that it is 0, and what stands inside an argument."""
+        """What of the parameters' values is more than the size of a coefficient: that it is 0, and what stands inside an argument or is a radius."""
         inside = self._inside_arguments
         return tuple(v if p in inside else v == 0 for p, v in zip(self._parameters, values, strict=True))
 
@@ -112,7 +126,9 @@ class Statement(Shown):
         arguments = [t.argument for t in self.objective.terms] + [
             c.argument for c in on_weights(self.constraints)
         ]
-        return frozenset().union(*(part.coefficient.parameters for one in arguments for part in one.parts))
+        inside = [part.coefficient.parameters for one in arguments for part in one.parts]
+        radii = [c.of_radius for c in on_weights(self.constraints)]
+        return frozenset().union(*inside, *radii)
 
     def map_of(self, term: Term) -> LinearMap:
         """The map of a term's argument at the parameters' present values, made once."""

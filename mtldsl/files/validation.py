@@ -97,7 +97,7 @@ def check_measure(reading: Reading, problem: Problem) -> None:
         return
     loss: Any = problem.first_loss
     needs = as_measure(name, "[validation] metric").needs
-    labels = loss.atom.labels == "sign" or loss.source is not None
+    labels = loss.atom.labels in ("sign", "classes") or loss.source is not None
     if labels and needs == "values":
         said = 'predicts labels, and this measure is of numbers; write a measure of labels, such as metric = "f1"'
     elif loss.atom.labels in ("count", "positive") and needs != "values":

@@ -129,7 +129,7 @@ class NamedModel:
         ]
 
     def unknown_weights(self, tasks: Tasks, intercept: bool = False, edges=None) -> dict[str, Weights]:
-        """The weight matrices by name; edges: in place of the model's. ModelError where it has none, or no intercept."""
+        """The weight matrices by name; edges: in place of the model's. ModelError where it has none."""
         if self.edges is None:
             if edges is not None:
                 raise ModelError(f"{self.name} has no edges between labels; {self._without('edges')}")
@@ -137,13 +137,9 @@ class NamedModel:
                 name: Weights(tasks, intercept if i == 0 else False, name)
                 for i, name in enumerate(self.weights)
             }
-        if intercept:
-            raise ModelError(
-                f"{self.name} has no intercept: give the inputs a column of ones, and every label and edge has one"
-            )
         nodes, between = self.weights
         return {
-            nodes: NodeWeights(tasks, nodes),
+            nodes: NodeWeights(tasks, nodes, intercept=intercept),
             between: EdgeWeights(tasks, self.edges if edges is None else edges, between),
         }
 

@@ -63,6 +63,15 @@ MODELS: tuple[NamedModel, ...] = (
         also=("MTL-REG(trace)",),
         note="rho is half the paper's parameter, whose loss is without the 1/2.",
     ),
+    NamedModel(
+        name="Minimax-MTL",
+        statement="worst_task(squared_loss(W, tasks, mean=True)) + rho * trace_norm(W)",
+        about="The task with the largest loss counts, and no other: none is given up for the rest, which share a space of few dimensions.",
+        source='Mehta, Lee and Gray, "Minimax multi-task learning and a generalized loss-compositional paradigm for MTL", NIPS 2012',
+        family=_REGULARIZED,
+        note="What the tasks share is open in the paper: any regularizer or constraint may stand in the trace norm's place, and any loss that is a sum "
+        "over samples. Without mean=True a task of many rows has a large loss.",
+    ),
     # ---------------------------------------------------------------------------- a sum of two matrices
     NamedModel(
         name="Robust-MTL",
@@ -190,6 +199,45 @@ MODELS: tuple[NamedModel, ...] = (
         learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
         defaults={"eta": 1, "rho": 1, "lower": 0.01, "upper": 100},
         note="What the paper calls covariances are the precisions.",
+    ),
+    NamedModel(
+        name="MTFRL",
+        statement="sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=eta, rho=rho)",
+        about="How features and how tasks relate is learned: the same prior, its precisions by the flip-flop algorithm.",
+        source='Zhang and Schneider, "Learning multiple tasks with a sparse matrix-normal penalty", NIPS 2010, without its sparsity, as the baseline '
+        f"of {_FETR}",
+        family=_COVARIANCES,
+        subject_to=("Sigma1 >> lower", "Sigma1 << upper", "Sigma2 >> lower", "Sigma2 << upper"),
+        learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
+        defaults={"eta": 1, "rho": 1, "lower": 0.01, "upper": 100},
+        note='The statement is that of FETR, since without bounds there is no minimum. The baseline is its algorithm: solve(solver="alternating", '
+        'method="flip_flop", fudge=1e-3), which minimises nothing and says so; solve() finds a stationary point of the statement.',
+    ),
+    NamedModel(
+        name="MSSL",
+        statement="sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=eta) + lam * l1_norm(Sigma2)",
+        about="Which tasks have nothing to do with each other, given the others, is learned: a sparse precision of the tasks.",
+        source='Goncalves, Das, Chatterjee, Sivakumar, Von Zuben and Banerjee, "Multi-task sparse structure learning", CIKM 2014; Goncalves, Von '
+        'Zuben and Banerjee, "Multi-task sparse structure learning with Gaussian copula models", JMLR 17, 2016',
+        family=_COVARIANCES,
+        subject_to=("Sigma1 >> 1", "Sigma1 << 1"),
+        learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
+        defaults={"eta": 1},
+        note="The bounds make Sigma1 the identity; in Python np.eye(d) may stand there. The norm is of all entries, the diagonal too; a zero of Sigma2 is "
+        "a missing edge of the graph of tasks.",
+    ),
+    NamedModel(
+        name="cCMTL",
+        statement="sum_of_squares(W, tasks) + gamma * squared_cluster_norm(W, lower, upper, trace)",
+        about="The tasks come in a few clusters, which ones is not known: a covariance of the tasks with eigenvalues within bounds.",
+        source='Zhou, Chen and Ye, "Clustered multi-task learning via alternating structure optimization", NIPS 2011, eq. (8); after Jacob, Bach '
+        'and Vert, "Clustered multi-task learning: a convex formulation", NIPS 2008',
+        family=_COVARIANCES,
+        also=("Clustered MTL", "cASO"),
+        defaults={"lower": 0.1, "upper": 1.1},
+        note="For k clusters of m tasks and the paper's rho1 and eta: gamma = rho1 eta (1 + eta), lower = eta, upper = 1 + eta, trace = k + m eta. "
+        "With h = k it is also the convex relaxation of alternating structure optimization (cASO) of Chen, Tang, Liu and Ye, ICML 2009: Theorem 4 "
+        "of the former.",
     ),
     # ------------------------------------------------------------------------- kernels between the tasks
     *KERNELS,

@@ -111,15 +111,17 @@ def test_losses_of_labellings_are_typed_with_two_unknowns():
         "convex": True,
         "labels": "indicators",
         "max_affine": True,
-        "takes_intercept": False,
     }
     assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
     assert re.search(
-        r"traits +convex, labels: sign, all of a sample together, max affine, no intercept",
+        r"traits +convex, labels: sign, all of a sample together, max affine",
         printed("clique_hinge"),
     )
     nodes = printed("NodeWeights")
-    assert "NodeWeights(tasks, name='U')" in nodes and "unknown weights over a graph of labels" in nodes
+    assert (
+        "NodeWeights(tasks, name='U', *, intercept=False)" in nodes
+        and "unknown weights over a graph of labels" in nodes
+    )
     assert entry("column_group_norm").parameters == {"columns": "None", "weights": "None"}
 
 

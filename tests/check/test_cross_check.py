@@ -305,7 +305,7 @@ class OnlyWhatIsAsked:
     """A model that offers what `Checkable` names, and nothing else of a Problem."""
 
     def __init__(self, problem):
-        self.parameters, self.first_loss = problem.parameters, problem.first_loss
+        self.parameters, self.data = problem.parameters, problem.data
         self.form, self.solve = problem.form, problem.solve
         self.with_tasks = lambda tasks: OnlyWhatIsAsked(problem.with_tasks(tasks))
 

@@ -17,6 +17,7 @@ TASKS = {
     "sign": mtl.Tasks.shared(X, np.sign(Y), task_names=["a_1", "b%", "c"]),
     "count": mtl.Tasks.shared(X, np.floor(Y**2)),
     "positive": mtl.Tasks.shared(X, np.exp(Y)),
+    "classes": mtl.Tasks.shared(X, np.where(Y.max(axis=1, keepdims=True) == Y, 1.0, -1.0)),
 }
 W, L = mtl.Weights(TASKS["sign"]), mtl.Weights(TASKS["sign"], name="L")
 long_name = mtl.Weights(TASKS["sign"], name="my_weights", intercept=True)
@@ -40,6 +41,9 @@ NEEDED = {
     "schatten_norm": {"p": 0.5},
     "spectral_penalty": {"function": np.log1p, "derivative": lambda x: 1.0 / (1.0 + x)},
     "group_norm": {"groups": [[0, 1], [2]]},
+    "latent_group_norm": {"groups": [[0, 1], [1, 2, 3]]},
+    "squared_cluster_norm": {"lower": 0.1, "upper": 1.1, "trace": 3.0},
+    "tree_norm": {"columns": [[0], [1, 2], [0, 1, 2]]},
     "graph_laplacian": {"L": np.eye(3)},
     "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},
     "half_squared_k_support_norm": {"r": 2},

@@ -305,7 +305,7 @@ WRONG = {
     "entry": (lambda: S1[0, 0], NO_ARITHMETIC),
     "iterated": (lambda: list(S1), NO_ARITHMETIC),
     "as a term": (lambda: mtl.sum_of_squares(W, TASKS) + S1, ["+ Sigma1", "only terms"]),
-    "in a word of weights": (lambda: mtl.l1_norm(S1), ["l1_norm(Sigma1, ...)", "not FeaturePrecision"]),
+    "in a word of weights": (lambda: mtl.l21_norm(S1), ["l21_norm(Sigma1)", "there is l1_norm alone"]),
     "in a loss": (
         lambda: mtl.sum_of_squares(S1, TASKS),
         ["sum_of_squares(Sigma1, ...)", "not FeaturePrecision"],

@@ -104,7 +104,7 @@ def test_a_model_with_named_groups_is_the_model_with_numbers():
         ([["age", "six"]], r"group_norm\(W\): no name 'six' among age, sex, bp, ldl; did you mean 'sex'\?"),
         ([["age", "red"]], r"'red' is a column$"),
         (["age", "sex"], r"group 0 is 'age', not a list; write \[\['age', ...\], ...\], a list a group"),
-        ([["age"], ["age"]], "row 0 is in groups 0 and 1"),
+        ([["age", "sex"], ["age", 0]], "row 0 is twice in group 1"),
         ({"a": 3}, "group 0 is 3; write a list a group"),
         ("age", "groups is a list of lists of rows"),
     ],

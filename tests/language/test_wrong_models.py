@@ -185,7 +185,7 @@ WRONG = {
         ["rank(", "2.5", "whole number >= 1", "rank(W) <= 3"],
     ),
     "rank zero": (lambda: mtl.rank(W) <= 0, ["rank(", "whole number >= 1", "rank(W) <= 3"]),
-    "rank by a parameter": (lambda: mtl.rank(W) <= lam, ["rank(W) <= lam", "plain numbers"]),
+    "rank by a parameter": (lambda: mtl.rank(W) <= mtl.Parameter(2.5), ["<= 2.5", "a whole number"]),
     "rank with its bound inside": (
         lambda: mtl.rank(W, 2),
         ["rank(W)", "too many arguments", "no parameters"],
@@ -281,7 +281,10 @@ WRONG = {
         lambda: mtl.minimize(mtl.squared_loss(W, REAL), subject_to=mtl.rank(W) <= 2),
         ["subject_to=[rank(W) <= 2]"],
     ),
-    "parameter as a radius": (lambda: mtl.l1_norm(W) <= lam, ["l1_norm(W) <= lam", "plain numbers"]),
+    "parameter as a factor": (
+        lambda: lam * mtl.l1_norm(W) <= 1,
+        ["lam * l1_norm(W) <= 1", "divide the radius by lam"],
+    ),
 }
 
 

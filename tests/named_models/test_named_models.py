@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn import linear_model
 
 import mtldsl as mtl
@@ -38,7 +39,7 @@ def tasks_of(each: NamedModel) -> mtl.Tasks:
 
 def values_of(each: NamedModel) -> dict:
     """Numbers with which no weights are zero: every parameter another one."""
-    values = {name: 0.9 - 0.2 * i for i, name in enumerate(each.parameters)} | {"r": 1}
+    values = {name: 0.9 - 0.2 * i for i, name in enumerate(each.parameters)} | {"r": 1, "trace": 1.0}
     if each.edges is not None and "mu" in values:
         values["mu"] = 0.02  # 0.7 leaves no edge
     return {name: values[name] for name in each.parameters} | dict(each.defaults)
@@ -176,12 +177,24 @@ def fetr(s, v):
     return squares(s.W) + v["eta"] * np.trace(S1 @ s.W @ S2 @ s.W.T) - v["rho"] * logs
 
 
+def clustered(W, lower, upper, trace):
+    """min tr(W S^-1 W^T) by Lagrange's dual: the largest, over multipliers t of the trace, of sum min (s^2 / v + t v) - t trace."""
+    s = np.append(np.linalg.svd(W, compute_uv=False), np.zeros(max(M - D, 0)))
+
+    def dual(log_t):
+        v = np.clip(s / np.exp(log_t / 2), lower, upper)
+        return np.exp(log_t) * trace - np.sum(s**2 / v + np.exp(log_t) * v)
+
+    return -minimize_scalar(dual, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-12}).fun
+
+
 #: name -> the objective at a solution, as the paper writes it
 FORMULAS = {
     "STL": lambda s, v: squares(s.W) + v["lam"] * np.sum(s.W**2) / 2,
     "Lasso": lambda s, v: squares(s.W) / 2 + v["rho"] * entries(s.W),
     "L21": lambda s, v: squares(s.W) / 2 + v["rho"] * rows(s.W),
     "NN-MTL": lambda s, v: squares(s.W) / 2 + v["rho"] * nuclear(s.W),
+    "Minimax-MTL": lambda s, v: ((X @ s.W - Y) ** 2).mean(axis=0).max() / 2 + v["rho"] * nuclear(s.W),
     "Robust-MTL": lambda s, v: squares(s.L + s.S) + v["rho1"] * nuclear(s.L) + v["rho2"] * columns(s.S),
     "rMTFL": lambda s, v: squares(s.P + s.Q) + v["rho1"] * rows(s.P) + v["rho2"] * columns(s.Q),
     "Dirty model": lambda s, v: (
@@ -199,6 +212,14 @@ FORMULAS = {
     "MTFL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
     "MTRL": lambda s, v: squares(s.W) + v["gamma"] * nuclear(s.W) ** 2,
     "FETR": fetr,
+    "MTFRL": fetr,
+    "MSSL": lambda s, v: (
+        squares(s.W)
+        + v["eta"] * np.trace(s.W @ s.Sigma2.precision @ s.W.T)
+        - len(s.W) * np.linalg.slogdet(s.Sigma2.precision)[1]
+        + v["lam"] * np.abs(s.Sigma2.precision).sum()
+    ),
+    "cCMTL": lambda s, v: squares(s.W) + v["gamma"] * clustered(s.W, v["lower"], v["upper"], v["trace"]),
     "MT-MKL": lambda s, v: (
         v["C"] * hinge(s.W)
         + parts(s.W, np.r_[s.theta.values], [np.ones((M, M)), *(np.diag(e) for e in np.eye(M))])
@@ -455,7 +476,7 @@ def test_numbers_that_are_no_coefficients_are_written_out():
 WRONG = [
     (("nn-mtl", REAL), {"rho": 1}, "there is no model 'nn-mtl'; did you mean 'NN-MTL'?"),
     (("Robust-MTRL", REAL), {}, "there is no model 'Robust-MTRL'; did you mean 'Robust-MTL'?"),
-    (("ridge", REAL), {}, "there is no model 'ridge'; known are STL, Lasso, L21, NN-MTL, Robust-MTL"),
+    (("ridge", REAL), {}, "there is no model 'ridge'; known are STL, Lasso, L21, NN-MTL, Minimax-MTL"),
     ((REAL, "Lasso"), {}, "the first argument is a name, such as 'Robust-MTL'"),
     (("Lasso", X), {"rho": 1}, r"model('Lasso', ndarray): the second argument must be a Tasks object"),
     (("Robust-MTL", REAL), {"rho1": 1}, "Robust-MTL needs rho2; write model('Robust-MTL', tasks, rho1=..., rho2=...)"),
@@ -470,7 +491,7 @@ WRONG = [
     (("FETR", REAL), {"lower": 2, "upper": 1}, "no matrix has all eigenvalues >= 2 and <= 1"),
     (("Capped-MTL", REAL), {"mu": 1, "tau": 0}, "tau must be a number > 0"),
     (("MTL-CLS(l21)", REAL), {"lam": 1}, "MTL-CLS(l21):1:25: "),
-    (("CGM", SIGN), {"lam": 1, "intercept": True}, "CGM has no intercept: give the inputs a column of ones"),
+    (("CGM", SIGN), {"lam": 1, "intercept": 1}, "write intercept=True or intercept=False"),
     (("CGM", SIGN), {"lam": 1, "r": 0}, "r is the largest number of groups, a whole number >= 1"),
     (("SSVM", SIGN), {"lam": 1, "edges": [(0, 3)]}, "3 in (0, 3) is not a label; there are 'task0', 'task1', 'task2'"),
     (("CGM", REAL), {"lam": 1}, "CGM:1:1: "),

@@ -83,6 +83,8 @@ REGULARIZERS = [
     ("group_norm", {"groups": [[0, 1]], "weights": None}, 5.0),
     ("group_norm", {"groups": [[1], [0]], "weights": ROW_WEIGHTS}, 2 * 4 + 0.5 * 3),
     ("group_norm", {"groups": [[1]], "weights": None}, 4.0),
+    ("tree_norm", {"rows": [[0], [0, 1]], "columns": None, "weights": ROW_WEIGHTS}, 2 * 3 + 0.5 * 5),
+    ("tree_norm", {"rows": None, "columns": [[0], [0, 1]], "weights": COLUMN_WEIGHTS}, 3 * 7 + 1 * 7),
     ("trace_norm", {}, 5.0),
     ("squared_trace_norm", {}, 25.0),
     ("graph_laplacian", {"L": LAPLACIAN}, 0.5 * (9 + 16)),
@@ -199,6 +201,22 @@ def test_the_max_norm(at, expected):
     )
     V = cp.Variable((2, 2))
     assert FORMULAS["max_norm"](V, SimpleNamespace()).is_convex()
+
+
+@pytest.mark.parametrize(
+    "word, fields, expected",
+    [
+        ("squared_cluster_norm", {"lower": 0.0, "upper": np.inf, "trace": 2.5}, 10.0),
+        ("squared_cluster_norm", {"lower": 0.5, "upper": 2.0, "trace": 100.0}, 12.5),
+        ("latent_group_norm", {"groups": [[0], [0, 1]], "weights": None}, 5.0),
+        ("latent_group_norm", {"groups": [[0], [1], [0, 1]], "weights": np.array([1.0, 1.0, 9.0])}, 7.0),
+    ],
+)
+def test_a_minimum_over_variables_of_its_own(word, fields, expected):
+    assert FORMULAS[word](cp.Constant(W), SimpleNamespace(**fields)).value == pytest.approx(
+        expected, rel=1e-10
+    )
+    assert FORMULAS[word](cp.Variable((2, 2)), SimpleNamespace(**fields)).is_convex()
 
 
 def test_what_is_worked_out_here_are_formulas():

@@ -207,7 +207,7 @@ def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeyp
     (tmp_path / "p.toml").write_text(FILE)
     outputs = [tmp_path / name for name in ("r.html", "w.npz", "r.txt", "r.json")]
     monkeypatch.setattr(
-        "mtldsl.solution.solution.write_fields",
+        "mtldsl.solution.stored.write_fields",
         lambda path, fields: (_ for _ in ()).throw(DataError(f"{path}: full")),
     )
     typed = [word for path in outputs for word in ("--output", str(path))]

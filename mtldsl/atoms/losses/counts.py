@@ -53,6 +53,9 @@ class PoissonLoss(SeparableLoss):
     smooth: ClassVar[bool] = True
     bounded_below: ClassVar[float] = -np.inf  # y - y log(y) falls without end as counts grow
 
+    def falls(self, y):
+        return np.where(np.asarray(y) == 0, -1.0, 0.0)
+
     def pointwise(self, z, y):
         return finite_exp(z) - y * z
 

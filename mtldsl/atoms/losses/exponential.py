@@ -55,6 +55,9 @@ class ExponentialLoss(SeparableLoss):
     labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True
 
+    def falls(self, y):
+        return np.asarray(y, float)
+
     def pointwise(self, z, y):
         return finite_exp(-y * z)
 

@@ -51,6 +51,12 @@ class RankAtMost(NoDual, Set):
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf
+    is_bounded: ClassVar[bool] = True
+
+    @property
+    def rank(self) -> int:
+        """How many singular values need not be zero."""
+        return int(self.radius)
 
     def __post_init__(self):
         r = self.radius

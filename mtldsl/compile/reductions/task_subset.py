@@ -86,8 +86,10 @@ def why_not_losses(form: NormalForm) -> str | None:
     if any(loss.tasks.n_tasks != m for loss in form.losses) or any(b.shape[1] != m for b in form.blocks):
         return "the unknowns have other columns than tasks"
     for loss in form.losses:
-        if loss.atom.labels == "indicators":
+        if loss.atom.labels in ("indicators", "classes"):
             return f"{loss.typed} is a loss of all labels together"
+        if not loss.sums_tasks:
+            return f"{loss.typed} is not a sum over tasks"
         if any(loss.atom.of_task(i) is not loss.atom for i in range(m)):
             return f"{loss.typed} has a loss of its own for every task"
         if not _keeps_columns(loss.map):

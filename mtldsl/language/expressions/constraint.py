@@ -10,8 +10,9 @@ from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constants import as_matrix, constant_text
 from mtldsl.language.expressions.latex import constant_latex
+from mtldsl.language.expressions.scalar import Parameter, Scalar
 
-__all__ = ["Argument", "Constraint", "compare", "compare_expressions"]
+__all__ = ["Argument", "Balls", "Constraint", "compare", "compare_expressions"]
 
 _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 
@@ -32,13 +33,31 @@ class Argument(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Constraint:
-    """atom's set contains argument; `text` as typed."""
+class Balls:
+    """A ball whose radius depends on parameters: `ball` makes it of a number."""
 
-    atom: Set
+    ball: Callable[[float], Set]
+    radius: Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """A set contains argument; `text` as typed."""
+
+    given: Set | Balls
     argument: Argument
     text: str
     latex: str
+
+    @property
+    def atom(self) -> Set:
+        """The set at the parameters' present values."""
+        return self.given.ball(self.given.radius.value) if isinstance(self.given, Balls) else self.given
+
+    @property
+    def of_radius(self) -> frozenset[Parameter]:
+        """The parameters of its radius."""
+        return self.given.radius.parameters if isinstance(self.given, Balls) else frozenset()
 
     def __bool__(self):
         raise ModelError(

@@ -32,6 +32,7 @@ class Unknown(Protocol):
     tasks: Any
     name: str
     shape: tuple[int, int]
+    intercept: bool
 
     @property
     def column_names(self) -> tuple[str, ...]: ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
-from mtldsl.atoms.function import Atom, Loss, Regularizer
+from mtldsl.atoms.function import Atom, Loss, Regularizer, Set
 from mtldsl.errors import ModelError
-from mtldsl.language.expressions.constraint import Constraint
+from mtldsl.language.expressions.constraint import Balls, Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.scalar import Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
@@ -26,7 +27,9 @@ class Term:
     atom_latex: str
     tasks: Tasks | None = None
     mean: bool = False
+    worst: bool = False  # of a loss: the largest of the tasks' losses, not their sum
     source: Tasks | None = None  # the tasks as typed, where the loss makes others of them
+    of_learned: bool = False  # a norm of a matrix that is learned, which then is the argument
     learned: tuple = ()  # of a structure: each of its matrices, a `LearnedUnknown` or, where it is given, a `SpectralMatrix`
 
     @property
@@ -142,26 +145,26 @@ class Objective:
                 write_instead="put the expression into the objective with a coefficient instead",
             )
         (term,) = self.terms
-        radius, c = as_scalar(other), term.coefficient
-        if radius is None or radius.parameters or c.parameters:
-            named = next(iter([*getattr(radius, "parameters", ()), *c.parameters]), None)
-            advice = f"write {named.text}.value, the number that it has now" if named is not None else ""
+        if term.of_learned:
             raise ModelError(
-                "the radius and the factor of a ball must be plain numbers", term=text, write_instead=advice
-            )
-        if c.value <= 0 or radius.value < 0:
-            raise ModelError(
-                "the set is not convex or is empty; the factor must be > 0 and the radius >= 0", term=text
-            )
-        ball = term.atom.ball(radius.value / c.value) if isinstance(term.atom, Regularizer) else None
-        if ball is None:
-            raise ModelError(
-                f"{term.atom.name} is not a norm, and only norms and rank may be bounded",
+                "the norm of a matrix that is learned stands in the objective, not in a constraint",
                 term=text,
-                write_instead=f"bound a norm, such as l1_norm, or add lam * {term.atom_text} to the objective",
+                write_instead=f"add lam * {term.atom_text} to the objective",
             )
-        fitting = ball.stated(term.argument.shape)
-        return Constraint(fitting, term.argument, text, rf"{term.latex} \leq {radius.latex}")
+        radius, c = as_scalar(other), term.coefficient
+        if radius is None or c.parameters:
+            named = next(iter(c.parameters), None)
+            advice = f"divide the radius by {named.text} instead" if named is not None else ""
+            raise ModelError(
+                "the radius of a ball must be a number or a Parameter, and its factor a plain number",
+                term=text,
+                write_instead=advice,
+            )
+
+        ball = partial(_ball, term, text)
+        now = ball(radius.value)  # what is wrong with it is said here, also where a Parameter will change
+        given = Balls(ball, radius) if radius.parameters else now
+        return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}")
 
     def __lt__(self, other):
         raise ModelError(
@@ -197,6 +200,23 @@ class Objective:
         )
 
     __hash__ = object.__hash__
+
+
+def _ball(term: Term, text: str, radius: float) -> Set:
+    """The set where term <= radius; a function of this module, so that a problem can be pickled."""
+    factor = term.coefficient.value
+    if factor <= 0 or radius < 0:
+        raise ModelError(
+            "the set is not convex or is empty; the factor must be > 0 and the radius >= 0", term=text
+        )
+    ball = term.atom.ball(radius / factor) if isinstance(term.atom, Regularizer) else None
+    if ball is None:
+        raise ModelError(
+            f"{term.atom.name} is not a norm, and only norms and rank may be bounded",
+            term=text,
+            write_instead=f"bound a norm, such as l1_norm, or add lam * {term.atom_text} to the objective",
+        )
+    return ball.stated(term.argument.shape)
 
 
 def _is_one(scalar: Scalar) -> bool:

@@ -6,11 +6,14 @@ import inspect
 from collections import ChainMap
 
 from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, WORDS, p_norm, usage
+from mtldsl.language.words.worst_task import worst_task
 
 __all__ = ["CALLABLE", "declared", "typed_usage"]
 
-#: name -> function: the words, the similarities inside `mkl_norm(W, [...])`, and the norm that bounds kernel weights
-CALLABLE = ChainMap(WORDS, SIMILARITIES, {"p_norm": p_norm})  # words of one's own come and go
+#: name -> function: the words, the similarities inside `mkl_norm(W, [...])`, the norm that bounds kernel weights, and what stands around a loss
+CALLABLE = ChainMap(
+    WORDS, SIMILARITIES, {"p_norm": p_norm, "worst_task": worst_task}
+)  # words of one's own come and go
 
 
 def typed_usage(name: str) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from mtldsl.atoms.function import Loss
 from mtldsl.errors import DataError
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.classes import require_classes
 
 __all__ = ["fitted"]
 
 
 def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
     """The loss for these tasks; DataError or ModelError where they do not suit each other."""
-    tasks.require_labels(atom.labels, typed)
+    tasks.require_labels("sign" if atom.labels == "classes" else atom.labels, typed)
+    if atom.labels == "classes":
+        require_classes(tasks, typed)
+        return atom.for_tasks(tasks.task_names, None)
     if tasks.is_weighted and not atom.weighs_samples:
         raise DataError(
             f"these tasks have sample weights, and {atom.name} counts samples",

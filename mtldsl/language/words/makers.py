@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any, TypeVar
 
@@ -13,21 +14,24 @@ from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Number
-from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.spelling import made
 from mtldsl.language.unknowns import label_graph
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.words import mkl_word
+from mtldsl.language.words.dress import dressed, parameter
 from mtldsl.language.words.fitted import fitted
 from mtldsl.language.words.learned_argument import checked_matrix, short, unknown_of
+from mtldsl.language.words.loss_latex import loss_latex
 from mtldsl.language.words.named_groups import by_position, groups_as_given, listed_once
+from mtldsl.language.words.of_precision import of_precision
+from mtldsl.language.words.overlapping import families_of, sum_of_families
+from mtldsl.language.words.shares import columns_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
-from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
 from mtldsl.values.option import as_flag
 
-__all__ = ["constraint", "label_loss", "loss", "mkl", "parameter", "regularizer", "structure"]
+__all__ = ["constraint", "label_loss", "loss", "mkl", "regularizer", "structure"]
 
 
 _A = TypeVar("_A", bound=Atom)
@@ -121,6 +125,9 @@ def loss(cls: type[Loss]):
         mean = as_flag(mean, f"{cls.name}({W.text}, tasks, mean", ModelError)
         atom = _build(cls, args, kwargs, _typed(cls, W, None, ["tasks"]), W)
         typed = _typed(cls, W, atom, ["tasks"] + (["mean=True"] if mean else []))
+        if W.shape[1] < tasks.n_tasks and all(part.weights.tasks is tasks for part in W.parts):
+            columns = columns_of(W)  # of the tasks that the weights are for, those of these columns
+            tasks = tasks if columns is None else tasks.select(columns)
         expected = (tasks.n_features, tasks.n_tasks)
         if W.shape != expected:
             raise ModelError(
@@ -138,10 +145,11 @@ def loss(cls: type[Loss]):
                 write_instead="write intercept=True on one of them only",
             )
         for weights in with_intercept:
-            if weights.tasks.n_tasks != tasks.n_tasks:
+            if weights.tasks.n_tasks != tasks.n_tasks and columns_of(W) is None:
                 raise ModelError(
                     f"the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task",
                     term=typed,
+                    write_instead=f"take columns of {weights.name}, such as {weights.name}[:, [0, 2]], or all",
                 )
         atom = fitted(atom, tasks, typed)
         for weights in with_intercept:
@@ -153,19 +161,21 @@ def loss(cls: type[Loss]):
                     write_instead="write "
                     + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),
                 )
-        of_a_task = atom.weighted_latex if tasks.is_weighted else atom.latex
-        share = r"\tfrac1{n_i} " if mean else ""
-        latex = rf"\sum_i {share}{of_a_task(_prediction_latex(W, with_intercept))}"
+        latex = loss_latex(
+            atom, W, with_intercept=bool(with_intercept), weighted=tasks.is_weighted, mean=mean
+        )
         return Objective([Term(Number(1.0), atom, W, typed, latex, tasks, bool(mean))])
 
     head = [parameter("W"), parameter("tasks")]
-    return _dress(word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)])
+    return dressed(
+        word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)]
+    )
 
 
 def label_loss(cls: type[losses.LabelGraphLoss]):
     def word(U, V, tasks, *args, **kwargs):
         shown = [getattr(one, "text", short(one)) for one in (U, V)] + ["tasks"]
-        if "loss" in kwargs and isinstance(kwargs["loss"], dict) and isinstance(tasks, Tasks):
+        if "loss" in kwargs and isinstance(tasks, Tasks):
             kwargs["loss"] = label_graph.costs_in_order(
                 kwargs["loss"], tasks, f"{cls.name}({', '.join(shown)}, loss=...)"
             )
@@ -173,7 +183,7 @@ def label_loss(cls: type[losses.LabelGraphLoss]):
         shown += [f"{name}={label_graph.costs_text(value)}" for name, value in atom.arguments().items()]
         return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
 
-    return _dress(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
+    return dressed(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
 
 
 def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
@@ -194,11 +204,19 @@ def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
                 )
 
 
-def regularizer(cls: type[Regularizer]):
+def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None = None):
+    """nested : the word for groups of rows that hold each other, of a word whose `groups` are to be apart"""
+
     def word(W, *args, **kwargs):
+        if isinstance(W, LearnedUnknown):
+            return of_precision(cls, W, args, kwargs)
         _require_affine(cls, W)
         given = listed_once(cls, _given(cls, args, kwargs, _typed(cls, W, None)))
-        atom = cls(**by_position(cls, given, W, _typed(cls, W, None)))
+        parameters = by_position(cls, given, W, _typed(cls, W, None))
+        families = families_of(cls.name, parameters["groups"]) if nested is not None else []
+        if nested is not None and families:
+            return sum_of_families(word, nested, W, given, families)
+        atom = cls(**parameters)
         typed = _typed(cls, W, atom, given=given)
         atom = label_graph.grouped_by_edges(atom, W)
         problem = atom.check(W.shape)
@@ -206,7 +224,7 @@ def regularizer(cls: type[Regularizer]):
             raise ModelError(f"{problem}", term=typed)
         return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex))])
 
-    return _dress(word, cls, [parameter("W")], [])
+    return dressed(word, cls, [parameter("W")], [])
 
 
 def structure(cls: type[structures.Structure]):
@@ -236,7 +254,7 @@ def structure(cls: type[structures.Structure]):
         }
         return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
 
-    return _dress(word, cls, [parameter("W"), *map(parameter, names)], [])
+    return dressed(word, cls, [parameter("W"), *map(parameter, names)], [])
 
 
 def mkl(cls: type[structures.MKLNorm]):
@@ -245,7 +263,7 @@ def mkl(cls: type[structures.MKLNorm]):
         return mkl_word.mkl_norm(W, similarities, theta, p)
 
     optional = [parameter("theta", None), parameter("p", None)]
-    return _dress(word, cls, [parameter("W"), parameter("similarities")], optional)
+    return dressed(word, cls, [parameter("W"), parameter("similarities")], optional)
 
 
 def constraint(cls: type[Set]):
@@ -258,33 +276,4 @@ def constraint(cls: type[Set]):
             raise ModelError(f"{problem}", term=typed)
         return Constraint(atom, W, typed, atom.latex(W.latex))
 
-    return _dress(word, cls, [parameter("W")], [])
-
-
-def parameter(name: str, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-
-
-def _dress(word, cls, head, tail):
-    """Give the word its atom's documentation and a signature that an editor can show."""
-    given = {parameter.name for parameter in (*head, *tail)}
-    own = [
-        parameter(f.name, inspect.Parameter.empty if f.default is MISSING else f.default)
-        for f in cls.typed_fields()
-        if f.name not in given
-    ]
-    word.__signature__ = inspect.Signature([*head, *own, *tail])
-    word.__name__ = word.__qualname__ = cls.name
-    word.__doc__ = cls.__doc__
-    word.__module__ = cls.__module__  # the class's own doctest is collected there, once
-    word.atom = cls
-    return complete(f"write {cls.name}{word.__signature__}")(word)
-
-
-def _prediction_latex(W: Affine, with_intercept) -> str:
-    """X_i w_i for a matrix W (its columns are the w_i); X_i (L + S)_i for an expression."""
-    if isinstance(W, Weights) and len(W.name) == 1 and W.name.lower() not in "bxy":  # b, X and y are taken
-        column = f"{W.name.lower()}_i"
-    else:
-        column = (f"({W.latex})" if W.precedence < 3 or "_" in W.latex else W.latex) + "_i"
-    return f"X_i {column}" + (r" + b_i" if with_intercept else "")
+    return dressed(word, cls, [parameter("W")], [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mtldsl.language.unknowns.label_graph import score_tasks
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.words.fitted import fitted
+from mtldsl.language.words.shares import columns_of, shares_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import elsewhere
 
@@ -33,8 +35,10 @@ def replace_tasks(
 
     some : the tasks may be some of the old ones, in their order; ModelError where a term says something of each task, or mixes them
     """
-    old = {id(term.source or term.tasks) for term in objective.terms if term.is_loss}
-    if len(old) > 1:
+    losses = [term for term in objective.terms if term.is_loss]
+    old = {id(term.source or term.tasks) for term in losses}
+    shares = shares_of(losses) if len(old) > 1 else None
+    if len(old) > 1 and shares is None:
         raise ModelError(
             f"this model uses {len(old)} different Tasks, so it is not clear which to replace",
             term=objective.text,
@@ -79,12 +83,18 @@ def replace_tasks(
     for term in objective.terms:
         if some:
             _require_any_tasks(term, term.text, tasks)
-        own, argument = tasks if term.is_loss else None, renew(term.argument)
+        own = tasks if term.is_loss else None
+        argument: Any = relearn(term.argument) if term.of_learned else renew(term.argument)
+        if own is not None and shares is not None:
+            own = shares.of(tasks, term)
+        elif own is not None and cast(Tasks, term.data).n_tasks < tasks.n_tasks:
+            columns = columns_of(term.argument)
+            own = own if columns is None else own.select(columns)
         if isinstance(term.atom, LabelGraphLoss):
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
             term = replace(term, source=tasks)
         elif isinstance(term.atom, Loss):
-            term = replace(term, atom=fitted(term.atom, tasks, term.atom_text))
+            term = replace(term, atom=fitted(term.atom, cast(Tasks, own), term.atom_text))
         terms.append(
             replace(
                 term,

@@ -8,17 +8,21 @@ from typing import Any
 from mtldsl.atoms import losses, metrics, regularizers, sets, structures
 from mtldsl.atoms.losses.amounts import GammaLoss
 from mtldsl.atoms.losses.exponential import ExponentialLoss
+from mtldsl.atoms.losses.rows import CrammerSingerLoss, SoftmaxLoss
+from mtldsl.atoms.regularizers.cluster_norm import SquaredClusterNorm
+from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
 from mtldsl.atoms.regularizers.max_norm import MaxNorm
+from mtldsl.atoms.regularizers.nested_groups import TreeNorm
 from mtldsl.atoms.regularizers.sorted_entries import SortedL1Norm
 from mtldsl.language.unknowns import covariances, kernel_weights, label_graph, similarities, task_similarity
 from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.words.dress import parameter
 from mtldsl.language.words.learned_argument import unknown_of
 from mtldsl.language.words.makers import (
     constraint,
     label_loss,
     loss,
     mkl,
-    parameter,
     regularizer,
     structure,
 )
@@ -35,6 +39,8 @@ logistic_loss = loss(losses.LogisticLoss)
 exponential_loss = loss(ExponentialLoss)
 poisson_loss = loss(losses.PoissonLoss)
 gamma_loss = loss(GammaLoss)
+softmax_loss = loss(SoftmaxLoss)
+crammer_singer_loss = loss(CrammerSingerLoss)
 structured_hinge = loss(losses.StructuredHinge)
 clique_hinge = label_loss(losses.CliqueHinge)
 pairwise_log_loss = label_loss(losses.PairwiseLogLoss)
@@ -46,6 +52,9 @@ ErrorRate = metrics.ErrorRate
 BalancedError = metrics.BalancedError
 Jaccard = metrics.Jaccard
 GMean = metrics.GMean
+PartialAUC = metrics.PartialAUC
+AveragePrecision = metrics.AveragePrecision
+NDCG = metrics.NDCG
 PrecisionAt = metrics.PrecisionAt
 RecallAt = metrics.RecallAt
 
@@ -56,13 +65,16 @@ sorted_l1_norm = regularizer(SortedL1Norm)
 l21_norm = regularizer(regularizers.L21Norm)
 l12_norm = regularizer(regularizers.L12Norm)
 l1_inf_norm = regularizer(regularizers.L1InfNorm)
-group_norm = regularizer(regularizers.GroupNorm)
+tree_norm = regularizer(TreeNorm)
+group_norm = regularizer(regularizers.GroupNorm, nested=tree_norm)
+latent_group_norm = regularizer(LatentGroupNorm)
 column_group_norm = regularizer(regularizers.ColumnGroupNorm)
 half_squared_group_norm = regularizer(regularizers.HalfSquaredGroupNorm)
 half_squared_k_support_norm = regularizer(regularizers.HalfSquaredKSupportNorm)
 trace_norm = regularizer(regularizers.TraceNorm)
 max_norm = regularizer(MaxNorm)
 squared_trace_norm = regularizer(regularizers.SquaredTraceNorm)
+squared_cluster_norm = regularizer(SquaredClusterNorm)
 graph_laplacian = regularizer(regularizers.GraphLaplacian)
 mean_regularizer = regularizer(regularizers.MeanRegularizer)
 total_variation = regularizer(regularizers.TotalVariation)

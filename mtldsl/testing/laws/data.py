@@ -40,6 +40,9 @@ def targets(atom, rng, n=None):
     if atom.labels == "indicators":
         labels = rng.integers(0, 2, size=(n, atom.cliques.n_labels))
         return choices(atom.cliques.members, labels).T.toarray().ravel()
+    if atom.labels == "classes":
+        own = rng.permutation(np.arange(n) % atom.n_classes)
+        return np.where(np.arange(atom.n_classes)[:, None] == own, 1.0, -1.0).ravel()
     if atom.labels == "sign":
         return np.where(np.arange(n) % 3 == 0, -1.0, 1.0)[rng.permutation(n)]
     if atom.labels == "positive":
@@ -49,7 +52,9 @@ def targets(atom, rng, n=None):
 
 def samples(atom, size) -> np.ndarray:
     """(samples, predictions of one) positions in a flat vector of that size."""
-    return np.arange(size).reshape(atom.cliques.n_entries if atom.labels == "indicators" else 1, -1).T
+    each = atom.cliques.n_entries if atom.labels == "indicators" else 1
+    each = atom.n_classes if atom.labels == "classes" else each
+    return np.arange(size).reshape(each, -1).T
 
 
 #: how samples may be weighted: closed forms branch on it
@@ -67,7 +72,7 @@ def heaviest(atom) -> str:
 
 def fewest(atom, y) -> np.ndarray:
     """Where the predictions of as few samples are as a loss needs: one, or enough for both classes and for the metric."""
-    if atom.weighs_samples or atom.labels == "indicators":
+    if atom.weighs_samples or atom.labels in ("indicators", "classes"):
         return samples(atom, len(y))[0]
     sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N)]
     return np.arange(next(n for n, p, q in sizes if p and q and atom.metric.check(int(p), int(q)) is None))

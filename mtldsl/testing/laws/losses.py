@@ -106,7 +106,7 @@ def conjugate_is_infinite_outside_its_domain(loss, weighting):
     u = 50.0 * rng.normal(size=z.size)
     inside = loss.dual_project(u, y, s)
     # the nearest point of a polytope of labellings is a sum of vertices of size 1
-    rounding = 1e-15 if loss.labels == "indicators" else 0.0
+    rounding = 1e-15 if loss.labels in ("indicators", "classes") else 0.0
     again = loss.dual_project(inside, y, s)
     same_arrays(again, inside, "dual_project of what it returned", rtol=1e-14, atol=rounding)
     bounded = not np.allclose(inside, u)
@@ -291,7 +291,10 @@ def separable_is_a_sum_over_samples(loss):
     parts = sum(loss.value(z[part], y[part], None if s is None else s[part]) for part in (first, rest))
     if not loss.separable:
         # twice a hinge loss, whose class makes no use of that; of labellings, over samples of many predictions each
-        is_sum = isinstance(getattr(loss, "metric", None), ErrorRate) or loss.labels == "indicators"
+        is_sum = isinstance(getattr(loss, "metric", None), ErrorRate) or loss.labels in (
+            "indicators",
+            "classes",
+        )
         found = abs(loss.value(z, y, s) - parts) <= 1e-3 * abs(parts)
         holds(found == is_sum, "it is a sum over samples: say separable = True, or take SeparableLoss")
         return

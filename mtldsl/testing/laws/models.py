@@ -43,6 +43,17 @@ def _classes(loss, coefficient, word, **options):
     return model
 
 
+def _one_of_classes(loss, word):
+    def model() -> Problem:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(20, 5))
+        tasks = Tasks.from_classes(X, (X @ rng.normal(size=(5, 3))).argmax(axis=1))
+        W = Weights(tasks, intercept=True)
+        return minimize(loss(W, tasks) + word(W))
+
+    return model
+
+
 def _sum_of_two() -> Problem:
     tasks = _tasks()
     L, S = Weights(tasks, name="L"), Weights(tasks, name="S")
@@ -84,6 +95,9 @@ MODELS = {
     "logistic loss and the l21 norm": _classes(words.logistic_loss, 1.0, words.l21_norm),
     "hinge loss and a ridge": _classes(words.hinge_loss, 1.0, words.ridge),
     "structured hinge and a ridge": _classes(words.structured_hinge, 0.05, words.ridge),
+    "softmax loss and the trace norm": _one_of_classes(words.softmax_loss, words.trace_norm),
+    "softmax loss and a ridge": _one_of_classes(words.softmax_loss, words.ridge),
+    "Crammer-Singer loss and a ridge": _one_of_classes(words.crammer_singer_loss, words.ridge),
     "labels that depend on each other": _label_graph,
     "log-rank, not convex": _log_rank,
 }
@@ -94,7 +108,7 @@ def model_for(solver, name: str) -> Problem:
     problem = MODELS[name]()
     tasks = problem.first_loss.data
     whole = any(
-        loss.atom.labels == "indicators" for loss in problem.form().losses
+        loss.atom.labels in ("indicators", "classes") for loss in problem.form().losses
     )  # labellings, of all tasks at once
     if not solver.takes_distributed or tasks is None or whole:
         return problem
