@@ -80,6 +80,9 @@ _METRICS = (
     "Jaccard()",
     "GMean()",
     "ROCArea()",
+    "PartialAUC(0.3)",
+    "AveragePrecision()",
+    "NDCG()",
     "PrecisionAt(10)",
     "RecallAt(10)",
 )

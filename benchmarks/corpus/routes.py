@@ -7,7 +7,10 @@ __all__ = ["AUTO", "own_routes"]
 AUTO = "auto"
 
 #: solver -> other settings of it that are routes of their own, where it takes them
-_VARIANTS: dict[str, tuple[dict, ...]] = {}
+_VARIANTS: dict[str, tuple[dict, ...]] = {
+    # which backend the reference should begin with; OSQP says itself where the model is not a quadratic program
+    "cvxpy": ({"backend": "clarabel"}, {"backend": "scs"}, {"backend": "osqp"}),
+}
 
 
 def own_routes(problem) -> dict[str, tuple[str, dict]]:

@@ -3,7 +3,8 @@
 A file of labels 0/1 or -1/+1 makes classification problems, any other numbers make regressions. What the readers must be told is read
 off the file's kind. ARFF: the XML of Mulan in the folder whose labels the file has; else MEKA's `-C n` in the relation's name; else the last
 attribute is the target. CSV: columns whose names begin with y, target or label are the targets, else the last one; a column task or task_id
-tells tasks apart. NPZ and MAT: arrays X and Y. LIBSVM: classes become one task each; lists of labels one task a label.
+tells tasks apart. NPZ and MAT: arrays X and Y, and task or task_id where rows are of different tasks. LIBSVM: classes become one task
+each; lists of labels one task a label. `read_tasks` reads one file, and can be told what is otherwise read off.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 
 from .data import DataSet, Raw, raw_of
 
-__all__ = ["sets_of"]
+__all__ = ["TASKS", "read_tasks", "sets_of"]
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight", ".txt")
+#: Columns, or arrays, that tell the rows of different tasks apart.
+TASKS = ("task", "task_id", "task_ids", "group")
 
 
 def sets_of(folder: Path, say=print) -> dict[str, DataSet]:
@@ -34,7 +37,7 @@ def sets_of(folder: Path, say=print) -> dict[str, DataSet]:
         if not path.is_file() or path.suffix in (".xml", ".md", ".json", ".png") or hidden:
             continue
         try:
-            tasks = _read(path, path.parent)
+            tasks = read_tasks(path)
             if tasks.n_samples < 8:
                 raise ValueError("fewer than 8 labelled rows")
             raw = raw_of(tasks)
@@ -72,24 +75,46 @@ def _signs(raw: Raw) -> Raw:
     return Raw(raw.X, [of(y) for y in raw.Y] if raw.separate else of(raw.Y))
 
 
-def _read(path: Path, folder: Path):
+def read_tasks(path: Path, *, xml=None, labels=None, task=None):
+    """`Tasks` of one file.
+
+    xml    : Mulan's list of the labels of an ARFF file
+    labels : names of the label columns, or how many of the last ones they are (ARFF, CSV)
+    task   : the column, or array, that tells the rows of different tasks apart (CSV, NPZ, MAT)
+    Errors are those of the package's readers; ValueError for another kind of file.
+    """
     from mtldsl import datasets
 
     kind = path.suffix.lower()
     if kind == ".arff":
-        return datasets.read_arff(path, _arff_labels(path, folder))
+        return datasets.read_arff(path, str(xml) if xml else labels or _arff_labels(path, path.parent))
     if kind == ".csv":
-        return _csv(path)
+        return _csv(path, labels, task)
     if kind in (".npz", ".mat"):
-        reader = datasets.read_npz if kind == ".npz" else datasets.read_mat
-        return _first(
-            [partial(reader, path, X, Y) for X in ("X", "x", "data") for Y in ("Y", "y", "target", "labels")]
-        )
+        return _arrays(datasets.read_npz if kind == ".npz" else datasets.read_mat, path, task)
     if kind in _LIBSVM:
         return _libsvm(path)
     raise ValueError(
         f"{kind or 'a file without ending'} is none of .arff, .csv, .npz, .mat, {', '.join(_LIBSVM)}"
     )
+
+
+def _arrays(reader, path: Path, task):
+    more = {"task_ids": task} if task else {}
+
+    def read(X, Y):
+        return (X, Y), reader(path, X, Y, **more)
+
+    pairs = [(X, Y) for X in ("X", "x", "data") for Y in ("Y", "y", "target", "labels")]
+    names, tasks = _first([partial(read, *pair) for pair in pairs])
+    if task or not tasks.is_shared or tasks.n_tasks > 1:
+        return tasks
+    for name in TASKS:  # one column: its rows may be of many tasks
+        try:
+            return reader(path, *names, task_ids=name)
+        except Exception:  # no such array
+            continue
+    return tasks
 
 
 def _first(attempts: list):
@@ -125,7 +150,7 @@ def _arff_labels(path: Path, folder: Path):
     return 1
 
 
-def _csv(path: Path):
+def _csv(path: Path, labels=None, task=None):
     from mtldsl import datasets
 
     with open(path, newline="", encoding="utf-8") as file:
@@ -136,10 +161,12 @@ def _csv(path: Path):
         return datasets.read_csv(path, 1, header=False, delimiter=delimiter)
     named = [name for name in names if name.lower().startswith(("y", "target", "label"))]
     options = {"delimiter": delimiter}
-    tasks = [name for name in names if name.lower() in ("task", "task_id")]
+    tasks = [task] if task else [name for name in names if name.lower() in TASKS]
     if tasks:
         options["task"] = tasks[0]
-    labels = named or [names[-1]]
+    labels = labels or named or [names[-1]]
+    if tasks and not isinstance(labels, int) and len(labels) == 1:
+        labels = labels[0]  # every task has rows of its own of the one column
     further = ({}, {"one_hot": True}, {"one_vs_rest": True}, {"one_hot": True, "one_vs_rest": True})
     return _first([partial(datasets.read_csv, path, labels, **options, **more) for more in further])
 

@@ -47,6 +47,12 @@ ROOMS = (
         "scikit-learn's faces, their folds and scorers: [the guide](/estimators.md).",
     ),
     (
+        "mtldsl.estimators.baselines",
+        "baselines",
+        "Baselines",
+        "Multi-label systems that papers compare with: [the guide](/estimators.md).",
+    ),
+    (
         "mtldsl.report",
         "pictures",
         "Pictures",
@@ -97,12 +103,12 @@ def groups() -> list[Group]:
               _top(["defaults", "minimize", "model", "models", "Problem", "Solution", "verify_proof"])),
         Group("returned", "What calls return", "Objects that methods of problems and solutions give you.",
               [f"{module}.{name}" for module, names in RETURNED.items() for name in names]),
-        Group("losses", "Losses", "How predictions are judged.", kinds["loss"]),
+        Group("losses", "Losses", "How predictions are judged.", [*kinds["loss"], "mtldsl.worst_task"]),
         Group("regularizers", "Regularizers", "What the weights are expected to look like.", kinds["regularizer"]),
         Group("structures", "Penalties that learn a matrix", "Covariances, precisions, similarities, functions of singular values.", kinds["structure"]),
         Group("similarities", "Similarities between tasks", "What `mkl_norm` weighs.", _top(["TaskSimilarity", *vocabulary.SIMILARITIES])),
         Group("constraints", "Constraints", "Beside `>=`, `<=` and `==`.", [*kinds["constraint"], "mtldsl.p_norm"]),
-        Group("metrics", "Metrics", "For `structured_hinge`, thresholds and scores.", ["mtldsl.Metric", *kinds["metric"]]),
+        Group("metrics", "Metrics", "For `structured_hinge`, thresholds and scores.", ["mtldsl.Metric", "mtldsl.AcrossLabels", *kinds["metric"]]),
         Group("errors", "Errors", "All but `Interrupted` are an `MTLError`. Each quotes what was typed and says what to write instead.", _top(errors)),
     ]  # fmt: skip
     claimed = {name for group in made for name in group.names}
