@@ -16,6 +16,9 @@ LIMIT = 1.0
 #: Promised are 10 % and half a second; this is more than any other machine should need.
 MOST = 0.1 * LIMIT + 1.5
 
+#: Memory that other processes fill makes even CPU seconds longer, once; a solver that does not look at the clock is late every time.
+TRIES = 3
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -35,6 +38,9 @@ MOST = 0.1 * LIMIT + 1.5
 )
 def test_a_time_limit_is_kept(name):
     stopping.run(stopping.MODELS[name], stopping.SMALL, LIMIT)  # imports and compiles
-    (_, over), solution = stopping.run(stopping.MODELS[name], (1, 1, 1), LIMIT)
+    for _ in range(TRIES):
+        (_, over), solution = stopping.run(stopping.MODELS[name], (1, 1, 1), LIMIT)
+        if not over > MOST:
+            break
     assert not over > MOST, f"{over:.2f} CPU seconds over the limit"  # NaN where it ended before
     assert np.isfinite(solution.objective)
