@@ -174,7 +174,7 @@ class BoundedCovariance(Statement):
         both[d:, d:] = (Vt.T * v) @ Vt
         values, vectors = np.linalg.eigh(0.5 * (both + both.T))  # positive semidefinite but for rounding
         if sizes.any():
-            both = (vectors * np.maximum(values, 1e-14 * values[-1])) @ vectors.T
+            both = (vectors * np.maximum(values, 1e-15 * values[-1])) @ vectors.T
         self.both.value = 0.5 * (both + both.T)
 
 

@@ -61,6 +61,7 @@ class CrossCheck(Compared):
     learned_excess: float = (
         0.0  # of the penalties with what is shown as learned, over these with the best ones; relative
     )
+    formula_tolerance: float = FORMULA_TOLERANCE  # more where an atom states a value that is less exact
 
     @property
     def certified(self) -> bool:
@@ -103,7 +104,7 @@ class CrossCheck(Compared):
     @property
     def disagreements(self) -> list[str]:
         wrong = []
-        if not self.formula_difference <= FORMULA_TOLERANCE:
+        if not self.formula_difference <= self.formula_tolerance:
             wrong.append(f"the two formulas differ by {self.formula_difference:.1e} at the same point")
         for side, violation in (("fast", self.fast_violation), ("reference", self.reference_violation)):
             if not violation <= self.tol:
@@ -180,7 +181,7 @@ class CrossCheck(Compared):
             (
                 "formulas at the same point",
                 f"{self.formula_difference:.1e}",
-                f"allowed {FORMULA_TOLERANCE:.1e}",
+                f"allowed {self.formula_tolerance:.1e}",
             ),
             ("largest prediction difference", f"{self.prediction_difference:.1e}", ""),
             ("weights, ||fast - reference||", weights[0], weights[1]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.check.block_check import check_blocks
 from mtldsl.check.by_reference import solved_by_reference
-from mtldsl.check.comparison import TOLERANCE, CrossCheck
+from mtldsl.check.comparison import FORMULA_TOLERANCE, TOLERANCE, CrossCheck
 from mtldsl.check.comparison_blocks import BlockCheck
 from mtldsl.check.learned_excess import learned_excess
 from mtldsl.check.touching import kept_at, some_tasks
@@ -74,8 +74,8 @@ def cross_check(
                    problem (None: never)
     max_seconds  : wall-clock limit of all that is solved for it (None: none)
 
-    The two agree where (1) both formulas give the same value at both points to 1e-9, (2) both points are
-    feasible, (3) the fast objective is not above the reference's, (4) the reference's is above the fast one
+    The two agree where (1) both formulas give the same value at both points to 1e-9 (max_norm: 1e-7, as its value comes of
+    iterations), (2) both points are feasible, (3) the fast objective is not above the reference's, (4) the reference's is above the fast one
     by no more than the gap that its own multipliers leave, (5) neither side's proven lower bound is above the
     other's objective, and (6) weights whose solution is unique are as near to each other as both gaps imply;
     (2) to (6) within tol.
@@ -294,6 +294,7 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
         reference_seconds=point.seconds,
         tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
         learned_excess=learned_excess(form, solution),
+        formula_tolerance=max(FORMULA_TOLERANCE, *(term.atom.accuracy for term in form.functions), 0.0),
     )
 
 

@@ -111,7 +111,8 @@ def test_what_is_feasible_far_away_only_is_not_called_infeasible():
     problem = mtl.minimize(mtl.squared_loss(W, tasks), [np.array([[0.0], [-1.0]]) == A @ W])
     known = feasibility(problem.form())
     assert not known.is_disproven or known.largest < 1e11
-    with pytest.raises(InfeasibleError, match=r"^no weights up to [1-9].*e\+09 satisfy all constraints"):
+    # how much of 1e11 is proven hangs on the last digits of a decomposition, which processors round apart
+    with pytest.raises(InfeasibleError, match=r"^no weights up to [1-9].*e\+(09|10) satisfy all constraints"):
         problem.solve()
 
 

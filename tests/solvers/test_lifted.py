@@ -203,11 +203,16 @@ def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
         alone = problem.solve(tol=1e-6)
         assert solution.status == alone.status == "optimal"
         assert solution.objective == pytest.approx(alone.objective, rel=2e-6)
-        warm.append(solution.history[-1]["oracle_calls"])
-        cold.append(alone.history[-1]["oracle_calls"])
+        warm.append(oracle_calls(solution))
+        cold.append(oracle_calls(alone))
     assert sum(warm[1:3]) < sum(cold[1:3])
     lam.value = values[-1]  # the path has put the first one back
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
+
+
+def oracle_calls(solution) -> int:
+    """Those of the whole solve: the reference, where it closes one, asks for none."""
+    return max(entry.get("oracle_calls", 0) for entry in solution.history)
 
 
 def test_cut_short():
