@@ -3,11 +3,15 @@
 Label k has two scores, for 0 and for 1, and a clique (i, j, ...) one for each assignment of values to its labels, 00, 01, 10, 11
 for an edge; a labelling y chooses one of each, Upsilon(y). The atom is read for the model's data only: the cliques' members and the
 costs of wrong labels.
+
+Labels may be missing. The loss of a row is then that of another, smaller graph: the labels that it observes, and the cliques of them alone.
+It is stated so, for each set of missing labels apart: the labellings of that smaller graph, their costs and their scores.
 """
 
 from __future__ import annotations
 
 from itertools import product
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -20,8 +24,11 @@ from .metrics import delta_of
 from .registry import formula, formula_of_loss
 
 __all__ = [
-    "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "needs_planes", "refusal", "refuse", "sample_weights", "task_losses",
+    "GAP", "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "needs_planes", "refusal", "refuse", "sample_weights", "task_losses", "true_labels",
 ]  # fmt: skip
+
+#: The value of a label that is missing.
+GAP = 2
 
 #: So many labels have 2^6 = 64 labellings a sample; with each label more the problem doubles.
 MOST_LABELS = 6
@@ -39,7 +46,9 @@ def labellings(n_labels: int) -> np.ndarray:
 
 
 def choices(members, labels) -> sp.csr_array:
-    """(number of labellings, S) of 0 and 1: Upsilon of labellings (., K) for cliques of these members, node scores first."""
+    """(number of labellings, S) of 0 and 1: Upsilon of labellings (., K) for cliques of these members, node scores first. A missing label
+    chooses nothing, nor does a clique that holds one.
+    """
     blocks = []
     for clique in [(k,) for k in range(labels.shape[1])] + list(members):
         for values in product((0, 1), repeat=len(clique)):
@@ -59,14 +68,70 @@ def best_labelling(members, n_labels: int, scores) -> tuple[np.ndarray, np.ndarr
     return every[best], values[np.arange(len(values)), best]
 
 
-def _tables(z, y, atom):
-    """(scores (S, n), Upsilon of all labellings (2^K, S), labellings (2^K, K), the true ones (n, K), their Upsilon (n, S))."""
+def true_labels(y, n_labels: int, members) -> np.ndarray:
+    """(n, K) of 0, 1 and `GAP`, from the indicators of nodes: a label is missing where neither of its two is 1."""
+    S = 2 * n_labels + sum(2 ** len(clique) for clique in members)
+    zero, one = (np.asarray(y, float).reshape(S, -1)[value : 2 * n_labels : 2].T > 0.5 for value in (0, 1))
+    return np.where(one, 1, np.where(zero, 0, GAP))
+
+
+class _Smaller(NamedTuple):
+    """Rows with the same labels missing, and the graph of the others: its scores among all, (S', rows); Upsilon of all its labellings
+    (2^K', S') and of the true ones (rows, S'); those labellings (2^K', K') and true ones (rows, K'); what costs there."""
+
+    rows: np.ndarray
+    scores: cp.Expression
+    upsilon: sp.csr_array
+    own: sp.csr_array
+    every: np.ndarray
+    truth: np.ndarray
+    loss: object
+
+
+def _graphs(z, y, atom):
+    """Every `_Smaller` of the rows that have a label."""
     K, members = atom.cliques.n_labels, atom.cliques.members
-    S = 2 * K + sum(2 ** len(clique) for clique in members)
-    truth = np.asarray(y, float).reshape(S, -1)[1 : 2 * K : 2].T > 0.5
-    every = labellings(K)
-    scores = cp.reshape(z, (S, len(truth)), order="C")
-    return scores, choices(members, every), every, truth, choices(members, truth.astype(int))
+    truth = true_labels(y, K, members)
+    starts = 2 * K + np.concatenate([[0], np.cumsum([2 ** len(clique) for clique in members])]).astype(int)
+    scores = cp.reshape(z, (int(starts[-1]), len(truth)), order="C")
+    missing, of = np.unique(truth == GAP, axis=0, return_inverse=True)
+    for number, gaps in enumerate(missing):
+        if gaps.all():
+            continue
+        seen, rows = np.flatnonzero(~gaps), np.flatnonzero(of.ravel() == number)
+        kept, inside = inside_of(members, seen)
+        entries = [np.ravel([2 * seen, 2 * seen + 1], order="F")]
+        entries += [np.arange(starts[c], starts[c + 1]) for c in kept]
+        own_scores = scores if len(rows) == len(truth) else scores[:, rows]
+        own_scores = own_scores[np.concatenate(entries), :] if gaps.any() else own_scores
+        every, own = labellings(len(seen)), truth[np.ix_(rows, seen)]
+        yield _Smaller(
+            rows, own_scores, choices(inside, every), choices(inside, own), every, own,
+            costs_inside(getattr(atom, "loss", None), seen),
+        )  # fmt: skip
+
+
+def inside_of(members, seen) -> tuple[list[int], list[tuple[int, ...]]]:
+    """(the positions of the cliques of these labels alone, their members, counted among these labels).
+
+    >>> inside_of([(0, 1), (0, 2), (1, 2)], [0, 2])
+    ([1], [(0, 1)])
+    """
+    place = {int(label): number for number, label in enumerate(seen)}
+    kept = [c for c, clique in enumerate(members) if all(k in place for k in clique)]
+    return kept, [tuple(place[k] for k in members[c]) for c in kept]
+
+
+def costs_inside(loss, seen):
+    """What labellings of some labels alone cost: of costs of labels those of these, of tables those of cliques of these alone."""
+    if loss is None or isinstance(loss, str) or hasattr(loss, "labellings"):
+        return loss
+    if isinstance(loss[0], tuple):
+        kept, inside = inside_of([clique for clique, _ in loss], seen)
+        # without a table nothing costs anything
+        tables = tuple((clique, loss[c][1]) for c, clique in zip(kept, inside, strict=True))
+        return tables or (0.0,) * len(seen)
+    return tuple(loss[int(k)] for k in seen)
 
 
 def task_losses(loss, every, truth) -> np.ndarray:
@@ -114,18 +179,24 @@ def _sum(s, values):
 @formula("clique_hinge", of_labellings=True)
 def clique_hinge(z, y, s, atom):
     """sum over samples of s_i max over y of Delta(y, y_i) + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
-    scores, upsilon, every, truth, own = _tables(z, y, atom)
-    delta = task_losses(atom.loss, every, truth)
-    highest = cp.max(delta + cp.Constant(upsilon) @ scores, axis=0)
-    return _sum(s, highest - cp.sum(cp.multiply(own.T.toarray(), scores), axis=0))
+    total = cp.Constant(0.0)
+    for of in _graphs(z, y, atom):
+        delta = task_losses(of.loss, of.every, of.truth)
+        highest = cp.max(delta + cp.Constant(of.upsilon) @ of.scores, axis=0)
+        own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
+        total += _sum(None if s is None else s[of.rows], highest - own)
+    return total
 
 
 @formula("pairwise_log_loss", of_labellings=True, exponential=True)
 def pairwise_log_loss(z, y, s, atom):
     """sum over samples of s_i (log sum over y of exp <scores_i, Upsilon(y)> - <scores_i, Upsilon(y_i)>)"""
-    scores, upsilon, _, _, own = _tables(z, y, atom)
-    normaliser = cp.log_sum_exp(cp.Constant(upsilon) @ scores, axis=0)
-    return _sum(s, normaliser - cp.sum(cp.multiply(own.T.toarray(), scores), axis=0))
+    total = cp.Constant(0.0)
+    for of in _graphs(z, y, atom):
+        normaliser = cp.log_sum_exp(cp.Constant(of.upsilon) @ of.scores, axis=0)
+        own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
+        total += _sum(None if s is None else s[of.rows], normaliser - own)
+    return total
 
 
 # --------------------------------------------------------------------------------------------- as terms of a model

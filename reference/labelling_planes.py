@@ -12,7 +12,7 @@ import numpy as np
 
 from mtldsl.compile.normal_form import LossTerm
 
-from .label_graph import choices, labellings, sample_weights, task_losses
+from .label_graph import GAP, choices, costs_inside, labellings, sample_weights, task_losses, true_labels
 from .planes import Plane, Planes
 
 __all__ = ["LabellingPlanes"]
@@ -29,10 +29,11 @@ class LabellingPlanes(Planes):
         n = len(self.coefficients)
         S = len(self.targets) // n
         self.rows = [np.arange(S) * n + i for i in range(n)]
-        self.truth = (self.targets.reshape(S, n)[1 : 2 * K : 2].T > 0.5).astype(int)
+        self.truth = true_labels(self.targets, K, members)
         self.every = labellings(K)
         self.upsilon, self.own = choices(members, self.every), choices(members, self.truth).toarray()
-        self.delta = task_losses(atom.loss, self.every, self.truth)  # (2^K, n)
+        self.seen = _seen(members, self.truth)
+        self.delta = _costs(atom.loss, self.every, self.truth)  # (2^K, n)
         self._begin(term, variables, name)
 
     def start(self) -> None:
@@ -46,11 +47,12 @@ class LabellingPlanes(Planes):
         return found
 
     def _best(self, scores) -> list[tuple[int, Plane]]:
+        scores = np.where(self.seen, scores, 0.0)
         values = self.delta + self.upsilon @ scores.T - np.sum(self.own * scores, axis=1)
         found = []
         for i, best in enumerate(values.argmax(axis=0)):
-            slope = self.upsilon[[best]].toarray()[0] - self.own[i]
-            flipped = self.every[best] != self.truth[i]
+            slope = np.where(self.seen[i], self.upsilon[[best]].toarray()[0] - self.own[i], 0.0)
+            flipped = (self.every[best] != self.truth[i]) & (self.truth[i] != GAP)
             found.append((i, Plane(float(values[best, i]), float(self.delta[best, i]), slope, flipped)))
         return found
 
@@ -71,3 +73,21 @@ class LabellingPlanes(Planes):
             counts.append(len(own))
         table = np.array(labels, dtype=np.uint8).reshape(-1, self.truth.shape[1])
         return table, np.concatenate(weights), np.append(0, np.cumsum(counts))
+
+
+def _seen(members, truth) -> np.ndarray:
+    """(n, S) whether a row sees an entry: all labels of its clique, or the label, are not missing."""
+    cliques = [(k,) for k in range(truth.shape[1])] + list(members)
+    observed = [np.all(truth[:, list(clique)] != GAP, axis=1) for clique in cliques]
+    return np.repeat(np.array(observed).T, [2 ** len(clique) for clique in cliques], axis=1)
+
+
+def _costs(loss, every, truth) -> np.ndarray:
+    """(2^K, n): what labellings cost beside the true ones, by the labels that are not missing."""
+    missing, of = np.unique(truth == GAP, axis=0, return_inverse=True)
+    found = np.zeros((len(every), len(truth)))
+    for number, gaps in enumerate(missing):
+        seen, rows = np.flatnonzero(~gaps), np.flatnonzero(of.ravel() == number)
+        if seen.size:
+            found[:, rows] = task_losses(costs_inside(loss, seen), every[:, seen], truth[np.ix_(rows, seen)])
+    return found

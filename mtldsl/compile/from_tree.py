@@ -18,7 +18,7 @@ from mtldsl.compile.checks import check_convexity, on_weights, weights_of
 from mtldsl.compile.kinds import kind_of
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.sparse_precisions import penalised_in, with_norms
-from mtldsl.compile.terms.label_graph import LabelGraphTerm
+from mtldsl.compile.terms.label_graph import LabelGraphTerm, labelled_totals
 from mtldsl.compile.terms.label_intercepts import with_constant
 from mtldsl.compile.terms.structure import StructureTerm
 from mtldsl.errors import ModelError
@@ -157,7 +157,8 @@ def _loss_term(term: Term) -> LossTerm:
     coefficients = np.full(tasks.n_tasks, term.coefficient.value)
     if term.mean:
         # n_i counts a sample as often as its weight says, so that weights equal replication
-        coefficients = coefficients / tasks.totals
+        totals = labelled_totals(atom, tasks) if atom.labels == "indicators" else tasks.totals
+        coefficients = coefficients / totals
     intercepts = tuple(intercepts_of(term.argument))
     if intercepts and atom.labels == "indicators":
         (name,) = intercepts

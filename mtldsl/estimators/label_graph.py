@@ -36,8 +36,9 @@ class LabelGraphClassifier(MultiTaskClassifier):
                     scikit-learn's `compute_sample_weight` and its trees
     sample_weight : (n,), or (n, m) with one value a row
 
-    The others are as in `MultiTaskClassifier`. y is (n, m) of two classes a column, without gaps (a column without any label is left out):
-    the loss of a row is that of its whole labelling. A vector of two classes is one label.
+    The others are as in `MultiTaskClassifier`. y is (n, m) of two classes a column, or a vector of two classes, one label. A row with missing
+    labels (NaN) is learned from by its observed labels and the edges between them, which is not to fill its gaps: two labels that no
+    row has together get no edge, and what is predicted is a labelling of all labels all the same.
     decision_function is by how much the best labelling's score falls where one label is turned; predict the best labelling;
     predict_proba the marginals of "HLLM-L1". `solution_.label_graph` is what was learned of the edges.
 
@@ -103,16 +104,6 @@ class LabelGraphClassifier(MultiTaskClassifier):
     def _tasks(self, X, signs, weights, names) -> Tasks:
         if weights is not None:
             _refuse_several(weights)
-        missing = np.isnan(signs)
-        incomplete = missing & ~missing.all(axis=1, keepdims=True)
-        if incomplete.any():
-            row, column = np.argwhere(incomplete)[0]
-            raise DataError(
-                f"Input y contains NaN in row {row}, column {column}: a labelling is of all labels of a row, and a loss that fills gaps with "
-                "their best labels is not convex, so that nothing could be certified",
-                argument="y",
-                write_instead="leave the row out, fill its gaps with what MultiTaskClassifier predicts, or use MultiTaskClassifier",
-            )
         X, signs, weights = distinct_rows(X, signs, weights)
         return tasks_of(self._with_ones(X), signs, weights, None, names)
 
@@ -158,8 +149,8 @@ class LabelGraphClassifier(MultiTaskClassifier):
 
 
 def _refuse_several(weights: np.ndarray) -> None:
-    """DataError where a row of weights (n, m) has several."""
-    several = (weights != weights[:, :1]).any(axis=1)
+    """DataError where a row of weights (n, m) has several, those of missing labels, 0, aside."""
+    several = ((weights != weights.max(axis=1, keepdims=True)) & (weights > 0)).any(axis=1)
     if several.any():
         raise DataError(
             f"sample_weight has several values in row {int(np.argmax(several))}: the loss of a row is that of its whole labelling, not a sum "

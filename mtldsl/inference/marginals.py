@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mtldsl.inference.cliques import Cliques
+from mtldsl.inference.cliques import GAP, Cliques
 
 __all__ = ["changes_times", "expected_changes"]
 
@@ -18,7 +18,7 @@ _MANY_PAIRS = 500
 def expected_changes(cliques: Cliques, truth, labels, weights, starts) -> sparse.csr_array:
     """(n, S): for sample i the sum over j in starts[i] ... starts[i + 1] - 1 of weights[j] (Upsilon(labels[j]) - Upsilon(truth[i])).
 
-    truth (n, K) and labels (L, K) of 0 and 1; weights (L,); starts (n + 1,). Only entries that some labelling changes are stored.
+    truth (n, K) and labels (L, K) of 0 and 1, and of `GAP` where the truth is; weights (L,); starts (n + 1,). Only entries that some labelling changes are stored.
 
     >>> expected_changes(Cliques(1), [[1]], [[0]], [0.5], [0, 1]).toarray()
     array([[ 0.5, -0.5]])
@@ -57,24 +57,34 @@ def _by_moments(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarr
     """`changes_times` of many pairs: E[y_a y_b] is a matrix product for every sample, and with E[y_a] says all four entries."""
     n, K = truth.shape
     first, second = cliques.table.T
-    ones = labels.astype(float)
+    gaps = truth == GAP
+    ones, own_ones = (labels == 1).astype(float), (truth == 1).astype(int)
     nodes, pairs = np.zeros((K, X.shape[1])), np.zeros((cliques.n_cliques, X.shape[1]))
+    # of the rows that observe both labels of a pair: all of them, unless there are gaps
+    firsts, seconds = (np.zeros_like(pairs), np.zeros_like(pairs)) if gaps.any() else (None, None)
     rows = max(1, _SLAB // K**2)
     for a in range(0, n, rows):
         part = range(a, min(a + rows, n))
         mean, moment = np.empty((len(part), K)), np.empty((len(part), K, K))
         for place, i in enumerate(part):
             own, w = ones[starts[i] : starts[i + 1]], weights[starts[i] : starts[i + 1]]
-            mean[place] = w @ own - w.sum() * truth[i]
-            moment[place] = (own.T * w) @ own - w.sum() * np.multiply.outer(truth[i], truth[i])
+            mean[place] = w @ own - w.sum() * own_ones[i]
+            moment[place] = (own.T * w) @ own - w.sum() * np.multiply.outer(own_ones[i], own_ones[i])
         inputs = X[a : a + len(part)]
         nodes += np.asarray((inputs.T @ mean).T)
-        pairs += np.asarray((inputs.T @ moment[:, first, second]).T)
+        if firsts is None or seconds is None:
+            pairs += np.asarray((inputs.T @ moment[:, first, second]).T)
+            continue
+        both = ~(gaps[part][:, first] | gaps[part][:, second])
+        pairs += np.asarray((inputs.T @ (both * moment[:, first, second])).T)
+        firsts += np.asarray((inputs.T @ (both * mean[:, first])).T)
+        seconds += np.asarray((inputs.T @ (both * mean[:, second])).T)
+    firsts, seconds = (nodes[first], nodes[second]) if firsts is None else (firsts, seconds)
     total = np.empty((cliques.n_entries, X.shape[1]))
     total[0 : 2 * K : 2], total[1 : 2 * K : 2] = -nodes, nodes
     edges = total[2 * K :].reshape(-1, 4, X.shape[1])
-    edges[:, 3], edges[:, 2], edges[:, 1] = pairs, nodes[first] - pairs, nodes[second] - pairs
-    edges[:, 0] = pairs - nodes[first] - nodes[second]
+    edges[:, 3], edges[:, 2], edges[:, 1] = pairs, firsts - pairs, seconds - pairs
+    edges[:, 0] = pairs - firsts - seconds
     return total
 
 

@@ -9,7 +9,10 @@ __all__ = ["LABEL_GRAPHS"]
 _CGM = 'Tan, Shi, van den Hengel, Shen, Gao, Hu and Zhang, "Learning graph structure for multi-label image classification via clique generation", CVPR 2015'
 _FAMILY = "Graphs of labels"
 _EDGES = "edges=[...] gives the edges that there may be: pairs of labels, or a networkx graph."
-_INPUTS = "Labels are -1 and +1 over a shared X; intercept=True gives labels intercepts without a penalty, a column of ones in X all of them with one."
+_INPUTS = (
+    "Labels are -1 and +1 over a shared X; where some are missing, a row has the loss of its observed labels and the edges between them. intercept=True gives "
+    "labels intercepts without a penalty, a column of ones in X all of them with one."
+)
 
 LABEL_GRAPHS: tuple[NamedModel, ...] = (
     NamedModel(

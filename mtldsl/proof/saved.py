@@ -15,6 +15,7 @@ from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.errors import ModelError
+from mtldsl.inference import GAP
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.checker.data_arrays import DataArrays
 from mtldsl.proof.checker.proof_file import write_proof
@@ -94,10 +95,10 @@ def _data_of(loss) -> DataArrays:
         return DataArrays.of_tasks(loss.tasks)
     truth, weights = loss.truth, loss.tasks.sample_weights
     n, K = truth.shape
-    y = np.where(truth.T > 0, 1.0, -1.0).ravel()  # label after label, as the tasks of labels have it
-    return DataArrays(
-        loss.tasks.X, y, np.full(K, n), True, None, None if weights is None else np.tile(weights[:n], K)
-    )
+    observed = truth != GAP
+    y = np.where(truth.T > 0, 1.0, -1.0)[observed.T]  # label after label, as the tasks of labels have it
+    own = None if weights is None else np.tile(weights[:n], K)[observed.T.ravel()]
+    return DataArrays(loss.tasks.X, y, observed.sum(axis=0), True, None if observed.all() else observed, own)
 
 
 def _map(map: LinearMap) -> dict:

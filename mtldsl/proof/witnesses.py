@@ -9,6 +9,7 @@ from mtldsl.atoms.metrics.expectation import flip_probabilities
 from mtldsl.atoms.planes.label_polytope import project
 from mtldsl.compile.terms.label_graph import LabelDual, LabelGraphTerm
 from mtldsl.compile.terms.label_intercepts import flipping
+from mtldsl.inference import GAP
 
 __all__ = ["labellings_of", "law_of_flips"]
 
@@ -46,29 +47,38 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
     if K > _ENUMERATED:
         return None
     every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
-    vertices, own = loss.cliques.indicators(every), loss.cliques.indicators(loss.truth)
+    own, known = loss.cliques.indicators(loss.truth), {}
+    means = None
     if loss.atom.max_affine or dual.scores is None:
         whole = dual.whole()
         whole = whole.toarray() if hasattr(whole, "toarray") else np.asarray(whole)
         means = project(loss.cliques, whole / loss.weights[:, None], loss.truth) + own
-        if loss.atom.max_affine and loss.atom.whole is not None:
-            beside = [loss.atom.delta(every, np.broadcast_to(truth, every.shape)) for truth in loss.truth]
-            shares = [_dearest_mixture(vertices, *one) for one in zip(means, beside, strict=True)]
+    labels, weights, counts = [], [], [0]
+    for i, truth in enumerate(loss.truth):
+        gaps = truth == GAP
+        if gaps.tobytes() not in known:
+            beside = np.where(gaps, np.uint8(GAP), every[~every[:, gaps].any(axis=1)])
+            known[gaps.tobytes()] = beside, loss.cliques.indicators(beside)
+        beside, vertices = known[gaps.tobytes()]
+        if means is None:
+            share = _softmax(vertices @ dual.scores[i])
+            if dual.flips is not None:
+                p = flipping(dual.flips, truth[None])[0]
+                share = _with_flips(share, beside, truth, p, dual.flips[0])
+        elif loss.atom.max_affine and loss.atom.whole is not None:
+            costs = loss.atom.delta(beside, np.broadcast_to(truth, beside.shape))
+            share = _dearest_mixture(vertices, means[i], costs)
         else:
             find = _mixture if loss.atom.max_affine else _of_largest_entropy
-            shares = [find(vertices, mean) for mean in means]
-    else:
-        shares = [_softmax(vertices @ scores) for scores in dual.scores]
-        if dual.flips is not None:
-            shares = [
-                _with_flips(share, every, truth, p, dual.flips[0])
-                for share, truth, p in zip(shares, loss.truth, flipping(dual.flips, loss.truth), strict=True)
-            ]
-    kept = [np.flatnonzero(share > _RARE) for share in shares]
+            share = find(vertices, means[i])
+        kept = np.flatnonzero(share > _RARE)
+        labels.append(beside[kept])
+        weights.append(dual.share * share[kept])
+        counts.append(len(kept))
     return {
-        "labels": every[np.concatenate(kept)],
-        "weights": dual.share * np.concatenate([share[k] for share, k in zip(shares, kept, strict=True)]),
-        "starts": np.concatenate([[0], np.cumsum([len(k) for k in kept])]).astype(np.int64),
+        "labels": np.concatenate(labels),
+        "weights": np.concatenate(weights),
+        "starts": np.cumsum(counts).astype(np.int64),
     }
 
 
@@ -81,6 +91,8 @@ def _with_flips(share, every, truth, p, s) -> np.ndarray:
     """The law of labellings with flips of single labels of the truth mixed in."""
     law = (1.0 - s) * share
     for k, chance in enumerate(p):
+        if truth[k] == GAP:
+            continue
         flipped = truth.copy()
         flipped[k] = 1 - flipped[k]
         law[np.all(every == flipped, axis=1)] += s * chance

@@ -1,13 +1,18 @@
-"""Why a labelling has no gaps: of the losses that one could have, one is not convex and the other is of another predictor."""
+"""What a loss of rows with missing labels is, and what it is not.
+
+It is the loss of the graph that a row's observed labels induce: convex, and proven. It is not the loss of the best labelling of all labels
+with the gaps filled, which is not convex; so it can be zero where the labelling that is predicted has an observed label wrong.
+"""
 
 from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.model_selection import cross_val_score
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.estimators import LabelGraphClassifier, MultiTaskClassifier
+from mtldsl.estimators import LabelGraphClassifier, MultiTaskClassifier, MultiTaskKFold, scorer
 
 #: the loss is the mean of two rows': of X = 1, and of X = 0, which only sees to both classes and loses as much as it has labels
 X = np.array([[1.0], [0.0]])
@@ -21,6 +26,16 @@ def hinge(U, V, missing) -> float:
         mtl.clique_hinge(nodes, edges, tasks) + 0.0 * mtl.ridge(nodes) + 0.0 * mtl.ridge(edges)
     )
     return 2.0 * model.value({nodes.name: U, edges.name: V}) - 2.0
+
+
+def hinge_observed(U, V) -> float:
+    """The same where label 1 of that row is NaN; a third row, of X = 0 too, sees to both classes of it, and loses two labels as well."""
+    tasks = mtl.Tasks.shared(np.vstack([X, [[0.0]]]), np.array([[1.0, np.nan], [-1.0, -1.0], [1.0, 1.0]]))
+    nodes, edges = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [(0, 1)])
+    model = mtl.minimize(
+        mtl.clique_hinge(nodes, edges, tasks) + 0.0 * mtl.ridge(nodes) + 0.0 * mtl.ridge(edges)
+    )
+    return 3.0 * model.value({nodes.name: U, edges.name: V}) - 4.0
 
 
 def hinge_without(U) -> float:
@@ -49,22 +64,77 @@ def test_a_gap_filled_with_its_best_label_is_not_convex():
     assert filled(0.5 * (one + other)) == pytest.approx(1.0)
 
 
-def test_a_loss_that_leaves_the_label_out_is_of_another_predictor():
+def test_the_loss_is_that_of_the_graph_without_the_label():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        U, V = 2.0 * rng.normal(size=(1, 4)), 2.0 * rng.normal(size=(1, 4))
+        assert hinge_observed(U, V) == pytest.approx(hinge_without(U), abs=1e-12)
+
+
+def test_the_predictor_is_of_the_whole_graph_and_may_be_wrong_where_the_loss_is_zero():
     U, V = np.array([[-1.0, 1.0, -5.0, 5.0]]), np.array([[0.0, 5.0, 0.0, 0.0]])
-    assert hinge_without(U) == 0.0  # all is well, it says
+    assert hinge_observed(U, V) == 0.0 == hinge_without(U)  # all is well, it says
     assert best_labelling(U, V)[0] == 0  # and the label that is known is predicted wrong
     assert min(hinge(U, V, missing) for missing in (-1.0, 1.0)) >= 1.0  # which every labelling of both says
 
 
-def test_gaps_are_filled_before():
+def labels_with_gaps(share):
+    """(inputs, labels with NaN, all labels): the third label is whether the first two agree, give or take."""
     rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(60, 3))
-    labels = (inputs @ rng.normal(size=(3, 3)) > 0).astype(float)
-    labels[::7, 1] = np.nan
-    with pytest.raises(DataError, match="MultiTaskClassifier predicts"):
-        LabelGraphClassifier(lam=0.1).fit(inputs, labels)
+    inputs = rng.normal(size=(120, 3))
+    whole = (inputs @ rng.normal(size=(3, 3)) > 0).astype(float)
+    whole[:, 2] = (whole[:, 0] == whole[:, 1]) ^ (rng.random(120) < 0.05)
+    return inputs, np.where(rng.random(whole.shape) < share, np.nan, whole), whole
+
+
+def test_the_estimator_learns_from_rows_with_gaps():
+    inputs, labels, whole = labels_with_gaps(0.3)
+    found = LabelGraphClassifier(lam=0.01).fit(inputs, labels)
+    assert found.solution_.is_optimal
+    predicted = found.predict(inputs)
+    assert predicted.shape == whole.shape and np.isin(predicted, (0, 1)).all()
+    assert np.mean(predicted == whole) > 0.8
+    complete = ~np.isnan(labels).any(axis=1)
+    assert 10 < complete.sum() < 60
+    few = LabelGraphClassifier(lam=0.01).fit(inputs[complete], labels[complete])
+    rest = ~complete
+    # more rows, though with gaps, than those that are complete
+    assert np.mean(predicted[rest] == whole[rest]) >= np.mean(few.predict(inputs)[rest] == whole[rest])
+
+
+def test_without_gaps_nothing_has_changed_and_rows_without_a_label_are_left_out():
+    inputs, _, whole = labels_with_gaps(0.0)
+    more = np.vstack([inputs, inputs[:5] + 1.0]), np.vstack([whole, np.full((5, 3), np.nan)])
+    found, same = (LabelGraphClassifier(lam=0.1).fit(*one) for one in ((inputs, whole), more))
+    np.testing.assert_array_equal(found.solution_.coef, same.solution_.coef)
+
+
+def test_a_weight_of_zero_is_a_missing_label():
+    inputs, labels, whole = labels_with_gaps(0.2)
+    there = ~np.isnan(labels)
+    by_weight = LabelGraphClassifier(lam=0.1).fit(inputs, whole, sample_weight=2.0 * there)
+    by_gap = LabelGraphClassifier(lam=0.1).fit(inputs, labels, sample_weight=np.full(120, 2.0))
+    np.testing.assert_array_equal(by_weight.solution_.coef, by_gap.solution_.coef)
+    with pytest.raises(DataError, match="several values in row 0"):
+        LabelGraphClassifier(lam=0.1).fit(inputs, whole, sample_weight=1.0 + np.arange(3.0) * there)
+
+
+def test_folds_class_weights_and_probabilities_take_gaps():
+    inputs, labels, _ = labels_with_gaps(0.3)
+    scores = cross_val_score(
+        LabelGraphClassifier(lam=0.01), inputs, labels, cv=MultiTaskKFold(3), scoring=scorer("accuracy")
+    )
+    assert scores.min() > 0.7
+    balanced = LabelGraphClassifier(lam=0.1, class_weight="balanced").fit(inputs, labels)
+    assert balanced.solution_.is_optimal
+    likely = LabelGraphClassifier("HLLM-L1", lam=0.01, mu=0.01).fit(inputs, labels).predict_proba(inputs)
+    assert likely.shape == labels.shape and 0.0 <= likely.min() <= likely.max() <= 1.0
+
+
+def test_gaps_may_be_filled_before():
+    """The other way: labels of single tasks in the gaps, and then whole labellings."""
+    inputs, labels, _ = labels_with_gaps(0.05)
     first = MultiTaskClassifier(lam=1.0).fit(inputs, labels)
     whole = np.where(np.isnan(labels), first.predict(inputs), labels)
     second = LabelGraphClassifier(lam=0.1).fit(inputs, whole)
     assert first.solution_.is_optimal and second.solution_.is_optimal
-    assert second.score(inputs, whole) > 0.8

@@ -152,7 +152,6 @@ WRONG = {
     "weights of labels in a labelling, and of classes": (
         lambda: LabelGraphClassifier(class_weight="balanced").fit(XL, YL, with_one(np.ones(YL.shape), 2.0)), DataError, ["several values in row 3"],
     ),
-    "a gap in a labelling": (lambda: LabelGraphClassifier().fit(XL, with_one(YL, np.nan)), DataError, ["NaN in row 3, column 0", "not convex", "MultiTaskClassifier"]),
     "an edge to nowhere": (lambda: LabelGraphClassifier(edges=[(0, 9)]).fit(XL, YL), ModelError, ["9 in (0, 9) is not a label"]),
     "edges by an unknown name": (lambda: LabelGraphClassifier(edges="tree").fit(XL, YL), ModelError, ["edges='tree'", "pairs"]),
     "an unknown kernel": (lambda: KernelMultiTaskClassifier(kernels="rbff").fit(XL, YL), DataError, ["did you mean 'rbf'"]),

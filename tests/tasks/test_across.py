@@ -144,8 +144,13 @@ def test_what_is_refused():
         mtl.AcrossLabels(mtl.Tasks.shared(X, np.sign(Y[:, [0, 0]])))
     with pytest.raises(DataError, match="one column"):
         mtl.AcrossLabels(tasks).weights(np.ones((2, 3)))
-    gaps = mtl.AcrossLabels(data(3, missing=0.2)[2]).labelled
-    with pytest.raises(DataError, match="missing"):
-        mtl.clique_hinge(mtl.NodeWeights(gaps), mtl.EdgeWeights(gaps, []), gaps, loss=mtl.FScore())
     with pytest.raises(DataError, match="Tasks"):
         mtl.AcrossLabels(X)  # type: ignore[arg-type]
+
+
+def test_a_metric_of_rows_with_gaps_is_of_their_observed_labels():
+    gaps = mtl.AcrossLabels(data(3, missing=0.2)[2]).labelled
+    nodes = mtl.NodeWeights(gaps)
+    loss = mtl.clique_hinge(nodes, mtl.EdgeWeights(gaps, []), gaps, loss=mtl.FScore())
+    solution = mtl.minimize(loss + 0.1 * mtl.ridge(nodes)).solve(tol=1e-4, cross_check=True)
+    assert solution.is_optimal and solution.cross_check.agrees

@@ -14,7 +14,7 @@ from mtldsl.atoms.losses.labelling_costs import MOST_LABELS, WholeCosts, whole_c
 from mtldsl.atoms.metrics import FScore, Metric
 from mtldsl.atoms.planes.label_polytope import dearest_mean, project, project_tilted
 from mtldsl.errors import ModelError
-from mtldsl.inference import Cliques, Decoder
+from mtldsl.inference import GAP, Cliques, Decoder
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_float, quoted
 
@@ -26,6 +26,8 @@ class LabelGraphLoss(Loss):
 
     z and y are flat (S n,), entry after entry, each for all samples: z the scores x_j^T w_s, y the indicators of the true labellings
     (`Cliques.indicators`). A sum over samples; `value_of_samples` are its terms, and where samples have weights they multiply those.
+    A label of which neither indicator is 1 is not observed, `GAP` in the truth: the term of such a sample is that of the graph which its
+    observed labels induce, and does not see the other scores.
     """
 
     cliques: Cliques
@@ -42,9 +44,11 @@ class LabelGraphLoss(Loss):
         return np.ascontiguousarray(np.asarray(z, float).reshape(self.cliques.n_entries, -1).T)
 
     def truth(self, y) -> np.ndarray:
-        """(n, K) true labels, 0 or 1, from the indicators."""
+        """(n, K) true labels, 0, 1 or `GAP`, from the indicators."""
         nodes = np.asarray(y).reshape(self.cliques.n_entries, -1)[: 2 * self.cliques.n_labels]
-        return (nodes[1::2] > 0.5).T.astype(np.uint8)
+        found = (nodes[1::2] > 0.5).T.astype(np.uint8)
+        found[(nodes[::2] + nodes[1::2] < 0.5).T] = GAP
+        return found
 
     @staticmethod
     def flat(table) -> np.ndarray:
@@ -121,6 +125,8 @@ class CliqueHinge(LabelGraphLoss):
     s_i(y) is the sum of the scores that y chooses: x_i^T u of two columns of U (d, 2K) a label, one for 0 and one for 1, and x_i^T v of
     2^|c| columns of V a clique c, 4 an edge. Typed `clique_hinge(U, V, tasks)`; labels are -1 and +1 in `tasks`, and -1 counts as 0.
     A mean over samples, weighted by sample weights where there are some; the Hamming loss Delta counts wrong labels.
+    A sample with missing labels (NaN) has the hinge over its observed labels alone: the maximum is over their labellings, scores are
+    of the graph that they induce, costs are of them. A sample without a label counts for nothing, in the mean too.
 
     Parameters
     ----------
@@ -136,7 +142,7 @@ class CliqueHinge(LabelGraphLoss):
         Where U or V does not have the shape that the labels and cliques ask for; where a cost is negative or not finite; where costs of
         whole labellings are of more than 16 labels.
     DataError
-        Where inputs are not shared, a label is missing or neither -1 nor +1, or a sample has other weights for other labels.
+        Where inputs are not shared, a label is neither -1 nor +1, or a sample has other weights for other labels.
 
     Notes
     -----
@@ -205,7 +211,7 @@ class CliqueHinge(LabelGraphLoss):
         """(L,) what labellings (L, K) of 0 and 1 cost, each beside its true one."""
         if self.whole is not None:
             return self.whole.delta(labels, truth)
-        return (labels != truth) @ self.costs
+        return ((labels != truth) & (truth != GAP)) @ self.costs
 
     def with_cliques(self, cliques):
         found = CliqueHinge(self.loss, cliques)
@@ -223,9 +229,8 @@ class CliqueHinge(LabelGraphLoss):
     def margins(self, truth) -> np.ndarray:
         """(n, 2K) what entries of nodes cost: that of the wrong value, 0 of the true one."""
         margins = np.zeros((len(truth), 2 * self.cliques.n_labels))
-        np.put_along_axis(
-            margins, 2 * np.arange(truth.shape[1]) + (1 - truth.astype(int)), self.costs[None, :], axis=1
-        )
+        margins[:, ::2] = np.where(truth == 1, self.costs, 0.0)
+        margins[:, 1::2] = np.where(truth == 0, self.costs, 0.0)
         return margins
 
     def augmented(self, scores, truth) -> np.ndarray:
@@ -235,14 +240,18 @@ class CliqueHinge(LabelGraphLoss):
         return scores
 
     def most_violated(self, scores, truth, decoder: Decoder | None = None):
-        """The highest labelling of every sample (`mtldsl.inference.Decoded`), costs included."""
-        decoder = decoder or self.decoder
+        """The highest labelling of every sample (`mtldsl.inference.Decoded`), costs included, with the gaps of the truth."""
+        decoder, scores = decoder or self.decoder, self.cliques.within(scores, truth)
         if self.whole is None:
-            return decoder(self.augmented(scores, truth))
-        return decoder.with_costs(scores, *self.whole.beside(truth))
+            found = decoder(self.augmented(scores, truth))
+        else:
+            found = decoder.with_costs(scores, *self.whole.beside(truth))
+        found.labels[truth == GAP] = GAP
+        return found
 
     def value_of_samples(self, scores, truth, decoder: Decoder | None = None):
         # an upper bound where inference is not exact: what is proven stays true
+        scores = self.cliques.within(scores, truth)
         own = np.take_along_axis(scores, self.cliques.chosen(truth), axis=1).sum(axis=1)
         return np.maximum(self.most_violated(scores, truth, decoder).upper - own, 0.0)
 

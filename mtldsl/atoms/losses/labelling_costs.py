@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError
+from mtldsl.inference import GAP
 from mtldsl.system.memory import gib
 from mtldsl.values.number import as_float
 
@@ -21,14 +22,15 @@ MOST_LABELS, _MOST_COSTS = 16, 2**26
 class WholeCosts:
     """Delta(y, y_i) of whole labellings, looked up in a table of all of them: a row for each true labelling that occurs.
 
-    Labelling number r has label k in bit k.
+    Labelling number r has label k in bit k. Where a true label is a gap, every value of it costs the same: what is counted is the
+    observed labels alone, by `delta` and so by the table.
     """
 
     def __init__(self) -> None:
         self._last: tuple[bytes, np.ndarray, np.ndarray] | None = None
 
     def delta(self, labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """(L,) of labellings (L, K) of 0 and 1, each beside its true one."""
+        """(L,) of labellings (L, K) of 0 and 1, each beside its true one, which may have gaps."""
         raise NotImplementedError
 
     def check(self, n_labels: int) -> None:
@@ -64,7 +66,7 @@ class ZeroOne(WholeCosts):
     """1 for every labelling but the true one."""
 
     def delta(self, labels, truth):
-        return np.any(labels != truth, axis=1).astype(float)
+        return np.any((labels != truth) & (truth != GAP), axis=1).astype(float)
 
 
 class OfMetric(WholeCosts):
@@ -80,25 +82,25 @@ class OfMetric(WholeCosts):
             raise ModelError(f"loss={self.metric!r} is not of labellings of any number of positives")
 
     def delta(self, labels, truth):
-        ones = truth > 0
-        positives = ones.sum(axis=1)
-        b, c = np.sum((labels > 0) & ~ones, axis=1), np.sum((labels == 0) & ones, axis=1)
+        ones, zeros = truth == 1, truth == 0
+        positives, negatives = ones.sum(axis=1), zeros.sum(axis=1)
+        b, c = np.sum((labels > 0) & zeros, axis=1), np.sum((labels == 0) & ones, axis=1)
         found = np.zeros(len(labels))
         wrong = b + c > 0
-        negatives = truth.shape[1] - positives
         with np.errstate(all="ignore"):
             found[wrong] = self.metric.delta(b[wrong], c[wrong], positives[wrong], negatives[wrong])
         if not np.all(np.isfinite(found) & (found >= 0.0)):
             k = int(np.argmin(np.isfinite(found) & (found >= 0.0)))
             raise ModelError(
                 f"loss={self.metric!r} is {found[k]:g} where {b[k]} labels too many and {c[k]} too few are 1, in a row with {positives[k]} "
-                f"of {truth.shape[1]} true ones: it has to be a finite number >= 0 for all rows, as FScore() and Jaccard() are"
+                f"of {positives[k] + negatives[k]} true ones: it has to be a finite number >= 0 for all rows, as FScore() and Jaccard() are"
             )
         return found
 
 
 class CostTables(WholeCosts):
-    """Sums over cliques of a table entry: cost[true values, values], 2^|c| by 2^|c|, values numbered as the columns of a clique are."""
+    """Sums over cliques of a table entry: cost[true values, values], 2^|c| by 2^|c|, values numbered as the columns of a clique are. A clique
+    with a gap costs nothing."""
 
     def __init__(self, tables):
         super().__init__()
@@ -113,9 +115,9 @@ class CostTables(WholeCosts):
         total = np.zeros(len(labels))
         for clique, table in self.tables:
             bits = 2 ** np.arange(len(clique))[::-1]
-            total += table[
-                truth[:, list(clique)].astype(int) @ bits, labels[:, list(clique)].astype(int) @ bits
-            ]
+            own, given = truth[:, list(clique)].astype(int), labels[:, list(clique)].astype(int)
+            rows = np.flatnonzero((own != GAP).all(axis=1))
+            total[rows] += table[own[rows] @ bits, given[rows] @ bits]
         return total
 
 

@@ -12,7 +12,7 @@ from mtldsl.atoms.atom import TOLD
 from mtldsl.atoms.function import register
 from mtldsl.atoms.losses.label_graph import LabelGraphLoss
 from mtldsl.errors import ModelError
-from mtldsl.inference import Cliques, LogPartition
+from mtldsl.inference import GAP, Cliques, LogPartition
 
 __all__ = ["PairwiseLogLoss"]
 
@@ -32,13 +32,16 @@ class PairwiseLogLoss(LabelGraphLoss):
     s_i(y) is the sum of the scores that y chooses: x_i^T u of two columns of U (d, 2K) a label, one for 0 and one for 1, and x_i^T v of
     2^|c| columns of V a clique c, 4 an edge. Typed `pairwise_log_loss(U, V, tasks)`; labels are -1 and +1 in `tasks`, and -1 counts as
     0. A mean over samples, weighted by sample weights where there are some. Without edges it is the mean of sums of logistic losses.
+    A sample with missing labels (NaN) has the negative log-likelihood of its observed labels alone, over the graph that they induce:
+    that of a model without the other labels, and not their marginal likelihood in the whole model, which is not convex. A sample
+    without a label counts for nothing, in the mean too.
 
     Raises
     ------
     ModelError
         Where U or V does not have the shape that labels and cliques ask for, or the graph is too dense for an exact normaliser.
     DataError
-        Where inputs are not shared, a label is missing or neither -1 nor +1, or a sample has other weights for other labels.
+        Where inputs are not shared, a label is neither -1 nor +1, or a sample has other weights for other labels.
 
     Notes
     -----
@@ -83,18 +86,30 @@ class PairwiseLogLoss(LabelGraphLoss):
         return LogPartition(self.cliques)
 
     def value_of_samples(self, scores, truth):
-        log_z, _ = self.normaliser(scores)
+        scores = self.cliques.within(scores, truth)
+        log_z, _ = self._normalised(scores, truth)
         return np.maximum(log_z - self._own(scores, truth), 0.0)
+
+    def _normalised(self, scores, truth) -> tuple[np.ndarray, np.ndarray]:
+        """(log-partition (n,), marginals (n, S)) over the observed labels, of scores of their graphs: a gap is counted with both values."""
+        log_z, marginals = self.normaliser(scores)
+        gaps = (truth == GAP).sum(axis=1)
+        if not gaps.any():
+            return log_z, marginals
+        found = np.where(gaps == truth.shape[1], 0.0, log_z - gaps * np.log(2.0))
+        return found, self.cliques.within(marginals, truth)
 
     def _own(self, scores, truth):
         return np.take_along_axis(scores, self.cliques.chosen(truth), axis=1).sum(axis=1)
 
     def gradient_of_samples(self, scores, truth):
-        return self.normaliser(scores)[1] - self.cliques.indicators(truth)
+        scores = self.cliques.within(scores, truth)
+        return self._normalised(scores, truth)[1] - self.cliques.indicators(truth)
 
     def proof_of_samples(self, scores, truth):
         """(gradient (n, S), entropy (n,), probability of the truth (n,)) of the random labellings that scores stand for."""
-        log_z, marginals = self.normaliser(scores)
+        scores = self.cliques.within(scores, truth)
+        log_z, marginals = self._normalised(scores, truth)
         return (
             marginals - self.cliques.indicators(truth),
             np.maximum(log_z - np.einsum("ij,ij->i", marginals, scores), 0.0),
@@ -122,20 +137,36 @@ class PairwiseLogLoss(LabelGraphLoss):
         vertices, found = self._labellings(), np.empty_like(scores)
         # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
         moved = scores + steps[:, None] * self.cliques.indicators(truth)
-        at_once = _HELD // vertices.size
-        if at_once > 1:
-            for begin in range(0, len(found), at_once):
-                part = slice(begin, begin + at_once)
-                found[part] = _newton_together(vertices, moved[part], steps[part])
-            return found
-        for i, (z, step) in enumerate(zip(moved, steps, strict=True)):
-            found[i] = _newton(vertices, z, step)
+        for rows, seen in _by_gaps(vertices, self.cliques, truth):
+            at_once = _HELD // vertices.size
+            if at_once > 1:
+                for begin in range(0, len(rows), at_once):
+                    part = rows[begin : begin + at_once]
+                    found[part] = _newton_together(seen, moved[part], steps[part])
+                continue
+            for i in rows:
+                found[i] = _newton(seen, moved[i], steps[i])
         return found
 
     def promised(self, points, truth) -> np.ndarray:
         """(n,) the largest entropy of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
-        marginals, vertices = points + self.cliques.indicators(truth), self._labellings()
-        return np.array([_largest_entropy(vertices, mu) for mu in marginals])
+        marginals, found = points + self.cliques.indicators(truth), np.empty(len(points))
+        for rows, seen in _by_gaps(self._labellings(), self.cliques, truth):
+            found[rows] = [_largest_entropy(seen, mu) for mu in marginals[rows]]
+        return found
+
+
+def _by_gaps(vertices, cliques: Cliques, truth):
+    """(samples with the same gaps, the indicators of all labellings of their observed labels), for all samples."""
+    truth = np.asarray(truth)
+    gaps, of = np.unique(truth == GAP, axis=0, return_inverse=True)
+    for number, missing in enumerate(gaps):
+        seen = vertices
+        if missing.any():
+            induced = cliques.induced(np.where(missing, GAP, 0)[None])
+            distinct = vertices[:, 1 : 2 * cliques.n_labels : 2][:, missing].sum(axis=1) == 0.0
+            seen = np.where(induced, vertices[distinct], 0.0)
+        yield np.flatnonzero(of.ravel() == number), seen
 
 
 def _log_sum_exp(vertices, x) -> tuple[float, np.ndarray]:

@@ -20,7 +20,8 @@ _TILT, _OF_SIZE, _ROUNDS, _MISSED = 1e-5, 0.1, 20, 1e-15
 
 
 def project(cliques: Cliques, points, truth) -> np.ndarray:
-    """(n, S) for every sample the point nearest to points_i of the convex hull of Upsilon(y) - Upsilon(truth_i), y any labelling.
+    """(n, S) for every sample the point nearest to points_i of the convex hull of Upsilon(y) - Upsilon(truth_i), y any labelling with the gaps
+    of truth_i; entries outside of the graph of its observed labels are 0 there.
 
     The minimum-norm-point method: the labelling that is highest along what is left joins, and weights are solved for again. Exact
     where inference is; where it is not, a point of the hull all the same.
@@ -57,7 +58,7 @@ def dearest_mean(cliques: Cliques, points, truth, rows, costs) -> tuple[np.ndarr
     >>> dearest_mean(Cliques(1), [[-0.25, 0.25]], [[0]], [0], np.array([[0.0, 1.0]]))
     (array([[-0.25,  0.25]]), array([0.25]))
     """
-    points = np.array(points, dtype=float)
+    points = np.array(cliques.within(points, truth), dtype=float)
     sizes = np.abs(points).max(axis=1, initial=0.0)
     tilts, asked = np.minimum(_TILT, _OF_SIZE * sizes), points.copy()
     for _ in range(_ROUNDS):
@@ -72,7 +73,7 @@ def dearest_mean(cliques: Cliques, points, truth, rows, costs) -> tuple[np.ndarr
 def _projected(decoder: Decoder, cliques: Cliques, points, truth, patterns, costs, tilts):
     from mtldsl.atoms.planes.label_polytope_kernel import project_each
 
-    points = np.ascontiguousarray(points, dtype=float)
+    points = np.ascontiguousarray(cliques.within(points, truth), dtype=float)
     truth = np.ascontiguousarray(truth, dtype=np.uint8)
     found, slots, expected = np.zeros_like(points), _SLOTS, np.zeros(len(points))
     graph = cliques.table, cliques.sizes, cliques.starts

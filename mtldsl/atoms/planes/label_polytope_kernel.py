@@ -7,7 +7,7 @@ import numpy as np
 from mtldsl.atoms.planes.simplex_kernel import minimize_on_simplex
 from mtldsl.inference.kernels.dearest import cost_of, dearest
 from mtldsl.inference.kernels.map_one import map_one
-from mtldsl.inference.kernels.marginals import choose
+from mtldsl.inference.kernels.marginals import choose, keep_gaps
 from mtldsl.system.compiled import compiled
 
 __all__ = ["project_each"]
@@ -75,6 +75,7 @@ def project_each(
                 size += abs(left[s]) * abs(found[i, s])
             size += tilt * expected[i]
             _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label)
+            keep_gaps(truth[i], label)
             if count == slots:  # those without weight make room
                 kept = 1
                 for j in range(1, count):

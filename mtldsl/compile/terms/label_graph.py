@@ -11,14 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.compile.normal_form import Blocks, LossTerm
-from mtldsl.compile.terms.label_intercepts import Flips, flipping, flips_for, mixed_with_flips
+from mtldsl.compile.terms.label_intercepts import Flips, each_flipped, flipping, flips_for, mixed_with_flips
 from mtldsl.compile.terms.random_labellings import RandomLabellings
+from mtldsl.inference import GAP
 from mtldsl.inference.marginals import changes_times, expected_changes
 
 if TYPE_CHECKING:
     from mtldsl.inference.cliques import Cliques
 
-__all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings", "balance_labels"]
+__all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings", "balance_labels", "labelled_totals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,8 @@ def _x_log_x(x):
 class LabelGraphTerm(LossTerm):
     """sum over samples i of weights_i * f_i(scores of sample i), f_i the atom's function of one sample.
 
-    The tasks are the S entries of the graph, all with the same inputs; predictions are flat, entry after entry. Multipliers are flat,
+    The tasks are the S entries of the graph, all with the same inputs; predictions are flat, entry after entry, those too that a sample
+    with gaps does not see. Multipliers are flat,
     or `RandomLabellings`, or what these hold as a tuple; `dual_project` makes a `LabelDual` of either.
     """
 
@@ -103,7 +105,7 @@ class LabelGraphTerm(LossTerm):
 
     @cached_property
     def truth(self) -> np.ndarray:
-        """(n, K) the true labels, 0 or 1."""
+        """(n, K) the true labels, 0, 1 or `GAP`."""
         return self.atom.truth(self.tasks.targets)
 
     @cached_property
@@ -200,9 +202,13 @@ class LabelGraphTerm(LossTerm):
         counts, shares = np.diff(starts), np.maximum(random.weights, 0.0)
         totals = np.add.reduceat(np.append(shares, 0.0), starts[:-1]) * (counts > 0)
         shares = shares * np.repeat(self.weights / np.maximum(totals, 1.0), counts)
-        mixture = self.cliques, self.truth, labels, shares, starts
         samples = np.repeat(np.arange(len(counts)), counts)
-        delta = self.atom.delta(labels, self.truth[samples])
+        own = self.truth[samples]
+        if np.any(labels[own == GAP] != GAP):
+            labels = np.where(own == GAP, own, labels)
+            random = replace(random, labels=labels)
+        mixture = self.cliques, self.truth, labels, shares, starts
+        delta = self.atom.delta(labels, own)
         margins = np.bincount(samples, weights=shares * delta, minlength=len(counts))
         image = changes_times(*mixture, self.tasks.X).T
         return LabelDual(image, lambda: expected_changes(*mixture), margins, labellings=random)
@@ -213,7 +219,7 @@ class LabelGraphTerm(LossTerm):
             return self._of_labellings(mixed_with_flips(dual.labellings, flips, self.truth, dual.share))
         s, p, t = flips[0], flipping(flips, self.truth), dual.share
         starts = self.truth.shape[1] * np.arange(len(p) + 1)
-        flipped = (self.truth[:, None, :] ^ np.eye(p.shape[1], dtype=np.uint8)[None]).reshape(-1, p.shape[1])
+        flipped = each_flipped(self.truth).reshape(-1, p.shape[1])
         mixture = (
             self.cliques,
             self.truth,
@@ -254,6 +260,16 @@ class LabelGraphTerm(LossTerm):
     def conjugate_at_zero(self) -> float:
         """At most 0, for these losses are at least 0: known without the labellings behind it."""
         return 0.0
+
+
+def labelled_totals(atom: Any, tasks: Any) -> np.ndarray:
+    """(S,) `totals` of the entries of a graph, without the samples that have no label: a mean is over the others."""
+    has_label = (atom.truth(tasks.targets) != GAP).any(axis=1)
+    if has_label.all():
+        return tasks.totals
+    weights = tasks.sample_weights
+    total = has_label.sum() if weights is None else weights[: len(has_label)][has_label].sum()
+    return np.full(tasks.n_tasks, total)
 
 
 def balance_labels(losses: Sequence[LabelGraphTerm], duals: Sequence) -> list:

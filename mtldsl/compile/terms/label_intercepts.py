@@ -10,9 +10,10 @@ from scipy import sparse
 
 from mtldsl.compile.linear_map import Entry, LinearMap
 from mtldsl.compile.terms.random_labellings import RandomLabellings
+from mtldsl.inference import GAP
 from mtldsl.tasks import Tasks
 
-__all__ = ["Flips", "flipping", "flips_for", "mixed_with_flips", "with_constant"]
+__all__ = ["Flips", "each_flipped", "flipping", "flips_for", "mixed_with_flips", "with_constant"]
 
 #: What the sums of multipliers may miss zero by, beside the weights of all samples.
 _ROUNDING = 1e-16
@@ -53,9 +54,10 @@ def flips_for(sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[
     >>> flips_for(np.array([0.5, 0.0]), [np.array([[1, 0], [0, 1]])], [np.array([1.0, 1.0])])
     (0.3333333333333333, array([1., 0.]), array([0., 0.]))
     """
-    positive = sum(w @ truth for truth, w in zip(truths, weights, strict=True))
+    positive = sum(w @ (truth == 1) for truth, w in zip(truths, weights, strict=True))
+    missing = sum(w @ (truth == GAP) for truth, w in zip(truths, weights, strict=True))
     total = sum(float(np.sum(w)) for w in weights)
-    room = np.where(sums > 0, positive, total - positive)
+    room = np.where(sums > 0, positive, total - missing - positive)
     needed = np.abs(sums) > _ROUNDING * total
     if not needed.any() or not np.all(room[needed] > 0.0):
         return None
@@ -66,16 +68,25 @@ def flips_for(sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[
 
 
 def flipping(flips: Flips, truth: np.ndarray) -> np.ndarray:
-    """(n, K) with what probability every label of every sample is flipped."""
+    """(n, K) with what probability every label of every sample is flipped; a gap never."""
     _, where_true, where_false = flips
-    return np.where(truth > 0, where_true, where_false)
+    return np.where(truth == GAP, 0.0, np.where(truth == 1, where_true, where_false))
+
+
+def each_flipped(truth: np.ndarray) -> np.ndarray:
+    """(n, K, K) for every label of every sample the true labelling with it flipped; itself where there is a gap.
+
+    >>> each_flipped(np.array([[1, GAP]], dtype=np.uint8)).tolist()
+    [[[0, 2], [1, 2]]]
+    """
+    return truth[:, None, :] ^ (np.eye(truth.shape[1], dtype=truth.dtype)[None] * (truth != GAP)[:, :, None])
 
 
 def mixed_with_flips(random: RandomLabellings, flips: Flips, truth: np.ndarray, share: float = 1.0):
     """A random labelling, itself with the probability `share`, else the true one, mixed with flips of single labels of the truth."""
-    s, (n, K) = flips[0], truth.shape
+    s, n = flips[0], len(truth)
     probabilities = flipping(flips, truth)
-    flipped = truth[:, None, :] ^ np.eye(K, dtype=truth.dtype)[None]
+    flipped = each_flipped(truth)
     labels, weights, counts = [], [], []
     used = probabilities > 0.0
     totals = _totals(random)

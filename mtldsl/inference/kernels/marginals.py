@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from mtldsl.inference.cliques import GAP
 from mtldsl.system.compiled import compiled
 
-__all__ = ["choose", "entry_of", "fill_changes"]
+__all__ = ["choose", "entry_of", "fill_changes", "keep_gaps", "leave_induced"]
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def entry_of(table, sizes, starts, c, label):
-    """The entry of clique c that a labelling chooses."""
+    """The entry of clique c that a labelling chooses; the first one where it has a gap there, as all labellings beside it have."""
     number = 0
     for place in range(sizes[c]):
-        number = 2 * number + label[table[c, place]]
+        value = label[table[c, place]]
+        if value == GAP:
+            return starts[c]
+        number = 2 * number + value
     return starts[c] + number
 
 
@@ -21,9 +25,32 @@ def choose(table, sizes, starts, label, entries):
     """The entries that a labelling chooses: the nodes', then the cliques'."""
     K = label.size
     for k in range(K):
-        entries[k] = 2 * k + label[k]
+        entries[k] = 2 * k + (label[k] == 1)
     for c in range(sizes.size):
         entries[K + c] = entry_of(table, sizes, starts, c, label)
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
+def leave_induced(table, sizes, starts, label, scores):
+    """scores are 0 where they are not of the graph that the observed labels of a labelling induce."""
+    for k in range(label.size):
+        if label[k] == GAP:
+            scores[2 * k] = 0.0
+            scores[2 * k + 1] = 0.0
+    for c in range(sizes.size):
+        for place in range(sizes[c]):
+            if label[table[c, place]] == GAP:
+                for s in range(starts[c], starts[c + 1]):
+                    scores[s] = 0.0
+                break
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
+def keep_gaps(truth, label):
+    """A labelling that inference found has the gaps of the true one."""
+    for k in range(label.size):
+        if truth[k] == GAP:
+            label[k] = GAP
 
 
 @compiled(nogil=True, error_model="numpy")
@@ -50,6 +77,10 @@ def fill_changes(table, sizes, starts, begins, holders, truth, labels, weights, 
                         if labels[j, other] != truth[i, other]:
                             earlier = True
                             break
-                    if not earlier:
-                        changes[i, entry_of(table, sizes, starts, c, labels[j])] += w
-                        changes[i, entry_of(table, sizes, starts, c, truth[i])] -= w
+                    if earlier:
+                        continue
+                    up = entry_of(table, sizes, starts, c, labels[j])
+                    down = entry_of(table, sizes, starts, c, truth[i])
+                    if up != down:  # equal where another label of the clique is a gap
+                        changes[i, up] += w
+                        changes[i, down] -= w

@@ -12,7 +12,7 @@ from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.atoms.losses.labelling_costs import checked_tables
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import DataError, ModelError, Spelled
-from mtldsl.inference import Cliques
+from mtldsl.inference import GAP, Cliques
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
 from mtldsl.language.expressions.scalar import Number
@@ -112,25 +112,27 @@ def cliques_of(V: Affine) -> Cliques | None:
 
 
 def score_tasks(tasks: Tasks, cliques: Cliques, typed: str) -> Tasks:
-    """The S entries of a graph as tasks with the same inputs, their labels the indicators of the true labellings."""
-    if not tasks.is_shared or tasks.mask is not None:
-        what = "these tasks have separate inputs" if not tasks.is_shared else "labels are missing"
+    """The S entries of a graph as tasks with the same inputs, their labels the indicators of the true labellings: none of them is 1 for a
+    label that is missing."""
+    if not tasks.is_shared:
         raise DataError(
-            f"{what}; a labelling needs every label of every sample: Tasks.shared(X, Y) without NaN in Y",
+            "these tasks have separate inputs; a labelling is of all labels of a sample: Tasks.shared(X, Y)",
             term=typed,
         )
     tasks.require_labels("sign", typed)
-    n, weights = len(tasks.targets) // tasks.n_tasks, tasks.sample_weights
+    n, weights = tasks.X.shape[0], tasks.sample_weights
     if weights is not None:
-        table = weights.reshape(tasks.n_tasks, n)
-        if np.any(table != table[0]):
+        table = _by_sample(tasks, weights, 0.0)
+        largest = table.max(axis=1)
+        if np.any((table != largest[:, None]) & (table > 0.0)):
             raise DataError(
                 "a sample has other weights for other labels",
                 term=typed,
                 write_instead="give one weight a sample, sample_weights (n,)",
             )
-        weights = np.tile(table[0], cliques.n_entries)
-    truth = tasks.targets.reshape(tasks.n_tasks, n).T > 0
+        # of a sample without a label none is known, and none counts
+        weights = np.tile(np.where(largest > 0.0, largest, 1.0), cliques.n_entries)
+    truth = _by_sample(tasks, tasks.targets > 0, GAP)
     targets = np.ascontiguousarray(cliques.indicators(truth).T).ravel()
     names = [f"{name}={value}" for name in tasks.task_names for value in (0, 1)]
     names += [f"clique {c}: {v}" for c, size in enumerate(cliques.sizes) for v in range(2**size)]
@@ -138,6 +140,14 @@ def score_tasks(tasks: Tasks, cliques: Cliques, typed: str) -> Tasks:
         targets=targets, counts=[n] * cliques.n_entries, task_names=tuple(names), feature_names=tasks.feature_names,
         shared=tasks.X, sample_weights=weights, scaling=tasks.scaling, kernel_map=tasks.kernel_map,
     )  # fmt: skip
+
+
+def _by_sample(tasks: Tasks, flat: np.ndarray, missing: float) -> np.ndarray:
+    """(n, K) of what labels have, task after task; `missing` where there is no label."""
+    found = np.full((tasks.X.shape[0], tasks.n_tasks), missing, dtype=float)
+    for k, own in enumerate(tasks.per_task(flat)):
+        found[slice(None) if tasks.mask is None else tasks.mask[:, k], k] = own
+    return found
 
 
 def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: str) -> Objective:

@@ -56,6 +56,8 @@ class LabelCosts:
             parts.append(self._known[key])
         return Interval(np.stack([p.low for p in parts]), np.stack([p.high for p in parts]))
 
+    # a label that is missing is neither 0 nor 1, the same in the true labelling and in those beside it
+
     def _hamming(self, labels, own) -> Interval:
         costs = np.ones(self.K) if isinstance(self.loss, str) else self.costs
         return product((labels != own).astype(float), self.number(costs))
@@ -64,8 +66,8 @@ class LabelCosts:
         return self.number((labels != own).any(axis=1).astype(float))
 
     def _of_metric(self, labels, own) -> Interval:
-        positives = int(own.sum())
-        metric = METRICS[self.loss["metric"]](self.loss, positives, self.K - positives, self.exact)
+        positives, negatives = int((own == 1).sum()), int((own == 0).sum())
+        metric = METRICS[self.loss["metric"]](self.loss, positives, negatives, self.exact)
         b = ((labels == 1) & (own == 0)).sum(axis=1)
         c = ((labels == 0) & (own == 1)).sum(axis=1)
         wrong = np.flatnonzero(b + c > 0)
@@ -82,6 +84,8 @@ class LabelCosts:
     def _of_tables(self, labels, own) -> Interval:
         total = self.number(np.zeros(len(labels)))
         for clique, table in self.tables:
+            if not np.isin(own[clique], (0, 1)).all():
+                continue
             bits = 2 ** np.arange(len(clique))[::-1]
             total = total + self.number(table[own[clique] @ bits, labels[:, clique] @ bits])
         return total

@@ -13,36 +13,42 @@ __all__ = ["LabelGraphPart"]
 
 #: labels up to which all labellings are looked at
 _MOST_LABELS = 14
+#: what stands for a label that is not observed
+GAP = 2
 #: tables that are held at once
 _TABLES = 2_000_000
 
 
 class LabelGraphPart:
     """sum over samples i of w_i f(scores of sample i): `clique_hinge`, a maximum over labellings, or `pairwise_log_loss`, the
-    logarithm of a sum over them. Predictions are flat, entry after entry of the graph, each for all samples.
+    logarithm of a sum over them. Predictions are flat, entry after entry of the graph, each for all samples. Where labels are missing it
+    is over labellings of the others, and of scores of the graph that these induce.
     """
 
     def __init__(self, word, parameters, coefficients: Interval, data, exact: bool, witness):
         self.exact, self.is_hinge, self.witness = exact, word == "clique_hinge", witness
         self.members = [tuple(clique) for clique in parameters["members"]]
         self.K = int(parameters["n_labels"])
+        if len(data.counts) != self.K:
+            raise NotChecked(f"{word} over {self.K} labels, and data of {len(data.counts)}")
         if self.K > _MOST_LABELS:
             raise NotChecked(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
-        self.truth = (data.targets.reshape(self.K, -1).T > 0).astype(np.int64)
+        self.truth = _by_sample(data, (data.targets > 0).astype(np.int64), GAP)
         n = len(self.truth)
-        own = None if data.sample_weights is None else data.sample_weights.reshape(self.K, -1)[0]
+        own = None if data.sample_weights is None else _of_samples(data, word)
         self.w = coefficients[0].broadcast((n,)) if own is None else Interval.of(own, exact) * coefficients[0]
         self.costs = LabelCosts(parameters.get("loss", "hamming"), self.K, exact)
         self.all = (np.arange(2**self.K)[:, None] >> np.arange(self.K)[::-1]) & 1
 
     def indicators(self, labels) -> np.ndarray:
         """(L, S): two columns a label, then 2^|c| a clique, 1 where a labelling chooses that entry."""
-        blocks = [np.stack([1 - labels[:, k], labels[:, k]], axis=1) for k in range(self.K)]
+        blocks = [np.stack([labels[:, k] == 0, labels[:, k] == 1], axis=1) for k in range(self.K)]
         for clique in self.members:
             number = np.zeros(len(labels), dtype=int)
             for k in clique:
                 number = 2 * number + labels[:, k]
-            blocks.append((number[:, None] == np.arange(2 ** len(clique))).astype(int))
+            observed = (labels[:, list(clique)] != GAP).all(axis=1)
+            blocks.append(observed[:, None] & (number[:, None] == np.arange(2 ** len(clique))))
         return np.concatenate(blocks, axis=1).astype(float)
 
     def _table(self, flat: Interval) -> Interval:
@@ -51,17 +57,26 @@ class LabelGraphPart:
     def value(self, z: Interval) -> Interval:
         scores = self._table(z)
         own = (scores * self.indicators(self.truth)).sum(axis=1)
-        total, step = z.like(0.0), max(1, _TABLES // len(self.all))
-        for first in range(0, len(self.truth), step):
-            part = slice(first, first + step)
-            all_scores = product(scores[part], self.indicators(self.all).T) - own[part].reshape(-1, 1)
+        total = z.like(0.0)
+        for part, beside in self._parts():
+            all_scores = product(scores[part], self.indicators(beside).T) - own[part].reshape(-1, 1)
             if self.is_hinge:
-                found = (all_scores + self.costs.beside(self.all, self.truth[part])).max(axis=1)
+                found = (all_scores + self.costs.beside(beside, self.truth[part])).max(axis=1)
             else:
                 top = all_scores.like(all_scores.middle.max(axis=1))
                 found = (all_scores - top.reshape(-1, 1)).exp().sum(axis=1).log() + top
             total = total + (found * self.w[part]).sum()
         return total
+
+    def _parts(self):
+        """(samples with the same labels missing, all their labellings), some at a time."""
+        missing, of = np.unique(self.truth == GAP, axis=0, return_inverse=True)
+        for number, gaps in enumerate(missing):
+            beside = np.where(gaps, GAP, self.all[~self.all[:, gaps].any(axis=1)])
+            rows, step = np.flatnonzero(of.ravel() == number), max(1, _TABLES // len(beside))
+            whole = len(missing) == 1 and len(rows) <= step
+            for first in range(0, len(rows), step):
+                yield slice(None) if whole else rows[first : first + step], beside
 
     def inside(self, u: Interval) -> Interval:
         """The multipliers that the proof's random labellings stand for; u itself is not looked at."""
@@ -78,6 +93,9 @@ class LabelGraphPart:
         for i in range(n):
             rows = slice(int(starts[i]), int(starts[i + 1]))
             chosen = labels[rows]
+            if not np.isin(chosen[:, self.truth[i] != GAP], (0, 1)).all():
+                raise NotChecked("a random labelling with a label that is neither 0 nor 1")
+            chosen = np.where(self.truth[i] == GAP, GAP, chosen)
             p = u.like(weights[rows])
             if len(chosen):
                 p = p / maximum(p.sum(), 1.0)
@@ -111,3 +129,20 @@ class LabelGraphPart:
 
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         return -self.promised * t
+
+
+def _by_sample(data, flat, missing) -> np.ndarray:
+    """(n, K) of what labels have, label after label; `missing` where there is none."""
+    found = np.full((data.inputs.shape[0], len(data.counts)), missing, dtype=flat.dtype)
+    for k, (first, last) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
+        found[slice(None) if data.mask is None else data.mask[:, k], k] = flat[first:last]
+    return found
+
+
+def _of_samples(data, word) -> np.ndarray:
+    """(n,) the weight that all labels of a sample have; 1 of one without labels, which counts for nothing."""
+    table = _by_sample(data, data.sample_weights, 0.0)
+    largest = table.max(axis=1)
+    if np.any((table != largest[:, None]) & (table != 0.0)):
+        raise NotChecked(f"{word} with other weights for other labels of a sample")
+    return np.where(largest > 0.0, largest, 1.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.inference.cliques import GAP
 from mtldsl.inference.kernels.dearest import cost_of, highest
-from mtldsl.inference.kernels.marginals import choose
+from mtldsl.inference.kernels.marginals import choose, keep_gaps, leave_induced
 from mtldsl.solvers.kernels.arguments import (
     Change,
     Cliques,
@@ -101,6 +102,17 @@ def _fill_scores(products, factors, margins, starts, scores):
     for c in range(factors.size):
         for s in range(starts[c], starts[c + 1]):
             scores[s] = factors[c] * products[s]
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
+def _fill_margins(truth, costs, margins):
+    """Whether the true labelling has a gap."""
+    has_gaps = False
+    for k in range(truth.size):
+        margins[2 * k] = costs[k] if truth[k] == 1 else 0.0
+        margins[2 * k + 1] = costs[k] if truth[k] == 0 else 0.0
+        has_gaps = has_gaps or truth[k] == GAP
+    return has_gaps
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
@@ -295,13 +307,15 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
         i = visits[visit]
         w, of_nodes, length, x = of_samples[i], lengths[i], lengths_seen[i], X[i]
         multiply(Z, x, products)
-        for k in range(K):
-            margins[2 * k + truth[i, k]] = 0.0
-            margins[2 * k + 1 - truth[i, k]] = costs[k]
+        has_gaps = _fill_margins(truth[i], costs, margins)
         _fill_scores(products, factors, margins, starts, scores)
+        if has_gaps:
+            leave_induced(table, sizes, starts, truth[i], scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
         _, upper = highest(eliminates, enumerates, seen, plan, work, iwork, patterns, dear, i, label)
+        if has_gaps:
+            keep_gaps(truth[i], label)
         count = counts[i]
         best, mean = -np.inf, 0.0
         for j in range(count):
@@ -346,6 +360,8 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes)
             _factors(squares, order, r, tau, room.norms, room.eta, factors)
             _fill_scores(products, factors, margins, starts, scores)
+            if has_gaps:
+                leave_induced(table, sizes, starts, truth[i], scores)
             for j in range(count):
                 values[j] = _score(scores, entries[j]) + paid[j]
         if changed:

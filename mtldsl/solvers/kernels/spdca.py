@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.inference.kernels.map_one import map_one
-from mtldsl.inference.kernels.marginals import choose
+from mtldsl.inference.kernels.marginals import choose, keep_gaps, leave_induced
 from mtldsl.solvers.kernels.arguments import Cliques, LabelledRows, Mixtures, Penalty, Search, Weights
-from mtldsl.solvers.kernels.labelling_ascent import _factors, _fill_scores, _place, _score, multiply
+from mtldsl.solvers.kernels.labelling_ascent import (
+    _factors,
+    _fill_margins,
+    _fill_scores,
+    _place,
+    _score,
+    multiply,
+)
 from mtldsl.system.compiled import compiled
 
 __all__ = ["step_each"]
@@ -47,13 +54,15 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
         i = visits[visit]
         w, length, x = of_samples[i], lengths[i], X[i]
         multiply(Z, x, products)
-        for k in range(K):
-            margins[2 * k + truth[i, k]] = 0.0
-            margins[2 * k + 1 - truth[i, k]] = costs[k]
+        has_gaps = _fill_margins(truth[i], costs, margins)
         _fill_scores(products, factors, margins, starts, scores)
+        if has_gaps:
+            leave_induced(table, sizes, starts, truth[i], scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
         map_one(eliminates, enumerates, seen, plan, work, iwork, label)
+        if has_gaps:
+            keep_gaps(truth[i], label)
         # what is chosen by the labelling found, minus what the mixture chooses in expectation
         for s in range(S):
             change[s] = 0.0
@@ -70,6 +79,8 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
         found = _score(scores, entries)
         for k in range(entries.size):
             change[entries[k]] += 1.0
+        if has_gaps:
+            leave_induced(table, sizes, starts, truth[i], change)
         loss += w * max(found - own, 0.0)
         rise = found - mean
         gap += w * max(rise, 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.atoms.calculus.k_support import half_squared_k_support
 from mtldsl.compile.normal_form import Blocks
 from mtldsl.compile.terms.label_graph import RandomLabellings
+from mtldsl.compile.terms.label_intercepts import each_flipped
 from mtldsl.inference import Decoder
 from mtldsl.inference.batch import rows_at_once
 from mtldsl.inference.marginals import changes_times
@@ -356,7 +357,7 @@ class Ascent:
     @cached_property
     def of_flips(self) -> np.ndarray:
         """(n, K) what a single wrong label of a sample costs."""
-        flipped = self.truth[:, None, :] ^ np.eye(self.truth.shape[1], dtype=np.uint8)[None]
+        flipped = each_flipped(self.truth)
         beside = np.broadcast_to(self.truth[:, None, :], flipped.shape).reshape(-1, self.truth.shape[1])
         return self.atom.delta(flipped.reshape(beside.shape), beside).reshape(self.truth.shape)
 

@@ -63,7 +63,7 @@ class FaceSteps:
 
 class _Face:
     def __init__(self, ascent: Ascent, rows, used):
-        self.a, self.X = ascent, ascent.X[rows]
+        self.a, self.X, self.truth = ascent, ascent.X[rows], ascent.truth[rows]
         self.row, slot = np.nonzero(used)
         self.starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
         self.places = rows[self.row], slot
@@ -113,7 +113,8 @@ class _Face:
         from mtldsl.solvers.kernels.labelling_face import gather
 
         sums = np.empty(self.row.size)
-        gather(self.X @ rows.T, self.row, self.entries, sums)
+        scores = self.a.cliques.within(self.X @ rows.T, self.truth)
+        gather(scores, self.row, self.entries, sums)
         return sums
 
     def image(self, change) -> np.ndarray:
@@ -122,6 +123,7 @@ class _Face:
 
         table = np.zeros((len(self.X), self.a.cliques.n_entries))
         scatter(change * self.weight, self.row, self.entries, table)
+        table = self.a.cliques.within(table, self.truth)
         return self.a.seen_by_edges(table.T @ self.X)
 
     def projected(self, alpha) -> np.ndarray:

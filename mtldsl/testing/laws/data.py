@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from mtldsl.reference.label_graph import choices
+from mtldsl.reference.label_graph import GAP, choices
 
 __all__ = [
     "LABELLED",
@@ -39,6 +39,9 @@ def targets(atom, rng, n=None):
     n = n or (LABELLED if atom.labels == "indicators" else N)
     if atom.labels == "indicators":
         labels = rng.integers(0, 2, size=(n, atom.cliques.n_labels))
+        labels[1::3, 0] = GAP  # some rows observe some labels, one row none
+        labels[4::6, -1] = GAP
+        labels[max(n - 1, 1) :] = GAP
         return choices(atom.cliques.members, labels).T.toarray().ravel()
     if atom.labels == "classes":
         own = rng.permutation(np.arange(n) % atom.n_classes)

@@ -1,0 +1,283 @@
+"""Rows over a graph of labels of which some labels are missing: their loss is that of the graph which the observed labels induce.
+
+The judge is every labelling of the observed labels, looked at row by row, or the reference, which states each smaller graph.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.inference import GAP, Cliques
+from mtldsl.inference import marginals as changes
+from mtldsl.proof.certificate import certify
+from mtldsl.reference.compile import to_cvxpy
+from mtldsl.reference.solve import solve_reference
+
+K, D = 4, 3
+EDGES = [(0, 1), (1, 3), (0, 2, 3)]
+TABLE = [[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 0.5, 2.0], [2.0, 1.0, 0.0, 1.0], [5.0, 2.0, 1.0, 0.0]]
+COSTS = {
+    "hamming": "hamming",
+    "a cost a label": [0.5, 2.0, 1.0, 0.0],
+    "zero-one": "zero_one",
+    "F-score": mtl.FScore(),
+    "tables": {(0, 2): TABLE, (1,): [[0.0, 5.0], [1.0, 0.0]]},
+}
+WORDS = {
+    **{
+        name: (lambda U, V, t, loss=loss: mtl.clique_hinge(U, V, t, loss=loss))
+        for name, loss in COSTS.items()
+    },
+    "likelihood": mtl.pairwise_log_loss,
+}
+every_loss = pytest.mark.parametrize("name", WORDS)
+
+
+def data(seed=0, n=18, k=K, share=0.35):
+    """X (n, D), Y (n, k) with gaps; the first two rows have all labels, the last one has none."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    common = rng.normal(size=(n, 1))
+    Y = np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0
+    gaps = rng.random((n, k)) < share
+    gaps[:2], gaps[-1] = False, True
+    Y[gaps] = np.nan
+    return X, Y
+
+
+def model(
+    word, X, Y, edges=EDGES, lam=0.1, weights=None, intercept=False, penalty=mtl.half_squared_group_norm
+):
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=weights)
+    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
+    return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
+
+
+def cost(name, y, truth) -> float:
+    """What observed labels {label: value} cost beside the true ones."""
+    loss, wrong = COSTS[name], [k for k in truth if y[k] != truth[k]]
+    if name == "hamming":
+        return float(len(wrong))
+    if name == "a cost a label":
+        return sum(loss[k] for k in wrong)
+    if name == "zero-one":
+        return float(bool(wrong))
+    if name == "F-score":
+        positives = sum(y.values()) + sum(truth.values())
+        right = sum(y[k] and truth[k] for k in truth)
+        return 1.0 - 2.0 * right / positives if wrong else 0.0
+    total = 0.0
+    for clique, table in loss.items():
+        if all(k in truth for k in clique):
+            row, column = (int("".join(str(of[k]) for k in clique), 2) for of in (truth, y))
+            total += table[row][column]
+    return total
+
+
+def loss_of_row(name, s, y, edges=EDGES) -> float:
+    """Over the labellings of the observed labels, from the scores (S,) of all entries: no other label is mentioned."""
+    truth = {k: int(y[k] > 0) for k in range(len(y)) if not np.isnan(y[k])}
+
+    def score(labelling):
+        total, start = sum(s[2 * k + value] for k, value in labelling.items()), 2 * len(y)
+        for clique in edges:
+            if all(k in labelling for k in clique):
+                total += s[start + int("".join(str(labelling[k]) for k in clique), 2)]
+            start += 2 ** len(clique)
+        return total
+
+    every = [dict(zip(truth, values, strict=True)) for values in product((0, 1), repeat=len(truth))]
+    if name == "likelihood":
+        return float(np.log(sum(np.exp(score(one)) for one in every)) - score(truth))
+    return max(cost(name, one, truth) + score(one) for one in every) - score(truth)
+
+
+@every_loss
+def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
+    """A mean over the rows that have a label; by the package, and by the reference."""
+    X, Y = data()
+    problem = model(WORDS[name], X, Y)
+    form, rng = problem.form(), np.random.default_rng(1)
+    stated = to_cvxpy(form)
+    for size in (0.0, 0.3, 3.0):
+        point = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
+        scores = X @ np.hstack([point["U"], point["V"]])
+        rows = [loss_of_row(name, s, y) for s, y in zip(scores, Y, strict=True)]
+        assert rows[-1] == 0.0
+        norms = [np.linalg.norm(point["V"][:, a:b]) for a, b in ((0, 4), (4, 8), (8, 16))]
+        penalty = 0.05 * (np.sum(point["U"] ** 2) + sum(norms) ** 2)
+        expected = sum(rows) / (len(X) - 1) + penalty
+        assert form.value(point) == pytest.approx(expected, rel=1e-12)
+        assert stated.objective_value(point) == pytest.approx(expected, rel=1e-10)
+        term = form.losses[0]
+        found = term.atom.value_of_samples(term.atom.scores(np.ravel(scores.T)), term.truth)
+        np.testing.assert_allclose(found, rows, rtol=1e-12, atol=1e-12)
+        assert found[-1] == 0.0
+
+
+@every_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_solvers_reach_the_optimum_of_the_reference(name, seed):
+    X, Y = data(seed, share=0.2 + 0.2 * seed)
+    weights = None if seed else np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    penalty = mtl.ridge if seed == 2 else mtl.half_squared_group_norm
+    problem = model(WORDS[name], X, Y, weights=weights, intercept=seed == 1, penalty=penalty)
+    best = solve_reference(problem.form()).objective
+    for solver in ("auto", "admm") if name == "likelihood" else ("auto", "dual_ascent", "admm"):
+        solution = problem.solve(solver, tol=1e-6)
+        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+        assert solution.objective == pytest.approx(best, rel=2e-6)
+        assert solution.dual_bound <= best * (1 + 1e-9)
+
+
+def test_the_papers_own_method_and_sparse_inputs():
+    X, Y = data(4)
+    ridge = model(mtl.clique_hinge, X, Y, penalty=mtl.ridge)
+    best = solve_reference(ridge.form()).objective
+    found = ridge.solve("clique_generation", method="spdca", tol=1e-3)
+    assert found.is_optimal and found.dual_bound <= best <= found.objective <= 1.001 * best
+    best = solve_reference(model(mtl.clique_hinge, X, Y).form()).objective
+    thin = model(mtl.clique_hinge, sparse.csr_array(X), Y).solve(tol=1e-6)
+    assert thin.is_optimal and thin.objective == pytest.approx(best, rel=2e-6)
+
+
+@every_loss
+def test_bounds_hold_at_random_multipliers(name):
+    X, Y = data(5)
+    form, rng = model(WORDS[name], X, Y).form(), np.random.default_rng(2)
+    best = solve_reference(form).objective
+    for size in (0.1, 1.0, 10.0):
+        point = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
+        for duals in (None, [size * rng.normal(size=form.losses[0].tasks.n_samples)]):
+            found = certify(form, point, duals)
+            assert np.isfinite(found.dual_bound) and found.dual_bound <= best + 1e-8
+
+
+@every_loss
+def test_it_is_convex_along_lines(name):
+    X, Y = data(6, share=0.5)
+    form, rng = model(WORDS[name], X, Y, lam=1e-6).form(), np.random.default_rng(3)
+    for _ in range(30):
+        a, b = ({block: 3.0 * rng.normal(size=shape) for block, shape in form.shapes.items()} for _ in "ab")
+        middle = {block: 0.5 * (a[block] + b[block]) for block in a}
+        assert form.value(middle) <= 0.5 * (form.value(a) + form.value(b)) + 1e-12
+
+
+@every_loss
+def test_rows_without_a_label_count_for_nothing(name):
+    X, Y = data(7)
+    rng = np.random.default_rng(4)
+    weights = rng.uniform(0.5, 2.0, len(X))
+    with_rows, without = (
+        model(WORDS[name], X[rows], Y[rows], weights=weights[rows])
+        for rows in (slice(None), ~np.isnan(Y).all(axis=1))
+    )
+    point = {block: rng.normal(size=shape) for block, shape in without.form().shapes.items()}
+    assert with_rows.form().value(point) == pytest.approx(without.form().value(point), rel=1e-14)
+    found, expected = with_rows.solve(tol=1e-7), without.solve(tol=1e-7)
+    assert found.objective == pytest.approx(expected.objective, rel=3e-7)
+    assert solve_reference(with_rows.form()).objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+@every_loss
+def test_labels_that_no_row_has_together_get_no_edge(name):
+    """Their columns of V see no row, and a norm leaves them at zero; the others are learned."""
+    X, Y = data(8, n=30, share=0.0)
+    Y[::2, 0], Y[1::2, 1] = np.nan, np.nan
+    Y[0, 2:], Y[1, 2:] = 1.0, -1.0
+    Y[[2, 4], 1], Y[[3, 5], 0] = [1.0, -1.0], [1.0, -1.0]
+    solution = model(WORDS[name], X, Y, edges="all", lam=0.02).solve(tol=1e-6)
+    assert solution.is_optimal
+    members = list(solution.label_graph.cliques.members)
+    weights = dict(zip(members, solution.label_graph.weights, strict=True))
+    assert weights[0, 1] == 0.0
+    assert max(weights[0, 2], weights[0, 3], weights[1, 2], weights[1, 3], weights[2, 3]) > 1e-2
+    assert solution.predict(X).shape == (30, K) and not np.isnan(solution.predict(X)).any()
+
+
+@every_loss
+@pytest.mark.parametrize("intercept", [False, True])
+def test_its_proof_is_checked_by_another_program(name, intercept, tmp_path):
+    X, Y = data(9, n=12)
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, len(X))
+    problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept)
+    # at intercepts that nothing bounds, a proof of admm holds for a region: not of what is asked here
+    for solver in ("auto",) if intercept else ("auto", "admm"):
+        solution = problem.solve(solver, tol=1e-5)
+        path = solution.certificate.save(tmp_path / f"{solver}.npz", data=True)
+        for exact in (False, True):
+            verdict = mtl.verify_proof(path, exact=exact)
+            assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
+        again = mtl.Solution.load(solution.save(tmp_path / f"{solver} solution"))
+        np.testing.assert_array_equal(again.predict(X), solution.predict(X))
+
+
+def test_a_proof_knows_its_labels_with_gaps(tmp_path):
+    """The file holds hashes of the data; it does not prove anything of the same data with one gap closed."""
+    X, Y = data(10)
+    path = model(mtl.clique_hinge, X, Y).solve(tol=1e-4).certificate.save(tmp_path / "proof.npz")
+    assert mtl.verify_proof(path, mtl.Tasks.shared(X, Y)).confirmed
+    closed = Y.copy()
+    closed[-1] = 1.0
+    with pytest.raises(mtl.MTLError):
+        mtl.verify_proof(path, mtl.Tasks.shared(X, closed))
+
+
+@pytest.mark.slow
+def test_eight_labels_by_constraint_generation_of_the_reference():
+    X, Y = data(11, n=20, k=8, share=0.25)
+    problem = model(mtl.clique_hinge, X, Y, edges="all", lam=0.05)
+    best = solve_reference(problem.form()).objective
+    solution = problem.solve(tol=1e-6)
+    assert solution.is_optimal and solution.objective == pytest.approx(best, rel=3e-6)
+    assert problem.cross_check(solution).agrees
+
+
+def test_a_path_a_warm_start_and_scores_of_rows_with_gaps():
+    X, Y = data(12, n=40)
+    tasks = mtl.Tasks.shared(X, Y)
+    U, V, lam = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks), mtl.Parameter(0.1, name="lam")
+    problem = mtl.minimize(
+        mtl.clique_hinge(U, V, tasks) + lam * (mtl.ridge(U) + mtl.half_squared_group_norm(V))
+    )
+    *_, last = problem.path(lam, values=[0.3, 0.1])
+    assert last.is_optimal and problem.cross_check(last).agrees
+    again = problem.solve(warm_start=last, tol=1e-6)
+    assert again.is_optimal and again.iterations <= last.iterations + 50
+    assert last.certified.all() and len(last.certified) == len(X)
+    labels, there = last.predict(X), ~np.isnan(Y)
+    right = [np.mean(labels[there[:, k], k] == Y[there[:, k], k]) for k in range(K)]
+    np.testing.assert_allclose(last.scores(tasks), right)
+    assert problem.cross_validate(lam, values=[0.3, 0.1], folds=2).solution.is_optimal
+
+
+def test_many_pairs_by_matrix_products_and_one_by_one():
+    rng = np.random.default_rng(13)
+    n, k = 7, 33
+    cliques = Cliques(k, tuple((i, j) for j in range(k) for i in range(j)))
+    assert cliques.n_cliques >= changes._MANY_PAIRS
+    truth = rng.integers(0, 3, size=(n, k)).astype(np.uint8)
+    starts = np.arange(0, 3 * n + 1, 3)
+    labels = np.where(np.repeat(truth, 3, axis=0) == GAP, GAP, rng.integers(0, 2, size=(3 * n, k)))
+    weights, X = rng.random(3 * n), rng.normal(size=(n, 2))
+    table = changes.expected_changes(cliques, truth, labels, weights, starts)
+    each = np.stack([cliques.indicators(labels[3 * i : 3 * i + 3]) for i in range(n)])
+    by_hand = np.einsum("ij,ijs->is", weights.reshape(n, 3), each - cliques.indicators(truth)[:, None])
+    np.testing.assert_allclose(table.toarray(), by_hand, atol=1e-14)
+    found = changes.changes_times(cliques, truth, labels, weights, starts, X)
+    np.testing.assert_allclose(found, by_hand.T @ X, atol=1e-13)
+
+
+def test_weights_of_single_labels_and_separate_inputs_stay_refused():
+    X, Y = data()
+    weights = np.ones(Y.shape)
+    weights[0, 1] = 2.0
+    with pytest.raises(mtl.DataError, match="other weights for other labels"):
+        model(mtl.clique_hinge, X, Y, weights=weights)
+    tasks = mtl.Tasks.separate([X, X], [np.sign(X[:, 0]), np.sign(X[:, 1])])
+    with pytest.raises(mtl.DataError, match="separate inputs"):
+        mtl.clique_hinge(mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks), tasks)
