@@ -60,8 +60,8 @@ def _by_moments(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarr
     gaps = truth == GAP
     ones, own_ones = (labels == 1).astype(float), (truth == 1).astype(int)
     nodes, pairs = np.zeros((K, X.shape[1])), np.zeros((cliques.n_cliques, X.shape[1]))
-    # of the rows that observe both labels of a pair: all of them, unless there are gaps
-    firsts, seconds = (np.zeros_like(pairs), np.zeros_like(pairs)) if gaps.any() else (None, None)
+    # of the rows that observe both labels of a pair
+    firsts, seconds, has_gaps = np.zeros_like(pairs), np.zeros_like(pairs), gaps.any()
     rows = max(1, _SLAB // K**2)
     for a in range(0, n, rows):
         part = range(a, min(a + rows, n))
@@ -72,14 +72,15 @@ def _by_moments(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarr
             moment[place] = (own.T * w) @ own - w.sum() * np.multiply.outer(own_ones[i], own_ones[i])
         inputs = X[a : a + len(part)]
         nodes += np.asarray((inputs.T @ mean).T)
-        if firsts is None or seconds is None:
+        if not has_gaps:
             pairs += np.asarray((inputs.T @ moment[:, first, second]).T)
             continue
         both = ~(gaps[part][:, first] | gaps[part][:, second])
         pairs += np.asarray((inputs.T @ (both * moment[:, first, second])).T)
         firsts += np.asarray((inputs.T @ (both * mean[:, first])).T)
         seconds += np.asarray((inputs.T @ (both * mean[:, second])).T)
-    firsts, seconds = (nodes[first], nodes[second]) if firsts is None else (firsts, seconds)
+    if not has_gaps:
+        firsts, seconds = nodes[first], nodes[second]
     total = np.empty((cliques.n_entries, X.shape[1]))
     total[0 : 2 * K : 2], total[1 : 2 * K : 2] = -nodes, nodes
     edges = total[2 * K :].reshape(-1, 4, X.shape[1])

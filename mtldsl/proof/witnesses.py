@@ -48,8 +48,8 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         return None
     every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
     own, known = loss.cliques.indicators(loss.truth), {}
-    means = None
-    if loss.atom.max_affine or dual.scores is None:
+    means, scores = own, None if loss.atom.max_affine else dual.scores
+    if scores is None:
         whole = dual.whole()
         whole = whole.toarray() if hasattr(whole, "toarray") else np.asarray(whole)
         means = project(loss.cliques, whole / loss.weights[:, None], loss.truth) + own
@@ -60,8 +60,8 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
             beside = np.where(gaps, np.uint8(GAP), every[~every[:, gaps].any(axis=1)])
             known[gaps.tobytes()] = beside, loss.cliques.indicators(beside)
         beside, vertices = known[gaps.tobytes()]
-        if means is None:
-            share = _softmax(vertices @ dual.scores[i])
+        if scores is not None:
+            share = _softmax(vertices @ scores[i])
             if dual.flips is not None:
                 p = flipping(dual.flips, truth[None])[0]
                 share = _with_flips(share, beside, truth, p, dual.flips[0])

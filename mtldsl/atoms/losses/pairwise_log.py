@@ -163,9 +163,8 @@ def _by_gaps(vertices, cliques: Cliques, truth):
     for number, missing in enumerate(gaps):
         seen = vertices
         if missing.any():
-            induced = cliques.induced(np.where(missing, GAP, 0)[None])
             distinct = vertices[:, 1 : 2 * cliques.n_labels : 2][:, missing].sum(axis=1) == 0.0
-            seen = np.where(induced, vertices[distinct], 0.0)
+            seen = cliques.within(vertices[distinct], np.where(missing, GAP, 0)[None])
         yield np.flatnonzero(of.ravel() == number), seen
 
 
