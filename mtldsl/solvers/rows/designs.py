@@ -16,7 +16,7 @@ from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
-from mtldsl.solvers.rows.states import GramState, ResidualState, SeparateResidualState, SeparateState
+from mtldsl.solvers.rows.states import FEW_TASKS, WIDE, GramState, ResidualState, SeparateResidualState, SeparateState
 from mtldsl.system.blocks import in_blocks, inner_product, product, slabs
 from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
@@ -26,6 +26,7 @@ __all__ = ["SeparateRows", "SharedRows", "make_design"]
 
 #: Samples whose features are picked at once, while they are in the cache; a number that is moved costs as much as so many products.
 _IN_CACHE, _LIKE_PRODUCTS = 256, 64.0
+_CHEAP_GRAM = 5e7  # multiplications
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
@@ -79,12 +80,19 @@ class SharedRows:
         """Whether the whole Gram matrix costs no more than the few products with X that it saves, and is worked with (`state`)."""
         return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= 2 * self.n_samples
 
+    @property
+    def may_take_all_rows(self) -> bool:
+        """Whether the whole Gram matrix costs no more than a few working sets, so that one that would hold many rows may as well hold all."""
+        if self.sparse or self.n_tasks > FEW_TASKS or self.n_features > min(WIDE, 2 * self.n_samples):
+            return False
+        return self.n_samples * self.n_features**2 <= _CHEAP_GRAM
+
     def state(
         self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | SparseState | None
     ) -> GramState | ResidualState | SparseState:
         """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
         own = np.ascontiguousarray(W[:, rows])
-        if len(rows) == self.n_features and self.prefers_all_rows:
+        if len(rows) == self.n_features and (self.prefers_all_rows or self.may_take_all_rows):
             return GramState(self, penalty, rows, own, self._whole_gram, None)
         if self.sparse:
             if SparseState.pays(self, rows, old):
@@ -196,6 +204,7 @@ class SeparateRows:
     weights : one per sample, None where one number serves all;  target : flat Y, weighted by their roots
     """
 
+    may_take_all_rows = False
     _MOST = 5_000_000  # entries of all tasks' Gram matrices that are made at once
 
     def __init__(self, loss: LossTerm):

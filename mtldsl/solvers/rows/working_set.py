@@ -107,6 +107,8 @@ class WorkingSet:
         new = np.flatnonzero((look.excess > 0) & ~known)
         if new.size == 0:
             return None
+        if 2 * (known.sum() + new.size) >= known.size and self.design.may_take_all_rows:
+            return np.arange(known.size)
         support = state.rows[state.W.any(axis=0)]
         most = max(self.design.most_new, 2 * support.size)
         if new.size > most:
