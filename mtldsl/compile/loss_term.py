@@ -87,39 +87,40 @@ class LossTerm:
 
         ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
         """
-        u, y, starts = np.asarray(u), self.tasks.targets, self.tasks.offsets[:-1]
+        u, y = np.asarray(u), self.tasks.targets
         if self.is_shared_complete:
             table = u.reshape(self.tasks.n_tasks, -1)
             lengths = np.sqrt(np.einsum("ij,ij->i", table, table))
             total = float(self.column_lengths[:, 0] @ (np.abs(self.map.forward(x)) @ lengths))
         else:
-            lengths = np.sqrt(np.add.reduceat(u * u, starts))
+            lengths = np.sqrt(self.tasks.sums_of(np.square, u))
             total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
         for part in slabs(u.size):
             total += float(np.abs(u[part]) @ np.abs(y[part]))
         for name in self.intercepts:
-            total += float(np.add.reduceat(np.abs(u), starts) @ np.abs(x[name][0]))
+            total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
         return total
 
     def sums(self, u) -> np.ndarray:
         """(m,) the sums of multipliers over every task's samples."""
-        return np.add.reduceat(np.asarray(u), self.tasks.offsets[:-1])
+        return self.tasks.sums(np.asarray(u))
 
     def absolute_sums(self, u) -> np.ndarray:
         """(m,) the same of their absolute values."""
-        return self.sums(np.abs(np.asarray(u)))
+        return self.tasks.sums_of(np.abs, np.asarray(u))
 
     def work(self, u, x: Blocks) -> np.ndarray:
         """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
-        size = np.abs(self.known_predictions(x))
-        np.maximum(size, np.abs(self.tasks.targets), out=size)
-        size *= np.asarray(u)
-        return self.sums(np.abs(size, out=size))
+
+        def size(u, z, y):
+            return np.abs(u) * np.maximum(np.abs(z), np.abs(y))
+
+        return self.tasks.sums_of(size, np.asarray(u), self.known_predictions(x), self.tasks.targets)
 
     def residual_squares(self, x: Blocks) -> np.ndarray:
         """(m,) ||z_i - y_i||^2, samples weighted."""
         squares, weights = (self.predictions(x) - self.tasks.targets) ** 2, self.tasks.sample_weights
-        return np.add.reduceat(squares if weights is None else weights * squares, self.tasks.offsets[:-1])
+        return self.tasks.sums(squares if weights is None else weights * squares)
 
     def along(self, u, z) -> float:
         """<u, z>."""
@@ -135,7 +136,8 @@ class LossTerm:
     def predictions(self, x: Blocks) -> np.ndarray:
         z = self.tasks.forward(self.map.forward(x))
         for name in self.intercepts:
-            z = z + np.repeat(x[name][0], self.tasks.counts)
+            if x[name].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
+                self.tasks.shift(z, x[name][0])
         return z
 
     def offset_predictions(self) -> np.ndarray | None:
@@ -147,7 +149,7 @@ class LossTerm:
         u = np.asarray(u)
         self.map.add_adjoint(self.tasks.adjoint(u), into)
         for name in self.intercepts:
-            into[name] += np.add.reduceat(u, self.tasks.offsets[:-1])[None, :]
+            into[name] += self.tasks.sums(u)[None, :]
 
     @cached_property
     def _reads(self) -> tuple[str, ...]:
@@ -243,8 +245,8 @@ class LossTerm:
 
     def balanced(self, u) -> np.ndarray:
         """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""
-        means = np.add.reduceat(u, self.tasks.offsets[:-1]) / self.tasks.counts
-        return self.dual_project(u - np.repeat(means, self.tasks.counts))
+        means = self.tasks.sums(u) / self.tasks.counts
+        return self.dual_project(self.tasks.shift(np.array(u), -means))
 
     @cached_property
     def has_free_dual(self) -> bool:

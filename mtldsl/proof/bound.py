@@ -123,7 +123,12 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
 
     def scaled(t: float) -> tuple:
         # rounding of t * dual may step out of the domain by one unit in the last place
-        return tuple([loss.dual_project(t * dual) for loss, dual in zip(form.losses, u, strict=True)])
+        return tuple(
+            [
+                loss.dual_project(dual if t == 1.0 else t * dual)
+                for loss, dual in zip(form.losses, u, strict=True)
+            ]
+        )
 
     def value(t: float, losses: tuple | None = None) -> float:
         total = form.constant

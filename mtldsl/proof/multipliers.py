@@ -140,7 +140,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     if not fixed and all(loss.has_free_dual for loss in losses):  # nothing in the way
         excess = sum(form.losses[t].sums(u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
         for t, loss in zip(movable, losses, strict=True):
-            u[t] = u[t] - np.repeat(excess, loss.tasks.counts)
+            u[t] = loss.tasks.shift(np.array(u[t]), -excess)
         return True
     intervals = [loss.dual_interval() for loss in losses]
     shifted = [np.array(u[t]) for t in movable]
@@ -168,10 +168,10 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
 
 def _shifted_freely(loss: LossTerm, u, low, high) -> set[int]:
     """The tasks whose multipliers stay inside their intervals when their mean is taken off, which is done in place."""
-    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
-    moved = u - np.repeat(np.add.reduceat(u, starts) / counts, counts)
-    inside = np.logical_and.reduceat((moved >= low) & (moved <= high), starts)
-    np.copyto(u, moved, where=np.repeat(inside, counts))
+    tasks = loss.tasks
+    moved = tasks.shift(u.copy(), -tasks.sums(u) / tasks.counts)
+    inside = np.logical_and.reduceat((moved >= low) & (moved <= high), tasks.offsets[:-1])
+    np.copyto(u, moved, where=np.repeat(inside, tasks.counts))
     return set(np.flatnonzero(inside).tolist())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from mtldsl.tasks.kernel_map import KernelMap
 
 __all__ = ["T", "TaskData"]
+
+#: samples of which a temporary stays in the cache
+_PIECE = 1 << 14
 
 #: what is made of tasks is of their class
 T = TypeVar("T", bound="TaskData")
@@ -180,12 +184,45 @@ class TaskData:
     def totals(self) -> np.ndarray:
         """(m,) the sum of every task's sample weights; its samples where there are none."""
         weights = self.sample_weights
-        return self.counts if weights is None else np.add.reduceat(weights, self.offsets[:-1])
+        return self.counts if weights is None else self.sums(weights)
 
     def per_task(self, flat) -> list[np.ndarray]:
         """m views of a flat vector."""
         ends = self.offsets.tolist()
         return [flat[first:last] for first, last in pairwise(ends)]
+
+    def sums(self, flat) -> np.ndarray:
+        """(m,) the sums of a flat vector over every task's samples."""
+        return np.add.reduceat(flat, self.offsets[:-1])
+
+    def sums_of(self, function: Callable[..., np.ndarray], *flats: np.ndarray) -> np.ndarray:
+        """(m,) the sums of an elementwise function of flat vectors, some samples at a time: what it makes of them stays in the cache."""
+        found = np.zeros(self.n_tasks)
+        for tasks, samples, starts in self._pieces:
+            found[tasks] += np.add.reduceat(function(*(flat[samples] for flat in flats)), starts)
+        return found
+
+    def shift(self, flat: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """The flat vector itself, to which every task's number of (m,) has been added."""
+        for tasks, samples, starts in self._pieces:
+            shifts = by[tasks]
+            flat[samples] += shifts[0] if len(starts) == 1 else np.repeat(shifts, self.counts[tasks])
+        return flat
+
+    @cached_property
+    def _pieces(self) -> list[tuple[slice, slice, np.ndarray]]:
+        """(tasks, their samples, where each of the tasks begins among these): whole tasks together up to `_PIECE` samples, parts of a longer one."""
+        found, ends, first = [], self.offsets, 0
+        while first < self.n_tasks:
+            last = max(int(np.searchsorted(ends, ends[first] + _PIECE, side="right")) - 1, first + 1)
+            tasks, begin, end = slice(first, last), int(ends[first]), int(ends[last])
+            if last > first + 1:
+                found.append((tasks, slice(begin, end), ends[first:last] - begin))
+            else:
+                parts = [slice(a, min(a + _PIECE, end)) for a in range(begin, end, _PIECE)]
+                found += [(tasks, part, ends[:1]) for part in parts]
+            first = last
+        return found
 
 
 def _frozen(array) -> Any:

@@ -16,6 +16,7 @@ from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.linear_algebra.ridge_gradients import conjugate_solutions
 from mtldsl.solvers.linear_algebra.shifted import Shifted
+from mtldsl.system.kept import cached_property
 from mtldsl.system.long_calls import eigh
 from mtldsl.system.memory import require_memory
 from mtldsl.tasks.gram import gram, require_gram_memory
@@ -25,6 +26,7 @@ __all__ = ["SharedRidge"]
 _SAME = 1e-13  # of the largest l_j: so near to one another they are one, so near to zero they are zero
 _EXACT = 1e-14  # the relative gap below which a solution is shown before any step of refinement
 _MOST_STEPS = 4
+_MOSTLY_MEANS = 0.99  # of the labels' squares: where their means are more, taking these off costs two digits
 _LARGEST_SPARSE = 500  # of the smaller side of sparse inputs, up to which a matrix of that size is formed
 
 
@@ -45,13 +47,28 @@ class SharedRidge:
         self.n, self.m = tasks.X.shape[0], tasks.n_tasks
         self.levels, self.rotation = _levels(L)
         Y = tasks.targets.reshape(self.m, self.n)
-        self.Y = Y if self.rotation is None else self.rotation.T @ Y
+        self.labels = Y if self.rotation is None else self.rotation.T @ Y
         self.centred = bool(loss.intercepts)
-        self.x_means = np.zeros(tasks.n_features)
+        self.x_means, self.y_means = np.zeros(tasks.n_features), np.zeros(self.m)
+        self.total = float(self.n) if weights is None else float(weights.sum())
         if self.centred:
             shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / weights.sum()
-            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.Y @ shares
-            self.Y = self.Y - self.y_means[:, None]
+            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.labels @ shares
+
+    @cached_property
+    def Y(self) -> np.ndarray:
+        """(m, n) the labels, centred where there is an intercept."""
+        return self.labels - self.y_means[:, None] if self.centred else self.labels
+
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """(c Xc^T S Yc as (m, d), <c S Yc, Yc>); from labels as they are, where taking off their means costs no digits: no copy of them all."""
+        whole, means = (
+            float(np.vdot(self.weighted(self.labels), self.labels)),
+            self.weight * self.total * float(self.y_means @ self.y_means),
+        )
+        if means <= _MOSTLY_MEANS * whole:
+            return self.onto_features(self.weighted(self.labels)), whole - means
+        return self.onto_features(self.weighted(self.Y)), float(np.vdot(self.weighted(self.Y), self.Y))
 
     def solutions(self, tol: float) -> Iterator[Solution]:
         large = self.tasks.is_sparse and min(self.X.shape) > _LARGEST_SPARSE
@@ -110,12 +127,11 @@ class _ColumnSystem:
 
     def __init__(self, problem: SharedRidge):
         p = self.problem = problem
-        self.target = p.onto_features(p.weighted(p.Y))
+        self.target, self.square = p.label_moments()
         require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
         G = gram(p.X, p.weights)
         if p.centred:
-            total = float(p.n) if p.weights is None else p.weights.sum()
-            G = centred_gram(G, total * p.x_means, p.x_means)
+            G = centred_gram(G, p.total * p.x_means, p.x_means)
         G *= p.weight
         self.shifted = Shifted(G, p.levels, p.n * p.tasks.n_features)
 
@@ -124,8 +140,7 @@ class _ColumnSystem:
 
     def objective(self, V) -> float:
         """At the solution, where it is half of <c S Yc, Yc - Xc V>."""
-        p = self.problem
-        return 0.5 * float(np.vdot(p.weighted(p.Y), p.Y) - np.vdot(self.target, V))
+        return 0.5 * (self.square - float(np.vdot(self.target, V)))
 
     def error(self, V) -> float:
         return float(self.shifted.error(V).sum())
