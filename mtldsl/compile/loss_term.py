@@ -136,7 +136,9 @@ class LossTerm:
     def predictions(self, x: Blocks) -> np.ndarray:
         z = self.tasks.forward(self.map.forward(x))
         for name in self.intercepts:
-            if x[name].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
+            if x[
+                name
+            ].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
                 self.tasks.shift(z, x[name][0])
         return z
 

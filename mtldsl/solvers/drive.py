@@ -16,7 +16,7 @@ from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
 from mtldsl.solvers import spans
 from mtldsl.solvers.asking import to_try
-from mtldsl.solvers.registry import get_solver
+from mtldsl.solvers.registry import LAST, get_solver
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.turns import Turns
 from mtldsl.solvers.warm_start import plain_multipliers
@@ -80,6 +80,7 @@ def drive(
             lambda name: get_solver(name).patience(form),
             lambda name: get_solver(name).shift(form),
             lambda name: get_solver(name).pace(form),
+            LAST,
         )
         if alternate
         else Turns(names, None)

@@ -9,7 +9,7 @@ from mtldsl.compile.majorization import MajorizationStep
 from mtldsl.compile.normal_form import Blocks
 from mtldsl.compile.terms.structure import Structures
 
-__all__ = ["Point"]
+__all__ = ["Point", "effort_of"]
 
 
 @dataclass
@@ -36,3 +36,9 @@ class Point:
     majorizations: tuple[MajorizationStep, ...] = ()
     effort: float | None = None
     stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
+
+
+def effort_of(point: Any) -> float:
+    """What a solver had done when it showed the point, in rounds of the first one's price."""
+    effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
+    return point.iteration if effort is None else effort

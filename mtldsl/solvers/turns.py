@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from mtldsl.solvers.point import Point
+from mtldsl.solvers.point import Point, effort_of
 from mtldsl.solvers.progress import Progress
 
 __all__ = ["Turn", "Turns"]
@@ -25,13 +25,14 @@ _MORE = 4  # times the patience, from one turn of a solver to its next
 @dataclass
 class Turn:
     """One solver's turn. `patience`: iterations without progress that it may take; `most`: iterations at all; `left_at`: where its last
-    turn ended; `pace`: the share to which a gap must fall for that to be progress."""
+    turn ended; `pace`: the share to which a gap must fall for that to be progress; `is_owed`: whether its first turn ended while it got on."""
 
     name: str
     patience: float
     left_at: Point | None = None
     most: float = math.inf
     pace: float = _HALF
+    is_owed: bool = False
 
     def progress(self) -> Progress:
         is_last = self.patience >= _MOST_PATIENCE
@@ -47,12 +48,14 @@ class Turns:
 
     A solver that makes no progress waits until each of the others has had its turn; its own next one is four times as patient. So what is
     spent on solvers that do not converge stays within a small factor of what is spent on the one that does, whatever the order
-    is; and since progress is counted in iterations, the same input takes the same turns.
+    is; and since progress is counted in iterations, the same input takes the same turns. The last resort waits until those whose first turn
+    was cut short have had another one.
 
     names    : the solvers in order; asked for one by one, when their turn comes
     patience : name -> iterations without progress in a first turn; None where solvers are only to follow one another
     shift    : name -> iterations of a first turn, whatever their progress; None: no limit
     pace     : name -> share to which the gap must fall in a first turn for that to be progress; None: a half
+    last     : the name of the last resort
 
     >>> turns = Turns(["planes", "newton"], {"planes": 100, "newton": 50}.get)
     >>> first = turns.next(); turns.wait(first, Point({}))
@@ -67,8 +70,15 @@ class Turns:
         patience: Callable[[str], float] | None,
         shift: Callable[[str], float] | None = None,
         pace: Callable[[str], float] | None = None,
+        last: str = "",
     ):
-        self._fresh, self.patience, self.shift, self.pace = iter(names), patience, shift, pace
+        self._fresh, self.patience, self.shift, self.pace, self.last = (
+            iter(names),
+            patience,
+            shift,
+            pace,
+            last,
+        )
         self._waiting: deque[Turn] = deque()
         self._next: Turn | None = None
 
@@ -86,6 +96,11 @@ class Turns:
 
     def _find(self) -> Turn | None:
         name = next(self._fresh, None)
+        owed = next((turn for turn in self._waiting if turn.is_owed), None) if name == self.last else None
+        if name is not None and owed is not None:
+            self._fresh = chain([name], self._fresh)
+            self._waiting.remove(owed)
+            return owed
         if name is not None:
             most = math.inf if self.shift is None else self.shift(name)
             pace = _HALF if self.pace is None else self.pace(name)
@@ -108,4 +123,7 @@ class Turns:
     def wait(self, turn: Turn, point: Point) -> None:
         """The solver gets another turn, from where it stands, unless its patience was at its end."""
         if turn.patience < _MOST_PATIENCE:
-            self._waiting.append(Turn(turn.name, _MORE * turn.patience, point, _MORE * turn.most))
+            is_owed = turn.left_at is None and effort_of(point) > turn.most
+            self._waiting.append(
+                Turn(turn.name, _MORE * turn.patience, point, _MORE * turn.most, is_owed=is_owed)
+            )

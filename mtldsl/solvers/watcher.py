@@ -14,6 +14,7 @@ from mtldsl.proof.finite_steps import finite_steps
 from mtldsl.proof.rounding import refute, rounding_of
 from mtldsl.solvers.best_point import Kept
 from mtldsl.solvers.closing import Closing
+from mtldsl.solvers.point import effort_of
 from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.solver import Point
 from mtldsl.system import stops
@@ -81,7 +82,7 @@ class Watcher(Closing):
         elif self._runs_away():
             self.stopped = "unattained"
         elif self.progress is not None and self.progress.is_over(
-            _effort(point) if self.progress.by_effort else point.iteration, seen
+            effort_of(point) if self.progress.by_effort else point.iteration, seen
         ):
             self.stopped = "stalled"
         return bool(self.stopped)
@@ -176,8 +177,3 @@ class Watcher(Closing):
         log.debug("%s", line_of(record))
         if self.listener is not None and self.listener(record):
             self.left = "stopped"
-
-
-def _effort(point: Point) -> float:
-    effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
-    return point.iteration if effort is None else effort

@@ -179,6 +179,47 @@ def test_each_shift_is_four_times_as_long():
     assert (first.most, second.most, turns.next().most) == (60, np.inf, 240)
 
 
+@pytest.mark.parametrize("iterations, then", [(70, "splitting"), (50, "reference")])
+def test_the_last_resort_waits_for_those_whose_first_turn_was_cut_short(iterations, then):
+    """At 70 iterations `splitting` was sent away for its shift of 60; at 50 because nothing came of it."""
+    names, patience = (
+        ["splitting", "newton", "reference"],
+        {"splitting": 300, "newton": 50, "reference": 50}.get,
+    )
+    turns = Turns(
+        names, patience, {"splitting": 60, "newton": np.inf, "reference": np.inf}.get, last="reference"
+    )
+    for taken in (iterations, 100):
+        turns.wait(turns.next(), Point({}, iteration=taken))
+    first = turns.next()
+    assert first.name == then
+    turns.wait(first, Point({}, iteration=1000))
+    # owed once: after that, everyone in turn
+    assert turns.next().name == ("reference" if then == "splitting" else "splitting")
+
+
+def test_newton_steps_take_over_where_splitting_needs_thousands_of_iterations():
+    """l1_inf_norm ties the tasks, so ADMM goes first; alone it takes more than 5,000 iterations here."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 12)) @ rng.normal(size=(12, 30)) + 0.1 * rng.normal(size=(700, 30))
+    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(30, 6)) + rng.normal(size=(700, 6))))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l1_inf_norm(W))
+    assert problem.explain().chosen == "admm"
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal" and solution.solver == "multipliers" and solution.iterations < 2000
+
+
+def test_many_features_of_few_rows_are_no_reason_against_splitting():
+    """Its systems are then of the rows' size: 4,000 features, which Newton steps take tens of times as long for."""
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 4000)), np.sign(rng.normal(size=(40, 3))))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W))
+    assert problem.explain().chosen == "admm"
+    assert problem.solve(tol=1e-5).status == "optimal"
+
+
 def test_a_pace_is_for_a_first_turn():
     class Certificate:
         stationarity, violation, distance = 0.0, 0.0, 1.0

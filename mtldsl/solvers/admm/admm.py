@@ -16,7 +16,8 @@ from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.admm.lifted import LiftedRun
 from mtldsl.solvers.admm.nonconvex import Nonconvex
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
-from mtldsl.solvers.linear_algebra.x_update import LARGEST_TASK, outgrows_inputs
+from mtldsl.solvers.linear_algebra.x_update import has_large_systems, outgrows_inputs
+from mtldsl.solvers.multipliers.scores import is_piecewise_linear
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
 from mtldsl.solvers.planes.two_blocks import TwoBlocks
@@ -33,6 +34,8 @@ INNER = ("planes", "frank_wolfe")
 #: whenever rounds double after that (measured: .02 to .09 at 3 lambda_max, where planes take half to twice the others' time; .1 to .4 at
 #: 30 and .5 to .8 at 300, where they take 1 to more than 10 times).
 _PLANES_ROUNDS, _PLANES_PACE = 24, 0.2
+#: Iterations of a first turn where Newton steps wait that take the model too.
+_SHIFT = 600
 #: rows over features up to which that holds (measured at 8 and 15): a step in the scores of many rows costs as much as dozens of rounds, and
 #: planes that begin slowly take an eighth of its time (28 and 53, F-score at 100 lambda_max)
 _FEW_ROWS = 20
@@ -106,7 +109,7 @@ class ADMM(Solver):
             return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
         unknowns = sum(block.shape[0] for block in form.blocks)
         by_planes = any(map(has_one_maximum_a_task, form.losses)) and why_not_two_blocks(form) is None
-        if unknowns > LARGEST_TASK and not by_planes:  # which have no systems but those of planes
+        if has_large_systems(form) and not by_planes:  # which have no systems but those of planes
             return (
                 f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
             )
@@ -134,6 +137,18 @@ class ADMM(Solver):
 
     def pace(self, form: NormalForm) -> float:
         return _PLANES_PACE if _steps_wait(form) and _planes_are_many(form) else super().pace(form)
+
+    def shift(self, form: NormalForm) -> float:
+        """Measured on piecewise linear losses beside norms that tie tasks: where it is the faster one, it is done after some hundreds of
+        iterations; where it is not, after thousands, and Newton steps from where it stands are few."""
+        if (
+            len(form.losses) != 1
+            or not is_piecewise_linear(form.losses[0])
+            or isinstance(single_block(form), str)
+        ):
+            return super().shift(form)
+        others = why_not([(f.coefficient, f.atom) for f in form.functions])
+        return super().shift(form) if others or not form.functions else _SHIFT
 
     def solve(
         self,

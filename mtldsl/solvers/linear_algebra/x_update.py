@@ -31,11 +31,11 @@ from mtldsl.solvers.linear_algebra.systems import (
     quadratic_matrices,
 )
 
-__all__ = ["LARGEST_TASK", "TaskwiseUpdate", "choose_x_update", "outgrows_inputs"]
+__all__ = ["TaskwiseUpdate", "choose_x_update", "has_large_systems", "outgrows_inputs"]
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
-LARGEST_TASK = 2500  # unknowns in one task's system
+_LARGEST_TASK = 2500  # unknowns in one task's system
 _SMALL_TASK = 400  # unknowns up to which rows are not counted
 _LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
@@ -47,8 +47,8 @@ _COPIES = 5  # of a system, that are made at once
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
     layout = Layout(split.form)
-    fits = layout.has_columns and layout.depth <= LARGEST_TASK
-    if _rows_are_fewer(split) and KernelUpdate.fits(split):
+    fits = layout.has_columns and layout.depth <= _LARGEST_TASK
+    if _are_fewer_rows(split.form) and KernelUpdate.fits(split):
         return KernelUpdate(split)
     mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
     rank = sum(
@@ -66,15 +66,20 @@ def choose_x_update(split: Split):
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
 
 
+def has_large_systems(form: NormalForm) -> bool:
+    """Whether a task's systems are of so many unknowns, and rows are not the smaller side, that products with the data cost less."""
+    return sum(block.shape[0] for block in form.blocks) > _LARGEST_TASK and not _are_fewer_rows(form)
+
+
 def outgrows_inputs(form: NormalForm) -> bool:
     """Whether a task's system takes more memory than a large sparse X leaves beside itself."""
     size = sum(rows for rows, _ in form.shapes.values())
     return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
 
 
-def _rows_are_fewer(split: Split) -> bool:
-    features = max(rows for rows, _ in split.form.shapes.values())
-    rows = max((int(loss.tasks.counts.max()) for loss in split.form.losses), default=features)
+def _are_fewer_rows(form: NormalForm) -> bool:
+    features = max(rows for rows, _ in form.shapes.values())
+    rows = max((int(loss.tasks.counts.max()) for loss in form.losses), default=features)
     return features > _SMALL_TASK and 2 * rows < features and rows <= _LARGEST_ROWS
 
 

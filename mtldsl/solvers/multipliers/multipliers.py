@@ -26,6 +26,9 @@ _SHORT_STEPS = 1000
 #: Newton steps take conjugate gradients: measured on generated data from 3 to 12, and on real data at 2 to 5, and 20 to 70
 _FEW_ROWS, _FEW_ROWS_BY_SPECTRUM, _MANY_FEATURES = 4, 6, 40
 
+#: Newton steps of a first turn after ADMM's: those that cost about so many of its iterations, and no fewer and no more than these
+_SHIFT, _FEWEST_STEPS, _MOST_STEPS = 1000, 10, 60
+
 
 class Multipliers(Solver):
     """The proximal method of multipliers, with Newton steps in the weights.
@@ -89,6 +92,16 @@ class Multipliers(Solver):
     def patience(self, form: NormalForm) -> int:
         """Newton steps; those of the first phase, which structured losses have, are short ones."""
         return _SHORT_STEPS if form.losses[0].has_score_steps else 200
+
+    def shift(self, form: NormalForm) -> float:
+        """Where ADMM has gone first, Newton steps of about as much work as its first turn was: from there, they are few or far too dear."""
+        if self.yields(form) is None or form.losses[0].has_score_steps:
+            return super().shift(form)
+        (d, _), rows = form.weight_blocks[0].shape, int(max(form.losses[0].tasks.counts))
+        step = (
+            min(d, rows) ** 2 * max(d, rows) / (2.0 * rows * d)
+        )  # in iterations of ADMM: a factor beside two products
+        return min(max(_SHIFT / step, _FEWEST_STEPS), _MOST_STEPS)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch

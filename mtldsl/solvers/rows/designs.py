@@ -16,7 +16,14 @@ from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
-from mtldsl.solvers.rows.states import FEW_TASKS, WIDE, GramState, ResidualState, SeparateResidualState, SeparateState
+from mtldsl.solvers.rows.states import (
+    FEW_TASKS,
+    WIDE,
+    GramState,
+    ResidualState,
+    SeparateResidualState,
+    SeparateState,
+)
 from mtldsl.system.blocks import in_blocks, inner_product, product, slabs
 from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures

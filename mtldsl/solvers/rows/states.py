@@ -14,7 +14,10 @@ __all__ = ["FEW_TASKS", "WIDE", "GramState", "ResidualState", "SeparateResidualS
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
-FEW_TASKS, WIDE = 4, 512  # so few tasks make matrix products no faster than sweeps through so many rows as one block
+FEW_TASKS, WIDE = (
+    4,
+    512,
+)  # so few tasks make matrix products no faster than sweeps through so many rows as one block
 
 
 class _State:
