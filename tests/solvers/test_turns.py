@@ -198,18 +198,6 @@ def test_the_last_resort_waits_for_those_whose_first_turn_was_cut_short(iteratio
     assert turns.next().name == ("reference" if then == "splitting" else "splitting")
 
 
-def test_newton_steps_take_over_where_splitting_needs_thousands_of_iterations():
-    """l1_inf_norm ties the tasks, so ADMM goes first; alone it takes more than 5,000 iterations here."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(700, 12)) @ rng.normal(size=(12, 30)) + 0.1 * rng.normal(size=(700, 30))
-    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(30, 6)) + rng.normal(size=(700, 6))))
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l1_inf_norm(W))
-    assert problem.explain().chosen == "admm"
-    solution = problem.solve(tol=1e-6)
-    assert solution.status == "optimal" and solution.solver == "multipliers" and solution.iterations < 2000
-
-
 def test_many_features_of_few_rows_are_no_reason_against_splitting():
     """Its systems are then of the rows' size: 4,000 features, which Newton steps take tens of times as long for."""
     rng = np.random.default_rng(0)

@@ -38,6 +38,7 @@ Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 _LARGEST_TASK = 2500  # unknowns in one task's system
 _SMALL_TASK = 400  # unknowns up to which rows are not counted
 _LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
+_FEW_ROWS = 1500  # rows up to which such a system costs less than other solvers' steps
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
@@ -67,8 +68,12 @@ def choose_x_update(split: Split):
 
 
 def has_large_systems(form: NormalForm) -> bool:
-    """Whether a task's systems are of so many unknowns, and rows are not the smaller side, that products with the data cost less."""
-    return sum(block.shape[0] for block in form.blocks) > _LARGEST_TASK and not _are_fewer_rows(form)
+    """Whether a task's systems are of so many unknowns that products with the data cost less: not of the size of few rows, where a loss that
+    is not smooth leaves no gradient steps."""
+    unknowns = sum(block.shape[0] for block in form.blocks)
+    if all(loss.atom.smooth for loss in form.losses) or not _are_fewer_rows(form, _FEW_ROWS):
+        return unknowns > _LARGEST_TASK
+    return False
 
 
 def outgrows_inputs(form: NormalForm) -> bool:
@@ -77,10 +82,10 @@ def outgrows_inputs(form: NormalForm) -> bool:
     return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
 
 
-def _are_fewer_rows(form: NormalForm) -> bool:
+def _are_fewer_rows(form: NormalForm, most: int = _LARGEST_ROWS) -> bool:
     features = max(rows for rows, _ in form.shapes.values())
     rows = max((int(loss.tasks.counts.max()) for loss in form.losses), default=features)
-    return features > _SMALL_TASK and 2 * rows < features and rows <= _LARGEST_ROWS
+    return features > _SMALL_TASK and 2 * rows < features and rows <= most
 
 
 class TaskwiseUpdate:

@@ -26,8 +26,9 @@ _SHORT_STEPS = 1000
 #: Newton steps take conjugate gradients: measured on generated data from 3 to 12, and on real data at 2 to 5, and 20 to 70
 _FEW_ROWS, _FEW_ROWS_BY_SPECTRUM, _MANY_FEATURES = 4, 6, 40
 
-#: Newton steps of a first turn after ADMM's: those that cost about so many of its iterations, and no fewer and no more than these
-_SHIFT, _FEWEST_STEPS, _MOST_STEPS = 1000, 10, 60
+#: iterations of ADMM in the time of a Newton step from which on a first turn after ADMM's is cut short: to about so many of its iterations,
+#: and no fewer Newton steps than these
+_DEAR, _SHIFT, _FEWEST_STEPS = 100.0, 1000, 40
 
 
 class Multipliers(Solver):
@@ -101,7 +102,7 @@ class Multipliers(Solver):
         step = (
             min(d, rows) ** 2 * max(d, rows) / (2.0 * rows * d)
         )  # in iterations of ADMM: a factor beside two products
-        return min(max(_SHIFT / step, _FEWEST_STEPS), _MOST_STEPS)
+        return max(_SHIFT / step, _FEWEST_STEPS) if step > _DEAR else super().shift(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
