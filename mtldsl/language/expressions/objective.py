@@ -9,7 +9,7 @@ from mtldsl.atoms.function import Atom, Loss, Regularizer, Set
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Balls, Constraint
 from mtldsl.language.expressions.expression import Affine
-from mtldsl.language.expressions.scalar import Number, Parameter, Scalar, as_scalar, bracket
+from mtldsl.language.expressions.scalar import ONE, Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import quoted
 
@@ -113,7 +113,7 @@ class Objective:
             raise ModelError(
                 f"{self._bracketed} / {_describe(other)}: divide by a nonzero number or a Parameter"
             )
-        return self * (Number(1.0) / scalar)
+        return self * (ONE / scalar)
 
     def __rtruediv__(self, other):
         raise ModelError(

@@ -14,7 +14,7 @@ from mtldsl.values.arguments import complete
 from mtldsl.values.number import as_float, is_scalar, quoted
 from mtldsl.values.size import LARGEST, SMALLEST
 
-__all__ = ["Number", "Parameter", "Scalar", "as_scalar", "is_foreign"]
+__all__ = ["ONE", "Number", "Parameter", "Scalar", "as_scalar", "is_foreign"]
 
 
 class Scalar:
@@ -83,6 +83,10 @@ class Number(Scalar):
             )
         self.value = number
         self.text, self.latex = f"{self.value:.10g}", number_latex(self.value)
+
+
+#: the coefficient of what is typed without one
+ONE = Number(1.0)
 
 
 class Parameter(Scalar):

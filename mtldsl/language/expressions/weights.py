@@ -7,7 +7,7 @@ import numpy as np
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.expression import Affine, Part
 from mtldsl.language.expressions.latex import escaped
-from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.scalar import ONE
 from mtldsl.tasks import Tasks
 from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted
@@ -55,7 +55,7 @@ class Weights(Affine):
     @property
     def parts(self) -> tuple[Part, ...]:
         """Itself; made when asked for, since a part that it kept would keep it, and its data, until a collector of circles comes."""
-        return (Part(self, Number(1.0)),)
+        return (Part(self, ONE),)
 
     @property
     def n_columns(self) -> int:

@@ -15,7 +15,7 @@ from mtldsl.errors import DataError, ModelError, Spelled
 from mtldsl.inference import GAP, Cliques
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.scalar import ONE
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.spelling import made
 from mtldsl.language.unknowns.label_edges import checked_edges, edges_text
@@ -170,7 +170,7 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
     return Objective(
         [
             Term(
-                Number(1.0),
+                ONE,
                 atom,
                 argument,
                 typed,

@@ -13,7 +13,7 @@ from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.scalar import ONE
 from mtldsl.language.spelling import made
 from mtldsl.language.unknowns import label_graph
 from mtldsl.language.unknowns.learned import LearnedUnknown
@@ -164,7 +164,7 @@ def loss(cls: type[Loss]):
         latex = loss_latex(
             atom, W, with_intercept=bool(with_intercept), weighted=tasks.is_weighted, mean=mean
         )
-        return Objective([Term(Number(1.0), atom, W, typed, latex, tasks, bool(mean))])
+        return Objective([Term(ONE, atom, W, typed, latex, tasks, bool(mean))])
 
     head = [parameter("W"), parameter("tasks")]
     return dressed(
@@ -222,7 +222,7 @@ def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None 
         problem = atom.check(W.shape)
         if problem:
             raise ModelError(f"{problem}", term=typed)
-        return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex))])
+        return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex))])
 
     return dressed(word, cls, [parameter("W")], [])
 
@@ -252,7 +252,7 @@ def structure(cls: type[structures.Structure]):
             for matrix, description in zip(matrices, cls.learns, strict=True)
             if isinstance(matrix, LearnedUnknown)
         }
-        return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
+        return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
 
     return dressed(word, cls, [parameter("W"), *map(parameter, names)], [])
 

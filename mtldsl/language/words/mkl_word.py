@@ -12,7 +12,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constants import constant_text
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.scalar import Number, Scalar
+from mtldsl.language.expressions.scalar import ONE, Scalar
 from mtldsl.language.spelling import declared_in, made
 from mtldsl.language.unknowns.kernel_weights import KernelWeights, checked_exponent
 from mtldsl.language.unknowns.learned import LearnedUnknown
@@ -84,7 +84,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
         theta = _checked_theta(theta, len(kernels), typed)
         learned = (theta,)
         symbols = {"theta": theta.latex if isinstance(theta, KernelWeights) else r"\theta"}
-    return Objective([Term(Number(1.0), atom, W, typed, atom.latex(W.latex, symbols), learned=learned)])
+    return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex, symbols), learned=learned)])
 
 
 def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from mtldsl.atoms.function import Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.scalar import Number
+from mtldsl.language.expressions.scalar import ONE
 from mtldsl.language.unknowns.learned import LearnedUnknown
 
 __all__ = ["of_precision"]
@@ -43,5 +43,5 @@ def of_precision(cls: type[Regularizer], unknown: LearnedUnknown, args, kwargs) 
         )
     atom = cls()
     return Objective(
-        [Term(Number(1.0), atom, cast(Any, unknown), typed, atom.latex(unknown.latex), of_learned=True)]
+        [Term(ONE, atom, cast(Any, unknown), typed, atom.latex(unknown.latex), of_learned=True)]
     )
