@@ -42,6 +42,4 @@ def of_precision(cls: type[Regularizer], unknown: LearnedUnknown, args, kwargs) 
             write_instead=f"write lam * {typed}",
         )
     atom = cls()
-    return Objective(
-        [Term(ONE, atom, cast(Any, unknown), typed, atom.latex(unknown.latex), of_learned=True)]
-    )
+    return Objective([Term(ONE, atom, cast(Any, unknown), typed, atom.latex(unknown.latex), of_learned=True)])

@@ -16,14 +16,7 @@ from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.linear_algebra.gram import centred_gram
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.sparse_state import SparseState
-from mtldsl.solvers.rows.states import (
-    FEW_TASKS,
-    WIDE,
-    GramState,
-    ResidualState,
-    SeparateResidualState,
-    SeparateState,
-)
+from mtldsl.solvers.rows.states import WIDE, GramState, ResidualState, SeparateResidualState, SeparateState
 from mtldsl.system.blocks import in_blocks, inner_product, product, slabs
 from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
@@ -89,17 +82,20 @@ class SharedRows:
 
     @property
     def may_take_all_rows(self) -> bool:
-        """Whether the whole Gram matrix costs no more than a few working sets, so that one that would hold many rows may as well hold all."""
-        if self.sparse or self.n_tasks > FEW_TASKS or self.n_features > min(WIDE, 2 * self.n_samples):
-            return False
-        return self.n_samples * self.n_features**2 <= _CHEAP_GRAM
+        """Whether all rows at once cost no more than a few working sets: then one that would hold many may as well hold all."""
+        return self._has_cheap_gram or (self.sparse and 2 * self.n_features <= self.n_samples)
+
+    @property
+    def _has_cheap_gram(self) -> bool:
+        fits = not self.sparse and self.n_tasks == 1 and self.n_features <= min(WIDE, 2 * self.n_samples)
+        return fits and self.n_samples * self.n_features**2 <= _CHEAP_GRAM
 
     def state(
         self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | SparseState | None
     ) -> GramState | ResidualState | SparseState:
         """The iterate W (m, d) on these rows. What `old` knows of them is not computed again."""
         own = np.ascontiguousarray(W[:, rows])
-        if len(rows) == self.n_features and (self.prefers_all_rows or self.may_take_all_rows):
+        if len(rows) == self.n_features and (self.prefers_all_rows or self._has_cheap_gram):
             return GramState(self, penalty, rows, own, self._whole_gram, None)
         if self.sparse:
             if SparseState.pays(self, rows, old):

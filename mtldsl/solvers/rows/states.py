@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.solvers.rows.penalty import RowPenalty
 
-__all__ = ["FEW_TASKS", "WIDE", "GramState", "ResidualState", "SeparateResidualState", "SeparateState"]
+__all__ = ["WIDE", "GramState", "ResidualState", "SeparateResidualState", "SeparateState"]
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
@@ -95,7 +95,7 @@ class GramState(_Gradients):
     def __init__(self, design, penalty, rows, W, gram, columns):
         super().__init__(design, penalty, rows, W, gram)
         self.columns = columns
-        self.runs_rounds = len(rows) <= (2 * _BLOCK if len(W) > FEW_TASKS else WIDE)
+        self.runs_rounds = len(rows) <= (2 * _BLOCK if len(W) > _FEW_TASKS else WIDE)
         if not self.runs_rounds:
             self.blocks = self._split()
             self.diagonal = [np.ascontiguousarray(gram[b, b]) for b in self.blocks]
