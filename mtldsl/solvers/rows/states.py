@@ -14,10 +14,8 @@ __all__ = ["WIDE", "GramState", "ResidualState", "SeparateResidualState", "Separ
 
 _BLOCK = 64
 _SWEEPS = 2  # over a block once it is in cache
-FEW_TASKS, WIDE = (
-    4,
-    512,
-)  # so few tasks make matrix products no faster than sweeps through so many rows as one block
+#: so few tasks make matrix products no faster than sweeps through so many rows as one block
+_FEW_TASKS, WIDE = 4, 512
 
 
 class _State:
