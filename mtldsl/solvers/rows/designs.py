@@ -27,6 +27,7 @@ __all__ = ["SeparateRows", "SharedRows", "make_design"]
 #: Samples whose features are picked at once, while they are in the cache; a number that is moved costs as much as so many products.
 _IN_CACHE, _LIKE_PRODUCTS = 256, 64.0
 _CHEAP_GRAM = 5e7  # multiplications
+_LARGEST_GRAM = 4000  # rows whose Gram matrix, and Newton steps on it, are the way out where sweeps through the residual are slow
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
@@ -60,6 +61,7 @@ class SharedRows:
             self.Y = Y - self.y_means[:, None]
         self.cross = self._onto_features(self.Y)
         self.square = float(np.vdot(self.Y, self.Y))
+        self.residuals_are_slow = False  # whether sweeps through the residual have been found to be
 
     @cached_property
     def squares(self) -> np.ndarray:
@@ -113,7 +115,7 @@ class SharedRows:
             columns[new], columns[kept] = self._columns(rows[new]), old.columns[place[rows[kept]]]
         else:
             columns = self._columns(rows)
-        if len(rows) > 2 * self.n_samples:
+        if len(rows) > max(2 * self.n_samples, _LARGEST_GRAM if self.residuals_are_slow else WIDE):
             return ResidualState(self, penalty, rows, own, columns)
         if not isinstance(old, GramState) or not len(kept):
             gram = inner_product(columns, columns.T)

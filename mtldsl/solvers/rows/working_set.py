@@ -15,6 +15,7 @@ import numpy as np
 
 from mtldsl.solvers.rows.newton import newton_cost, newton_steps
 from mtldsl.solvers.rows.penalty import RowPenalty
+from mtldsl.solvers.rows.states import ResidualState
 
 __all__ = ["History", "WorkingSet", "extrapolate", "sweep_cost"]
 
@@ -26,6 +27,9 @@ _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
 _PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
 _MOST_WORK = 5e7  # operations between two questions for the time
 _TINY = float(np.finfo(float).tiny)
+_SHARE = (
+    0.1  # of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
+)
 _NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
 
 
@@ -64,11 +68,13 @@ class WorkingSet:
                 rows is not None or was_shown or look.gap > self.target
             ):  # else the start is good enough to be shown
                 known = self.descend(
-                    state, rounds, max(0.5 * self.target, 0.03 * look.gap), max_iter, expired
+                    state, rounds, max(0.5 * self.target, _SHARE * look.gap), max_iter, expired
                 )
                 # where these are all rows, the last gap of the rounds is that of a look
                 seen = known <= self.target and len(state.rows) == W.shape[1]
                 before, look = look, Look(look.excess, known) if seen else self.look(state)
+                if isinstance(state, ResidualState) and rounds == _MOST_ROUNDS and look.gap > self.target:
+                    state.is_slow = self.design.residuals_are_slow = True
                 rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
             if reached or done or self.sweeps >= 2 * reported + 100:
