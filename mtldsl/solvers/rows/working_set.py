@@ -27,9 +27,8 @@ _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
 _PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
 _MOST_WORK = 5e7  # operations between two questions for the time
 _TINY = float(np.finfo(float).tiny)
-_SHARE = (
-    0.1  # of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
-)
+#: of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
+_SHARE = 0.1
 _NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
 
 
