@@ -138,7 +138,8 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
     """Shift the movable multipliers of every task by one constant; False, and nothing done, where no sum becomes zero."""
     losses = [form.losses[t] for t in movable]
     if not fixed and all(loss.has_free_dual for loss in losses):  # nothing in the way
-        excess = sum(form.losses[t].sums(u[t]) for t in movable) / sum(loss.tasks.counts for loss in losses)
+        totals = np.sum([loss.sums(u[t]) for t, loss in zip(movable, losses, strict=True)], axis=0)
+        excess = totals / np.sum([loss.tasks.counts for loss in losses], axis=0)
         for t, loss in zip(movable, losses, strict=True):
             u[t] = loss.tasks.shift(np.array(u[t]), -excess)
         return True

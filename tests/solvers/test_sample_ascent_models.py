@@ -424,3 +424,41 @@ def test_alternating_refuses_weights_of_given_matrices():
     problem = model(*arrays(), mtl.squared_loss)
     with pytest.raises(mtl.ModelError, match="learns the weights of given matrices, not a matrix"):
         problem.solve(solver="alternating")
+
+
+@pytest.mark.parametrize(
+    "loss, shape, is_sparse, ridge, chosen",
+    [
+        ("logistic_loss", (100, 150), False, 1.0, "dual_ascent"),
+        ("logistic_loss", (150, 100), False, 1.0, "proximal_gradient"),
+        ("huber_loss", (100, 150), False, 1.0, "proximal_gradient"),
+        ("logistic_loss", (100, 150), True, 1e-3, "dual_ascent"),
+        ("logistic_loss", (100, 150), True, 100.0, "proximal_gradient"),
+        ("logistic_loss", (100, 500), True, 100.0, "dual_ascent"),
+        ("squared_hinge_loss", (100, 150), True, 100.0, "dual_ascent"),
+        ("squared_hinge_loss", (150, 100), True, 1e-3, "proximal_gradient"),
+    ],
+)
+def test_smooth_losses_on_wide_data_go_where_that_was_measured_to_be_faster(
+    loss, shape, is_sparse, ridge, chosen
+):
+    """Whichever it is, both prove the same optimum."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape) * (rng.random(shape) < (0.2 if is_sparse else 1.0))
+    X[:, 0] += 1.0  # no feature is empty
+    Y = np.sign(X @ rng.normal(size=(shape[1], 2)) + rng.normal(size=(shape[0], 2)))
+    tasks = mtl.Tasks.shared(sparse.csr_array(X) if is_sparse else X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + ridge * mtl.ridge(W))
+    assert problem.explain().chosen == chosen
+    both = [problem.solve(solver=name, tol=1e-7) for name in ("dual_ascent", "proximal_gradient")]
+    assert [one.status for one in both] == ["optimal", "optimal"]
+    assert abs(both[0].objective - both[1].objective) <= 2e-7 * both[0].objective
+
+
+def test_many_tasks_of_wide_data_go_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 90))
+    tasks = mtl.Tasks.shared(X, np.sign(rng.normal(size=(40, 12))))
+    W = mtl.Weights(tasks)
+    assert mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).explain().chosen == "proximal_gradient"

@@ -106,3 +106,19 @@ def test_gram_of_sparse_inputs_in_slabs(monkeypatch):
     dense = X.toarray()
     np.testing.assert_allclose(gram(X), dense.T @ dense, atol=1e-12)
     np.testing.assert_allclose(gram(X, weights), dense.T @ (dense * weights[:, None]), atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("mean", [0.5, 50.0, 5000.0])
+def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
+    """Their means are taken off the sums where that costs no digits, and off the labels elsewhere."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 9)), rng.normal(size=(60, M)) + mean
+    weights = rng.uniform(0.5, 2.0, 60) if weighted else np.ones(60)
+    tasks = mtl.Tasks.shared(X, Y, sample_weights=weights if weighted else None)
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * mtl.ridge(W)).solve(tol=1e-9)
+    expected, intercepts = written_out(X, Y, 0.3 * np.eye(M), 1.0, weights, True)
+    assert solution.status == "optimal" and solution.solver == "closed_form"
+    np.testing.assert_allclose(solution.W, expected, rtol=0, atol=1e-13 * mean + 1e-13)
+    np.testing.assert_allclose(solution.intercept, intercepts[0], rtol=1e-12)

@@ -396,3 +396,21 @@ def test_tasks_are_made_by_one_of_three_names():
     made = Tasks.shared(X, Y)
     assert np.array_equal(copy.deepcopy(made).targets, made.targets)
     assert np.array_equal(pickle.loads(pickle.dumps(made)).targets, made.targets)
+
+
+@pytest.mark.parametrize(
+    "counts", [[3, 1, 7], [40_000, 2, 5, 20_000, 1], [1] * 300, [16_384, 16_384], [16_385]]
+)
+def test_sums_and_shifts_by_task_some_samples_at_a_time(counts):
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=(n, 1)) for n in counts]
+    tasks = mtl.Tasks.separate(inputs, [X[:, 0] for X in inputs])
+    u, z = rng.normal(size=(2, sum(counts)))
+    parts = np.split(np.arange(u.size), np.cumsum(counts)[:-1])
+    np.testing.assert_allclose(tasks.sums(u), [u[part].sum() for part in parts], atol=1e-9)
+    expected = [np.abs(u[part] * z[part]).sum() for part in parts]
+    np.testing.assert_allclose(tasks.sums_of(lambda a, b: np.abs(a * b), u, z), expected, rtol=1e-12)
+    by = rng.normal(size=len(counts))
+    moved = u.copy()
+    assert tasks.shift(moved, by) is moved
+    np.testing.assert_array_equal(moved, u + np.repeat(by, counts))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
+from mtldsl.atoms.function import SeparableLoss
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
 from mtldsl.solvers.samples.ascent import Ascent
@@ -151,8 +152,8 @@ def _newton_is_faster(found: KernelForm) -> bool:
     faster, by up to 80 times, and always with a squared hinge. Dense wide data: Newton steps for all tasks at once in the rows' span are the
     faster ones by 1.2 to 5 times with many tasks, with intercepts in the time of a small kernel matrix, and with losses of residuals; else passes are, by up to 10.
     """
-    tasks, atom = found.loss.tasks, found.loss.atom
-    rows, d, entropic = int(tasks.counts.max()), tasks.n_features, getattr(atom, "entropic", False)
+    tasks, atom = found.loss.tasks, cast(SeparableLoss, found.loss.atom)
+    rows, d, entropic = int(tasks.counts.max()), tasks.n_features, atom.entropic
     if _links_tasks(found):
         return entropic or tasks.is_sparse or rows > d
     if rows > d:
