@@ -25,7 +25,7 @@ _WORTH_NEWTON = 200_000
 #: multiplications of a pass.
 _PASSES, _PASSES_A_FEATURE, _OVERHEAD = 20.0, 4.0, 7e4
 
-#: Of smooth losses on wide data (`_newton_is_faster`): features over rows from which on passes are the faster ones with sparse inputs; the
+#: Smooth losses on wide data (`_newton_is_faster`): features over rows from which on passes are the faster ones with sparse inputs; the
 #: ridge over the mean squared column below which they are; tasks up to which they are with dense inputs, and rows from which on beside an intercept.
 _FAR_WIDER, _WEAK, _FEW_TASKS, _LARGE_KERNEL = 4, 0.03, 8, 600
 
