@@ -96,16 +96,17 @@ class Turns:
 
     def _find(self) -> Turn | None:
         name = next(self._fresh, None)
-        owed = next((turn for turn in self._waiting if turn.is_owed), None) if name == self.last else None
-        if name is not None and owed is not None:
-            self._fresh = chain([name], self._fresh)
-            self._waiting.remove(owed)
-            return owed
         if name is not None:
-            most = math.inf if self.shift is None else self.shift(name)
-            pace = _HALF if self.pace is None else self.pace(name)
+            owed = next((turn for turn in self._waiting if turn.is_owed), None)
+            if name == self.last and owed is not None:
+                self._fresh = chain([name], self._fresh)
+                self._waiting.remove(owed)
+                return owed
             return Turn(
-                name, _MOST_PATIENCE if self.patience is None else self.patience(name), most=most, pace=pace
+                name,
+                _MOST_PATIENCE if self.patience is None else self.patience(name),
+                most=math.inf if self.shift is None else self.shift(name),
+                pace=_HALF if self.pace is None else self.pace(name),
             )
         if not self._waiting:
             return None

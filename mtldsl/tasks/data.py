@@ -159,6 +159,12 @@ class TaskData:
         return np.column_stack([lengths(X) for X in self.inputs])
 
     @property
+    def entries_a_row(self) -> float:
+        """Stored numbers of a row, in the mean: n_features where inputs are dense."""
+        X = self._shared if self.is_shared else self._stacked
+        return X.nnz / max(X.shape[0], 1) if self.is_sparse else float(self.n_features)
+
+    @property
     def n_missing(self) -> int:
         return 0 if self.mask is None else int(self.mask.size - self.mask.sum())
 

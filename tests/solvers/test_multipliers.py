@@ -154,6 +154,47 @@ def test_admm_goes_first_where_many_features_tie_tasks():
     assert chosen(60, 20, mtl.l21_norm) == "multipliers"
 
 
+def test_admm_goes_first_where_hundreds_of_sparse_features_tie_tasks():
+    def chosen(d, penalty, m=3):
+        rng = np.random.default_rng(3)
+        X = sparse.random_array((5 * d, d), density=0.02, rng=rng, format="csr")
+        tasks = mtl.Tasks.shared(X, np.sign(rng.normal(size=(5 * d, m))))
+        W = mtl.Weights(tasks)
+        return mtl.minimize(mtl.hinge_loss(W, tasks) + penalty(W)).explain().chosen
+
+    assert chosen(250, mtl.l21_norm) == "admm"
+    assert chosen(150, mtl.l21_norm) == chosen(250, mtl.l1_norm) == "multipliers"
+
+
+def points_of(problem, monkeypatch, tol=1e-6):
+    """What multipliers show on the way."""
+    shown, made = [], Run._made
+    monkeypatch.setattr(Run, "_made", lambda *args: shown.append(made(*args)) or shown[-1])
+    assert_solved(problem, tol)
+    return shown
+
+
+@pytest.mark.parametrize("penalty", ["l21", "trace"])
+def test_work_on_tied_tasks_is_counted_in_iterations_of_admm(penalty, monkeypatch):
+    """So that turns are shared out by work: a step on more features is more of it."""
+    steps = []
+    for d in (20, 80):
+        tasks = mtl.Tasks.shared(*generated(400, d, 3, seed=1))
+        W = mtl.Weights(tasks)
+        word = mtl.l21_norm if penalty == "l21" else mtl.trace_norm
+        last = points_of(mtl.minimize(mtl.absolute_loss(W, tasks) + 5 * word(W)), monkeypatch)[-1]
+        assert last.effort > last.iteration
+        steps.append(last.effort / last.iteration)
+    assert steps[1] > 1.5 * steps[0]
+
+
+def test_steps_of_tasks_by_themselves_are_counted_as_they_are(monkeypatch):
+    tasks = mtl.Tasks.shared(*generated(60, 8, 3, seed=1))
+    W = mtl.Weights(tasks)
+    shown = points_of(mtl.minimize(mtl.absolute_loss(W, tasks) + 5 * mtl.l1_norm(W)), monkeypatch)
+    assert all(point.effort is None for point in shown)
+
+
 def test_a_warm_start_is_used():
     problem = problem_of("absolute", "shared", "l21", True)
     first = assert_solved(problem)

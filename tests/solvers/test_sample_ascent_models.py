@@ -9,6 +9,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.structures import SpectralMatrix
+from mtldsl.solvers.registry import get_solver
 from tests.models import D, M, separate, shared
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -454,6 +455,67 @@ def test_smooth_losses_on_wide_data_go_where_that_was_measured_to_be_faster(
     both = [problem.solve(solver=name, tol=1e-7) for name in ("dual_ascent", "proximal_gradient")]
     assert [one.status for one in both] == ["optimal", "optimal"]
     assert abs(both[0].objective - both[1].objective) <= 2e-7 * both[0].objective
+
+
+def text(rows, features, in_use, words=4, n_tasks=2, seed=0):
+    """Rows of a few words, of which only the first `in_use` occur."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((rows, features))
+    for row in X:
+        row[rng.choice(in_use, size=words, replace=False)] = 1.0
+    X[:in_use, :in_use] += np.eye(in_use)  # each of them in some row
+    Y = np.sign(X[:, :in_use] @ rng.normal(size=(in_use, n_tasks)) + rng.normal(size=(rows, n_tasks)))
+    return mtl.Tasks.shared(sparse.csr_array(X), Y)
+
+
+@pytest.mark.parametrize("in_use, chosen", [(40, "proximal_gradient"), (300, "dual_ascent")])
+def test_words_that_no_row_has_do_not_make_data_wide(in_use, chosen):
+    tasks = text(100, 300, in_use) if in_use < 100 else mtl.Tasks.shared(
+        sparse.random_array((100, in_use), density=0.2, rng=np.random.default_rng(0), format="csr"),
+        np.sign(np.random.default_rng(1).normal(size=(100, 2))),
+    )  # fmt: skip
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 1e-4 * mtl.ridge(W))
+    assert problem.explain().chosen == chosen
+    assert problem.solve(tol=1e-6).status == "optimal"
+
+
+def test_passes_over_rows_that_resemble_each_other_end_after_some():
+    """Then Newton steps go on from where they stand; alone they take hundreds."""
+    rng = np.random.default_rng(0)
+    tasks = mtl.Tasks.shared(1.0 + 0.01 * rng.normal(size=(60, 90)), np.sign(rng.normal(size=(60, 2)) + 0.5))
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 1e-3 * mtl.ridge(W))
+    assert problem.explain().chosen == "dual_ascent"
+    passes = problem.solve(solver="dual_ascent", tol=1e-6).iterations
+    form, ascent = problem.form(), get_solver("dual_ascent")
+    assert ascent.shift(form) == pytest.approx(170 * 90 / (115 + 90))
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal"
+    assert (solution.solver == "proximal_gradient") == (passes > ascent.shift(form))
+    assert passes > ascent.shift(form)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "shape, C, chosen",
+    [
+        ((150, 40), 1e-3, "dual_ascent"),  # small, and multipliers are near
+        ((300, 250), 1e-3, "dual_ascent"),
+        ((20_000, 60), 1e-3, "multipliers"),  # passes cost what Newton steps do
+        ((150, 40), 1e3, "multipliers"),  # an intercept to balance, and far to go
+    ],
+)
+def test_hinges_on_tall_data_go_by_passes_where_multipliers_are_near(shape, C, chosen, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(shape[1], 2)) + rng.normal(size=(shape[0], 2))))
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(C * mtl.hinge_loss(W, tasks) + 0.5 * mtl.ridge(W))
+    if intercept or C < 1:
+        assert problem.explain().chosen == chosen
+    if shape[0] < 1000:
+        assert problem.solve(tol=1e-6).status == "optimal"
 
 
 def test_many_tasks_of_wide_data_go_together():

@@ -27,7 +27,9 @@ _SAME = 1e-13  # of the largest l_j: so near to one another they are one, so nea
 _EXACT = 1e-14  # the relative gap below which a solution is shown before any step of refinement
 _MOST_STEPS = 4
 _MOSTLY_MEANS = 0.99  # of the labels' squares: where their means are more, taking these off costs two digits
-_LARGEST_SPARSE = 500  # of the smaller side of sparse inputs, up to which a matrix of that size is formed
+#: The smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs, and up to which where a factor of it, whose
+#: multiplications are so many times as fast, costs less than so many steps of conjugate gradients for all tasks.
+_SMALL_SPARSE, _LARGEST_SPARSE, _BLOCKED, _STEPS = 500, 2000, 8.0, 30
 
 
 #: weights (d, m), intercepts (m,) or None, and the loss's multipliers, flat, where they are not the gradient at these
@@ -71,8 +73,7 @@ class SharedRidge:
         return self.onto_features(self.weighted(self.Y)), float(np.vdot(self.weighted(self.Y), self.Y))
 
     def solutions(self, tol: float) -> Iterator[Solution]:
-        large = self.tasks.is_sparse and min(self.X.shape) > _LARGEST_SPARSE
-        if large and self.weights is None and self.levels.min() > 0:
+        if self._prefers_products and self.weights is None and self.levels.min() > 0:
             steps = conjugate_solutions(self.Y, self.levels, self.weight, self.image, self.onto_features, tol)
             for V, A in steps:
                 yield self._as_typed(V, A)
@@ -93,6 +94,14 @@ class SharedRidge:
                 return
             smallest, state = gap, state + step
             yield self._as_typed(*system.weights(state))
+
+    @property
+    def _prefers_products(self) -> bool:
+        """Whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
+        side = min(self.X.shape)
+        if not self.tasks.is_sparse or side <= _SMALL_SPARSE:
+            return False
+        return side > _LARGEST_SPARSE or side**3 / (3.0 * _BLOCKED) > _STEPS * 4.0 * self.X.nnz * self.m
 
     def image(self, V) -> np.ndarray:
         """V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""

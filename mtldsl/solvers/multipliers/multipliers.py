@@ -29,9 +29,13 @@ _FEW_ROWS, _FEW_ROWS_BY_SPECTRUM, _MANY_FEATURES = 4, 6, 40
 #: more than Newton steps from 60 on
 _FEW_ROWS_BY_DIFFERENCES = 30
 
-#: iterations of ADMM in the time of a Newton step from which on a first turn after ADMM's is cut short: to about so many of its iterations,
-#: and no fewer Newton steps than these
-_DEAR, _SHIFT, _FEWEST_STEPS = 100.0, 1000, 40
+#: tasks from which on, by rows, it goes first up to so many rows a feature, however few features: systems are taken one by one (measured on 50 and
+#: 120 tasks: Newton steps take 1.1 to 4 times as long at 2.5 to 7, .9 to 2.2 times at 10, a third at 67)
+_MANY_TASKS, _FEW_ROWS_OF_MANY = 40, 10
+#: features of sparse inputs from which on ADMM goes first whatever the rows: its systems hold no more than theirs, Newton's all tasks'
+_MANY_OF_SPARSE = 200
+#: a first turn in iterations of ADMM, which waits, by the work that Newton's systems take: after one of ADMM's, and before it
+_SHIFT, _LONG_SHIFT = 1000, 4000
 
 
 class Multipliers(Solver):
@@ -83,31 +87,32 @@ class Multipliers(Solver):
         ties = None if loss.has_score_steps else _what_ties(form)
         if ties is not None:
             # measured: ADMM takes a tenth to a half of its time there, and gives way where it does not
-            d, rows = form.weight_blocks[0].shape[0], max(loss.tasks.counts)
+            (d, m), rows = form.weight_blocks[0].shape, max(loss.tasks.counts)
             by_rows = is_by_rows(form)
             few = _FEW_ROWS if by_rows else _FEW_ROWS_BY_SPECTRUM
-            by_differences = (  # a prox a product
-                not by_rows and ties.atom.separable != "spectrum" and rows < _FEW_ROWS_BY_DIFFERENCES * d
+            goes_first = (
+                (d > _MANY_FEATURES and rows < few * d)
+                or (d > _MANY_OF_SPARSE and loss.tasks.is_sparse)
+                or (d > STACKED and not by_rows)
+                or (by_rows and m >= _MANY_TASKS and rows < _FEW_ROWS_OF_MANY * d)
+                # by differences, a prox a product
+                or (not by_rows and ties.atom.separable != "spectrum" and rows < _FEW_ROWS_BY_DIFFERENCES * d)
             )
-            if (d > _MANY_FEATURES and rows < few * d) or (d > STACKED and not by_rows) or by_differences:
-                return (
-                    f"{ties.typed} of {d} features ties tasks in Newton's systems, which ADMM factorizes once"
-                )
+            if goes_first:
+                return f"{ties.typed} of {d} features ties {m} tasks in Newton's systems, which ADMM factorizes once"
         return None
 
     def patience(self, form: NormalForm) -> int:
-        """Newton steps; those of the first phase, which structured losses have, are short ones."""
+        """Newton steps; those of the first phase, which structured losses have, are short ones. Beside norms that tie tasks see `shift`."""
+        if _counts_work(form):
+            return _SHIFT
         return _SHORT_STEPS if form.losses[0].has_score_steps else 200
 
     def shift(self, form: NormalForm) -> float:
-        """Where ADMM has gone first, Newton steps of about as much work as its first turn was: from there, they are few or far too dear."""
-        if self.yields(form) is None or form.losses[0].has_score_steps:
+        """Beside norms that tie tasks, where ADMM takes the model too: from where it stands, Newton steps are few, or far too dear."""
+        if not _counts_work(form):
             return super().shift(form)
-        (d, _), rows = form.weight_blocks[0].shape, int(max(form.losses[0].tasks.counts))
-        step = (
-            min(d, rows) ** 2 * max(d, rows) / (2.0 * rows * d)
-        )  # in iterations of ADMM: a factor beside two products
-        return max(_SHIFT / step, _FEWEST_STEPS) if step > _DEAR else super().shift(form)
+        return _LONG_SHIFT if self.yields(form) is None else _SHIFT
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
@@ -126,6 +131,13 @@ class Multipliers(Solver):
                 point = near.from_neighbour(max_iter, watch)
             point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point
+
+
+def _counts_work(form: NormalForm) -> bool:
+    """Whether what a run has done is counted in iterations of ADMM (`Run`), not in Newton steps."""
+    if isinstance(single_block(form), str) or not form.is_convex:
+        return False
+    return not form.losses[0].has_score_steps and _what_ties(form) is not None
 
 
 def _what_ties(form: NormalForm) -> FunctionTerm | None:

@@ -18,7 +18,7 @@ from mtldsl.solvers.linear_algebra.inverses import inverses
 from mtldsl.solvers.multipliers.designs import Designs
 from mtldsl.solvers.multipliers.held_rows import gram_of, held_rows
 from mtldsl.solvers.multipliers.small_tasks import SmallTasks
-from mtldsl.solvers.multipliers.systems import TaskSystem
+from mtldsl.solvers.multipliers.systems import TaskSystem, work_of_factor
 
 __all__ = ["STACKED", "Newton", "Penalties", "State"]
 
@@ -86,10 +86,14 @@ class _Lagrangian:
 
 
 class Newton:
-    """The steps for the tasks of `designs`."""
+    """The steps for the tasks of `designs`.
+
+    work : multiplications in the systems of tied tasks so far, about
+    """
 
     def __init__(self, designs: Designs, scores, part):
         self.designs, self.scores, self.part = designs, scores, part
+        self.work = 0.0
         self.small = SmallTasks(designs, scores, part) if SmallTasks.takes(designs, scores, part) else None
 
     def pooled(self, per_task: np.ndarray) -> np.ndarray:
@@ -191,6 +195,8 @@ class Newton:
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
         systems = [system_of(k) for k in tasks]
+        self.work += sum(system.work for system in systems)
+        a_product = sum(system.work_of_product for system in systems)
         if product is None and all(system.is_direct for system in systems):
             x = np.column_stack([system.solve(-stacked[:, k]) for k, system in enumerate(systems)])
             if tie is not None:
@@ -198,6 +204,7 @@ class Newton:
         else:
 
             def apply(x):
+                self.work += a_product
                 Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
                 if product is not None:
                     Hx[:d] += M * product(x[:d]) - spare * x[:d]
@@ -217,12 +224,15 @@ class Newton:
         d, designs = here.M.shape[0], self.designs
         H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
         for k, one in enumerate(parts):
-            H[k] = gram_of(held_rows(designs, k, one))
+            F = held_rows(designs, k, one)
+            self.work += work_of_factor(F)
+            H[k] = gram_of(F)
             H[k] *= here.penalties.loss[k]
             H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
         inverse = inverses(H)
 
         def apply(x):
+            self.work += 2.0 * H.size  # with the inverses
             Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
             Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
             return Hx

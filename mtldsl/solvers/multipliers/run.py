@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.multipliers.best_tasks import BestTasks
 from mtldsl.solvers.multipliers.designs import Designs
@@ -41,6 +41,9 @@ _FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
 
 #: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
 _NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
+
+#: iterations of ADMM in the time of a Newton step without its systems: products and a line search
+_OWN_ROUNDS = 2
 
 
 class Run:
@@ -224,7 +227,22 @@ class Run:
                 assert outer is not None  # tasks by themselves have parts by rows
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
-        return Point(blocks, [self.scores.duals(u)], duals, taken)
+        return Point(blocks, [self.scores.duals(u)], duals, taken, effort=self._effort(taken))
+
+    def _effort(self, taken: int) -> float | None:
+        """What so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
+        shared out by it."""
+        if self.part.is_separable or self.loss.has_score_steps:
+            return None
+        return self.outer.newton.work / work_of_a_round(self.loss) + _OWN_ROUNDS * taken
+
+
+def work_of_a_round(loss: LossTerm) -> float:
+    """Multiplications of an iteration of ADMM: two products with the data of every task, and a solution of its system."""
+    tasks = loss.tasks
+    return 4.0 * tasks.entries_a_row * tasks.n_samples + 2.0 * float(
+        np.sum(np.minimum(tasks.counts, tasks.n_features) ** 2.0)
+    )
 
 
 def is_by_rows(form: NormalForm) -> bool:

@@ -10,13 +10,15 @@ from scipy.linalg import lapack
 
 from mtldsl.solvers.multipliers.held_rows import HeldRows, HeldTangent, gram_of, squares_of
 
-__all__ = ["TaskSystem"]
+__all__ = ["TaskSystem", "work_of_factor"]
 
 #: from so many unknowns on, rows at kinks are counted before a system is chosen
 _MANY = 64
 #: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
 #: faster factorizations multiply
 _DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
+#: the same beside products with all tasks' weights at once, which are in blocks as well
+_FASTER = 2.0
 #: entries from which on a matrix is not kept beside its factor
 _LARGE = 1 << 16
 
@@ -27,6 +29,8 @@ class TaskSystem:
     Few rows, many unknowns: those of a large diagonal, but for `tied` ones, are eliminated in the space of rows (G below), which leaves a
     system of the others:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T. Where either way takes too much, H is not
     factorized: `is_direct` is False, and `solve` divides by the diagonal of H, for conjugate gradients.
+
+    work, work_of_product : multiplications that it took to set up, and those of a product and a solution, about
     """
 
     def __init__(self, F, penalty: float, diagonal: np.ndarray, tied: np.ndarray | None = None):
@@ -44,13 +48,15 @@ class TaskSystem:
         whole = r * D**2 + D**3 / 3
         by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
         self.by_rows = D > _MANY and by_rows < 0.5 * whole
-        entries = (
-            F.entries if isinstance(F, HeldRows | HeldTangent) else F.nnz if sparse.issparse(F) else F.size
-        )
+        entries = _entries(F)
         products = _STEPS * 4.0 * entries
         self.is_direct = min(by_rows, whole) <= max(_DEAR, _BLOCKED * products)
         self.most_products = int(
             np.clip(_STEPS * min(by_rows, whole) / (_BLOCKED * max(products, 1.0)), _STEPS, 10 * _STEPS)
+        )
+        self.work = (by_rows / _FASTER if self.by_rows else work_of_factor(F)) if self.is_direct else 0.0
+        self.work_of_product = 4.0 * entries + (
+            2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
         )
         needs_array = (
             self.by_rows if self.is_direct else isinstance(F, HeldRows | HeldTangent) and not F.is_most
@@ -137,6 +143,16 @@ class TaskSystem:
         F = self.F
         curved = F.curved(x) if isinstance(F, HeldRows | HeldTangent) else F.T @ (F @ x)
         return self.penalty * curved + self.diagonal * x
+
+
+def work_of_factor(F) -> float:
+    """Multiplications of F^T F, its factor and that one's inverse, as passes over data count them, which multiply more slowly."""
+    r, D = F.shape
+    return (_entries(F) ** 2 / max(r, 1) + D**3) / _FASTER
+
+
+def _entries(F) -> float:
+    return F.entries if isinstance(F, HeldRows | HeldTangent) else F.nnz if sparse.issparse(F) else F.size
 
 
 def _factor(H: np.ndarray) -> np.ndarray:

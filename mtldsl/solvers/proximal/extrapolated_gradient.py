@@ -85,7 +85,7 @@ class ExtrapolatedGradient:
                 due = since >= 10 and (residual < 0.3 * look_residual or since >= 10 + 0.5 * last_look)
             else:
                 reached = self._is_close(gradient)
-                due = reached or since >= 30 + 2 * last_look
+                due = reached or since >= 30 + last_look
                 self.target *= 0.3 if reached else 1.0
             stuck = not (due or self._advance(image, root))
             if due or stuck or self.iteration >= end or watch.expired:
