@@ -6,6 +6,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.closed_form import SOLVER
+from mtldsl.solvers.linear_algebra import shared_ridge
 from mtldsl.solvers.linear_algebra.shifted import Shifted
 from mtldsl.tasks.gram import gram
 
@@ -71,6 +72,27 @@ def test_large_sparse_inputs_by_conjugate_gradients(shape, coupled, intercept):
     )
     np.testing.assert_allclose(exact.W, expected, atol=1e-4 * np.abs(expected).max())
     assert form.solve(solver="closed_form", tol=1e-3).objective == pytest.approx(exact.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(700, 520), (520, 700)])
+def test_many_tasks_of_sparse_inputs_share_one_factor(shape, monkeypatch):
+    """Where it costs less than conjugate gradients for all of them; both ways lead to the same weights."""
+    rng = np.random.default_rng(1)
+    X = sparse.random_array(shape, density=0.02, rng=rng, format="csr")
+    tasks = mtl.Tasks.shared(X, rng.normal(size=(shape[0], 40)))
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.01 * mtl.ridge(W))
+    called = []
+    by_products = shared_ridge.conjugate_solutions
+    monkeypatch.setattr(
+        shared_ridge, "conjugate_solutions", lambda *args: called.append(True) or by_products(*args)
+    )
+    first = problem.solve(solver="closed_form", tol=1e-9)
+    assert first.status == "optimal" and not called
+    monkeypatch.setattr(shared_ridge, "_STEPS", 0)
+    second = problem.solve(solver="closed_form", tol=1e-9)
+    assert second.status == "optimal" and called
+    np.testing.assert_allclose(first.W, second.W, atol=1e-4 * np.abs(first.W).max())
 
 
 def test_ill_conditioned_inputs_are_refined_or_left_to_singular_values():

@@ -61,7 +61,10 @@ class ProximalGradient(Solver):
             return super().shift(form)
         curved = [loss for loss in form.losses if loss.atom.quadratic is None]
         jumps = any(loss.atom.piecewise_quadratic for loss in curved)
-        alone = len(curved) == 1 and not curved[0].tasks.is_sparse and _gradient_steps(form) > _MANY
+        one = (
+            curved[0] if len(curved) == 1 and curved[0].atom.separable else None
+        )  # whose prox is a root a sample
+        alone = one is not None and not one.tasks.is_sparse and _gradient_steps(form) > _MANY
         return _SHIFT if jumps or alone else super().shift(form)
 
     def solve(
