@@ -98,7 +98,7 @@ class Turns:
         name = next(self._fresh, None)
         if name is not None:
             owed = next((turn for turn in self._waiting if turn.is_owed), None)
-            if name == self.last and owed is not None:
+            if owed is not None and name == self.last:
                 self._fresh = chain([name], self._fresh)
                 self._waiting.remove(owed)
                 return owed

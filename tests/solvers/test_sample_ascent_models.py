@@ -468,16 +468,12 @@ def text(rows, features, in_use, words=4, n_tasks=2, seed=0):
     return mtl.Tasks.shared(sparse.csr_array(X), Y)
 
 
-@pytest.mark.parametrize("in_use, chosen", [(40, "proximal_gradient"), (300, "dual_ascent")])
-def test_words_that_no_row_has_do_not_make_data_wide(in_use, chosen):
-    tasks = text(100, 300, in_use) if in_use < 100 else mtl.Tasks.shared(
-        sparse.random_array((100, in_use), density=0.2, rng=np.random.default_rng(0), format="csr"),
-        np.sign(np.random.default_rng(1).normal(size=(100, 2))),
-    )  # fmt: skip
+def test_words_that_no_row_has_do_not_make_data_wide():
+    tasks = text(100, 300, in_use=40)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 1e-4 * mtl.ridge(W))
-    assert problem.explain().chosen == chosen
-    assert problem.solve(tol=1e-6).status == "optimal"
+    assert problem.explain().chosen == "proximal_gradient"
+    assert problem.solve(tol=1e-8).status == "optimal"
 
 
 def test_passes_over_rows_that_resemble_each_other_end_after_some():
@@ -492,8 +488,7 @@ def test_passes_over_rows_that_resemble_each_other_end_after_some():
     assert ascent.shift(form) == pytest.approx(170 * 90 / (115 + 90))
     solution = problem.solve(tol=1e-6)
     assert solution.status == "optimal"
-    assert (solution.solver == "proximal_gradient") == (passes > ascent.shift(form))
-    assert passes > ascent.shift(form)
+    assert solution.solver == "proximal_gradient" and passes > ascent.shift(form)
 
 
 def test_hinges_of_many_rows_are_for_newton_steps_where_multipliers_have_far_to_go():
@@ -504,7 +499,7 @@ def test_hinges_of_many_rows_are_for_newton_steps_where_multipliers_have_far_to_
     W = mtl.Weights(tasks, intercept=True)
     problem = mtl.minimize(100 * mtl.hinge_loss(W, tasks) + 0.5 * mtl.ridge(W))
     assert problem.explain().chosen == "multipliers"
-    assert problem.solve(tol=1e-5).status == "optimal"
+    assert problem.solve(tol=1e-7).status == "optimal"
 
 
 def test_many_tasks_of_wide_data_go_together():

@@ -232,12 +232,13 @@ class Run:
     def _effort(self, taken: int) -> float | None:
         """What so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
         shared out by it."""
-        if self.part.is_separable or self.loss.has_score_steps:
+        is_tied = not self.part.is_separable and self.designs.n_tasks > 1
+        if not is_tied or self.loss.has_score_steps:
             return None
-        return self.outer.newton.work / work_of_a_round(self.loss) + _OWN_ROUNDS * taken
+        return self.outer.newton.work / _work_of_a_round(self.loss) + _OWN_ROUNDS * taken
 
 
-def work_of_a_round(loss: LossTerm) -> float:
+def _work_of_a_round(loss: LossTerm) -> float:
     """Multiplications of an iteration of ADMM: two products with the data of every task, and a solution of its system."""
     tasks = loss.tasks
     return 4.0 * tasks.entries_a_row * tasks.n_samples + 2.0 * float(

@@ -61,11 +61,10 @@ class ProximalGradient(Solver):
             return super().shift(form)
         curved = [loss for loss in form.losses if loss.atom.quadratic is None]
         jumps = any(loss.atom.piecewise_quadratic for loss in curved)
-        one = (
-            curved[0] if len(curved) == 1 and curved[0].atom.separable else None
-        )  # whose prox is a root a sample
-        alone = one is not None and not one.tasks.is_sparse and _gradient_steps(form) > _MANY
-        return _SHIFT if jumps or alone else super().shift(form)
+        # ADMM's prox of a loss that is a sum over samples is a root a sample
+        is_plain = len(curved) == 1 and curved[0].atom.separable and not curved[0].tasks.is_sparse
+        waits = jumps or (is_plain and _gradient_steps(form) > _MANY)
+        return _SHIFT if waits else super().shift(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
