@@ -1,8 +1,8 @@
 """Weights over values of one parameter, each with its proof, and nothing else: what a choice on folds asks of a path.
 
 `mtldsl.analysis.path` makes a whole `Solution` of every value, with all that is told of it. Where only scores are asked for, that costs as much as
-the solve. Here a value is one run of the solver that takes the model, from where the path leads to, watched like any other; where that run
-does not end with a certificate of tol, `solve` goes on, with all that it tries.
+the solve. Here a value is a turn of the solver that takes the model, from where the path leads to, watched like any other, and one of the next
+solver where the first is there to be tried; where these do not end with a certificate of tol, `solve` goes on, with all that it tries.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from mtldsl.solution.readout import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.solved import facts_of_loss
 from mtldsl.solvers import spans
-from mtldsl.solvers.asking import to_try
+from mtldsl.solvers.asking import turns_of
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.solvers.turns import Turn
 from mtldsl.solvers.warm_start import starting_point
 from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
@@ -40,6 +39,9 @@ __all__ = ["CertifiedPoint", "certified_points"]
 
 #: so many numbers of weights are held at a time, for the scores of several values in one product
 _HELD = 1 << 18
+
+#: turns of solvers that a value may take before it is left to `solve`: what the first is there to try, the second is there to end
+_TURNS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ def certified_points(
     problem: Any, parameter: Parameter, values: Sequence[float], solve_options: dict[str, Any]
 ) -> Iterator[list[CertifiedPoint | Solution]]:
     """The weights at every value, each warm-started from the one before, as many at a time as take little memory; a `Solution` where more
-    than one run was needed.
+    than a turn of each of two solvers was needed.
 
     problem       : a Problem
     solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
@@ -89,6 +91,7 @@ class _Walk:
         self.loss = facts_of_loss(problem)
         self.made: Store = {}
         self.past, self.last = Past(), None
+        self.ended = ""  # the solver that had the last value proven
         form = problem.form()
         # labels far from zero need the care that `solve` takes of them, and a limit of time counts what it counts
         self.is_plain = (
@@ -100,7 +103,7 @@ class _Walk:
 
     def at(self, value: float) -> CertifiedPoint | Solution:
         form = self.problem.form()
-        found = self._in_one_run(form, value) if self.is_plain and form.is_convex else None
+        found = self._in_few_turns(form, value) if self.is_plain and form.is_convex else None
         if found is not None:
             return found
         if self.few is not None:  # the next values would fare no better on few rows
@@ -113,12 +116,11 @@ class _Walk:
     def _keep(self, value: float, found) -> None:
         self.last, self.past = found, self.past.then(value, found)
 
-    def _in_one_run(self, form: NormalForm, value: float) -> CertifiedPoint | None:
+    def _in_few_turns(self, form: NormalForm, value: float) -> CertifiedPoint | None:
         """None where it does not end with a certificate of tol."""
         seen = form if self.few is None else self.few.of(form)
-        watcher = _watched(
-            seen, ahead(seen, self.past, self.last, value), self.options.get("solver", "auto"), self.tol
-        )
+        start = ahead(seen, self.past, self.last, value)
+        watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if watcher is None or not watcher.certificate.within(self.tol):
             return None
         point, certificate, blocks = watcher.last_point, watcher.certificate, watcher.kept.blocks
@@ -130,6 +132,7 @@ class _Walk:
         intercept = intercept_of(self.problem, whole, coef.shape[1])
         found = CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
         self._keep(value, found)
+        self.ended = watcher.solver
         return found
 
 
@@ -139,17 +142,27 @@ def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
     return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
 
 
-def _watched(form: NormalForm, start, solver: str, tol: float) -> Watcher | None:
-    """What was seen of the run of the first solver that takes the form; None where it failed."""
-    name = next(to_try(form, solver, {}))
-    chosen, watcher = get_solver(name), Watcher(form, tol, None)
-    turn = Turn(name, chosen.patience(form), most=chosen.shift(form), pace=chosen.pace(form))
-    watcher.begin(name, turn.progress(), below_guesses=True)
-    try:
-        with stops.at_once(), breakdowns(name):
-            spans.solver_of(chosen, form, {})(
-                form, tol=tol, max_iter=chosen.max_iter, start=starting_point(form, start), watch=watcher
-            )
-    except (SolverError, InfeasibleError):
-        return None
+def _watched(form: NormalForm, start, solver: str, tol: float, first: str) -> Watcher | None:
+    """What was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
+
+    first : a solver to go before the others where it takes the form; it ended at a value near this one
+    """
+    turns, watcher = turns_of(form, solver, {}, first=first), Watcher(form, tol, None)
+    at = starting_point(form, start)
+    for _ in range(_TURNS):
+        if not turns:
+            break
+        turn = turns.next()
+        chosen = get_solver(turn.name)
+        watcher.begin(turn.name, turn.progress(), below_guesses=True)
+        try:
+            with stops.at_once(), breakdowns(turn.name):
+                spans.solver_of(chosen, form, {})(
+                    form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
+                )
+        except (SolverError, InfeasibleError):
+            return None
+        if watcher.certificate.within(tol):
+            break
+        at = watcher.point_to_go_on_from()
     return watcher

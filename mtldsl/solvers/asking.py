@@ -10,9 +10,10 @@ from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
+from mtldsl.solvers.turns import Turns
 from mtldsl.values.number import quoted
 
-__all__ = ["refuse_parameters", "to_try"]
+__all__ = ["refuse_parameters", "to_try", "turns_of"]
 
 #: What `Problem.solve` takes beside the options of a solver, and what other libraries call it.
 _WORDS = (
@@ -91,6 +92,25 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
         )
     return iter([solver])
+
+
+def turns_of(form: NormalForm, solver: str, options: dict, first: str = "") -> Turns:
+    """Those solvers, each with the patience that it asks for where "auto" tries several on a convex model; else one after another.
+
+    first : one that goes before the others there, if it takes the form
+    """
+    names: Iterable[str] = to_try(form, solver, options)
+    if not form.is_convex or solver != "auto":
+        return Turns(names, None)
+    if first and refusal(get_solver(first), form) is None:
+        names = chain([first], (name for name in names if name != first))
+    return Turns(
+        names,
+        lambda name: get_solver(name).patience(form),
+        lambda name: get_solver(name).shift(form),
+        lambda name: get_solver(name).pace(form),
+        LAST,
+    )
 
 
 def refuse_parameters(options: dict, names: Iterable[str]) -> None:

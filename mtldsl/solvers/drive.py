@@ -15,11 +15,9 @@ from mtldsl.proof.attainment import Unattained, unattained
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
 from mtldsl.solvers import spans
-from mtldsl.solvers.asking import to_try
-from mtldsl.solvers.registry import LAST, get_solver
+from mtldsl.solvers.asking import turns_of
+from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.solvers.turns import Turns
-from mtldsl.solvers.warm_start import plain_multipliers
 from mtldsl.solvers.watcher import Watcher
 from mtldsl.system import stops
 from mtldsl.system.memory import memory_errors
@@ -69,22 +67,10 @@ def drive(
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
     form.require_memory()
-    names = to_try(form, solver, options)
     watcher = Watcher(form, tol, max_seconds, listener)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
-    alternate = form.is_convex and solver == "auto"
-    turns = (
-        Turns(
-            names,
-            lambda name: get_solver(name).patience(form),
-            lambda name: get_solver(name).shift(form),
-            lambda name: get_solver(name).pace(form),
-            LAST,
-        )
-        if alternate
-        else Turns(names, None)
-    )
+    turns = turns_of(form, solver, options)
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
@@ -148,7 +134,7 @@ def drive(
         if point is not None and watcher.stopped == "stalled":
             turns.wait(turn, point)
         if not watcher.kept.is_guess or watcher.restart is not None:
-            start = _best_so_far(form, watcher)
+            start = watcher.point_to_go_on_from()
     found = watcher.unattained
     if found is None and not watcher.left:
         found = unattained(form, watcher.kept.blocks, in_passing=watcher.certificate.within(tol))
@@ -198,12 +184,6 @@ def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) ->
             note="beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels",
         )
     return replace(outcome, blocks=blocks, certificate=certificate, status=status)
-
-
-def _best_so_far(form: NormalForm, watcher: Watcher) -> Point:
-    """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
-    loss_duals, function_duals = watcher.bound_duals
-    return Point(watcher.kept.blocks, plain_multipliers(form, loss_duals), function_duals)
 
 
 def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:

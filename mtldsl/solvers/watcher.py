@@ -17,6 +17,7 @@ from mtldsl.solvers.closing import Closing
 from mtldsl.solvers.point import effort_of
 from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.solver import Point
+from mtldsl.solvers.warm_start import plain_multipliers
 from mtldsl.system import stops
 from mtldsl.system.told import Listener, line_of
 
@@ -147,6 +148,11 @@ class Watcher(Closing):
         value, blocks = finite_steps(self.form, one.blocks, self.tol)
         gains = one.objective - value > self.tol * one.stationarity.size > 0
         return Kept.guess(self.form, blocks) if gains else None
+
+    def point_to_go_on_from(self) -> Point:
+        """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
+        loss_duals, function_duals = self.bound_duals
+        return Point(self.kept.blocks, plain_multipliers(self.form, loss_duals), function_duals)
 
     def insist_on(self, point: Point) -> None:
         """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""

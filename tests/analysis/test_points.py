@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold
 
 import mtldsl as mtl
 from mtldsl.analysis.few_rows import FewRows
-from mtldsl.analysis.points import CertifiedPoint, certified_points
+from mtldsl.analysis.points import CertifiedPoint, _Walk, certified_points
 from mtldsl.estimators import MultiTaskClassifierCV
 from mtldsl.proof.certificate import certify
 from mtldsl.solution.solution import Solution
@@ -125,3 +125,20 @@ def test_own_scores_are_those_of_a_scorer_that_sees_whole_solutions(load, model)
     )
     assert own.best_value_ == by_scorer.best_value_
     np.testing.assert_array_equal(own.coef_, by_scorer.coef_)
+
+
+def test_what_the_first_solver_leaves_the_next_one_ends_and_begins_with_at_the_next_value():
+    """Hinges whose multipliers have far to go: passes are tried first, and Newton steps end it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(12, 3)) + rng.normal(size=(300, 3))))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.ridge(W))
+    walk = _Walk(problem, 3, {"solver": "auto", "tol": 1e-6})
+    ended = []
+    for value in (100.0, 3e-3, 1e-3):
+        lam.value = value
+        point = walk.at(value)
+        assert isinstance(point, CertifiedPoint) and point.certificate.within(1e-6)
+        ended.append(walk.ended)
+    assert ended == ["dual_ascent", "multipliers", "multipliers"]

@@ -502,6 +502,29 @@ def test_hinges_of_many_rows_are_for_newton_steps_where_multipliers_have_far_to_
     assert problem.solve(tol=1e-7).status == "optimal"
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "shape, C, chosen",
+    [
+        ((300, 250), 1e-3, "dual_ascent"),  # multipliers are near
+        ((150, 40), 1e-3, "multipliers"),  # balancing intercepts takes passes that cost what Newton steps do
+        ((150, 40), 1e3, "multipliers"),  # an intercept to balance, and far to go
+    ],
+)
+def test_hinges_on_tall_data_go_by_passes_where_multipliers_are_near(shape, C, chosen, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape)
+    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(shape[1], 2)) + rng.normal(size=(shape[0], 2))))
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(C * mtl.hinge_loss(W, tasks) + 0.5 * mtl.ridge(W))
+    first = problem.explain().chosen
+    assert first == (chosen if intercept else "dual_ascent")
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal"
+    if not intercept and C > 1:  # not for as long as passes would take
+        assert solution.solver == "multipliers"
+
+
 def test_many_tasks_of_wide_data_go_together():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 90))
