@@ -34,8 +34,9 @@ INNER = ("planes", "frank_wolfe")
 #: whenever rounds double after that (measured: .02 to .09 at 3 lambda_max, where planes take half to twice the others' time; .1 to .4 at
 #: 30 and .5 to .8 at 300, where they take 1 to more than 10 times).
 _PLANES_ROUNDS, _PLANES_PACE = 24, 0.2
-#: Iterations of a first turn where Newton steps wait that take the model too.
-_SHIFT = 600
+#: Iterations of a first turn where Newton steps wait that take the model too; and rounds where steps in the scores of more than a few features do.
+#: Measured on 900 to 4,000 rows of 30 to 100 features: what takes fewer takes 1 / 3 to 1.5 times as long by planes, what takes hundreds 2 to 20 times.
+_SHIFT, _ROUNDS = 600, 60
 #: rows over features up to which that holds (measured at 8 and 15): a step in the scores of many rows costs as much as dozens of rounds, and
 #: planes that begin slowly take an eighth of its time (28 and 53, F-score at 100 lambda_max)
 _FEW_ROWS = 20
@@ -141,6 +142,8 @@ class ADMM(Solver):
     def shift(self, form: NormalForm) -> float:
         """Measured on piecewise linear losses beside norms that tie tasks: where it is the faster one, it is done after some hundreds of
         iterations; where it is not, after thousands, and Newton steps from where it stands are few."""
+        if _steps_wait(form) and form.losses[0].tasks.n_features > FEW_FEATURES:
+            return _ROUNDS
         if (
             len(form.losses) != 1
             or not is_piecewise_linear(form.losses[0])

@@ -23,6 +23,10 @@ from mtldsl.tasks.gram import gram
 
 __all__ = ["KernelUpdate"]
 
+#: of X^T T X over P, from which on a step of refinement follows: what rounding leaves of the two terms, large ones that all but cancel, is
+#: multiplied by as much again in the loss's gradient, whose image has to lie in the dual balls (measured: gaps that stay at .1)
+_ILL_CONDITIONED = 1e5
+
 
 class KernelUpdate:
     """Made where `fits` says so."""
@@ -59,10 +63,11 @@ class KernelUpdate:
         self.quadratic = (
             np.broadcast_to(split.curvature_weights(0), self.tasks.n_samples) if split.exact_losses else None
         )
-        squares = (
-            sum((X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum() for X in self.tasks.inputs)
-            / self.fixed.size
-        )
+        each = [
+            float((X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum()) for X in self.tasks.inputs
+        ]
+        squares = sum(each) / self.fixed.size
+        self.largest = max(each)  # no eigenvalue of a task's X^T X is above
         quadratic = 0.0 if self.quadratic is None else squares * float(np.mean(self.quadratic))
         self.mean_quadratic = quadratic + float(self.fixed.mean())
         self.diagonals = [
@@ -112,9 +117,15 @@ class KernelUpdate:
         over = 1.0 / P
         apply_inner = self._inner(theta, over)
 
-        def apart(r: np.ndarray) -> np.ndarray:  # (X^T T X + P)^-1 r
+        def at_once(r: np.ndarray) -> np.ndarray:  # (X^T T X + P)^-1 r
             scaled = over * r
             return scaled - over * self.tasks.adjoint(apply_inner(self.tasks.forward(scaled)))
+
+        def refined(r: np.ndarray) -> np.ndarray:
+            x = at_once(r)
+            return x + at_once(r - P * x - self.tasks.adjoint(theta * self.tasks.forward(x)))
+
+        apart = refined if np.max(theta) * np.max(over) * self.largest > _ILL_CONDITIONED else at_once
 
         block, intercept = self.block, self.intercept
         if intercept is None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
+from mtldsl.solvers.linear_algebra.x_update import has_large_systems
 from mtldsl.solvers.rows import groups, tasks_apart
 from mtldsl.solvers.rows.designs import make_design
 from mtldsl.solvers.rows.penalty import RowPenalty, function_duals, why_not
-from mtldsl.solvers.rows.working_set import WorkingSet
+from mtldsl.solvers.rows.working_set import DEAR, WorkingSet
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.system.once import once
 
 __all__ = ["SOLVER", "CoordinateDescent"]
+
+#: Iterations of ADMM's and operations in their calls, what it usually needs, however badly conditioned columns are: measured 13 to 150, and of the
+#: time of sweeps a half to a hundredth where these go on, on time series and generated data at weak penalties. Up to there sweeps are the faster ones.
+_ITERATIONS, _CALLS = 50.0, 6e7
 
 
 class CoordinateDescent(Solver):
@@ -41,6 +49,10 @@ class CoordinateDescent(Solver):
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
         return None if quadratic else "models with quadratic losses"
 
+    def shift(self, form: NormalForm) -> float:
+        """ADMM's turn comes where sweeps have become dear, at once (`_worth`)."""
+        return super().shift(form) if math.isinf(_worth(form)) else DEAR / 2
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
@@ -48,9 +60,10 @@ class CoordinateDescent(Solver):
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         shape = form.shapes[block]
+        worth = _worth(form)
         if _is_of_groups(form):
             own = np.zeros(shape) if start is None else np.array(start.blocks[block])
-            return groups.GroupDescent(form, tol).run(own, max_iter, watch)
+            return groups.GroupDescent(form, tol, worth).run(own, max_iter, watch)
         penalty = RowPenalty.of(form.functions, shape)
         W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
         if penalty.nonneg:
@@ -62,11 +75,23 @@ class CoordinateDescent(Solver):
         last: list[Point] = []
 
         def report(state, sweeps: int) -> bool:
-            last[:] = [_point(form, design, penalty, state, sweeps)]
+            point = _point(form, design, penalty, state, sweeps)
+            last[:] = [replace(point, effort=DEAR) if steps.is_dear else point]
             return watch(last[0])
 
-        WorkingSet(design, penalty, tol).run(W, max_iter, report, lambda: watch.expired)
+        steps = WorkingSet(design, penalty, tol, worth)
+        steps.run(W, max_iter, report, lambda: watch.expired)
         return last[0]
+
+
+def _worth(form: NormalForm) -> float:
+    """Operations of a run of ADMM, after which its turn comes: inf where its systems are not of one dense X."""
+    loss = form.losses[0]
+    if len(form.losses) > 1 or loss.tasks.is_sparse or not loss.is_shared_complete or has_large_systems(form):
+        return math.inf
+    (n, d), m = loss.tasks.X.shape, loss.tasks.n_tasks
+    side = min(n, d)
+    return side * n * d + side**3 / 3 + 4.0 * _ITERATIONS * n * d * m + _CALLS
 
 
 def _is_of_groups(form: NormalForm) -> bool:

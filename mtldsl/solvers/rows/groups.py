@@ -7,12 +7,14 @@ then one root in one unknown.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.rows.designs import SharedRows, make_design
+from mtldsl.solvers.rows.working_set import DEAR
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.system.once import once
 
@@ -88,12 +90,13 @@ def _relative_gap(norms, thresholds, ridge: float, objective: float, square: flo
 
 
 class GroupDescent:
-    """`why_not` said that the form fits."""
+    """`why_not` said that the form fits. worth: operations after which sweeps have become dear."""
 
-    def __init__(self, form: NormalForm, tol: float):
+    def __init__(self, form: NormalForm, tol: float, worth: float = math.inf):
         facts = single_block(form)
         assert not isinstance(facts, str)
         self.form, self.loss, self.name, self.target = form, facts.loss, facts.name, 0.8 * tol
+        self.worth, self.work = worth, 0.0  # in floating point operations
         design = once(self.loss, "design", lambda: make_design(self.loss))
         assert isinstance(design, SharedRows)
         self.design, scale = design, 1.0 / design.curvature
@@ -113,7 +116,7 @@ class GroupDescent:
 
     def run(self, W: np.ndarray, max_iter: int, watch: Watch) -> Point:
         """From W (d, m) on."""
-        design, sweeps, reported = self.design, 0, 0
+        design, sweeps, reported, is_dear = self.design, 0, 0, False
         support = self._support(W)
         state = self._state(support, W) if support else None
         while True:
@@ -128,9 +131,13 @@ class GroupDescent:
             )
             gap = _relative_gap(norms, self.thresholds, self.ridge, value, square, along)
             reached, done = gap <= self.target, sweeps >= max_iter or watch.expired
-            if reached or done or sweeps >= 2 * reported + 100:
+            turns_dear = self.work > self.worth and not is_dear
+            is_dear |= turns_dear
+            if reached or done or turns_dear or sweeps >= 2 * reported + 100:
                 reported = sweeps
                 point = self._point(W, R, pull, norms, sweeps)
+                if is_dear:
+                    point = replace(point, effort=DEAR)
                 if watch(point) or done:
                     return point
                 self.target *= 0.3 if reached else 1.0
@@ -182,6 +189,7 @@ class GroupDescent:
         while done < _MOST_ROUNDS and not reached and not (done and watch.expired):
             rounds, reached = state.rounds(min(at_once, _MOST_ROUNDS - done), target)
             done += rounds
+        self.work += 4.0 * _MEMORY * done * m * p * p
         return _MEMORY * done
 
     def _point(self, W, R, pull, norms, sweeps: int) -> Point:

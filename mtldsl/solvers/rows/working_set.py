@@ -17,7 +17,10 @@ from mtldsl.solvers.rows.newton import newton_cost, newton_steps
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.states import ResidualState
 
-__all__ = ["History", "WorkingSet", "extrapolate", "sweep_cost"]
+__all__ = ["DEAR", "History", "WorkingSet", "extrapolate", "sweep_cost"]
+
+#: sweeps that a run counts for once it has become dear: more than another solver that takes the form waits for
+DEAR = 2e6
 
 _MEMORY = 5  # sweeps from one extrapolation to the next
 #: numbers of what is carried beside the weights up to which that of earlier iterates is kept
@@ -43,11 +46,13 @@ class Look:
 class WorkingSet:
     """Minimises the design's quadratic + penalty. `report(state, sweeps)` is called where a look at the certificate pays."""
 
-    def __init__(self, design, penalty: RowPenalty, tol: float):
-        self.design, self.penalty, self.target = design, penalty, 0.8 * tol
+    def __init__(self, design, penalty: RowPenalty, tol: float, worth: float = math.inf):
+        """worth : operations after which it shows where it stands, and `is_dear`."""
+        self.design, self.penalty, self.target, self.worth = design, penalty, 0.8 * tol, worth
         self.all_rows = design.prefers_all_rows
         self.reach = penalty.l21 + penalty.l1.min(axis=0)  # of a gradient at which a row begins to move
-        self.sweeps = 0
+        self.sweeps, self.work = 0, 0.0  # in floating point operations
+        self.is_dear = False  # whether that is more than the run was worth
 
     def run(self, W, max_iter: int, report: Callable[[object, int], bool], expired: Callable[[], bool]):
         """From W (m, d) on; W is changed. Returns the last state."""
@@ -76,7 +81,9 @@ class WorkingSet:
                     state.is_slow = self.design.residuals_are_slow = True
                 rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
-            if reached or done or self.sweeps >= 2 * reported + 100:
+            turns_dear = self.work > self.worth and not self.is_dear
+            self.is_dear |= turns_dear
+            if reached or done or turns_dear or self.sweeps >= 2 * reported + 100:
                 reported, was_shown = self.sweeps, True
                 if report(state, self.sweeps) or done:
                     return state
@@ -144,13 +151,18 @@ class WorkingSet:
                 before, support = support, state.W != 0
                 settled = before is not None and np.array_equal(before, support)
             self.sweeps += _MEMORY * done
+            self.work += _MEMORY * done * (sweep_cost(state) if state.takes_newton else state.sweep_cost)
             left -= done
             if reached or self.sweeps >= max_iter or expired():
                 return gap
             if not (state.knows_gap and state.takes_newton):
                 continue
             # far from the solution's support a large system is not worth its price
-            if (settled or newton_cost(state) <= 2.0 * _MEMORY * sweep_cost(state)) and newton_steps(state):
+            step = newton_cost(state)
+            if not (settled or step <= 2.0 * _MEMORY * sweep_cost(state)):
+                continue
+            self.work += step
+            if newton_steps(state):
                 state.dual_W = None
                 if (gap := own_gap(state)) <= target:
                     return gap
