@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.solvers.admm.newton import Standing
 from mtldsl.solvers.admm.penalty import Balance, first_penalties
 from mtldsl.solvers.admm.phases import STEP, NewtonPhase
@@ -102,6 +102,8 @@ class Iteration:
             due = (since >= 4 and fell) or since > 8 + 0.5 * last_watch
             last = iteration >= max_iter or self.split.size == 0
             if due or last:
+                if watched_residual < 10.0 * self.tol:  # near the end, and yet no proof
+                    x = self._refined(x, rhs)
                 last_watch, watched_residual = iteration, residual
                 point = self._point(x, w, self.metric * (self.s - w), iteration)
                 if watch(point) or last:
@@ -123,6 +125,16 @@ class Iteration:
             self.s = (
                 image_of_s if self.anderson is None else self.anderson.step(self.s, image_of_s, self.root)
             )
+
+    def _refined(self, x: Blocks, rhs: Blocks) -> Blocks:
+        """x after a step of refinement. Where the losses are steep and the penalties small, gradients of the losses at x multiply what rounding
+        has left in it, and prove little; the steps of the iteration are in the penalties' units, and mind it less."""
+        if not self.split.exact_losses:
+            return x
+        product = self.split.quadratic_product(x)
+        self.split.add_adjoint(self.metric * self.split.linear_image(x), product)
+        step = self.solve({name: rhs[name] - product[name] for name in rhs})
+        return {name: array + step[name] for name, array in x.items()}
 
     def _newton(self, at: Standing, residual, iteration, max_iter, watch) -> tuple[Point | None, int]:
         """The method of multipliers' turn: (the last point where the run ends with it, iteration)."""

@@ -1,0 +1,93 @@
+"""Inputs as neighbouring as the points of a time series: what has become dear yields, and what rounding spoils is refined."""
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.solvers.registry import get_solver
+
+
+def series(n, d, m, seed=0, near=0.98):
+    """Rows like those of a time series: a feature is its neighbour and little else."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    for j in range(1, d):
+        X[:, j] = near * X[:, j - 1] + np.sqrt(1.0 - near**2) * X[:, j]
+    Y = X[:, ::7] @ rng.normal(size=(len(range(0, d, 7)), m)) + rng.normal(size=(n, m))
+    return X, Y
+
+
+def solvers_of(solution):
+    return list(dict.fromkeys(seen["solver"] for seen in solution.history))
+
+
+MODELS = {
+    "l21": lambda W, tasks: mtl.squared_loss(W, tasks) + 0.5 * mtl.l21_norm(W),
+    "l1 and ridge": lambda W, tasks: mtl.squared_loss(W, tasks) + 0.05 * mtl.l1_norm(W) + 1e-3 * mtl.ridge(W),
+    "groups": lambda W, tasks: (
+        mtl.squared_loss(W, tasks)
+        + 0.5 * mtl.group_norm(W, [list(range(i, i + 5)) for i in range(0, 200, 5)])
+    ),
+    "logistic": lambda W, tasks: mtl.logistic_loss(W, tasks) + 0.02 * mtl.l21_norm(W),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_what_has_become_dear_hands_over_and_ends_at_the_same_weights(name, intercept):
+    X, Y = series(120, 200, 5, near=0.995)
+    tasks = mtl.Tasks.shared(X, np.sign(Y) if name == "logistic" else Y)
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(MODELS[name](W, tasks))
+    first = "proximal_gradient" if name == "logistic" else "coordinate_descent"
+    assert problem.explain().chosen == first
+    tol = 1e-7
+    solution = problem.solve(tol=tol)
+    assert solution.status == "optimal"
+    assert solvers_of(solution) == [first, "admm"]
+    alone = problem.solve(solver="admm", tol=tol)
+    assert solution.objective == pytest.approx(alone.objective, rel=2 * tol)
+    assert np.array_equal(solution.coef, problem.solve(tol=tol).coef)  # the same input takes the same turns
+
+
+def test_sweeps_that_are_the_faster_ones_stay_with_what_they_solve():
+    X, Y = series(300, 60, 5, near=0.3)
+    for data in (mtl.Tasks.shared(X, Y), mtl.Tasks.separate([X, X + 1.0], [Y[:, 0], Y[:, 1]])):
+        W = mtl.Weights(data)
+        problem = mtl.minimize(mtl.squared_loss(W, data) + 5.0 * mtl.l21_norm(W))
+        assert solvers_of(problem.solve(tol=1e-8)) == ["coordinate_descent"]
+    shift = get_solver("coordinate_descent").shift
+    assert shift(problem.form()) == np.inf  # no one X whose system ADMM could factorize once
+
+
+def test_planes_of_many_features_leave_strong_losses_to_exact_steps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 30))
+    Y = np.sign(X @ rng.normal(size=(30, 3)) + rng.normal(size=(900, 3)))
+    admm = get_solver("admm")
+    for d, most in ((30, 60), (10, np.inf)):
+        tasks = mtl.Tasks.shared(X[:, :d], Y)
+        W = mtl.Weights(tasks)
+        problem = mtl.minimize(mtl.l21_norm(W) + 0.5 * mtl.structured_hinge(W, tasks, mtl.AUC()))
+        assert problem.explain().chosen == "admm"
+        assert admm.shift(problem.form()) == most
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    strong = mtl.minimize(mtl.l21_norm(W) + 50.0 * mtl.structured_hinge(W, tasks, mtl.AUC()))
+    solution = strong.solve(tol=1e-4)
+    assert solution.status == "optimal" and solution.solver == "multipliers"
+    planes = [seen["iteration"] for seen in solution.history if seen["solver"] == "admm"]
+    assert max(planes) <= 2 * 60  # looks are a factor of two apart
+
+
+@pytest.mark.parametrize("d", [400, 500])  # systems of the features' size, and of the rows'
+@pytest.mark.parametrize("norm, lam", [("half_squared_group_norm", 1e-3), ("l21_norm", 0.1)])
+def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
+    """Gaps stood still at 1e-3 to 1e-5: the loss's gradient multiplied what rounding had left in the weights."""
+    X, Y = series(80, d, 6, near=0.999)
+    tasks = mtl.Tasks.shared(100.0 * X, Y)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * getattr(mtl, norm)(W))
+    solution = problem.solve(solver="admm", tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.iterations < 2000
