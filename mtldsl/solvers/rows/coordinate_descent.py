@@ -85,8 +85,11 @@ class CoordinateDescent(Solver):
 
 
 def _worth(form: NormalForm) -> float:
-    """Operations of a run of ADMM, after which its turn comes: inf where its systems are not of one dense X."""
+    """Operations of a run of ADMM, after which its turn comes: inf where its systems are not of one dense X, and for the lasso of one task,
+    which sweeps solve in a tenth of its time to twice."""
     loss = form.losses[0]
+    if loss.tasks.n_tasks == 1 and not _is_of_groups(form):
+        return math.inf
     if len(form.losses) > 1 or loss.tasks.is_sparse or not loss.is_shared_complete or has_large_systems(form):
         return math.inf
     (n, d), m = loss.tasks.X.shape, loss.tasks.n_tasks
