@@ -14,6 +14,7 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.compile.normal_form import Blocks, LinearMap, NormalForm
 from mtldsl.compile.terms.label_graph import LabelGraphTerm
 from mtldsl.compile.terms.structured import StructuredTerm
+from mtldsl.compile.terms.worst_task import WorstTaskTerm
 from mtldsl.errors import ModelError
 from mtldsl.inference import GAP
 from mtldsl.proof.certificate import Certificate
@@ -183,6 +184,9 @@ def _multipliers(loss, dual) -> dict:
         return {"multipliers": np.array(dual.u), "witness": laws}
     if isinstance(loss, LabelGraphTerm):
         return {"multipliers": None, "witness": labellings_of(loss, dual)}
+    if isinstance(loss, WorstTaskTerm):
+        dual = loss.dual_project(dual)
+        return {"multipliers": dual, "witness": {"shares": loss.shares(dual)}}
     return {"multipliers": np.array(dual, dtype=float), "witness": None}
 
 

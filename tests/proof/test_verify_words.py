@@ -14,6 +14,7 @@ from mtldsl.atoms.function import REGISTRY, Loss, Set
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap
 from mtldsl.proof.checker.functions import FUNCTIONS
+from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import save_proof
 from tests import models
 
@@ -102,3 +103,40 @@ def test_graphs_of_labels_and_wide_matrices(tmp_path):
         t, U, V = models.label_graph(5, n=6, edges=[(0, 1), (1, 2, 3)])
         form = mtl.minimize(getattr(mtl, word)(U, V, t) + mtl.ridge(U) + mtl.trace_norm(V)).form()
         _holds(_random_proof(tmp_path / "graph", form, np.random.default_rng(0), 0.3), t)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "word, labels", [("squared_loss", "real"), ("absolute_loss", "real"), ("huber_loss", "real"), ("hinge_loss", "sign"), ("logistic_loss", "sign")]
+)  # fmt: skip
+def test_the_largest_loss_with_shares_as_a_witness(tmp_path, word, labels, intercept):
+    tasks = models.shared(3, n=9, labels=labels)
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(mtl.worst_task(getattr(mtl, word)(W, tasks)) + 0.3 * mtl.ridge(W))
+    form, rng = problem.form(), np.random.default_rng(0)
+    for size in (0.01, 1.0):  # any multipliers prove some bound
+        _holds(_random_proof(tmp_path / "random", form, rng, size), tasks)
+    solution = problem.solve(tol=1e-7)
+    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "solved"), tasks)
+    assert verdict.confirmed, str(verdict)
+    assert verdict.low <= solution.objective * (1 + 1e-6)
+
+
+def test_shares_that_are_not_the_best_prove_less_and_never_too_much(tmp_path):
+    tasks = models.shared(3, n=9, labels="real")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + 0.3 * mtl.ridge(W))
+    solution = problem.solve(tol=1e-8)
+    path = solution.certificate.save(tmp_path / "solved")
+    best = mtl.verify_proof(path, tasks)
+    proof, _ = read_proof(path)
+    for shares in (
+        np.ones(tasks.n_tasks),
+        np.arange(tasks.n_tasks) == 0.0,
+        5.0 - 6.0 * (np.arange(tasks.n_tasks) > 0),
+    ):
+        proof["losses"][0]["witness"] = {"shares": np.asarray(shares, float)}
+        write_proof(tmp_path / "changed", proof, None)
+        changed = mtl.verify_proof(tmp_path / "changed.npz", tasks)
+        assert changed.low < best.low <= changed.high
+        assert not changed.confirmed

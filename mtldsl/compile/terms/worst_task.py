@@ -111,10 +111,14 @@ class WorstTaskTerm(LossTerm):
     def conjugate(self, u) -> float:
         u = np.asarray(u, float)
         least = self._least_shares(u)
-        total = float(least.sum())
-        if not total <= 1.0 + 1e-12:
+        if not float(least.sum()) <= 1.0 + 1e-12:
             return np.inf
         return float(self._parts(u, self._best_shares(u, least)).sum())
+
+    def shares(self, u) -> np.ndarray:
+        """(m,) the shares whose sum of conjugates is the conjugate, at multipliers in its domain."""
+        u = np.asarray(u, float)
+        return self._best_shares(u, self._least_shares(u))
 
     def _best_shares(self, u, least) -> np.ndarray:
         own = self._sums(np.abs(u)) > 0.0

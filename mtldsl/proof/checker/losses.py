@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.proof.checker.interval import Interval, maximum, minimum, tighter
+from mtldsl.proof.checker.not_checked import NotChecked
 
-__all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart"]
+__all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart", "scalar_loss"]
 
 
 class _Scalar:
@@ -159,6 +160,20 @@ SCALAR_LOSSES = {
     "poisson_loss": lambda number: _Poisson(),
     "gamma_loss": lambda number: _Gamma(number(1.0)),
 }
+
+
+def scalar_loss(word: str, parameters, exact: bool):
+    """The scalar function of a word; NotChecked for words that have none here, and for parameters out of their range."""
+    if word not in SCALAR_LOSSES:
+        raise NotChecked(word)
+
+    def number(x):
+        found = float(parameters[x]) if isinstance(x, str) else x
+        if not (0 < found < (1 if x == "q" else np.inf)):
+            raise NotChecked(f"{word} with {x}={found:g}")
+        return Interval.of(found, exact)
+
+    return SCALAR_LOSSES[word](number)
 
 
 class SumPart:

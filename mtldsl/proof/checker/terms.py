@@ -9,11 +9,12 @@ from mtldsl.proof.checker.data_arrays import DataArrays
 from mtldsl.proof.checker.functions import FUNCTIONS
 from mtldsl.proof.checker.interval import Interval, joined
 from mtldsl.proof.checker.label_graph import LabelGraphPart
-from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart
+from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart, scalar_loss
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
 from mtldsl.proof.checker.rows import ROW_LOSSES, RowPart
 from mtldsl.proof.checker.structured import StructuredPart
+from mtldsl.proof.checker.worst_task import WorstTaskPart
 
 __all__ = ["FunctionTerm", "LossTerm", "Map"]
 
@@ -75,14 +76,11 @@ class LossTerm:
             raise NotChecked(f"{self.word} with a coefficient that is not positive")
         parameters, witness = described["parameters"], described.get("witness")
         if self.word in SCALAR_LOSSES:
-
-            def number(x):
-                found = float(parameters[x]) if isinstance(x, str) else x
-                if not (0 < found < (1 if x == "q" else np.inf)):
-                    raise NotChecked(f"{self.word} with {x}={found:g}")
-                return Interval.of(found, exact)
-
-            self.part = SumPart(SCALAR_LOSSES[self.word](number), coefficients, data, exact)
+            scalar = scalar_loss(self.word, parameters, exact)
+            self.part = SumPart(scalar, coefficients, data, exact)
+        elif self.word == "worst_task":
+            scalar = scalar_loss(parameters["of"]["word"], parameters["of"]["parameters"], exact)
+            self.part = WorstTaskPart(scalar, coefficients, data, exact, witness)
         elif self.word == "square_root_loss":
             eps = Interval.of(max(float(parameters.get("eps", 0.0)), 0.0), exact)
             self.part = SquareRootPart(eps, coefficients, data, exact)
