@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.proof.checker.function import Function, positive
 from mtldsl.proof.checker.interval import Interval, joined
+from mtldsl.proof.checker.latent_groups import LatentGroups
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.spectral_norms import spectral_norm, trace_norm
 from mtldsl.proof.checker.trees import Tree
@@ -234,5 +235,5 @@ class TotalVariation(Function):
 NORMS = {
     "l1_norm": L1, "sorted_l1_norm": SortedL1, "l21_norm": L21, "l12_norm": L12, "l1_inf_norm": L1Inf, "group_norm": Groups,
     "column_group_norm": ColumnGroups, "frobenius_norm": Frobenius, "trace_norm": Trace, "total_variation": TotalVariation,
-    "tree_norm": Tree,
+    "tree_norm": Tree, "latent_group_norm": LatentGroups,
 }  # fmt: skip

@@ -11,12 +11,12 @@ import numpy as np
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.products import product
 
-__all__ = ["least_eigenvalue", "spectral_norm", "trace_norm"]
+__all__ = ["decomposed", "least_eigenvalue", "spectral_norm", "trace_norm"]
 
 
 def spectral_norm(W: Interval) -> Interval:
     """Encloses the largest singular value; from below, what the leading pair of vectors shows."""
-    U, s, Vt, sizes, rest = _decomposed(W)
+    U, s, Vt, sizes, rest = decomposed(W)
     top = Interval.of(s.max(initial=0.0), W.exact) * sizes + rest
     u, v = (Interval.of(x, W.exact) for x in (U[:, :1], Vt[:1].T))
     shown = (product(u.T, product(W, v)) / (u.square().sum() * v.square().sum()).sqrt()).reshape(-1)[0]
@@ -25,7 +25,7 @@ def spectral_norm(W: Interval) -> Interval:
 
 def trace_norm(W: Interval) -> Interval:
     """Encloses the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
-    U, s, Vt, sizes, rest = _decomposed(W)
+    U, s, Vt, sizes, rest = decomposed(W)
     total = (
         Interval.of(s, W.exact).sum() * sizes
         + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
@@ -34,7 +34,7 @@ def trace_norm(W: Interval) -> Interval:
     return Interval(np.maximum(shown.low, 0), total.high)
 
 
-def _decomposed(W: Interval):
+def decomposed(W: Interval):
     """(U, s, V^T, an upper bound of ||U|| ||V||, an upper bound of ||W - U diag(s) V^T||_F)."""
     U, s, Vt = np.linalg.svd(W.middle, full_matrices=False)
     u, vt = Interval.of(U, W.exact), Interval.of(Vt, W.exact)
