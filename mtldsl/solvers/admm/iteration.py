@@ -12,6 +12,7 @@ from mtldsl.solvers.admm.penalty import Balance, first_penalties
 from mtldsl.solvers.admm.phases import STEP, NewtonPhase
 from mtldsl.solvers.admm.points import PointMaker
 from mtldsl.solvers.linear_algebra.anderson import Anderson
+from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
 from mtldsl.solvers.linear_algebra.split import Split
 from mtldsl.solvers.linear_algebra.x_update import choose_x_update
 from mtldsl.solvers.solver import Point, Watch
@@ -129,8 +130,8 @@ class Iteration:
     def _refined(self, x: Blocks, rhs: Blocks) -> Blocks:
         """x after a step of refinement. Where the losses are steep and the penalties small, gradients of the losses at x multiply what rounding
         has left in it, and prove little; the steps of the iteration are in the penalties' units, and mind it less."""
-        if not self.split.exact_losses:
-            return x
+        if not self.split.exact_losses or isinstance(self.update, ConjugateGradientUpdate):
+            return x  # conjugate gradients stop at a residual of their own, and go on from the last x
         product = self.split.quadratic_product(x)
         self.split.add_adjoint(self.metric * self.split.linear_image(x), product)
         step = self.solve({name: rhs[name] - product[name] for name in rhs})
