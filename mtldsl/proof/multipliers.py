@@ -264,6 +264,8 @@ def _smallest_change(X, n_intercepts: int, wanted, dual, low, high) -> np.ndarra
     change = np.zeros(dual.size)
     if weighted.size <= _LARGE:
         change[free] = room[free] * np.linalg.lstsq(weighted.T, wanted / length, rcond=None)[0]
+    elif len(weighted) < weighted.shape[1]:  # the same change, of a Gram matrix of the rows
+        change[free] = room[free] * _solution(weighted @ weighted.T, weighted @ (wanted / length))
     else:
         change[free] = room[free] * (weighted @ _solution(weighted.T @ weighted, wanted / length))
     return change

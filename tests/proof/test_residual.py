@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.proof import multipliers
 from mtldsl.proof.bound import prove
 from mtldsl.proof.certificate import certify
 from mtldsl.proof.residual import REACH, is_rounding, magnitudes, region, stationarity
@@ -154,3 +155,22 @@ def test_labels_far_from_zero_are_no_reason_to_call_an_objective_zero():
     (_, truth), (status, found) = objectives
     # labels are rounded to 1.2e-4 at 1e12, which moves the optimum itself
     assert status != "optimal" or found == pytest.approx(truth, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows, features", [(60, 300), (300, 60)])
+@pytest.mark.parametrize("n_intercepts", [0, 1])
+def test_the_smallest_change_of_large_inputs_is_that_of_small_ones(monkeypatch, rows, features, n_intercepts):
+    """By whichever Gram matrix is the smaller one."""
+    rng = np.random.default_rng(0)
+    X, dual = rng.normal(size=(rows, features)), 0.1 * rng.normal(size=rows)
+    given = (
+        X,
+        n_intercepts,
+        rng.normal(size=features + n_intercepts),
+        dual,
+        -np.ones(rows),
+        2.0 * np.ones(rows),
+    )
+    directly = multipliers._smallest_change(*given)
+    monkeypatch.setattr(multipliers, "_LARGE", 0)
+    np.testing.assert_allclose(multipliers._smallest_change(*given), directly, atol=1e-12)
