@@ -39,15 +39,11 @@ class LatentGroups(Function):
 
     def value(self, W):
         squares = W.square().sum(axis=1)
-        guess = np.asarray(squares.middle, float)
-        used = guess > 0.0
-        if not (
-            np.asarray(squares.high)[~used] == 0
-        ).all():  # rows that are next to nothing, and not known to be nothing
-            used = np.asarray(squares.high) > 0
+        used = np.asarray(squares.high) > 0  # rows that are not known to be nothing
         if not used.any():
             return self.number(0.0)
-        sizes = self._sizes(np.maximum(guess[used], np.finfo(float).tiny), self.members[used])
+        guess = np.maximum(np.asarray(squares.middle, float)[used], np.finfo(float).tiny)
+        sizes = self._sizes(guess, self.members[used])
         held = (self.number(self.members[used]) * self.number(sizes)).sum(axis=1)
         spent = (self.number(self.costs).square() * self.number(sizes)).sum()
         return (spent * (squares[used] / held).sum()).sqrt()
