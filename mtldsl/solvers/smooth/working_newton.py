@@ -115,7 +115,7 @@ class WorkingNewton:
         if self.is_outgrown or m == 1 or self.design.is_sparse:
             return False
         used = int(np.count_nonzero(W.any(axis=0)))
-        is_dear = self.penalty.l21.any() and used**3 * m > _DEAR * samples * self.design.n_features
+        is_dear = bool(self.penalty.l21.any()) and used**3 * m > _DEAR * samples * self.design.n_features
         self.is_outgrown = used * used * m > _LARGE_MODEL and (is_dear or used * m > samples)
         return self.is_outgrown
 
