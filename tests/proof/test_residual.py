@@ -173,4 +173,5 @@ def test_the_smallest_change_of_large_inputs_is_that_of_small_ones(monkeypatch, 
     )
     directly = multipliers._smallest_change(*given)
     monkeypatch.setattr(multipliers, "_LARGE", 0)
+    # of numbers about .1, by systems whose condition is some ten
     np.testing.assert_allclose(multipliers._smallest_change(*given), directly, atol=1e-12)

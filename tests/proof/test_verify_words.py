@@ -116,7 +116,7 @@ def test_the_largest_loss_with_shares_as_a_witness(tmp_path, word, labels, inter
     form, rng = problem.form(), np.random.default_rng(0)
     for size in (0.01, 1.0):  # any multipliers prove some bound
         _holds(_random_proof(tmp_path / "random", form, rng, size), tasks)
-    solution = problem.solve(tol=1e-7)
+    solution = problem.solve(tol=1e-7)  # what `confirmed` holds the file to
     verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "solved"), tasks)
     assert verdict.confirmed, str(verdict)
     assert verdict.low <= solution.objective * (1 + 1e-6)
@@ -126,7 +126,7 @@ def test_shares_that_are_not_the_best_prove_less_and_never_too_much(tmp_path):
     tasks = models.shared(3, n=9, labels="real")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + 0.3 * mtl.ridge(W))
-    solution = problem.solve(tol=1e-8)
+    solution = problem.solve(tol=1e-8)  # so that shares that are not the best show
     path = solution.certificate.save(tmp_path / "solved")
     best = mtl.verify_proof(path, tasks)
     proof, _ = read_proof(path)

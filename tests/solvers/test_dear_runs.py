@@ -35,18 +35,21 @@ MODELS = {
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_what_has_become_dear_hands_over_and_ends_at_the_same_weights(name, intercept):
-    X, Y = series(120, 200, 5, near=0.995)
+    # Newton systems are dear before they have more rows than there are samples
+    X, Y = series(300, 250, 4) if name == "logistic" else series(120, 200, 5, near=0.995)
     tasks = mtl.Tasks.shared(X, np.sign(Y) if name == "logistic" else Y)
     W = mtl.Weights(tasks, intercept=intercept)
     problem = mtl.minimize(MODELS[name](W, tasks))
     first = "proximal_gradient" if name == "logistic" else "coordinate_descent"
     assert problem.explain().chosen == first
-    tol = 1e-7
+    tol = 1e-7  # far enough for sweeps and Newton systems to become dear, and within what cvxpy's backends reach
     solution = problem.solve(tol=tol)
     assert solution.status == "optimal"
     assert solvers_of(solution) == [first, "admm"]
-    alone = problem.solve(solver="admm", tol=tol)
-    assert solution.objective == pytest.approx(alone.objective, rel=2 * tol)
+    # not the solver that ended it; cvxpy takes half a minute for logistic losses
+    reference = problem.solve(solver="proximal_gradient" if name == "logistic" else "cvxpy", tol=tol)
+    # each is within tol of the optimum
+    assert solution.objective == pytest.approx(reference.objective, rel=2 * tol)
     assert np.array_equal(solution.coef, problem.solve(tol=tol).coef)  # the same input takes the same turns
 
 
@@ -74,7 +77,7 @@ def test_planes_of_many_features_leave_strong_losses_to_exact_steps():
     tasks = mtl.Tasks.shared(X, Y)
     W = mtl.Weights(tasks)
     strong = mtl.minimize(mtl.l21_norm(W) + 50.0 * mtl.structured_hinge(W, tasks, mtl.AUC()))
-    solution = strong.solve(tol=1e-4)
+    solution = strong.solve(tol=1e-4)  # the accuracy at which planes were measured to be slow
     assert solution.status == "optimal" and solution.solver == "multipliers"
     planes = [seen["iteration"] for seen in solution.history if seen["solver"] == "admm"]
     assert max(planes) <= 2 * 60  # looks are a factor of two apart
@@ -88,6 +91,6 @@ def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
     tasks = mtl.Tasks.shared(100.0 * X, Y)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * getattr(mtl, norm)(W))
-    solution = problem.solve(solver="admm", tol=1e-6)
+    solution = problem.solve(solver="admm", tol=1e-6)  # below the gaps that stood still
     assert solution.status == "optimal"
     assert solution.iterations < 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize
 
 from mtldsl.proof.checker.function import Function
 from mtldsl.proof.checker.interval import Interval, joined
@@ -10,8 +11,8 @@ from mtldsl.proof.checker.not_checked import NotChecked
 
 __all__ = ["LatentGroups"]
 
-#: steps of the guess, and by how much its sizes may still change, relatively
-_STEPS, _SETTLED = 20_000, 1e-13
+#: of the guess: to rounding
+_FINE = {"maxiter": 5_000, "maxfun": 10_000, "maxcor": 20, "ftol": 1e-16, "gtol": 1e-14}
 
 
 class LatentGroups(Function):
@@ -49,21 +50,20 @@ class LatentGroups(Function):
         return (spent * (squares[used] / held).sum()).sqrt()
 
     def _sizes(self, squares: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """(groups,) near the best ones: each times the square root of what it brings over what it costs, again and again, which never raises
-        sum_g a_g^2 l_g + sum_j squares_j / L_j. Every row keeps a group of a positive size."""
-        scale = float(squares.max())
-        squares = squares / scale
-        sizes = np.sqrt(squares @ members) / self.costs
-        for _ in range(_STEPS):
-            brings = (squares / (members @ sizes) ** 2) @ members
-            new = sizes * np.sqrt(brings) / self.costs
-            if not ((members @ new) > 0.0).all():
-                break
-            done = np.abs(new - sizes).max() <= _SETTLED * new.max()
-            sizes = new
-            if done:
-                break
-        return sizes
+        """(groups,) near those with the least sum_g a_g^2 l_g + sum_j squares_j / L_j, found in the roots of the sizes, which no bound holds.
+        Every row keeps a group of a positive size."""
+        squares, costs = squares / float(squares.max()), self.costs**2
+
+        def value_and_slopes(roots):
+            held = members @ np.square(roots)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # far steps are refused
+                value = float(costs @ np.square(roots) + np.sum(squares / held))
+                return value, 2.0 * roots * (costs - (squares / held**2) @ members)
+
+        start = np.sqrt(np.sqrt(squares @ members) / self.costs)
+        found = minimize(value_and_slopes, start, jac=True, method="L-BFGS-B", options=_FINE).x
+        best = found if np.isfinite(found).all() and (members @ np.square(found) > 0.0).all() else start
+        return np.square(best)
 
     def gauge(self, Z) -> Interval:
         squares = Z.square().sum(axis=1)

@@ -151,7 +151,7 @@ class WorkingSet:
                 before, support = support, state.W != 0
                 settled = before is not None and np.array_equal(before, support)
             self.sweeps += _MEMORY * done
-            self.work += _MEMORY * done * (sweep_cost(state) if state.takes_newton else state.sweep_cost)
+            self.work += _MEMORY * done * _own_cost(state)
             left -= done
             if reached or self.sweeps >= max_iter or expired():
                 return gap
@@ -172,7 +172,7 @@ class WorkingSet:
 def _rounds_at_once(state, most: int) -> int:
     """Rounds in one call, `most` or fewer, in which nobody asks for the time: as much work as a Newton step where there are such, and no
     long wait."""
-    round_ = 2.0 * _MEMORY * (sweep_cost(state) if state.takes_newton else state.sweep_cost)
+    round_ = 2.0 * _MEMORY * _own_cost(state)
     if state.takes_newton and most * round_ <= _PYTHON:
         return most
     work = newton_cost(state) + _PYTHON if state.takes_newton else _MOST_WORK
@@ -195,6 +195,11 @@ def sweep_cost(state) -> float:
     """Floating point operations of a sweep, about."""
     m, p = state.W.shape
     return 4.0 * m * p**2
+
+
+def _own_cost(state) -> float:
+    """The same, of sparse inputs too."""
+    return sweep_cost(state) if state.takes_newton else state.sweep_cost
 
 
 def own_gap(state) -> float:
