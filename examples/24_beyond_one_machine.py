@@ -46,7 +46,7 @@ def main() -> None:
         ) as cluster,
         Client(cluster) as client,
     ):
-        link = client.dashboard_link if find_spec("bokeh") else None  # it is drawn by bokeh
+        link = client.dashboard_link if find_spec("bokeh") else "none without: pip install bokeh"
         print(f"the workers: {cluster.scheduler_address}, their dashboard: {link}\n")
         rng, rows = da.random.default_rng(0), ROWS // CHUNKS
         truth = (

@@ -42,14 +42,13 @@ def test_what_has_become_dear_hands_over_and_ends_at_the_same_weights(name, inte
     problem = mtl.minimize(MODELS[name](W, tasks))
     first = "proximal_gradient" if name == "logistic" else "coordinate_descent"
     assert problem.explain().chosen == first
-    tol = 1e-7  # far enough for sweeps and Newton systems to become dear, and within what cvxpy's backends reach
+    tol = 1e-7  # far enough for sweeps and Newton systems to become dear
     solution = problem.solve(tol=tol)
     assert solution.status == "optimal"
     assert solvers_of(solution) == [first, "admm"]
-    # not the solver that ended it; cvxpy takes half a minute for logistic losses
-    reference = problem.solve(solver="proximal_gradient" if name == "logistic" else "cvxpy", tol=tol)
+    other = problem.solve(solver=first, tol=tol)  # not the one that ended it
     # each is within tol of the optimum
-    assert solution.objective == pytest.approx(reference.objective, rel=2 * tol)
+    assert solution.objective == pytest.approx(other.objective, rel=2 * tol)
     assert np.array_equal(solution.coef, problem.solve(tol=tol).coef)  # the same input takes the same turns
 
 
