@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mtldsl.errors import DataError
+from mtldsl.system.inputs import note_output, require_no_input
 
 __all__ = ["atomic_file", "check_writable", "new_file", "remove_leftovers", "writing"]
 
@@ -22,7 +23,7 @@ def atomic_file(path) -> Iterator[BinaryIO]:
 
     A process that is killed at any moment leaves the old file or the new one, whole. Beside it may lie `.<name>.<letters>.partial`, which
     nothing reads. A link is followed; the permissions of a file that is there are kept. DataError, with the path and what the
-    system says, where the file cannot be written.
+    system says, where the file cannot be written, and where it was read as an input.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
@@ -39,6 +40,7 @@ def atomic_file(path) -> Iterator[BinaryIO]:
                 os.chmod(partial, there.st_mode & 0o7777)
         with writing(path):
             os.replace(partial, target)
+        note_output(target)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
@@ -47,7 +49,7 @@ def atomic_file(path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path) -> None:
-    """DataError where `path` could not be written now: asked before the work whose result it is to hold.
+    """DataError where `path` could not be written now, or is an input: asked before the work whose result it is to hold.
 
     >>> check_writable("no/such/folder/a.npz")
     Traceback (most recent call last):
@@ -69,6 +71,7 @@ def _places(path) -> tuple[Path, os.stat_result | None, Path]:
         raise DataError(
             f"cannot be written (it is {what})", term=path, write_instead="give the path of a file"
         )
+    require_no_input(path)
     return target, there, target.with_name(f".{target.name}.{secrets.token_hex(6)}{_ENDING}")
 
 

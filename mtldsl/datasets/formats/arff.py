@@ -63,7 +63,7 @@ def read_arff(
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     """`read_arff` on the rows of several files with the same attributes."""
-    tables = [_parse(regular_file(path)) for path in paths]
+    tables = [_parse(regular_file(path, "data")) for path in paths]
     first = tables[0]
     for table in tables[1:]:
         if table.columns != first.columns:
@@ -73,7 +73,7 @@ def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
     if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         beside = first.path.parent / labels
-        labels = _label_names(beside if beside.is_file() else regular_file(labels))
+        labels = _label_names(regular_file(beside if beside.is_file() else labels, "data"))
     return table.tasks(labels, **options)
 
 

@@ -107,7 +107,7 @@ def read_npz(
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
     check_impute(impute, path)
-    arrays = read_archive(path, "an .npz file of numbers")
+    arrays = read_archive(path, "an .npz file of numbers", role="data")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
@@ -144,7 +144,7 @@ def read_libsvm(
     from sklearn.datasets import load_svmlight_files
 
     listed = as_list(path)
-    paths = [regular_file(one) for one in ([path] if listed is None else listed)]
+    paths = [regular_file(one, "data") for one in ([path] if listed is None else listed)]
     if not paths:
         raise DataError("at least one file is needed", term="read_libsvm([])")
     if len(paths) > 1 and (one_vs_rest or multilabel):

@@ -60,7 +60,7 @@ def read_csv(
     >>> tasks.task_names, tasks.feature_names, tasks.targets
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
-    path = regular_file(path)
+    path = regular_file(path, "data")
     names, rows, lines = rows_of(path, delimiter, header, decimal)
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
