@@ -113,14 +113,12 @@ def bootstrap_weights(
     model = problem.with_tasks(tasks)  # without what the problem remembers
     common = (model, units, two, whole.blocks, solve_options)
 
-    def intervals(found: list) -> WeightIntervals | None:
-        if len(found) < 2:
-            return None
+    def intervals(found: list) -> WeightIntervals:
         weights = np.stack([W for W, _, _ in found])
         shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
         return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
 
-    made.expect(n, intervals)
+    made.expect(n, lambda found: intervals(found) if len(found) > 1 else None)
     with counted("sample", n, progress) as tell:
         work = [(own,) for own in rng.spawn(n)]
         found = in_parallel(_learned, common, tasks, work, n_jobs, made, tell=lambda one: tell(one[2]))
