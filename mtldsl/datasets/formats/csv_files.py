@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import as_numbers, is_number, number, with_point
+from mtldsl.datasets.formats.cells import answers_of, as_numbers, is_missing, is_number, number, with_point
 from mtldsl.datasets.formats.no_number import no_number
 from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
@@ -78,8 +78,11 @@ def read_csv(
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
     answers = label_columns if binary and not one_vs_rest else set()
+    said = {name: answers_of(texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True) if name in answers}  # fmt: skip
     columns = [
-        _column(
+        (Column(name, yes_no[0]), yes_no[1])
+        if (yes_no := said.get(name)) is not None
+        else _column(
             name,
             as_numbers(texts) if name in answers else texts,
             lines,
@@ -89,7 +92,8 @@ def read_csv(
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
-    table = Table(path, tuple(c for c, _ in columns), np.column_stack([cells for _, cells in columns]), lines)
+    cells = np.column_stack([cells for _, cells in columns])
+    table = Table(path, tuple(column for column, _ in columns), cells, lines, decimal)
     return table.tasks(
         labels,
         features=features,
@@ -176,11 +180,7 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str)
 def _nominal(name, texts):
     """Categories in sorted order: by number where all are numbers."""
     texts = [text.strip() for text in texts]
-    present = {text for text in texts if not _is_missing(text)}
+    present = {text for text in texts if not is_missing(text)}
     values = sorted(present, key=float) if all(map(is_number, present)) else sorted(present)
     code = {value: float(k) for k, value in enumerate(values)}
     return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]
-
-
-def _is_missing(text: str) -> bool:
-    return is_number(text) and bool(np.isnan(number(text)))
