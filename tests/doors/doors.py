@@ -59,6 +59,7 @@ def found_in(tasks):
     tasks = tasks.subsample(10**6, 0) if tasks.is_distributed else tasks
     X = tasks.X if tasks.is_shared else tasks.stacked
     X = X.toarray() if sparse.issparse(X) else X
+    X = X[tasks.mask[:, 0]] if tasks.mask is not None else X  # the rows of the label
     return dict(zip(tasks.feature_names, X.T.tolist(), strict=True)), tasks.targets.tolist()
 
 

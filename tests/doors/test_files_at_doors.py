@@ -83,6 +83,41 @@ PLAIN = [1.0, 2.0, -3.5, 0.0, 1e-3, 7.0, 2.5, -1.0]
 DAYS = [datetime.date(2020, 1, 1) + datetime.timedelta(days=k) for k in range(N)]
 SEX = ["female", "male"] * (N // 2)
 
+SIGNS = ["<=5", ">5", "x=y", "<=5", ">5", "x=y", "<=5", ">5"]
+NO_BINARY = Absent("it has no option for labels 0/1")
+NO_CATEGORIES = ((Absent("it holds no categories"), PARQUET, ARRAYS, LIBSVM),)
+NEW_ROWS = cells((TRAINED, EVERY), (ERROR, ("predict", "report")))
+PARQUET_ALONE = cells((Absent("it is a quirk of Parquet"), EVERY), (SAME, PARQUET))
+
+BESIDE_DASK = PARQUET_ALONE | {
+    "from_dask_dataframe": Absent("dask.dataframe.read_parquet itself fails on it")
+}
+
+
+def with_index(name):
+    """Writes the table as pandas does, with rows that have numbers of their own."""
+
+    def write(folder):
+        frame = pytest.importorskip("pandas").DataFrame({"a": A, "c": PLAIN, "y": Y})
+        frame.set_index(np.arange(N)[::-1] * 7).rename_axis(name).to_parquet(folder / "t.parquet")
+
+    return write
+
+
+def in_folders(values):
+    """Writes the table as pandas does, a folder for every value of "c"."""
+
+    def write(folder):
+        frame = pytest.importorskip("pandas").DataFrame({"a": A, "y": Y, "c": values})
+        for k, value in enumerate(dict.fromkeys(values)):
+            part = frame[frame["c"] == value].drop(columns="c")
+            there = folder / f"c={str(value).replace(' ', '%20')}"
+            there.mkdir()
+            part.to_parquet(there / f"{k}.parquet", index=False)
+
+    return write
+
+
 QUIRKS = {
     "numbers": Quirk(table(PLAIN), cells((SAME, EVERY)), columns_as(PLAIN), Y, training=table(PLAIN)),
     "whole numbers": Quirk(table(list(range(N))), cells((SAME, EVERY)), columns_as(list(range(N))), Y, training=table(PLAIN)),
@@ -119,6 +154,77 @@ QUIRKS = {
         table(SEX), cells((SAME, TEXT, ARFF), (ERROR, PARQUET, ARRAYS), (IS_NUMBER, LIBSVM)),
         {"a": A, "c=male": [0.0, 1.0] * (N // 2)}, Y, refused="not numeric|not hold real numbers|text",
         options={"one_hot": ("c",)}, training=table(SEX),
+    ),
+    "an unknown category": Quirk(
+        table(["female", "diverse"] * (N // 2)), NEW_ROWS, refused=r"new.csv:3: column 'c' has a category 'diverse' .*knows 'female', 'male'",
+        options={"one_hot": ("c",)}, training=table(SEX),
+    ),
+    "a category in another case": Quirk(
+        table(["Male", "female"] * (N // 2)), NEW_ROWS, refused=r"new.csv:2: column 'c' has a category 'Male' .*did you mean 'male'",
+        options={"one_hot": ("c",)}, training=table(SEX),
+    ),
+    "a code with a point": Quirk(
+        table(["1", "2.0", "3", "2"] * (N // 4)), NEW_ROWS, refused=r"new.csv:3: column 'c' has a category '2.0' .*knows '1', '2', '3'",
+        options={"one_hot": ("c",)}, training=table(["1", "2", "3", "2"] * (N // 4)),
+    ),
+    **{
+        f"a category that is {text or 'empty'}": Quirk(
+            table([text, *SEX[1:]]), cells((ERROR, TEXT), (Absent("of nominal columns ? alone is missing, and others are not declared"), ARFF), *NO_CATEGORIES),
+            refused=r".csv:2: column 'c' (has no value|is (empty|'NA'|'\?'|'NaN'))", options={"one_hot": ("c",)}, training=table(SEX),
+        )
+        for text in ("", "NA", "?", "NaN")
+    },
+    "a missing category": Quirk(
+        table([None, *SEX[1:]]), cells((ERROR, TEXT, ARFF), *NO_CATEGORIES), refused=r":\d+: column 'c' (has no value|is empty)",
+        options={"one_hot": ("c",)}, training=table(SEX),
+    ),
+    "a missing category that is imputed": Quirk(
+        table([None, *SEX[1:]]), cells((SAME, TEXT, ARFF), *NO_CATEGORIES, cv=Absent("every fold has a mean of its own")),
+        {"a": A, "c=male": [4 / 7, 1.0, *[0.0, 1.0] * (N // 2 - 1)]}, Y,
+        options={"one_hot": ("c",), "impute": "mean"}, training=table([None, *SEX[1:]]),
+    ),
+    "categories with =": Quirk(
+        table(SIGNS), cells((SAME, TEXT, ARFF), *NO_CATEGORIES),
+        {"a": A, **{f"c={v}": [float(one == v) for one in SIGNS] for v in ("<=5", ">5", "x=y")}}, Y, options={"one_hot": ("c",)}, training=table(SIGNS),
+    ),
+    "a column of categories with = in its name": Quirk(
+        [("a", A), ("c=d", SEX), ("y", Y)], cells((SAME, TEXT, ARFF), *NO_CATEGORIES),
+        {"a": A, "c=d=male": [0.0, 1.0] * (N // 2)}, Y, options={"one_hot": ("c=d",)}, training=[("a", A), ("c=d", SEX), ("y", Y)],
+    ),
+    "a column of numbers with = in its name": Quirk(
+        [("a", A), ("a=1", PLAIN), ("y", Y)], cells((SAME, TEXT, ARFF, PARQUET, ARRAYS), (NO_NAMES, LIBSVM)),
+        {"a": A, "a=1": PLAIN}, Y, training=[("a", A), ("a=1", PLAIN), ("y", Y)],
+    ),
+    "two columns of one name": Quirk(
+        [("a", A), ("a", PLAIN), ("y", Y)], cells((ERROR, TEXT, ARFF, ("scan_parquet", "store_parquet", "read_npz")), (NO_NAMES, LIBSVM, ("read_mat", "scan_npz", "store_npz")), from_dask_dataframe=Absent("pandas cannot read such a file")),
+        refused="two columns are named 'a'|name 'a' occurs twice|declared twice", training=[("a", A), ("y", Y)],
+    ),
+    "whole numbers that float64 does not have": Quirk(
+        table([2**53 + 1] * N), cells((ERROR, TEXT, ARFF, PARQUET, ARRAYS), (Absent("its values are decimal numbers"), LIBSVM)),
+        refused="9007199254740993", training=table(PLAIN),
+    ),
+    "labels 0/1": Quirk(
+        table(PLAIN, [0, 1] * (N // 2)), cells((SAME, TEXT, ARFF, ("read_mat", "read_npz", "read_libsvm")), (NO_BINARY, PARQUET, ("scan_npz", "store_npz", "scan_libsvm", "store_libsvm"))),
+        columns_as(PLAIN), [-1.0, 1.0] * (N // 2), options={"binary": True}, training=table(PLAIN, [1, 0] * (N // 2)),
+    ),
+    "labels no/yes": Quirk(
+        table(PLAIN, ["No", "yes"] * (N // 2)), cells((SAME, TEXT, ARFF), (ERROR, PARQUET), (IS_NUMBER, LIBSVM, ARRAYS)),
+        columns_as(PLAIN), [-1.0, 1.0] * (N // 2), options={"binary": True}, training=table(PLAIN, ["yes", "no"] * (N // 2)),
+        refused="column 'y' is String, not numeric|Y: column 'y'",
+    ),
+    "a missing label": Quirk(
+        table(PLAIN, [None, *Y[1:]]), cells((SAME, EVERY), (Absent("every line begins with a label"), LIBSVM), (Absent("it predicts every row"), ("predict",)), cv=Absent("folds are of all rows")),
+        {"a": A[1:], "c": PLAIN[1:]}, Y[1:], training=table(PLAIN),
+    ),
+    "the index of a data frame": Quirk(table(PLAIN), PARQUET_ALONE, columns_as(PLAIN), Y, parquet=with_index(None)),
+    "an index with a name": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("id")),
+    "the index that Dask writes": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("__null_dask_index__")),
+    "folders that are a column": Quirk(
+        table(PLAIN), {**PARQUET_ALONE, "from_dask_dataframe": ERROR}, columns_as([12.0] * 4 + [3.0] * 4), Y, parquet=in_folders([12] * 4 + [3] * 4),
+        refused="column 'c' is Categorical, not numeric",  # what Dask makes of it
+    ),
+    "folders of text": Quirk(
+        table(PLAIN), {**PARQUET_ALONE, **dict.fromkeys(PARQUET, ERROR)}, parquet=in_folders(["x y"] * 4 + ["12"] * 4), refused="column 'c' is .*not numeric",
     ),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.option import as_flag
@@ -241,10 +242,10 @@ def _member(path, content, name, role):
 
 
 def _numbers(path, name, value):
-    """float64; DataError for text, structures, cells, complex numbers."""
+    """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
     if isinstance(value, Other) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
-    return value.astype(float)
+    return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 
 
 def _last_columns(path, table, k):

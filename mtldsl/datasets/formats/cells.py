@@ -32,6 +32,11 @@ MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
 ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
 
 
+#: float64 has all whole numbers up to this one
+_EXACT = 2.0**53
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
 def number(text: str) -> float:
     """A cell as a float, NaN where it is empty or says that the value is missing; ValueError for anything else."""
     text = text.strip()
@@ -39,7 +44,10 @@ def number(text: str) -> float:
         return np.nan
     if "_" in text:  # Python reads 1_000 as a number; in data it is a code
         raise ValueError(text)
-    return float(text)
+    value = float(text)
+    if abs(value) >= _EXACT and _WHOLE.fullmatch(text) and int(text) != value:
+        raise ValueError(text)  # a long code, such as an id, would become that of another
+    return value
 
 
 def is_number(text: str) -> bool:
