@@ -226,6 +226,22 @@ QUIRKS = {
     "folders of text": Quirk(
         table(PLAIN), {**PARQUET_ALONE, **dict.fromkeys(PARQUET, ERROR)}, parquet=in_folders(["x y"] * 4 + ["12"] * 4), refused="column 'c' is .*not numeric",
     ),
+    "a quote that is never closed": Quirk(
+        table(PLAIN), cells((ERROR, TEXT), (Absent("it is a quirk of CSV"), ARFF, ARRAYS, PARQUET, LIBSVM)), files={".csv": f'a,c,y\n{A[0]},"1,2\n' + "1,2,3\n" * (N - 1)},
+        refused=r"\.csv:2: a cell begins with a quote that is never closed", training=table(PLAIN),
+    ),
+    "text behind a closing quote": Quirk(
+        table(PLAIN), cells((ERROR, TEXT), (Absent("it is a quirk of CSV"), ARFF, ARRAYS, PARQUET, LIBSVM)), files={".csv": "a,c,y\n" + "1,2,3\n" * (N - 1) + '1,"2"3,4\n'},
+        refused=rf"\.csv:{N + 1}: a cell begins with a quote that is closed in line {N + 1}", training=table(PLAIN),
+    ),
+    "indices from 0": Quirk(
+        table(PLAIN), cells((Absent("it has no indices"), TEXT, ARFF, ARRAYS, PARQUET), (SAME, LIBSVM)), columns_as(PLAIN), Y, options={"zero_based": True},
+        files={".svm": "".join(f"{y!r} 0:{a!r} 1:{c!r}\n" for y, a, c in zip(Y, A, PLAIN, strict=True))},
+    ),
+    "an index 0 where they count from 1": Quirk(
+        table(PLAIN), cells((Absent("it has no indices"), TEXT, ARFF, ARRAYS, PARQUET), (ERROR, LIBSVM)), options={"zero_based": False},
+        files={".svm": "1 1:2\n-1 0:3\n" * N}, refused="index 0",
+    ),
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ __all__ = [
     "as_numbers",
     "as_signs",
     "codes_of",
+    "in_order",
     "is_missing",
     "is_number",
     "number",
@@ -56,6 +57,19 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def in_order(values: Iterable[str]) -> list[str]:
+    """Categories as every reader orders them: no before yes, numbers by their size, words as text.
+
+    >>> in_order(["yes", "no"]), in_order(["Y", "n"]), in_order(["10", "9"]), in_order(["positive", "negative"])
+    (['no', 'yes'], ['n', 'Y'], ['9', '10'], ['negative', 'positive'])
+    """
+    values = list(values)
+    said = [answer(value) for value in values]
+    if sorted(said, key=str) == [0.0, 1.0]:
+        return [value for _, value in sorted(zip(said, values, strict=True))]
+    return sorted(values, key=float) if all(map(is_number, values)) else sorted(values)
 
 
 def is_missing(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.datasets.formats.cells import as_signs, in_order
 from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks import Tasks
@@ -207,7 +207,7 @@ class Table:
                 columns.append(TableColumn(name, units, (None, name) if units else (name,)))
                 parts.append(signs[:, None])
                 continue
-            if _falling(values):  # declared {1, 0}: 1 is the positive class all the same
+            if len(values) == 2 and list(values) != in_order(values):  # whatever is declared first
                 values, cells = values[::-1], 1.0 - cells
             parts_of = [name] * len(values) if len(values) < 3 else values if len(positions) == 1 else None
             columns.append(TableColumn.of(name, values, parts_of))
@@ -250,11 +250,3 @@ def require_distinct(names: Sequence[str], path) -> None:
 
 def _dense(cells) -> np.ndarray:
     return cells.toarray() if sparse.issparse(cells) else cells
-
-
-def _falling(values) -> bool:
-    """Two numbers, the larger one first."""
-    try:
-        return len(values) == 2 and float(values[0]) > float(values[1])
-    except ValueError:
-        return False

@@ -31,16 +31,16 @@ def listed_files(parts) -> list[Path] | None:
     if isinstance(parts, str | Path):
         path = Path(parts)
         if not path.is_dir():
-            return [regular_file(path)]
+            return [regular_file(path, "data")]
         files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
         files = [p for p in files if all("=" in folder for folder in p.relative_to(path).parts[:-1])]
         if not files:
             raise DataError("there is no file in that folder", term=f"store({str(parts)!r})")
-        return files
+        return [regular_file(path, "data") for path in files]
     if isinstance(parts, list | tuple) and (not parts or isinstance(parts[0], str | Path)):
         if not parts:
             raise DataError("at least one part is needed", term="store([])")
-        return [regular_file(path) for path in parts]
+        return [regular_file(path, "data") for path in parts]
     if not isinstance(parts, Iterator | list | tuple):
         raise DataError(
             term=f"store({quoted(parts)})",

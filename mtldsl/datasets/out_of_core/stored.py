@@ -18,6 +18,7 @@ from mtldsl.datasets.out_of_core.spool import Part, finished_part, write_json, w
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import remove_leftovers, writing
 from mtldsl.system.file_lock import sole_use
+from mtldsl.system.inputs import note_input
 from mtldsl.system.reading import reading
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import as_names, numbered
@@ -165,6 +166,8 @@ def stored(folder, *, check: bool = False) -> Tasks:
     """
     folder = as_path(folder, "stored(folder)")
     about = _about(folder)
+    for name in (_ABOUT, *(f"{name}.npy" for name in ARRAYS)):
+        note_input(folder / name, "data")
     with reading(folder, "a folder that store() wrote"):
         arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
         if check and digest(folder) != about["fingerprint"]:

@@ -14,6 +14,7 @@ from mtldsl.datasets.out_of_core.arrays import npz_arrays
 from mtldsl.datasets.out_of_core.libsvm import libsvm_chunks
 from mtldsl.datasets.out_of_core.source import common_folder
 from mtldsl.errors import DataError
+from mtldsl.system.inputs import note_folder, note_input
 from mtldsl.tasks.distributed.loading import Rows
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
@@ -63,6 +64,10 @@ def files_of(path, typed: str) -> tuple[Any, list[str], str | None]:
             raise DataError(f"there is no file or folder {str(one)!r} (looked from {Path.cwd()})", term=typed)
     if not files:
         raise DataError(f"there is no file in {str(path)!r}", term=typed)
+    if listed is None and Path(path).is_dir():
+        note_folder(path)
+    for one in files:
+        note_input(one, "data")
     return None, [str(one) for one in files], common_folder(path, files)
 
 
