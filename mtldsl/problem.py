@@ -10,6 +10,7 @@ from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
 from mtldsl.check.automatic import attach
 from mtldsl.check.checked import Checked, require_solution
+from mtldsl.check.statement_check import agree_with_statement
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.expressions.constraint import Constraint
@@ -178,6 +179,7 @@ class Problem(Resampled, Taught, Checked, Statement):
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
                 )  # fmt: skip
                 solution = solution_of(Run(self, form, outcome), tol)
+                agree_with_statement(self, form, solution)
             solution.compile_seconds = compiling.spent() - before
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)

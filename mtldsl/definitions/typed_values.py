@@ -1,0 +1,309 @@
+"""The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.definitions import (
+    plain_labellings,
+    plain_losses,
+    plain_metrics,
+    plain_penalties,
+    plain_structures,
+)
+from mtldsl.definitions.formula import DEFINITIONS, Definition
+from mtldsl.definitions.plain_labellings import GAP
+from mtldsl.definitions.plain_sets import above, apart
+from mtldsl.definitions.plain_spectra import singular_values
+from mtldsl.definitions.plain_structures import spectrum_of
+from mtldsl.definitions.predictions import matrix_of, predictions, scores, table_of
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.words.shares import intercepts_of
+
+__all__ = ["TypedPoint"]
+
+_EPS = float(np.finfo(float).eps)
+_PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
+
+#: Samples of which a formula's temporaries stay in the cache.
+_AT_ONCE = 1 << 16
+
+#: Units in the last place of what a sum, and a product of d numbers, is made of; random directions that rounding is tried in.
+_UNITS, _DIRECTIONS = 64.0, 4
+
+
+@dataclass(frozen=True)
+class TypedPoint:
+    """Weights and what is learned beside them, at which terms and constraints are evaluated as typed.
+
+    blocks  : {name: array}, intercepts as "W.intercept"
+    learned : {name: a `LearnedMatrix` or `LearnedWeights`}
+    """
+
+    blocks: Mapping[str, np.ndarray]
+    learned: Mapping[str, Any]
+
+    # --------------------------------------------------------------------------------------------------- terms
+
+    def value(self, term: Any, kernels: Any = None) -> float | None:
+        """coefficient * word(argument); None where the word is too dear to evaluate. kernels: the weights of `mkl_norm` where they have
+        no name.
+        """
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            found = self._loss(term) if term.is_loss else self._penalty(term, kernels)
+            return None if found is None else float(factor * found)
+
+    def rounding(self, term: Any, kernels: Any = None) -> float:
+        """By how much rounding, here or there, may have moved `value`."""
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            own = self._rounding_of_loss(term) if term.is_loss else self._rounding_of_penalty(term, kernels)
+            return float(abs(factor) * own)
+
+    # -------------------------------------------------------------------------------------------------- losses
+
+    def _intercept(self, term: Any, sizes: bool = False) -> np.ndarray | None:
+        names = list(intercepts_of(term.argument))
+        if not names:
+            return None
+        b = np.ravel(self.blocks[names[0]])
+        return np.abs(b) if sizes else b
+
+    def _predictions(self, term: Any, sizes: bool = False) -> np.ndarray:
+        W = matrix_of(term.argument.tree, self.blocks, sizes)
+        return predictions(term.tasks, W, self._intercept(term, sizes), sizes)
+
+    def _loss(self, term: Any, move: Any = None) -> float | None:
+        """move : z -> z, moved by rounding"""
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            return self._of_labellings(term, definition)
+        z = self._predictions(term)
+        z = z if move is None else move(z)
+        if definition is None and term.atom.labels == "classes":
+            return None
+        if definition is not None and definition.kind == "classes":
+            return _of_classes(term, definition.function, z)
+        if definition is None or definition.kind == "task":
+            return _over_tasks(term, _of_tasks(term, definition, z))
+        l = _pointwise(definition.function, term, z)
+        return _over_tasks(term, l if definition.of_sum is None else _sums(term, l), definition.of_sum)
+
+    def _of_labellings(self, term: Any, definition: Definition | None, sizes: bool = False) -> float | None:
+        tasks, atom = term.data, term.atom
+        b, K = self._intercept(term, sizes), term.data.n_tasks
+        E = matrix_of(term.argument.tree, self.blocks, sizes)
+        b = None if b is None else np.append(b, np.zeros(E.shape[1] - 2 * K))
+        s = scores(tasks.X, E, b, sizes).T
+        if sizes:
+            return float(np.abs(s).sum(axis=1).max())
+        truth = table_of(tasks, np.where(tasks.targets > 0, 1, 0), GAP).astype(int)
+        values = None if definition is None else definition.function(s, truth, atom)
+        if values is None:
+            return None
+        known = np.any(truth != GAP, axis=1)
+        weights = known.astype(float)
+        if tasks.sample_weights is not None:
+            weights = weights * table_of(tasks, tasks.sample_weights, 0.0).max(axis=1)
+        return float(weights @ values / weights.sum())
+
+    def _rounding_of_loss(self, term: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            size = self._of_labellings(term, definition, sizes=True)
+            return _UNITS * _EPS * (1.0 + (size or 0.0))
+        tasks = term.tasks
+        sizes = self._predictions(term, sizes=True) + np.abs(tasks.targets)
+        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * sizes
+        if definition is not None and definition.kind == "samples" and definition.of_sum is None:
+            z, f = self._predictions(term), definition.function
+            l = _pointwise(f, term, z.copy())
+            moved = [np.abs(_pointwise(f, term, z + sign * step) - l) for sign in (1.0, -1.0)]
+            total = np.maximum(*moved) + _EPS * _UNITS * np.abs(l)
+            if definition.size is not None:
+                total += _EPS * _UNITS * _pointwise(definition.size, term, z)
+            return _over_tasks(term, total)
+        plain, rng = self._loss(term), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
+        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_DIRECTIONS)]
+        changes = [abs(self._loss(term, lambda z, u=u: z + u * step) - plain) for u in directions]
+        total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
+        if definition is not None and definition.size is not None:
+            total += _UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+        return total
+
+    # ----------------------------------------------------------------------------------------------- penalties
+
+    def _penalty(self, term: Any, kernels: Any) -> float | None:
+        definition, atom = DEFINITIONS.get(term.atom.name), term.atom
+        if term.of_learned:
+            matrix = spectrum_of(self._learned(term.argument)).dense()
+            return None if definition is None else definition.function(matrix, atom)
+        W = matrix_of(term.argument.tree, self.blocks)
+        return self._of_matrix(term, definition, W, kernels)
+
+    def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> float:
+        atom = term.atom
+        if definition is None:  # a word of one's own, without a plain formula
+            own = tuple(self._learned(one) for one in term.learned)
+            return atom.value_at(W, own) if own else atom.value(W)
+        if definition.kind == "kept":
+            return definition.function(W, self._matrices(term, kernels), atom)
+        if definition.kind == "spectrum":
+            return np.sum(definition.function(_padded(singular_values(W), len(W)), atom))
+        return definition.function(W, atom)
+
+    def _learned(self, matrix: Any) -> Any:
+        """A matrix, or weights, by its name; one that is given is itself."""
+        if not isinstance(matrix, LearnedUnknown):
+            return matrix
+        found = self.learned[matrix.name]
+        return getattr(found, "spectral", found)
+
+    def _matrices(self, term: Any, kernels: Any) -> tuple:
+        if term.atom.weighs_kernels:
+            return (np.asarray(self._learned(term.learned[0]) if term.learned else kernels, float),)
+        return tuple(spectrum_of(self._learned(one)) for one in term.learned)
+
+    def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.of_learned:
+            return _UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
+        W = matrix_of(term.argument.tree, self.blocks)
+        step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
+        plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
+        if definition is not None and definition.kind == "spectrum":
+            s = _padded(singular_values(W), len(W))
+            by = _UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
+            r = definition.function(s, term.atom)
+            moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
+            return float(np.sum(np.maximum(*moved))) + _UNITS * _EPS * abs(plain)
+        changes = [
+            abs(self._of_matrix(term, definition, W + rng.choice([-1.0, 1.0], W.shape) * step, kernels) - plain)
+            for _ in range(_DIRECTIONS)
+        ]
+        total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
+        if definition is not None:
+            total += definition.within * abs(plain)
+            if definition.kind == "kept":
+                total += _UNITS * len(W) * _EPS * abs(plain)
+            if definition.size is not None:
+                more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
+                total += _UNITS * _EPS * abs(definition.size(W, *more, term.atom))
+        return total
+
+    # --------------------------------------------------------------------------------------------- constraints
+
+    def violation(self, constraint: Any) -> float:
+        """How far a constraint on weights is from being met, in its own units."""
+        return self._outside(constraint.tree, matrix_of)
+
+    def rounding_of_violation(self, constraint: Any) -> float:
+        """By how much rounding may have moved it."""
+        tree = constraint.tree
+        if tree.name in ("in", "ball"):
+            argument = tree.operands[1] if tree.name == "in" else tree.operands[2]
+            size = matrix_of(argument, self.blocks, sizes=True)
+            most = float(np.sum(np.abs(size)))
+        else:
+            left, right = (matrix_of(one, self.blocks, sizes=True) for one in tree.operands)
+            with np.errstate(all="ignore"):
+                bound = np.where(np.isfinite(right), right, 0.0)
+            most = float(np.max(left + bound, initial=0.0))
+        accuracy = DEFINITIONS[tree.operands[1].name].within if tree.name == "ball" and tree.operands[1].name in DEFINITIONS else 0.0
+        return (_UNITS * _EPS + accuracy) * most
+
+    def _outside(self, tree: Any, at) -> float:
+        operands = tree.operands
+        with np.errstate(all="ignore"):
+            if tree.name == "in":
+                atom, W = operands[0], at(operands[1], self.blocks)
+                definition = DEFINITIONS.get(atom.name)
+                return float(atom.violation(W) if definition is None else definition.function(W, atom))
+            if tree.name == "ball":
+                factor, atom, argument, radius = operands
+                return self._outside_ball(factor.value, atom, at(argument, self.blocks), radius.value)
+            left, right = (at(one, self.blocks) for one in operands)
+            if tree.name == "==":
+                return float(apart(left, right))
+            return float(above(left, right) if tree.name == "<=" else above(-left, -right))
+
+    def _outside_ball(self, factor: float, atom: Any, W, radius: float) -> float:
+        definition = DEFINITIONS.get(atom.name)
+        if atom.name == "rank":
+            return float(np.sqrt(np.sum(singular_values(W)[int(radius / factor) :] ** 2)))
+        if definition is None:
+            norm = atom.value(W)
+        elif definition.kind == "spectrum":
+            norm = np.sum(definition.function(_padded(singular_values(W), len(W)), atom))
+        else:
+            norm = definition.function(W, atom)
+        return float(max(norm - radius / factor, 0.0))
+
+
+# --------------------------------------------------------------------------------------------- losses over tasks
+
+
+def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
+    """(N,) weighted by sample, written over z."""
+    y, s = term.tasks.targets, term.tasks.sample_weights
+    for first in range(0, z.size, _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        l = function(z[some], y[some], term.atom)
+        z[some] = l if s is None else s[some] * l
+    return z
+
+
+def _sums(term: Any, l: np.ndarray) -> np.ndarray:
+    """(m,) over every task's samples."""
+    return np.add.reduceat(l, term.tasks.offsets[:-1])
+
+
+def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
+    """(m,) the losses that are functions of a whole task; of a word of one's own, what it says itself."""
+    tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
+    ends, s = tasks.offsets.tolist(), tasks.sample_weights
+    for i, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        rows = slice(first, last)
+        atom = term.atom.of_task(i)
+        given = z[rows], tasks.targets[rows], None if s is None else s[rows]
+        found[i] = atom.value(*given) if definition is None else definition.function(*given, atom)
+    return found
+
+
+def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
+    """Their sum, or the largest where the worst task counts; losses of samples (N,), or of tasks (m,)."""
+    tasks = term.tasks
+    if not (term.mean or term.worst or of_sum):
+        return float(np.sum(losses))
+    if losses.size == tasks.n_samples and losses.size != tasks.n_tasks:
+        losses = _sums(term, losses)
+    losses = losses if of_sum is None else of_sum(losses, term.atom)
+    if term.mean:
+        losses = losses / (tasks.counts if tasks.sample_weights is None else _sums(term, tasks.sample_weights))
+    return float(np.max(losses) if term.worst else np.sum(losses))
+
+
+def _of_classes(term: Any, function, z: np.ndarray) -> float:
+    """Losses of rows, over all of a row's scores."""
+    tasks = term.tasks
+    m, s = tasks.n_tasks, tasks.sample_weights
+    table, true = z.reshape(m, -1).T, np.argmax(tasks.targets.reshape(m, -1), axis=0)
+    l = function(table, true, term.atom)
+    s = np.ones(len(l)) if s is None else s[: len(l)]
+    return float(s @ l / (s.sum() if term.mean else 1.0))
+
+
+def _padded(s: np.ndarray, n: int) -> np.ndarray:
+    """Singular values of a matrix with n rows, of which there are n in the formulas."""
+    return np.append(s, np.zeros(n - s.size)) if s.size < n else s
