@@ -53,7 +53,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(matrix: Any) -> Spectrum:
-    """Of an array, or of what holds `basis`, `values` and `rest`."""
+    """Return that of an array, or of what holds `basis`, `values` and `rest`."""
     if hasattr(matrix, "basis"):
         rest = float(matrix.rest) if matrix.basis.shape[1] < len(matrix.basis) else 0.0
         return Spectrum(np.asarray(matrix.basis, float), np.asarray(matrix.values, float), rest)

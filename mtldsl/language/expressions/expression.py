@@ -106,10 +106,10 @@ class Affine(Mixable):
                 )
             parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
             offset = add_offsets(self.offset, other.offset, sign)
-            right, (right_text, right_latex) = (
-                other.tree,
-                (bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")),
+            right_text, right_latex = (
+                bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
             )
+            right: Any = other.tree
         else:
             if isinstance(other, Scalar):
                 raise ModelError(
@@ -333,7 +333,7 @@ def _shown(other) -> str:
 
 
 def _positions(key, selected):
-    """What stands between brackets as numpy reads it; the positions that were found for it where it has names, or is no array."""
+    """Return what stands between brackets, where numpy reads it too; of names and all else the positions that were found."""
     if isinstance(key, slice):
         return key
     plain = isinstance(key, list | tuple | np.ndarray) and np.asarray(key).dtype.kind in "biu"

@@ -1,0 +1,304 @@
+"""Every solve is held to the statement as typed: faults of the compile step, and of words that are wrong all through, do not come out."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.atoms.metrics import FScore
+from mtldsl.atoms.regularizers import TraceNorm
+from mtldsl.atoms.sets.balls import NormBall
+from mtldsl.atoms.structures import LogRank
+from mtldsl.compile import from_tree
+from mtldsl.compile.linear_map import LinearMap
+from mtldsl.compile.loss_term import LossTerm
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.definitions.formula import DEFINITIONS
+from mtldsl.definitions.typed_values import TypedPoint
+from mtldsl.language.expressions import expression, objective
+from mtldsl.solution import solved
+from tests.models import MODELS, separate, shared
+
+B = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0], [0.5, 0.0]])
+
+
+def real(intercept=False, **data):
+    tasks = shared(3, **data)
+    return tasks, mtl.Weights(tasks, intercept=intercept)
+
+
+# ------------------------------------------------------------------------------------- faults of the compile step
+
+
+def _changed_loss(change):
+    make = from_tree._loss_term
+    return lambda term: change(make(term))
+
+
+def losses_times(monkeypatch):
+    """Every loss counts 1.3 times."""
+    monkeypatch.setattr(from_tree, "_loss_term", _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)))
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], "squared_loss(W, tasks)"
+
+
+def structured_losses_times(monkeypatch):
+    """Every structured loss counts 1.3 times."""
+    monkeypatch.setattr(from_tree, "_loss_term", _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)))
+    tasks, W = real(labels="sign")
+    return mtl.structured_hinge(W, tasks) + 0.05 * mtl.ridge(W), [], "structured_hinge(W, tasks)"
+
+
+def _negated(entries):
+    return tuple(replace(one, coefficient=-one.coefficient) if one.right is not None else one for one in entries)
+
+
+def sign_of_a_product(monkeypatch):
+    """W @ B becomes -W @ B."""
+    make = from_tree.linear_map
+
+    def linear_map(argument):
+        found = make(argument)
+        return LinearMap(_negated(found.entries), found.shape, found.offset)
+
+    monkeypatch.setattr(from_tree, "linear_map", linear_map)
+    tasks, W = real()
+    typed = mtl.l1_norm(W @ B - 1.0)
+    return mtl.squared_loss(W, tasks) + typed, [], "l1_norm(W @ array(4, 2) - 1)"
+
+
+def sign_in_the_language(monkeypatch):
+    """The same where the expression is made."""
+    monkeypatch.setattr(expression, "chain", lambda a, b: b if a is None else a if b is None else -(a @ b))
+    tasks, W = real()
+    chained = (W @ B) @ np.eye(2)
+    return mtl.squared_loss(W, tasks) + 3.0 * mtl.l1_norm(chained - 1.0), [], "3 * l1_norm(W @ array(4, 2) @ array(2, 2) - 1)"
+
+
+def mean_forgotten(monkeypatch):
+    """mean=True is a sum."""
+    make = from_tree._loss_term
+    monkeypatch.setattr(from_tree, "_loss_term", lambda term: make(replace(term, mean=False)))
+    tasks, W = real(labels="sign", missing=0.2)
+    return mtl.logistic_loss(W, tasks, mean=True) + 0.1 * mtl.ridge(W), [], "logistic_loss(W, tasks, mean=True)"
+
+
+def totals_are_counts(monkeypatch):
+    """A mean divides by the rows, not by their weights."""
+    monkeypatch.setattr(mtl.Tasks, "totals", property(lambda tasks: tasks.counts))
+    tasks, W = real(sample_weights=True)
+    return mtl.squared_loss(W, tasks, mean=True) + 0.1 * mtl.ridge(W), [], "squared_loss(W, tasks, mean=True)"
+
+
+def sample_weights_forgotten(monkeypatch):
+    """Every sample counts once."""
+    monkeypatch.setattr(LossTerm, "scale", property(lambda loss: np.repeat(loss.coefficients, loss.tasks.counts)))
+    tasks, W = real(sample_weights=True)
+    return mtl.huber_loss(W, tasks) + mtl.l21_norm(W), [], "huber_loss(W, tasks)"
+
+
+def intercept_forgotten(monkeypatch):
+    """Predictions are made without their intercepts."""
+    monkeypatch.setattr(from_tree, "_loss_term", _changed_loss(lambda loss: replace(loss, intercepts=())))
+    tasks, W = real(intercept=True)
+    return mtl.absolute_loss(W, tasks) + mtl.ridge(W), [], None
+
+
+def intercept_without_a_block(monkeypatch):
+    """There are no intercepts at all."""
+    monkeypatch.setattr(from_tree, "intercepts_of", lambda argument: {})
+    tasks, W = real(intercept=True)
+    return mtl.squared_loss(W, tasks) + mtl.ridge(W), [], "W.intercept"
+
+
+def constraints_dropped(monkeypatch):
+    """Constraints are not in the normal form."""
+    monkeypatch.setattr(from_tree, "on_weights", lambda constraints: [])
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks), [W >= 0.1, W.sum(axis=1) == 1], "W >= 0.1"
+
+
+def bounds_turned(monkeypatch):
+    """W - 1 >= 0 becomes W >= -1."""
+    monkeypatch.setattr(NormalForm, "violation", lambda form, x: 0.0)
+    from mtldsl.language.expressions import constraint
+
+    compare = constraint.compare
+
+    def turned(left, symbol, right):
+        found = compare(left, symbol, right)
+        return replace(found, given=type(found.given)(-np.asarray(found.given.bound)))
+
+    monkeypatch.setattr(expression, "compare", turned)
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks), [W - 1.0 >= 0], "W - 1 >= 0"
+
+
+def radius_doubled(monkeypatch):
+    """2 * l1_norm(W) <= 3 is l1_norm(W) <= 3."""
+    ball = objective._ball
+    monkeypatch.setattr(objective, "_ball", lambda term, text, radius: ball(term, text, 2.0 * radius))
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks), [2.0 * mtl.l1_norm(W) <= 3.0], "2 * l1_norm(W) <= 3"
+
+
+def offset_forgotten(monkeypatch):
+    """W - W0 is W."""
+    make = from_tree.linear_map
+
+    def linear_map(argument):
+        found = make(argument)
+        return LinearMap(found.entries, found.shape, None)
+
+    monkeypatch.setattr(from_tree, "linear_map", linear_map)
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + mtl.l21_norm(W - 0.3), [], "l21_norm(W - 0.3)"
+
+
+def columns_exchanged(monkeypatch):
+    """W[:, [0, 1]] takes the columns in the other order."""
+    make = from_tree.linear_map
+
+    def linear_map(argument):
+        found = make(argument)
+        entries = (replace(e, right=None if e.right is None else e.right[:, ::-1]) for e in found.entries)
+        return LinearMap(tuple(entries), found.shape, found.offset)
+
+    monkeypatch.setattr(from_tree, "linear_map", linear_map)
+    tasks, W = real()
+    weights = np.array([5.0, 0.1])
+    return mtl.squared_loss(W, tasks) + mtl.l12_norm(W[:, [0, 1]], weights=weights), [], "l12_norm(W[:, [0, 1]], weights=array(2))"
+
+
+# --------------------------------------------------------------------------------- words that are wrong all through
+
+
+def trace_norm_times(monkeypatch):
+    """The trace norm is 1.1 times as large, with its prox, its dual norm and its conjugate."""
+    value, prox, gauge, project = TraceNorm.value, TraceNorm.prox, TraceNorm.dual_gauge, TraceNorm.dual_project
+    monkeypatch.setattr(TraceNorm, "value", lambda self, W: 1.1 * value(self, W))
+    monkeypatch.setattr(TraceNorm, "prox", lambda self, W, step: prox(self, W, 1.1 * step))
+    monkeypatch.setattr(TraceNorm, "dual_gauge", lambda self, Z: gauge(self, Z) / 1.1)
+    monkeypatch.setattr(TraceNorm, "dual_project", lambda self, Z: project(self, Z))
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + 2.0 * mtl.trace_norm(W), [], "2 * trace_norm(W)"
+
+
+def blind_oracle(monkeypatch):
+    """The F-score loss finds nothing wrong with any labelling but what costs nothing."""
+    monkeypatch.setattr(FScore, "most_violated", lambda self, z, y, classes=None: real_oracle(FScore(), z, y, classes))
+    real_oracle = _half_blind
+    tasks, W = real(labels="sign")
+    return mtl.structured_hinge(W, tasks) + 0.05 * mtl.ridge(W), [], "structured_hinge(W, tasks)"
+
+
+def _half_blind(metric, z, y, classes):
+    from mtldsl.atoms.metrics.violation import Violation
+
+    return Violation(0.0, 0.0, np.zeros(0, int))
+
+
+def blind_delta(monkeypatch):
+    """Delta of every labelling is 0."""
+    for name in ("delta", "best_counts", "limits", "_plane", "_highest_tables"):
+        if name in vars(FScore):
+            monkeypatch.delattr(FScore, name)
+    monkeypatch.setattr(FScore, "delta", lambda self, b, c, positives, negatives: 0.1 * ((b + c) > 0))
+    tasks, W = real(labels="sign")
+    return mtl.structured_hinge(W, tasks) + 0.05 * mtl.ridge(W), [], "structured_hinge(W, tasks)"
+
+
+def log_rank_times(monkeypatch):
+    """The log-rank is .7 times as large, with its slope."""
+    penalty, slope = LogRank.penalty, LogRank.slope
+    monkeypatch.setattr(LogRank, "penalty", lambda self, x: 0.7 * penalty(self, x))
+    monkeypatch.setattr(LogRank, "slope", lambda self, x: 0.7 * slope(self, x))
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + 0.5 * mtl.log_rank(W), [], "0.5 * log_rank(W)"
+
+
+def ball_is_larger(monkeypatch):
+    """A ball says that nothing is outside, and projects onto a larger one."""
+    project, support = NormBall.project, NormBall.support
+    monkeypatch.setattr(NormBall, "violation", lambda self, W: 0.0)
+    monkeypatch.setattr(NormBall, "project", lambda self, W: project(replace(self, radius=2 * self.radius), W))
+    monkeypatch.setattr(NormBall, "support", lambda self, Z: 2.0 * support(self, Z))
+    tasks, W = real()
+    return mtl.absolute_loss(W, tasks), [mtl.l1_norm(W) <= 1.0], "l1_norm(W) <= 1"
+
+
+# ----------------------------------------------------------------------------------------- what comes back is not it
+
+
+def _after_the_solve(monkeypatch, change):
+    import mtldsl.problem
+
+    make = solved.solution_of
+
+    def solution_of(run, tol):
+        found = make(run, tol)
+        change(found)
+        return found
+
+    monkeypatch.setattr(mtldsl.problem, "solution_of", solution_of)
+
+
+def weights_altered(monkeypatch):
+    """The weights are rounded on the way."""
+
+    def change(solution):
+        solution.blocks = {name: block.round(2) for name, block in solution.blocks.items()}
+
+    _after_the_solve(monkeypatch, change)
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], None
+
+
+def weights_of_predictions_altered(monkeypatch):
+    """`solution.W` is not the block W."""
+
+    def change(solution):
+        solution.coef = solution.coef[:, ::-1]
+
+    _after_the_solve(monkeypatch, change)
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], "squared_loss(W, tasks)"
+
+
+def objective_altered(monkeypatch):
+    """The objective is a little better than it is."""
+
+    def change(solution):
+        solution.objective *= 1.0 - 1e-7
+
+    _after_the_solve(monkeypatch, change)
+    tasks, W = real()
+    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], None
+
+
+SABOTAGES = [
+    losses_times, structured_losses_times, sign_of_a_product, sign_in_the_language, mean_forgotten, totals_are_counts,
+    sample_weights_forgotten, intercept_forgotten, intercept_without_a_block, constraints_dropped, bounds_turned, radius_doubled,
+    offset_forgotten, columns_exchanged, trace_norm_times, blind_oracle, blind_delta, log_rank_times, ball_is_larger, weights_altered,
+    weights_of_predictions_altered, objective_altered,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+def test_a_sabotage_does_not_come_out(monkeypatch, sabotage):
+    statement, constraints, named = sabotage(monkeypatch)
+    with pytest.raises(mtl.CrossCheckError) as caught:
+        mtl.minimize(statement, subject_to=constraints).solve(max_seconds=10)
+    assert caught.value.solution is not None
+    assert named is None or named in str(caught.value)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+def test_without_the_sabotage_nothing_is_said(monkeypatch, sabotage):
+    statement, constraints, _ = sabotage(monkeypatch)
+    monkeypatch.undo()
+    if sabotage not in (sign_in_the_language, bounds_turned):  # there the statement itself is made of the fault
+        assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
