@@ -23,6 +23,9 @@ __all__ = ["agree_with_statement"]
 #: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
 _ROUNDING = 1e-9
 
+#: Below this numbers have fewer digits than others, or are zero.
+_UNDERFLOW = 1e-290
+
 _EPS = float(np.finfo(float).eps)
 
 _ADVICE = (
@@ -48,7 +51,8 @@ class _Comparison:
     def __init__(self, statement: Statement, form: NormalForm, solution: Solution):
         self.statement, self.form, self.solution = statement, form, solution
         self.point = TypedPoint(solution.blocks, solution.learned)
-        self.terms = statement.objective.terms
+        self.terms: Any = statement.objective.terms
+        self.constraints: Any = statement.constraints
         self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
 
     def run(self) -> None:
@@ -58,9 +62,12 @@ class _Comparison:
             self._objective()
             self._violation()
             self._weights()
+            self._unused()
         except KeyError as lacking:
             raise CrossCheckError(
-                f"the solution has no {lacking.args[0]!r}, which stands in the model", term=str(self.statement), write_instead=_ADVICE
+                f"the solution has no {lacking.args[0]!r}, which stands in the model",
+                term=str(self.statement),
+                write_instead=_ADVICE,
             ) from None
 
     # ----------------------------------------------------------------------------------------------- objective
@@ -68,7 +75,7 @@ class _Comparison:
     def _objective(self) -> None:
         claimed, values = self.solution.objective, [self._value(term) for term in self.terms]
         total, size = sum(values), sum(map(abs, values))
-        if abs(total - claimed) <= _ROUNDING * size:
+        if abs(total - claimed) <= _ROUNDING * size + _UNDERFLOW:
             return
         if not (math.isfinite(total) or math.isfinite(claimed)):
             return
@@ -93,12 +100,17 @@ class _Comparison:
         """{term as typed: what it is in the normal form}."""
         if not self.own:
             form, x = self.form, self.solution.blocks
-            named = {name: getattr(one, "spectral", getattr(one, "values", None)) for name, one in self.solution.learned.items()}
+            named: Any = {
+                name: getattr(one, "spectral", getattr(one, "values", None))
+                for name, one in self.solution.learned.items()
+            }
             for loss in form.losses:
                 self.own[loss.typed] = self.own.get(loss.typed, 0.0) + loss.value_at(x)
             for f in form.functions:
-                kept = isinstance(f, StructureTerm) and all(name in named for name in f.names if name)
-                value = f.value_at(x, named) if kept else f.value(x)
+                if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
+                    value = f.value_at(x, named)
+                else:
+                    value = f.value(x)
                 self.own[f.typed] = self.own.get(f.typed, 0.0) + value
         return self.own
 
@@ -129,17 +141,65 @@ class _Comparison:
             write_instead=_ADVICE,
         )
 
+    # ------------------------------------------------------------------------------------- blocks that are all zero
+
+    def _unused(self) -> None:
+        """Whatever is done with a block of zeros, it is zero: terms without what is learned are compared once more at random blocks in the
+        place of those.
+        """
+        blocks = self.solution.blocks
+        empty = [name for name, block in blocks.items() if not block.any()]
+        if not empty:
+            return
+        rng = np.random.default_rng(0)
+        x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) / self._lengths(name) for name in empty}
+        point, claimed = TypedPoint(x, {}), {}
+        with np.errstate(all="ignore"):
+            for f in self.form.functions:
+                if not (isinstance(f, StructureTerm) or f.is_constraint):
+                    claimed[f.typed] = claimed.get(f.typed, 0.0) + f.value(x)
+            for loss in self.form.losses:
+                claimed[loss.typed] = claimed.get(loss.typed, 0.0) + loss.value(loss.predictions(x))
+        for text in claimed:
+            terms = [term for term in self.terms if term.text == text and not term.learned]
+            values: Any = [point.value(term) for term in terms]
+            if not values or None in values or not np.isfinite([claimed[text], *values]).all():
+                continue
+            off = abs(sum(values) - claimed[text]) - _UNDERFLOW
+            if off > _ROUNDING * sum(map(abs, values)) and off > _ROUNDING * sum(map(abs, values)) + sum(
+                map(point.rounding, terms)
+            ):
+                raise CrossCheckError(
+                    f"as typed this term is {sum(values):.12g} at random numbers in the place of {' and '.join(empty)}, which the solve left at "
+                    f"zero, and the normal form takes it for {claimed[text]:.12g}",
+                    term=text,
+                    write_instead=_ADVICE,
+                )
+
+    def _lengths(self, name: str) -> np.ndarray | float:
+        """The root mean squares of the features of a block, so that predictions are of the size of one."""
+        for term in self.terms:
+            for part in term.argument.parts if term.is_loss else ():
+                if part.weights.name == name and term.tasks.n_features == part.weights.shape[0]:
+                    lengths = term.tasks.column_lengths[:, :1] / math.sqrt(
+                        max(term.tasks.n_samples / term.tasks.n_tasks, 1.0)
+                    )
+                    return np.where(lengths > 0.0, lengths, 1.0)
+        return 1.0
+
     # --------------------------------------------------------------------------------------------- constraints
 
     def _violation(self) -> None:
-        plain = [c for c in self.statement.constraints if not isinstance(c, RangeConstraint)]
+        plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
         outside = [self.point.violation(c) for c in plain]
         claimed, worst = self.solution.violation, max(outside, default=0.0)
         if abs(worst - claimed) > _ROUNDING * abs(worst):
             for c, own in zip(plain, outside, strict=True):
                 if own - claimed > _ROUNDING * own + self.point.rounding_of_violation(c):
                     raise CrossCheckError(
-                        f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most", term=c.text, write_instead=_ADVICE
+                        f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
+                        term=c.text,
+                        write_instead=_ADVICE,
                     )
             if claimed > worst + sum(self.point.rounding_of_violation(c) for c in plain):
                 raise CrossCheckError(
@@ -147,13 +207,15 @@ class _Comparison:
                     term="; ".join(c.text for c in plain) or str(self.statement),
                     write_instead=_ADVICE,
                 )
-        for c in self.statement.constraints:
-            if isinstance(c, RangeConstraint) and c.unknown.name in self.solution.learned:
+        for c in self.constraints:
+            if isinstance(c, RangeConstraint):
                 self._range(c)
 
     def _range(self, c: Any) -> None:
-        """Bounds on what is learned hold to rounding."""
-        found = self.solution.learned[c.unknown.name]
+        """Bounds on what is learned hold to rounding; its term may have the coefficient 0."""
+        found: Any = self.solution.learned.get(c.unknown.name)
+        if found is None:
+            return
         if c.bound == "norm":
             p = getattr(c, "p", None)
             at = 0.0 if p is None else float(np.linalg.norm(found.values, p))
@@ -164,17 +226,28 @@ class _Comparison:
             values = found.eigenvalues()
             outside = c.value - values[0] if c.bound == "lower" else values[-1] - c.value
         if outside > _ROUNDING * max(c.value, 1e-300) and outside > _EPS * 1e3:
-            raise CrossCheckError(f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE)
+            raise CrossCheckError(
+                f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
+            )
 
     # ------------------------------------------------------------------------------------------------- weights
 
     def _weights(self) -> None:
         """`solution.W` and `solution.intercept` are those of the losses as typed."""
         shares = self.statement.shares
-        terms = [(self.statement.first_loss, slice(None))] if shares is None else zip(shares.terms, shares.columns, strict=True)
+        terms = (
+            [(self.statement.first_loss, slice(None))]
+            if shares is None
+            else zip(shares.terms, shares.columns, strict=True)
+        )
         for term, columns in terms:
             W = matrix_of(term.argument.tree, self.point.blocks)
-            self._same(term, self.solution.coef[:, columns], W, lambda tree=term.argument.tree: matrix_of(tree, self.point.blocks, sizes=True))
+            self._same(
+                term,
+                self.solution.coef[:, columns],
+                W,
+                lambda tree=term.argument.tree: matrix_of(tree, self.point.blocks, sizes=True),
+            )
             for name in list(intercepts_of(term.argument))[:1]:
                 b, own = np.ravel(self.point.blocks[name]), self.solution.intercept
                 given = None if own is None else own[columns][: b.size]
@@ -185,7 +258,9 @@ class _Comparison:
         if np.all(off <= _ROUNDING * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
             return
         raise CrossCheckError(
-            "solution.W or solution.intercept is not what this loss makes of the solution's blocks", term=term.text, write_instead=_ADVICE
+            "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
+            term=term.text,
+            write_instead=_ADVICE,
         )
 
 
@@ -198,4 +273,7 @@ def _key(term: Any, terms: Any) -> str:
 
 def _is_given(text: str, terms: Any) -> bool:
     """Whether all matrices of a term are given: then a constant belongs to it."""
-    return any(t.text == text and t.learned and not any(isinstance(m, LearnedUnknown) for m in t.learned) for t in terms)
+    return any(
+        t.text == text and t.learned and not any(isinstance(m, LearnedUnknown) for m in t.learned)
+        for t in terms
+    )

@@ -22,6 +22,7 @@ class Definition:
     of_sum  : of "samples" a function h(sum, atom) of every task's sum, such as a root
     hinge   : of "tables" where its structured hinge is known in closed form: as of "order"
     concave : of "tables": Delta is concave in b
+    most    : of "tables": no Delta is larger
     size    : where a formula's summands may nearly cancel: the same with their absolute values
     within  : by so much of its value a formula may be off, where it is an iteration
     """
@@ -31,6 +32,7 @@ class Definition:
     of_sum: Callable[..., Any] | None = None
     hinge: Callable[..., Any] | None = None
     concave: bool = False
+    most: float = float("inf")
     size: Callable[..., Any] | None = None
     within: float = 0.0
 

@@ -76,7 +76,9 @@ def poisson_loss(z, y, atom):
     return np.exp(z) - y * z
 
 
-@defined("gamma_loss", "samples", size=lambda z, y, atom: y * np.exp(-z) + np.abs(z) + np.abs(np.log(y)) + 1.0)
+@defined(
+    "gamma_loss", "samples", size=lambda z, y, atom: y * np.exp(-z) + np.abs(z) + np.abs(np.log(y)) + 1.0
+)
 def gamma_loss(z, y, atom):
     """y exp(-z) + z - log y - 1, which is e^t - t - 1 with t = log y - z"""
     t = np.log(y) - z

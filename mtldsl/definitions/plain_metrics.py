@@ -51,7 +51,7 @@ def jaccard(b, c, positives, negatives, atom):
     return 1.0 - (positives - c) / (positives + b)
 
 
-@defined("GMean", "tables")
+@defined("GMean", "tables", most=1.0)
 def g_mean(b, c, positives, negatives, atom):
     """1 - sqrt((1 - c / Pos) (1 - b / Neg))"""
     return 1.0 - np.sqrt((1.0 - c / positives) * (1.0 - b / negatives))
@@ -160,7 +160,8 @@ def structured_hinge(z, y, s, atom):
     """max over labellings y' of Delta(y, y') - <y - y', z>: the b highest negatives and the c lowest positives are flipped"""
     metric, up, down = atom.metric, z[y > 0], z[y < 0]
     known = definition_of(metric)
-    if known is None and not (metric.labellings and (up.size + 1) * (down.size + 1) <= MOST_OWN_TABLES):
+    few = (up.size + 1) * (down.size + 1) <= MOST_OWN_TABLES
+    if known is None and not (metric.labellings and few):
         return atom.value(z, y)
     if known is not None and (known.kind == "order" or known.hinge is not None):
         return (known.hinge or known.function)(up, down, metric)
@@ -173,7 +174,9 @@ def structured_hinge(z, y, s, atom):
     of_down, of_up = _flipped(up, down)
     if known is not None and known.concave:
         return np.max(_highest(delta, of_down, np.arange(of_up.size)) + of_up)
-    b, c = (np.flatnonzero(of >= of.max() - 1.0) if known else np.arange(of.size) for of in (of_down, of_up))
+    # flips that lose more than any Delta brings are not the best
+    most = np.inf if known is None else known.most
+    b, c = (np.flatnonzero(of >= of.max() - most) for of in (of_down, of_up))
     best, step = -np.inf, max(1, TABLES_AT_ONCE // b.size)
     for first in range(0, c.size, step):
         some = c[first : first + step, None]

@@ -164,9 +164,7 @@ def _form(rows, W, columns):
     return 0.5 * np.sum((left @ columns) * W)
 
 
-@defined(
-    "graph_laplacian", "matrix", size=lambda W, atom: _form(None, np.abs(W), np.abs(_symmetric(atom.L)))
-)
+@defined("graph_laplacian", "matrix", size=lambda W, atom: _form(None, np.abs(W), np.abs(_symmetric(atom.L))))
 def graph_laplacian(W, atom):
     """1/2 tr(W L W^T)"""
     return _form(None, W, _symmetric(atom.L))

@@ -104,7 +104,9 @@ def mkl_norm(W, matrices, atom):
             acts[kernel.columns, k] = True
     for pattern in np.unique(acts, axis=0):
         rows = W[np.all(acts == pattern, axis=1)]
-        K: Any = sum(theta[k] * (atom.kernels[k].factor @ atom.kernels[k].factor.T) for k in np.flatnonzero(pattern))
+        K: Any = sum(
+            theta[k] * (atom.kernels[k].factor @ atom.kernels[k].factor.T) for k in np.flatnonzero(pattern)
+        )
         K = np.zeros((W.shape[1],) * 2) if np.isscalar(K) else K.toarray()
         values, basis = np.linalg.eigh(K)
         held = values > 1e-14 * len(K) * values[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = F
         _sparse_rows(tasks.stacked, tasks.offsets, W, z, sizes)
     else:
         X = tasks.stacked
-        for i, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        for i, (first, last) in enumerate(pairwise(ends)):
             rows = X[first:last]
             np.matmul(abs(rows) if sizes else rows, W[:, i], out=z[first:last])
     if b is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ _EPS = float(np.finfo(float).eps)
 _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
 
 #: Samples of which a formula's temporaries stay in the cache.
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 14
 
 #: Units in the last place of what a sum, and a product of d numbers, is made of; random directions that rounding is tried in.
 _UNITS, _DIRECTIONS = 64.0, 4
@@ -87,6 +88,11 @@ class TypedPoint:
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             return self._of_labellings(term, definition)
+        has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
+        if definition is not None and definition.kind == "samples" and has_table:
+            W = matrix_of(term.argument.tree, self.blocks)
+            sums = _sums_of_table(term, definition.function, W, self._intercept(term))
+            return _over_tasks(term, sums, definition.of_sum)
         z = self._predictions(term)
         z = z if move is None else move(z)
         if definition is None and term.atom.labels == "classes":
@@ -136,7 +142,8 @@ class TypedPoint:
         if plain is None:
             return 0.0
         directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_DIRECTIONS)]
-        changes = [abs(self._loss(term, lambda z, u=u: z + u * step) - plain) for u in directions]
+        moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
+        changes = [abs(one - plain) for one in moved]
         total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
         if definition is not None and definition.size is not None:
             total += _UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
@@ -189,7 +196,10 @@ class TypedPoint:
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
             return float(np.sum(np.maximum(*moved))) + _UNITS * _EPS * abs(plain)
         changes = [
-            abs(self._of_matrix(term, definition, W + rng.choice([-1.0, 1.0], W.shape) * step, kernels) - plain)
+            abs(
+                self._of_matrix(term, definition, W + rng.choice([-1.0, 1.0], W.shape) * step, kernels)
+                - plain
+            )
             for _ in range(_DIRECTIONS)
         ]
         total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
@@ -220,7 +230,11 @@ class TypedPoint:
             with np.errstate(all="ignore"):
                 bound = np.where(np.isfinite(right), right, 0.0)
             most = float(np.max(left + bound, initial=0.0))
-        accuracy = DEFINITIONS[tree.operands[1].name].within if tree.name == "ball" and tree.operands[1].name in DEFINITIONS else 0.0
+        accuracy = (
+            DEFINITIONS[tree.operands[1].name].within
+            if tree.name == "ball" and tree.operands[1].name in DEFINITIONS
+            else 0.0
+        )
         return (_UNITS * _EPS + accuracy) * most
 
     def _outside(self, tree: Any, at) -> float:
@@ -264,6 +278,20 @@ def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
     return z
 
 
+def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """(m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
+    tasks, m = term.tasks, term.tasks.n_tasks
+    y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
+    s = None if s is None else s.reshape(m, -1)
+    n, sums = tasks.X.shape[0], np.zeros(m)
+    step = max(_AT_ONCE // m, 1)
+    for first in range(0, n, step):
+        rows = slice(first, first + step)
+        l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
+        sums += np.sum(l if s is None else s[:, rows] * l, axis=1)
+    return sums
+
+
 def _sums(term: Any, l: np.ndarray) -> np.ndarray:
     """(m,) over every task's samples."""
     return np.add.reduceat(l, term.tasks.offsets[:-1])
@@ -273,7 +301,7 @@ def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.nda
     """(m,) the losses that are functions of a whole task; of a word of one's own, what it says itself."""
     tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
     ends, s = tasks.offsets.tolist(), tasks.sample_weights
-    for i, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for i, (first, last) in enumerate(pairwise(ends)):
         rows = slice(first, last)
         atom = term.atom.of_task(i)
         given = z[rows], tasks.targets[rows], None if s is None else s[rows]
@@ -290,7 +318,9 @@ def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
         losses = _sums(term, losses)
     losses = losses if of_sum is None else of_sum(losses, term.atom)
     if term.mean:
-        losses = losses / (tasks.counts if tasks.sample_weights is None else _sums(term, tasks.sample_weights))
+        losses = losses / (
+            tasks.counts if tasks.sample_weights is None else _sums(term, tasks.sample_weights)
+        )
     return float(np.max(losses) if term.worst else np.sum(losses))
 
 

@@ -32,14 +32,22 @@ def examples(kind, but=()):
 
 def test_every_word_has_a_plain_formula():
     own = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("mtldsl.")}
-    typed = {name for name, word in WORDS.items() if getattr(word, "atom", word).__module__.startswith("mtldsl.")}
+    typed = {
+        name for name, word in WORDS.items() if getattr(word, "atom", word).__module__.startswith("mtldsl.")
+    }
     lacking = sorted((own | typed) - set(DEFINITIONS) - COMPARISONS)
-    assert not lacking, f"write a plain formula of {', '.join(lacking)} in mtldsl/definitions/ (docs/adding_a_word.md)"
+    assert not lacking, (
+        f"write a plain formula of {', '.join(lacking)} in mtldsl/definitions/ (docs/adding_a_word.md)"
+    )
     assert set(DEFINITIONS) <= own, "a formula of a word that there is not"
 
 
 def labels_of(atom, rng, n):
-    kind = {"real": rng.normal(size=n), "count": rng.poisson(1.5, n).astype(float), "positive": rng.gamma(2.0, size=n)}
+    kind = {
+        "real": rng.normal(size=n),
+        "count": rng.poisson(1.5, n).astype(float),
+        "positive": rng.gamma(2.0, size=n),
+    }
     return kind.get(atom.labels, np.where(np.arange(n) % 3 == 0, 1.0, -1.0))
 
 
@@ -65,9 +73,9 @@ def test_losses_are_their_formulas(atom, scale):
         n, cliques = 8, atom.cliques
         scores = scale * rng.normal(size=(n, cliques.n_entries))
         truth = rng.integers(0, 2, (n, cliques.n_labels))
-        for truth in (truth, np.where(rng.random(truth.shape) < 0.3, GAP, truth)):
-            own = atom.value_of_samples(scores, truth.astype(np.uint8))
-            np.testing.assert_allclose(definition.function(scores, truth, atom), own, rtol=1e-12, atol=1e-12)
+        for known in (truth, np.where(rng.random(truth.shape) < 0.3, GAP, truth)):
+            own = atom.value_of_samples(scores, known.astype(np.uint8))
+            np.testing.assert_allclose(definition.function(scores, known, atom), own, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("atom", examples(MatrixFunction))
@@ -92,7 +100,9 @@ def test_penalties_and_sets_are_their_formulas(atom, kind):
             return
         matrices = atom.update(W)
         given = matrices if atom.weighs_kernels else tuple(map(spectrum_of, matrices))
-        assert definition.function(W, given, atom) == pytest.approx(atom.value_at(W, matrices), rel=1e-9, abs=1e-12)
+        assert definition.function(W, given, atom) == pytest.approx(
+            atom.value_at(W, matrices), rel=1e-9, abs=1e-12
+        )
         return
     found = definition.function(W, atom) if definition.kind == "matrix" else None
     if found is None:
@@ -108,7 +118,9 @@ def test_metrics_are_their_formulas(atom):
         b, c = np.arange(8)[None, :], np.arange(6)[:, None]
         with np.errstate(all="ignore"):
             found = definition.function(b, c, 5, 7, atom)
-        np.testing.assert_allclose(np.broadcast_to(found, (6, 8)), atom.table(b, c, 5, 7), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(
+            np.broadcast_to(found, (6, 8)), atom.table(b, c, 5, 7), rtol=1e-13, atol=1e-13
+        )
     for positives, negatives in ((5, 7), (1, 6), (6, 1), (40, 160)):
         y = rng.permutation(np.append(np.ones(positives), -np.ones(negatives)))
         hinge = mtl.structured_hinge.atom(metric=atom)
@@ -116,7 +128,9 @@ def test_metrics_are_their_formulas(atom):
             continue
         for scale in (0.0, 0.01, 0.3, 5.0):
             z = scale * rng.normal(size=y.size)
-            assert structured_hinge(z, y, None, hinge) == pytest.approx(hinge.value(z, y), rel=1e-11, abs=1e-13)
+            assert structured_hinge(z, y, None, hinge) == pytest.approx(
+                hinge.value(z, y), rel=1e-11, abs=1e-13
+            )
 
 
 def test_a_metric_that_takes_a_word_s_name_is_its_own():
