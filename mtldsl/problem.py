@@ -164,7 +164,10 @@ class Problem(Resampled, Taught, Checked, Statement):
         Ctrl-C, and likewise SIGTERM, returns the best point so far with its certificate and status "interrupted"; a second one within
         ten seconds raises KeyboardInterrupt. Signals that the program handles itself, and threads other than the main one, are left
         alone.
-        Raises ModelError where no solver takes the model, SolverError for wrong options.
+        Objective and violation are evaluated a second time, from the model as typed by plain formulas (docs/reliability.md).
+
+        Raises ModelError where no solver takes the model, SolverError for wrong options, CrossCheckError, with the solution as
+        `.solution`, where the second evaluation says otherwise than the first.
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         threads, before = checked_jobs(n_jobs), compiling.spent()

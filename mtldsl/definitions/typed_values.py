@@ -221,21 +221,18 @@ class TypedPoint:
     def rounding_of_violation(self, constraint: Any) -> float:
         """By how much rounding may have moved it."""
         tree = constraint.tree
-        if tree.name in ("in", "ball"):
-            argument = tree.operands[1] if tree.name == "in" else tree.operands[2]
+        if tree.name == "ball":
+            factor, atom, argument, _ = tree.operands
             size = matrix_of(argument, self.blocks, sizes=True)
-            most = float(np.sum(np.abs(size)))
-        else:
-            left, right = (matrix_of(one, self.blocks, sizes=True) for one in tree.operands)
-            with np.errstate(all="ignore"):
-                bound = np.where(np.isfinite(right), right, 0.0)
-            most = float(np.max(left + bound, initial=0.0))
-        accuracy = (
-            DEFINITIONS[tree.operands[1].name].within
-            if tree.name == "ball" and tree.operands[1].name in DEFINITIONS
-            else 0.0
-        )
-        return (_UNITS * _EPS + accuracy) * most
+            definition = DEFINITIONS.get(atom.name)
+            accuracy = 0.0 if definition is None else definition.within
+            most = float(np.sum(size)) + self._outside_ball(factor.value, atom, size, 0.0)
+            return (_UNITS * _EPS + accuracy) * most
+        if tree.name == "in":
+            return _UNITS * _EPS * float(np.sum(matrix_of(tree.operands[1], self.blocks, sizes=True)))
+        left, right = (matrix_of(one, self.blocks, sizes=True) for one in tree.operands)
+        with np.errstate(all="ignore"):
+            return _UNITS * _EPS * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
 
     def _outside(self, tree: Any, at) -> float:
         operands = tree.operands

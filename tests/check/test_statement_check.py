@@ -1,5 +1,6 @@
 """Every solve is held to the statement as typed: faults of the compile step, and of words that are wrong all through, do not come out."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,13 @@ from mtldsl.compile import from_tree
 from mtldsl.compile.linear_map import LinearMap
 from mtldsl.compile.loss_term import LossTerm
 from mtldsl.compile.normal_form import NormalForm
+from mtldsl.definitions.formula import DEFINITIONS
+from mtldsl.definitions.typed_values import TypedPoint
 from mtldsl.language.expressions import expression, objective
+from mtldsl.named_models import MODELS as NAMED
 from mtldsl.solution import readout, solved
-from tests.models import shared
+from tests.models import MODELS, shared
+from tests.named_models.test_named_models import tasks_of, values_of
 
 B = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0], [0.5, 0.0]])
 
@@ -350,3 +355,131 @@ def test_without_the_sabotage_nothing_is_said(monkeypatch, sabotage):
         radius_doubled,
     ):  # there the statement itself is made of the fault
         assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
+
+
+# ------------------------------------------------------------------------------------------------- no false alarm
+
+
+def _agrees(problem, solution, left_out=()):
+    """The terms as typed add up to the objective, each by its plain formula."""
+    point = TypedPoint(solution.blocks, solution.learned)
+    terms = problem.objective.terms
+    weights = next((one for name, one in solution.learned.items() if name.startswith("kernel weights")), None)
+    values = [point.value(term, weights) for term in terms]
+    lacking = {term.atom.name for term, value in zip(terms, values, strict=True) if value is None}
+    assert lacking <= set(left_out)
+    if not lacking:
+        accuracy = max(1e-9, *(DEFINITIONS[term.atom.name].within for term in terms))
+        assert sum(values) == pytest.approx(solution.objective, rel=accuracy)
+    outside = [point.violation(c) for c in problem.constraints if hasattr(c, "tree")]
+    assert max(outside, default=0.0) == pytest.approx(solution.violation, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_mixed_model_is_what_was_typed(name):
+    problem = MODELS[name]()
+    _agrees(problem, problem.solve())
+
+
+@pytest.mark.parametrize("each", NAMED, ids=lambda each: each.name)
+def test_a_named_model_is_what_was_typed(each):
+    problem = mtl.model(each.name, tasks_of(each), **values_of(each))
+    _agrees(problem, problem.solve())
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e4, 1e9])
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e12])
+def test_units_and_offsets_are_no_faults(scale, shift):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(25, 4)) * np.array([scale, 1.0, 1 / scale, 1e3])
+    X[:, 1] += shift
+    Y = (
+        X @ rng.normal(size=(4, 3)) / np.abs(X).max(axis=0).max() + 0.1 * rng.normal(size=(25, 3))
+    ) * scale + shift
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    for typed in (
+        mtl.squared_loss(W, tasks),
+        mtl.huber_loss(W, tasks, delta=scale),
+        mtl.square_root_loss(W, tasks),
+    ):
+        mtl.minimize(typed + 1e-3 * mtl.l21_norm(W) + 1e-6 * mtl.ridge(W)).solve(max_seconds=0.5)
+
+
+def test_labels_that_are_met_exactly_are_no_fault():
+    """Nothing is left of the loss but rounding."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(5, 9))
+    tasks = mtl.Tasks.shared(X, np.exp(rng.normal(size=(5, 2))))
+    W = mtl.Weights(tasks)
+    for loss in (mtl.squared_loss, mtl.absolute_loss, mtl.square_root_loss, mtl.huber_loss):
+        mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(max_seconds=0.5)
+
+
+def test_every_way_to_a_solution_is_looked_at(monkeypatch):
+    """Paths, folds, several starts and solvers by name."""
+    from mtldsl import problem as room
+
+    looks = []
+    real_look = room.agree_with_statement
+    monkeypatch.setattr(room, "agree_with_statement", lambda *given: looks.append(given) or real_look(*given))
+    tasks, W = real()
+    lam = mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(W))
+    list(problem.path(lam, [10.0, 1.0]))
+    assert len(looks) == 2
+    problem.cross_validate(lam, [10.0, 1.0], folds=3)
+    assert len(looks) >= 8
+    before = len(looks)
+    assert problem.solve("admm", max_iter=1).status != "optimal"
+    assert len(looks) == before + 1
+
+
+def test_a_parameter_counts_as_it_is_at_the_solve():
+    tasks, W = real()
+    lam, mu = mtl.Parameter(1.0), mtl.Parameter(2.0, name="mu")
+    problem = mtl.minimize(
+        mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(mu * W), subject_to=[mtl.l21_norm(W) <= mu]
+    )
+    for lam.value, mu.value in ((1.0, 2.0), (3.0, 0.5), (0.0, 1.0)):
+        _agrees(problem, problem.solve())
+
+
+def test_a_word_without_a_formula_is_taken_at_its_value_and_one_with_a_formula_is_not(monkeypatch):
+    class SumOfCubes(mtl.extending.Norm):
+        """The cube root of the sum of cubes."""
+
+        name, formula, monotone = "cubic_norm", r"\|{}\|_3", True
+
+        def value(self, W):
+            return float(np.sum(np.abs(W) ** 3) ** (1 / 3))
+
+        def dual_gauge(self, Z):
+            return float(np.sum(np.abs(Z) ** 1.5) ** (2 / 3))
+
+        exact_prox = False
+
+    import cvxpy as cp
+
+    tasks, W = real()
+    for formula, found in (
+        (None, None),
+        (lambda W, atom: np.sum(np.abs(W) ** 3) ** (1 / 3), None),
+        (lambda W, atom: 2.0, "cubic_norm(W)"),
+    ):
+        word = mtl.register(
+            SumOfCubes, reference=lambda W, atom: cp.pnorm(cp.vec(W, order="F"), 3), formula=formula
+        )
+        problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W) + 0.5 * word(W))
+        try:
+            if found is None:
+                problem.solve()
+            else:
+                with pytest.raises(mtl.CrossCheckError, match=re.escape(found)):
+                    problem.solve()
+        finally:
+            mtl.unregister("cubic_norm")
+        assert "cubic_norm" not in DEFINITIONS
+    with pytest.raises(mtl.errors.ModelError, match="a function of"):
+        mtl.register(SumOfCubes, reference=lambda W, atom: cp.pnorm(W, 3), formula=lambda W: 1.0)
+    assert "cubic_norm" not in mtl.atoms.function.REGISTRY
