@@ -21,10 +21,10 @@ from mtldsl.solution.solution import Solution
 __all__ = ["agree_with_statement"]
 
 #: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
-_ROUNDING = 1e-9
+_AGREEMENT_TOL = 1e-9
 
 #: Below this numbers have fewer digits than others, or are zero.
-_UNDERFLOW = 1e-290
+_UNDERFLOW_SIZE = 1e-290
 
 _EPS = float(np.finfo(float).eps)
 
@@ -35,7 +35,7 @@ _ADVICE = (
 
 
 def agree_with_statement(statement: Statement, form: NormalForm, solution: Solution) -> None:
-    """CrossCheckError, with the solution as `.solution`, where the statement as typed has another objective or another violation at the
+    """Raise CrossCheckError, with the solution as `.solution`, where the statement as typed has another objective or another violation at the
     solution's weights than the solve claims, or where `solution.W` is not what was typed. The error names the term.
 
     One look: a product with the data and a formula a term. What differs by more than 1e-9 is held to a bound of its rounding first.
@@ -75,12 +75,12 @@ class _Comparison:
     def _objective(self) -> None:
         claimed, values = self.solution.objective, [self._value(term) for term in self.terms]
         total, size = sum(values), sum(map(abs, values))
-        if abs(total - claimed) <= _ROUNDING * size + _UNDERFLOW:
+        if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
             return
         if not (math.isfinite(total) or math.isfinite(claimed)):
             return
         roundings = [self.point.rounding(term, self._kernels(term)) for term in self.terms]
-        if abs(total - claimed) <= _ROUNDING * size + sum(roundings):
+        if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
             return
         self._blame(values, roundings)
 
@@ -89,7 +89,7 @@ class _Comparison:
         return self._claimed()[_key(term, self.terms)] if found is None else found
 
     def _kernels(self, term: Any) -> Any:
-        """The weights of `mkl_norm` that have no name: they are eliminated, or given."""
+        """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
         if term.is_loss or not getattr(term.atom, "weighs_kernels", False):
             return None
         others = [t for t in self.terms if not (t.is_loss or t.of_learned or 0 in t.argument.shape)]
@@ -97,7 +97,7 @@ class _Comparison:
         return self.solution.learned.get(f"kernel weights of term {k}")
 
     def _claimed(self) -> dict[str, float]:
-        """{term as typed: what it is in the normal form}."""
+        """Return {term as typed: what it is in the normal form}."""
         if not self.own:
             form, x = self.form, self.solution.blocks
             named: Any = {
@@ -123,7 +123,7 @@ class _Comparison:
         claimed, worst = self._claimed(), ("", 0.0, 0.0, 0.0)
         for text, (value, rounding) in typed.items():
             own = claimed.get(text, 0.0) + (self.form.constant if _is_given(text, self.terms) else 0.0)
-            off = abs(own - value) - rounding - _ROUNDING * abs(value)
+            off = abs(own - value) - rounding - _AGREEMENT_TOL * abs(value)
             if off > worst[1] or not math.isfinite(off):
                 worst = (text, off if math.isfinite(off) else math.inf, value, own)
         total = sum(values)
@@ -144,7 +144,7 @@ class _Comparison:
     # ------------------------------------------------------------------------------------- blocks that are all zero
 
     def _unused(self) -> None:
-        """Whatever is done with a block of zeros, it is zero: terms without what is learned are compared once more at random blocks in the
+        """Compare where blocks are zero, whatever is done with them: terms without what is learned are compared once more at random blocks in the
         place of those.
         """
         blocks = self.solution.blocks
@@ -168,10 +168,10 @@ class _Comparison:
             values: Any = [point.value(term) for term in terms]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():
                 continue
-            off = abs(sum(values) - claimed[text]) - _UNDERFLOW
-            if off > _ROUNDING * sum(map(abs, values)) and off > _ROUNDING * sum(map(abs, values)) + sum(
-                map(point.rounding, terms)
-            ):
+            off = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE
+            if off > _AGREEMENT_TOL * sum(map(abs, values)) and off > _AGREEMENT_TOL * sum(
+                map(abs, values)
+            ) + sum(map(point.rounding, terms)):
                 raise CrossCheckError(
                     f"as typed this term is {sum(values):.12g} at random numbers in the place of {' and '.join(empty)}, which the solve left at "
                     f"zero, and the normal form takes it for {claimed[text]:.12g}",
@@ -180,7 +180,7 @@ class _Comparison:
                 )
 
     def _lengths(self, name: str) -> np.ndarray | float:
-        """The root mean squares of the features of a block, so that predictions are of the size of one."""
+        """Return the root mean squares of the features of a block, so that predictions are of the size of one."""
         for term in self.terms:
             for part in term.argument.parts if term.is_loss else ():
                 if part.weights.name == name and term.tasks.n_features == part.weights.shape[0]:
@@ -196,9 +196,9 @@ class _Comparison:
         plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
         outside = [self.point.violation(c) for c in plain]
         claimed, worst = self.solution.violation, max(outside, default=0.0)
-        if abs(worst - claimed) > _ROUNDING * abs(worst):
+        if abs(worst - claimed) > _AGREEMENT_TOL * abs(worst):
             for c, own in zip(plain, outside, strict=True):
-                if own - claimed > _ROUNDING * own + self.point.rounding_of_violation(c):
+                if own - claimed > _AGREEMENT_TOL * own + self.point.rounding_of_violation(c):
                     raise CrossCheckError(
                         f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
                         term=c.text,
@@ -215,7 +215,7 @@ class _Comparison:
                 self._range(c)
 
     def _range(self, c: Any) -> None:
-        """Bounds on what is learned hold to rounding; its term may have the coefficient 0."""
+        """Check that bounds on what is learned hold to rounding; its term may have the coefficient 0."""
         found: Any = self.solution.learned.get(c.unknown.name)
         if found is None:
             return
@@ -233,7 +233,7 @@ class _Comparison:
                 "trace": float(values.sum()) - c.value,
             }
             outside = sides[c.bound]
-        if outside > _ROUNDING * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
+        if outside > _AGREEMENT_TOL * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
             raise CrossCheckError(
                 f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
             )
@@ -241,7 +241,7 @@ class _Comparison:
     # ------------------------------------------------------------------------------------------------- weights
 
     def _weights(self) -> None:
-        """`solution.W` and `solution.intercept` are those of the losses as typed."""
+        """Check that `solution.W` and `solution.intercept` are those of the losses as typed."""
         shares = self.statement.shares
         terms = (
             [(self.statement.first_loss, slice(None))]
@@ -263,7 +263,7 @@ class _Comparison:
 
     def _same(self, term: Any, given: Any, typed: np.ndarray, sizes) -> None:
         off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
-        if np.all(off <= _ROUNDING * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
+        if np.all(off <= _AGREEMENT_TOL * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
             return
         raise CrossCheckError(
             "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
@@ -273,14 +273,14 @@ class _Comparison:
 
 
 def _key(term: Any, terms: Any) -> str:
-    """The text of a term; of a norm of what is learned, that of the term which it is a part of in the normal form."""
+    """Return the text of a term; of a norm of what is learned, that of the term which it is a part of in the normal form."""
     if not term.of_learned:
         return term.text
     return next(t.text for t in terms if any(one is term.argument for one in t.learned))
 
 
 def _is_given(text: str, terms: Any) -> bool:
-    """Whether all matrices of a term are given: then a constant belongs to it."""
+    """Tell whether all matrices of a term are given: then a constant belongs to it."""
     return any(
         t.text == text and t.learned and not any(isinstance(m, LearnedUnknown) for m in t.learned)
         for t in terms

@@ -54,7 +54,7 @@ def pairwise_log_loss(scores, truth, atom):
 
 
 def _tables(scores, truth, cliques) -> list[tuple[tuple[int, ...], np.ndarray]]:
-    """[(labels, (n, 2, ..., 2) scores of their values)] of every label and clique whose scores are not all zero."""
+    """Return [(labels, (n, 2, ..., 2) scores of their values)] of every label and clique whose scores are not all zero."""
     n, K = truth.shape
     found: list[Any] = [((k,), scores[:, 2 * k : 2 * k + 2]) for k in range(K)]
     start = 2 * K
@@ -72,18 +72,18 @@ def _tables(scores, truth, cliques) -> list[tuple[tuple[int, ...], np.ndarray]]:
 
 
 def _score_of(tables, truth):
-    """(n,) of the true labelling; a table with a missing label is zero."""
+    """Return the scores (n,) of the true labelling; a table with a missing label is zero."""
     values, every = np.where(truth == GAP, 0, truth).astype(int), np.arange(len(truth))
     return sum(table[(every, *(values[:, k] for k in labels))] for labels, table in tables)
 
 
 def _costs_of_label(k: int, cost: float, truth):
-    """What a wrong value of label k costs."""
+    """Return a table of what a wrong value of label k costs."""
     return (k,), cost * ((truth[:, k, None] != np.arange(2)) & (truth[:, k, None] != GAP))
 
 
 def _costs_of_clique(clique, table, truth):
-    """What values of some labels cost beside the true ones."""
+    """Return a table of what values of some labels cost beside the true ones."""
     table, own = np.asarray(table, float), truth[:, list(clique)].astype(int)
     seen = np.all(own != GAP, axis=1)
     rows = np.where(own == GAP, 0, own) @ (2 ** np.arange(len(clique))[::-1])
@@ -91,7 +91,7 @@ def _costs_of_clique(clique, table, truth):
 
 
 def _eliminated(tables, n_labels: int, over):
-    """(n,) the maximum, or the sum, over all labellings; None where the tables on the way would be too large."""
+    """Return the maximum (n,), or the sum, over all labellings; None where the tables on the way would be too large."""
     n, entries, left = len(tables[0][1]), 0.0, set(range(n_labels))
     while left:
         scopes = {k: set().union(*(labels for labels, _ in tables if k in labels)) for k in left}
@@ -109,14 +109,14 @@ def _eliminated(tables, n_labels: int, over):
 
 
 def _spread(labels, table, scope):
-    """A table of some labels as one of more, its axes in their order."""
+    """Return a table of some labels as one of more, its axes in their order."""
     order = np.argsort(labels)
     table = np.transpose(table, (0, *(1 + order)))
     return table.reshape(len(table), *(2 if j in labels else 1 for j in scope))
 
 
 def _highest_of_all(tables, truth, loss):
-    """(n,) the maximum over all 2^K labellings, each with what it costs as a whole."""
+    """Return the maximum (n,) over all 2^K labellings, each with what it costs as a whole."""
     n, K = truth.shape
     if n * 2.0**K * (len(tables) + K) > MOST_ENTRIES:
         return None

@@ -12,8 +12,11 @@ from mtldsl.language.words.vocabulary import METRICS
 
 __all__ = ["definition_of"]
 
-#: Tables that are looked at together, and of a metric of one's own at most.
-TABLES_AT_ONCE, MOST_OWN_TABLES = 1 << 21, 4_000_000
+#: Tables that are looked at together: 16 MB of numbers.
+SLAB_TABLES = 1 << 21
+
+#: Tables of a task up to which a metric of one's own is looked at whole, as where it is checked while it is used.
+MOST_OWN_TABLES = 4_000_000
 
 
 @defined("FScore", "tables", concave=True)
@@ -134,7 +137,7 @@ def ndcg(up, down, atom):
 
 
 def _best_list(up, down, gain):
-    """max over r_1 <= r_2 <= ... of sum_k gain(k, r_k) - 2 (r_k z_k - the r_k largest negatives) / (Pos Neg): r_k negatives stand above
+    """Return max over r_1 <= r_2 <= ... of sum_k gain(k, r_k) - 2 (r_k z_k - the r_k largest negatives) / (Pos Neg): r_k negatives stand above
     the k-th positive."""
     r = np.arange(down.size + 1)
     sums, pairs = np.append(0.0, np.cumsum(np.sort(down)[::-1])), up.size * down.size
@@ -145,13 +148,13 @@ def _best_list(up, down, gain):
 
 
 def _flipped(up, down) -> tuple[np.ndarray, np.ndarray]:
-    """What the b highest negatives and the c lowest positives gain when they are flipped, for every b and c."""
+    """Return what the b highest negatives and the c lowest positives gain when they are flipped, for every b and c."""
     of_down, of_up = np.sort(down)[::-1], np.sort(up)
     return 2.0 * np.append(0.0, np.cumsum(of_down)), -2.0 * np.append(0.0, np.cumsum(of_up))
 
 
 def definition_of(metric) -> Definition | None:
-    """The plain formula of a metric of the language; None of a class of one's own."""
+    """Return the plain formula of a metric of the language; None of a class of one's own."""
     return DEFINITIONS.get(metric.name) if METRICS.get(metric.name) is type(metric) else None
 
 
@@ -177,7 +180,7 @@ def structured_hinge(z, y, s, atom):
     # flips that lose more than any Delta brings are not the best
     most = np.inf if known is None else known.most
     b, c = (np.flatnonzero(of >= of.max() - most) for of in (of_down, of_up))
-    best, step = -np.inf, max(1, TABLES_AT_ONCE // b.size)
+    best, step = -np.inf, max(1, SLAB_TABLES // b.size)
     for first in range(0, c.size, step):
         some = c[first : first + step, None]
         with np.errstate(all="ignore"):
@@ -186,7 +189,7 @@ def structured_hinge(z, y, s, atom):
 
 
 def _highest(delta, of_down, c):
-    """max over b of delta(b, c) + of_down[b], concave in b, for every c: by bisection of where it ends to rise."""
+    """Return max over b of delta(b, c) + of_down[b], concave in b, for every c: by bisection of where it ends to rise."""
     low, high = np.zeros(c.size, int), np.full(c.size, of_down.size - 1)
     with np.errstate(all="ignore"):
         while np.any(low < high):

@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def _weighted(weights, values):
-    """The sum of all values, each times its weight, where there are any."""
+    """Add up values, each times its weight where there are any."""
     return np.sum(values if weights is None else np.asarray(weights) * values)
 
 
@@ -19,7 +19,7 @@ def _lengths(W, axis):
 
 
 def _symmetric(matrix) -> np.ndarray:
-    """An array, or what the language keeps of one: eigenvectors, their eigenvalues, and that of all other directions."""
+    """Return an array; the language may keep eigenvectors, their eigenvalues, and that of all other directions."""
     if not hasattr(matrix, "basis"):
         return np.asarray(matrix, float)
     U, rest = matrix.basis, matrix.rest if matrix.basis.shape[1] < len(matrix.basis) else 0.0

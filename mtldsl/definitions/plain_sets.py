@@ -11,13 +11,13 @@ __all__ = ["above", "apart"]
 
 
 def above(W, bound):
-    """The largest W - bound, or 0."""
+    """Return the largest W - bound, or 0."""
     with np.errstate(invalid="ignore"):
         return np.max(W - bound, initial=0.0)
 
 
 def apart(W, value):
-    """The largest |W - value|."""
+    """Return the largest |W - value|."""
     return np.max(np.abs(W - value), initial=0.0)
 
 

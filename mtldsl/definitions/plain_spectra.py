@@ -8,12 +8,15 @@ from mtldsl.definitions.formula import defined
 
 __all__ = ["singular_values"]
 
-#: Singular values below these shares of the largest are zero: of the penalties, by rounding; of the rank, as the word says.
-ROUNDING, RANK = 1e-14, 1e-10
+#: Below this share of the largest a singular value is zero but for rounding; a steep penalty would see it.
+_ROUNDING_SHARE = 1e-14
+
+#: Below this share of the largest it does not count in the rank, as the word says of itself.
+_RANK_SHARE = 1e-10
 
 
 def singular_values(W) -> np.ndarray:
-    """Those of W (p, q), largest first."""
+    """Return those of W (p, q), largest first."""
     return np.linalg.svd(W, compute_uv=False) if np.any(W) else np.zeros(min(W.shape))
 
 
@@ -36,31 +39,31 @@ def squared_trace_norm(W, atom):
 @defined("rank", "spectrum")
 def rank(s, atom):
     """1 where s > 0"""
-    return (_seen(s, RANK) > 0.0).astype(float)
+    return (_seen(s, _RANK_SHARE) > 0.0).astype(float)
 
 
 @defined("log_rank", "spectrum")
 def log_rank(s, atom):
     """log(1 + sqrt(s^2 + eps))"""
-    return np.log(1.0 + np.sqrt(_seen(s, ROUNDING, atom.eps) ** 2 + atom.eps))
+    return np.log(1.0 + np.sqrt(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps))
 
 
 @defined("capped_trace_norm", "spectrum")
 def capped_trace_norm(s, atom):
     """min(sqrt(s^2 + eps), tau)"""
-    return np.minimum(np.sqrt(_seen(s, ROUNDING, atom.eps) ** 2 + atom.eps), atom.tau)
+    return np.minimum(np.sqrt(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps), atom.tau)
 
 
 @defined("schatten_norm", "spectrum")
 def schatten_norm(s, atom):
     """sqrt(s^2 + eps)^p"""
-    return np.sqrt(_seen(s, ROUNDING, atom.eps) ** 2 + atom.eps) ** atom.p
+    return np.sqrt(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps) ** atom.p
 
 
 @defined("spectral_penalty", "spectrum")
 def spectral_penalty(s, atom):
     """r(s^2 + eps), r the user's"""
-    return np.asarray(atom.function(_seen(s, ROUNDING, atom.eps) ** 2 + atom.eps), float)
+    return np.asarray(atom.function(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps), float)
 
 
 @defined("squared_cluster_norm", "matrix")

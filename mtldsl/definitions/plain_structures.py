@@ -10,8 +10,11 @@ from mtldsl.definitions.formula import defined
 
 __all__ = ["Spectrum", "spectrum_of"]
 
-#: What of W a singular matrix gives no room counts as rounding up to these shares: of its squared length, of its length beyond kernels.
-_OUTSIDE, _BEYOND = 1e-13, 1e-7
+#: Up to this share of the squared length of W, what a singular covariance leaves no room for is rounding.
+_OUTSIDE_SHARE = 1e-13
+
+#: Likewise of its length, where kernels leave none.
+_BEYOND_SHARE = 1e-7
 
 
 class Spectrum(NamedTuple):
@@ -26,7 +29,7 @@ class Spectrum(NamedTuple):
         return len(self.basis) - len(self.values)
 
     def form(self, W, power: int) -> float:
-        """tr(W^T S^power W), +inf where S has no inverse on a part of W."""
+        """Return tr(W^T S^power W), power 1 or -1; +inf where S has no inverse on a part of W."""
         along = self.basis.T @ W
         parts = np.append(np.sum(along**2, axis=1), np.sum(np.square(W - self.basis @ along)))
         values = np.append(self.values, self.rest if self.n_rest else 1.0)
@@ -34,7 +37,7 @@ class Spectrum(NamedTuple):
         if power > 0:
             return float(parts @ values)
         held = values > 0.0
-        if np.sum(parts[~held]) > _OUTSIDE * np.sum(parts):
+        if np.sum(parts[~held]) > _OUTSIDE_SHARE * np.sum(parts):
             return np.inf
         return float(np.sum(parts[held] / values[held]))
 
@@ -46,7 +49,7 @@ class Spectrum(NamedTuple):
         return (self.basis * (self.values - self.rest)) @ self.basis.T + self.rest * np.eye(len(self.basis))
 
     def root(self, W) -> np.ndarray:
-        """S^1/2 W."""
+        """Return S^1/2 W."""
         along = self.basis.T @ W
         found = self.basis @ (np.sqrt(self.values)[:, None] * along)
         return found + (np.sqrt(self.rest) * (W - self.basis @ along) if self.n_rest else 0.0)
@@ -113,4 +116,4 @@ def mkl_norm(W, matrices, atom):
         along = rows @ basis
         total += 0.5 * float(np.sum(along[:, held] ** 2 / values[held]))
         beyond += float(np.sum(along[:, ~held] ** 2))
-    return total if beyond <= _BEYOND**2 * np.sum(W * W) else np.inf
+    return total if beyond <= _BEYOND_SHARE**2 * np.sum(W * W) else np.inf

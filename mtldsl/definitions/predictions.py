@@ -14,11 +14,11 @@ from mtldsl.language.expressions.operation import Operation
 __all__ = ["matrix_of", "predictions", "scores", "table_of"]
 
 #: Numbers that are made beside the result at once.
-_AT_ONCE = 1 << 22
+_SLAB_ENTRIES = 1 << 22
 
 
 def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) -> Any:
-    """The value of an expression as typed. KeyError, with its name, for a block that is not there.
+    """Return the value of an expression as typed. KeyError, with its name, for a block that is not there.
 
     sizes : the same with the absolute value of every number in it, and every difference a sum: what rounding is proportional to
     """
@@ -44,7 +44,7 @@ def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) 
 
 
 def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> np.ndarray:
-    """(N,) task after task. sizes: of |X|, |W| and |b|, whatever the signs of X."""
+    """Return X_i w_i + b_i (N,), task after task. sizes: of |X|, |W| and |b|, whatever the signs of X."""
     if tasks.is_shared:
         z = scores(tasks.X, W, b, sizes)
         return z.ravel() if tasks.mask is None else z[tasks.mask.T]
@@ -63,7 +63,7 @@ def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = F
 
 
 def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> np.ndarray:
-    """(m, n): a row for every column of W."""
+    """Return X W + b as (m, n): a row for every column of W."""
     if sparse.issparse(X):
         z = np.ascontiguousarray(np.asarray((abs(X) if sizes else X) @ np.ascontiguousarray(W)).T)
     else:
@@ -74,9 +74,9 @@ def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> 
 
 
 def _sparse_rows(X, offsets, W, out: np.ndarray, sizes: bool) -> None:
-    """The products of the rows of every task with its column, some rows at a time: as one matrix over the features of all tasks."""
+    """Write the products of the rows of every task with its column, some rows at a time: as one matrix over the features of all tasks."""
     d, n = X.shape[1], X.shape[0]
-    flat, step = W.T.ravel(), max(1, _AT_ONCE * n // max(X.nnz, 1))
+    flat, step = W.T.ravel(), max(1, _SLAB_ENTRIES * n // max(X.nnz, 1))
     for first in range(0, n, step):
         last = min(first + step, n)
         a, b = int(X.indptr[first]), int(X.indptr[last])
@@ -88,7 +88,7 @@ def _sparse_rows(X, offsets, W, out: np.ndarray, sizes: bool) -> None:
 
 
 def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
-    """(n, m) of what tasks with one X hold task after task; `missing` where there is no label."""
+    """Return (n, m) of what tasks with one X hold task after task; `missing` where there is no label."""
     n = tasks.X.shape[0]
     if tasks.mask is None:
         return values.reshape(tasks.n_tasks, n).T

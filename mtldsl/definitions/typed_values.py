@@ -31,10 +31,13 @@ _EPS = float(np.finfo(float).eps)
 _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
 
 #: Samples of which a formula's temporaries stay in the cache.
-_AT_ONCE = 1 << 14
+_SLAB_SAMPLES = 1 << 14
 
-#: Units in the last place of what a sum, and a product of d numbers, is made of; random directions that rounding is tried in.
-_UNITS, _DIRECTIONS = 64.0, 4
+#: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `proof/rounding.py`.
+_ROUNDING_UNITS = 64.0
+
+#: Random signs of rounding errors that a function of many numbers is tried with.
+_RANDOM_DIRECTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class TypedPoint:
     # --------------------------------------------------------------------------------------------------- terms
 
     def value(self, term: Any, kernels: Any = None) -> float | None:
-        """coefficient * word(argument); None where the word is too dear to evaluate. kernels: the weights of `mkl_norm` where they have
+        """Return coefficient * word(argument); None where the word is too dear to evaluate. kernels: the weights of `mkl_norm` where they have
         no name.
         """
         factor = term.coefficient.value
@@ -62,7 +65,7 @@ class TypedPoint:
             return None if found is None else float(factor * found)
 
     def rounding(self, term: Any, kernels: Any = None) -> float:
-        """By how much rounding, here or there, may have moved `value`."""
+        """Bound how far rounding, here or there, may have moved `value`."""
         factor = term.coefficient.value
         if factor == 0.0 or 0 in term.argument.shape:
             return 0.0
@@ -84,7 +87,7 @@ class TypedPoint:
         return predictions(term.tasks, W, self._intercept(term, sizes), sizes)
 
     def _loss(self, term: Any, move: Any = None) -> float | None:
-        """move : z -> z, moved by rounding"""
+        """Return the loss, at predictions that `move` has changed."""
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             return self._of_labellings(term, definition)
@@ -126,7 +129,7 @@ class TypedPoint:
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             size = self._of_labellings(term, definition, sizes=True)
-            return _UNITS * _EPS * (1.0 + (size or 0.0))
+            return _ROUNDING_UNITS * _EPS * (1.0 + (size or 0.0))
         tasks = term.tasks
         sizes = self._predictions(term, sizes=True) + np.abs(tasks.targets)
         step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * sizes
@@ -134,19 +137,19 @@ class TypedPoint:
             z, f = self._predictions(term), definition.function
             l = _pointwise(f, term, z.copy())
             moved = [np.abs(_pointwise(f, term, z + sign * step) - l) for sign in (1.0, -1.0)]
-            total = np.maximum(*moved) + _EPS * _UNITS * np.abs(l)
+            total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
             if definition.size is not None:
-                total += _EPS * _UNITS * _pointwise(definition.size, term, z)
+                total += _EPS * _ROUNDING_UNITS * _pointwise(definition.size, term, z)
             return _over_tasks(term, total)
         plain, rng = self._loss(term), np.random.default_rng(0)
         if plain is None:
             return 0.0
-        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_DIRECTIONS)]
+        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_RANDOM_DIRECTIONS)]
         moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
         changes = [abs(one - plain) for one in moved]
-        total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
         if definition is not None and definition.size is not None:
-            total += _UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+            total += _ROUNDING_UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
         return total
 
     # ----------------------------------------------------------------------------------------------- penalties
@@ -171,7 +174,7 @@ class TypedPoint:
         return definition.function(W, atom)
 
     def _learned(self, matrix: Any) -> Any:
-        """A matrix, or weights, by its name; one that is given is itself."""
+        """Return a matrix, or weights, by its name; one that is given is itself."""
         if not isinstance(matrix, LearnedUnknown):
             return matrix
         found = self.learned[matrix.name]
@@ -185,41 +188,41 @@ class TypedPoint:
     def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
         definition = DEFINITIONS.get(term.atom.name)
         if term.of_learned:
-            return _UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
+            return _ROUNDING_UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
         W = matrix_of(term.argument.tree, self.blocks)
         step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
         plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
         if definition is not None and definition.kind == "spectrum":
             s = _padded(singular_values(W), len(W))
-            by = _UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
+            by = _ROUNDING_UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
             r = definition.function(s, term.atom)
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
-            return float(np.sum(np.maximum(*moved))) + _UNITS * _EPS * abs(plain)
+            return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
         changes = [
             abs(
                 self._of_matrix(term, definition, W + rng.choice([-1.0, 1.0], W.shape) * step, kernels)
                 - plain
             )
-            for _ in range(_DIRECTIONS)
+            for _ in range(_RANDOM_DIRECTIONS)
         ]
-        total = 4.0 * max(changes) + _UNITS * _EPS * abs(plain)
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
         if definition is not None:
             total += definition.within * abs(plain)
             if definition.kind == "kept":
-                total += _UNITS * len(W) * _EPS * abs(plain)
+                total += _ROUNDING_UNITS * len(W) * _EPS * abs(plain)
             if definition.size is not None:
                 more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
-                total += _UNITS * _EPS * abs(definition.size(W, *more, term.atom))
+                total += _ROUNDING_UNITS * _EPS * abs(definition.size(W, *more, term.atom))
         return total
 
     # --------------------------------------------------------------------------------------------- constraints
 
     def violation(self, constraint: Any) -> float:
-        """How far a constraint on weights is from being met, in its own units."""
+        """Return how far a constraint on weights is from being met, in its own units."""
         return self._outside(constraint.tree, matrix_of)
 
     def rounding_of_violation(self, constraint: Any) -> float:
-        """By how much rounding may have moved it."""
+        """Bound how far rounding may have moved it."""
         tree = constraint.tree
         if tree.name == "ball":
             factor, atom, argument, _ = tree.operands
@@ -227,12 +230,18 @@ class TypedPoint:
             definition = DEFINITIONS.get(atom.name)
             accuracy = 0.0 if definition is None else definition.within
             most = float(np.sum(size)) + self._outside_ball(factor.value, atom, size, 0.0)
-            return (_UNITS * _EPS + accuracy) * most
+            return (_ROUNDING_UNITS * _EPS + accuracy) * most
         if tree.name == "in":
-            return _UNITS * _EPS * float(np.sum(matrix_of(tree.operands[1], self.blocks, sizes=True)))
+            return (
+                _ROUNDING_UNITS * _EPS * float(np.sum(matrix_of(tree.operands[1], self.blocks, sizes=True)))
+            )
         left, right = (matrix_of(one, self.blocks, sizes=True) for one in tree.operands)
         with np.errstate(all="ignore"):
-            return _UNITS * _EPS * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
+            return (
+                _ROUNDING_UNITS
+                * _EPS
+                * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
+            )
 
     def _outside(self, tree: Any, at) -> float:
         operands = tree.operands
@@ -266,22 +275,22 @@ class TypedPoint:
 
 
 def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
-    """(N,) weighted by sample, written over z."""
+    """Write the losses of samples (N,), weighted, over z, and return it."""
     y, s = term.tasks.targets, term.tasks.sample_weights
-    for first in range(0, z.size, _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
+    for first in range(0, z.size, _SLAB_SAMPLES):
+        some = slice(first, first + _SLAB_SAMPLES)
         l = function(z[some], y[some], term.atom)
         z[some] = l if s is None else s[some] * l
     return z
 
 
 def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """(m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
+    """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
     tasks, m = term.tasks, term.tasks.n_tasks
     y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
     s = None if s is None else s.reshape(m, -1)
     n, sums = tasks.X.shape[0], np.zeros(m)
-    step = max(_AT_ONCE // m, 1)
+    step = max(_SLAB_SAMPLES // m, 1)
     for first in range(0, n, step):
         rows = slice(first, first + step)
         l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
@@ -290,12 +299,12 @@ def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> 
 
 
 def _sums(term: Any, l: np.ndarray) -> np.ndarray:
-    """(m,) over every task's samples."""
+    """Add up (m,) over every task's samples."""
     return np.add.reduceat(l, term.tasks.offsets[:-1])
 
 
 def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
-    """(m,) the losses that are functions of a whole task; of a word of one's own, what it says itself."""
+    """Return losses (m,) that are functions of a whole task; of a word of one's own, what it says itself."""
     tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
     ends, s = tasks.offsets.tolist(), tasks.sample_weights
     for i, (first, last) in enumerate(pairwise(ends)):
@@ -307,7 +316,7 @@ def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.nda
 
 
 def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
-    """Their sum, or the largest where the worst task counts; losses of samples (N,), or of tasks (m,)."""
+    """Return the sum, or the largest where the worst task counts, of losses of samples (N,) or of tasks (m,)."""
     tasks = term.tasks
     if not (term.mean or term.worst or of_sum):
         return float(np.sum(losses))
@@ -322,7 +331,7 @@ def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
 
 
 def _of_classes(term: Any, function, z: np.ndarray) -> float:
-    """Losses of rows, over all of a row's scores."""
+    """Add up losses of rows, each a function of all of its scores."""
     tasks = term.tasks
     m, s = tasks.n_tasks, tasks.sample_weights
     table, true = z.reshape(m, -1).T, np.argmax(tasks.targets.reshape(m, -1), axis=0)
@@ -332,5 +341,5 @@ def _of_classes(term: Any, function, z: np.ndarray) -> float:
 
 
 def _padded(s: np.ndarray, n: int) -> np.ndarray:
-    """Singular values of a matrix with n rows, of which there are n in the formulas."""
+    """Add zeros to the singular values of a matrix with n rows: formulas are of n of them."""
     return np.append(s, np.zeros(n - s.size)) if s.size < n else s

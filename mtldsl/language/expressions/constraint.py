@@ -92,7 +92,7 @@ def compare(left: Argument, symbol: str, right) -> Constraint:
 
 
 def _plain(bound: np.ndarray) -> np.ndarray | float:
-    """One number where all entries are the same."""
+    """Return one number where all entries are the same."""
     return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
 
 

@@ -26,5 +26,5 @@ class Operation:
 
 
 def block(name: str) -> Operation:
-    """The matrix of unknowns of that name."""
+    """Return the matrix of unknowns of that name."""
     return Operation("block", (name,))
