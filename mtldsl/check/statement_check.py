@@ -144,8 +144,8 @@ class _Comparison:
     # ------------------------------------------------------------------------------------- blocks that are all zero
 
     def _unused(self) -> None:
-        """Compare where blocks are zero, whatever is done with them: terms without what is learned are compared once more at random blocks in the
-        place of those.
+        """Compare terms once more at random numbers in the place of blocks that are zero: there, whatever is done with a block is right. What is
+        learned has no value at such a point, and is left out.
         """
         blocks = self.solution.blocks
         empty = [name for name, block in blocks.items() if not block.any()]

@@ -16,7 +16,7 @@ class Definition:
     kind  : of a loss "samples": f(z, y, atom), entry by entry, which is weighted and added up; "task": f(z, y, s, atom) of one task;
             "classes": f(scores (n, K), true class (n,), atom), one number a row; "labellings": see `plain_labellings`
             of a penalty "matrix": f(W, atom); "spectrum": f(s, atom) of singular values s (rows of W of them), to be added up;
-            "kept": f(W, matrices, atom) with what it learns beside
+            "kept": f(W, matrices, atom) with what it learns beside; "between": f(W, atom) -> two bounds of it
             of a set "set": f(W, atom), how far W is outside; of a metric "tables": f(b, c, positives, negatives, atom) -> Delta, or
             "order": f(z of positives, z of negatives, atom) -> the whole hinge
     of_sum  : of "samples" a function h(sum, atom) of every task's sum, such as a root
@@ -24,7 +24,7 @@ class Definition:
     concave : of "tables": Delta is concave in b
     most    : of "tables": no Delta is larger
     size    : where a formula's summands may nearly cancel: the same with their absolute values
-    within  : by so much of its value a formula may be off, where it is an iteration
+    within  : by so much of its value the word itself may be off, where it is an iteration
     """
 
     function: Callable[..., Any]

@@ -90,30 +90,33 @@ def tree_norm(W, atom):
     return _weighted(atom.weights, np.array([np.sum(_lengths(W[:, list(g)], 1)) for g in atom.columns]))
 
 
-@defined("latent_group_norm", "matrix", within=1e-9)
+#: Steps after which a minimum is known to lie between two bounds, however far these are from each other.
+_BOUND_STEPS = 200
+
+
+@defined("latent_group_norm", "between", within=1e-9)
 def latent_group_norm(W, atom):
-    """max <Z, W> over ||Z[g, :]||_F <= a_g: rows shared out to groups until the least sum and this largest meet"""
+    """(max <Z, W> over ||Z[g, :]||_F <= a_g, min sum a_g ||V_g||_F over parts that add up to W): rows are shared out to groups by sizes"""
     rows = _lengths(W, 1)
     size = rows.max(initial=0.0)
     if size == 0.0:
-        return size
+        return 0.0, 0.0
     rows = rows / size
     a = np.broadcast_to(1.0 if atom.weights is None else atom.weights, len(atom.groups)).astype(float)
     held = np.zeros((len(rows), len(a)))
     for g, group in enumerate(atom.groups):
         held[list(group), g] = 1.0
-    lengths, best = np.sqrt(rows**2 @ held), np.inf
-    for _ in range(20_000):
-        shares = held * np.maximum(lengths / a, 1e-300)
-        sizes = shares.sum(axis=1)
-        # the parts of W that these shares make, and the multipliers that they stand for, scaled into the balls
-        lengths = np.sqrt(np.sum(np.square(shares * (rows / sizes)[:, None]), axis=0))
-        best = min(best, float(a @ lengths))
-        z = rows / sizes
-        lower = float(rows @ z) / np.max(np.sqrt(z**2 @ held) / a)
-        if best - lower <= 1e-10 * best:
+    lengths, low, high = np.sqrt(rows**2 @ held), 0.0, np.inf
+    for _ in range(_BOUND_STEPS):
+        sizes = held * np.maximum(lengths / a, 1e-300)
+        total = sizes.sum(axis=1)
+        z = rows / total
+        lengths = np.sqrt(z**2 @ sizes**2)
+        high = min(high, a @ lengths)
+        low = max(low, (rows @ z) / np.max(np.sqrt(z**2 @ held) / a))
+        if high - low <= 1e-10 * high:
             break
-    return size * best
+    return size * low, size * high
 
 
 @defined("column_group_norm", "matrix")
@@ -180,22 +183,21 @@ def kronecker_ridge(W, atom):
     return _form(_symmetric(atom.rows), W, _symmetric(atom.columns))
 
 
-@defined("max_norm", "matrix", within=1e-6)
+@defined("max_norm", "between", within=1e-6)
 def max_norm(W, atom):
-    """max over p, q of sum 1 of the trace norm of diag(sqrt p) W diag(sqrt q), by multiplicative steps; the factors bound it from above"""
+    """(the trace norm of diag(sqrt p) W diag(sqrt q) for p, q of sum 1, how long rows of factors of W are that these make)"""
     size = np.max(np.abs(W), initial=0.0)
     if size == 0.0:
-        return size
+        return 0.0, 0.0
     W = W[np.any(W, axis=1)][:, np.any(W, axis=0)] / size
-    p, q = np.full(len(W), 1.0 / len(W)), np.full(W.shape[1], 1.0 / W.shape[1])
-    best = 0.0
-    for _ in range(20_000):
+    p, q = (np.full(n, 1.0 / n) for n in W.shape)
+    low, high = 0.0, np.inf
+    for _ in range(_BOUND_STEPS):
         U, s, Vt = np.linalg.svd(np.sqrt(p)[:, None] * W * np.sqrt(q), full_matrices=False)
-        total, rows, columns = s.sum(), (U * U) @ s, (Vt.T * Vt.T) @ s
-        best = max(best, total)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            above = np.sqrt(np.nanmax(rows / p) * np.nanmax(columns / q))
-        if above - best <= 1e-9 * best:
+        rows, columns = (U * U) @ s / p, (Vt.T * Vt.T) @ s / q
+        low, high = max(low, s.sum()), min(high, np.sqrt(rows.max() * columns.max()))
+        if high - low <= 1e-7 * high:
             break
-        p, q = rows / total, columns / total
-    return size * best
+        # longer rows count for more; none of them for nothing
+        p, q = (0.999999 * x / x.sum() + 1e-6 / x.size for x in (p * rows**2, q * columns**2))
+    return size * low, size * high

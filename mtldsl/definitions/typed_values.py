@@ -164,14 +164,11 @@ class TypedPoint:
 
     def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> float:
         atom = term.atom
-        if definition is None:  # a word of one's own, without a plain formula
-            own = tuple(self._learned(one) for one in term.learned)
-            return atom.value_at(W, own) if own else atom.value(W)
-        if definition.kind == "kept":
+        if definition is None and term.learned:  # a structure of one's own, without a plain formula
+            return atom.value_at(W, tuple(self._learned(one) for one in term.learned))
+        if definition is not None and definition.kind == "kept":
             return definition.function(W, self._matrices(term, kernels), atom)
-        if definition.kind == "spectrum":
-            return np.sum(definition.function(_padded(singular_values(W), len(W)), atom))
-        return definition.function(W, atom)
+        return _of_weights(definition, atom, W)[0]
 
     def _learned(self, matrix: Any) -> Any:
         """Return a matrix, or weights, by its name; one that is given is itself."""
@@ -198,14 +195,11 @@ class TypedPoint:
             r = definition.function(s, term.atom)
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
             return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
-        changes = [
-            abs(
-                self._of_matrix(term, definition, W + rng.choice([-1.0, 1.0], W.shape) * step, kernels)
-                - plain
-            )
-            for _ in range(_RANDOM_DIRECTIONS)
-        ]
-        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        spread = 0.0 if term.learned or kernels is not None else _of_weights(definition, term.atom, W)[1]
+        directions = range(1 if spread else _RANDOM_DIRECTIONS)
+        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in directions]
+        changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
+        total = spread + 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
         if definition is not None:
             total += definition.within * abs(plain)
             if definition.kind == "kept":
@@ -219,56 +213,52 @@ class TypedPoint:
 
     def violation(self, constraint: Any) -> float:
         """Return how far a constraint on weights is from being met, in its own units."""
-        return self._outside(constraint.tree, matrix_of)
+        return self._outside(constraint.tree)
 
     def rounding_of_violation(self, constraint: Any) -> float:
         """Bound how far rounding may have moved it."""
-        tree = constraint.tree
-        if tree.name == "ball":
-            factor, atom, argument, _ = tree.operands
-            size = matrix_of(argument, self.blocks, sizes=True)
-            definition = DEFINITIONS.get(atom.name)
-            accuracy = 0.0 if definition is None else definition.within
-            most = float(np.sum(size)) + self._outside_ball(factor.value, atom, size, 0.0)
-            return (_ROUNDING_UNITS * _EPS + accuracy) * most
-        if tree.name == "in":
-            return (
-                _ROUNDING_UNITS * _EPS * float(np.sum(matrix_of(tree.operands[1], self.blocks, sizes=True)))
-            )
-        left, right = (matrix_of(one, self.blocks, sizes=True) for one in tree.operands)
+        name, operands = constraint.tree.name, constraint.tree.operands
+        units = _ROUNDING_UNITS * _EPS
         with np.errstate(all="ignore"):
-            return (
-                _ROUNDING_UNITS
-                * _EPS
-                * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
-            )
+            if name == "in":
+                return units * float(np.sum(matrix_of(operands[1], self.blocks, sizes=True)))
+            if name == "ball":
+                atom, definition = operands[1], DEFINITIONS.get(operands[1].name)
+                size = matrix_of(operands[2], self.blocks, sizes=True)
+                norm, spread = _of_weights(definition, atom, size)
+                within = 0.0 if definition is None else definition.within
+                return float(units * np.sum(size) + (units + within) * norm + spread)
+            left, right = (matrix_of(one, self.blocks, sizes=True) for one in operands)
+            return units * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
 
-    def _outside(self, tree: Any, at) -> float:
-        operands = tree.operands
+    def _outside(self, tree: Any) -> float:
+        operands, blocks = tree.operands, self.blocks
         with np.errstate(all="ignore"):
             if tree.name == "in":
-                atom, W = operands[0], at(operands[1], self.blocks)
+                atom, W = operands[0], matrix_of(operands[1], blocks)
                 definition = DEFINITIONS.get(atom.name)
                 return float(atom.violation(W) if definition is None else definition.function(W, atom))
             if tree.name == "ball":
                 factor, atom, argument, radius = operands
-                return self._outside_ball(factor.value, atom, at(argument, self.blocks), radius.value)
-            left, right = (at(one, self.blocks) for one in operands)
+                W, most = matrix_of(argument, blocks), radius.value / factor.value
+                if atom.name == "rank":
+                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
+                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
+            left, right = (matrix_of(one, blocks) for one in operands)
             if tree.name == "==":
                 return float(apart(left, right))
             return float(above(left, right) if tree.name == "<=" else above(-left, -right))
 
-    def _outside_ball(self, factor: float, atom: Any, W, radius: float) -> float:
-        definition = DEFINITIONS.get(atom.name)
-        if atom.name == "rank":
-            return float(np.sqrt(np.sum(singular_values(W)[int(radius / factor) :] ** 2)))
-        if definition is None:
-            norm = atom.value(W)
-        elif definition.kind == "spectrum":
-            norm = np.sum(definition.function(_padded(singular_values(W), len(W)), atom))
-        else:
-            norm = definition.function(W, atom)
-        return float(max(norm - radius / factor, 0.0))
+
+def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:
+    """Return (a penalty of W alone, by how much it may be off); without a plain formula it is what the word says itself."""
+    if definition is None:
+        return atom.value(W), 0.0
+    if definition.kind == "spectrum":
+        return np.sum(definition.function(_padded(singular_values(W), len(W)), atom)), 0.0
+    found = definition.function(W, atom)
+    low, high = found if definition.kind == "between" else (found, found)
+    return 0.5 * (low + high), 0.5 * (high - low)
 
 
 # --------------------------------------------------------------------------------------------- losses over tasks

@@ -104,6 +104,12 @@ def test_penalties_and_sets_are_their_formulas(atom, kind):
             atom.value_at(W, matrices), rel=1e-9, abs=1e-12
         )
         return
+    if definition.kind == "between":
+        low, high = definition.function(W, atom)
+        assert (
+            low * (1.0 - 1e-12) <= atom.value(W) <= high * (1.0 + atom.accuracy) and high - low <= 1e-3 * high
+        )
+        return
     found = definition.function(W, atom) if definition.kind == "matrix" else None
     if found is None:
         found = np.sum(definition.function(np.append(singular_values(W), 0.0), atom))
