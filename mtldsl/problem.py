@@ -182,11 +182,12 @@ class Problem(Resampled, Taught, Checked, Statement):
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
                 )  # fmt: skip
                 solution = solution_of(Run(self, form, outcome), tol)
-                agree_with_statement(self, form, solution)
             solution.compile_seconds = compiling.spent() - before
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)
             attach(self, solution, asked, max_seconds)
+            with one_blas_thread():
+                agree_with_statement(self, form, solution)
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
