@@ -187,6 +187,9 @@ class TypedPoint:
         if term.of_learned:
             return _ROUNDING_UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
         W = matrix_of(term.argument.tree, self.blocks)
+        if definition is not None and definition.kind == "between":
+            value, spread = _of_weights(definition, term.atom, W)
+            return spread + (definition.within + _ROUNDING_UNITS * _EPS) * value
         step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
         plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
         if definition is not None and definition.kind == "spectrum":
@@ -195,13 +198,10 @@ class TypedPoint:
             r = definition.function(s, term.atom)
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
             return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
-        spread = 0.0 if term.learned or kernels is not None else _of_weights(definition, term.atom, W)[1]
-        directions = range(1 if spread else _RANDOM_DIRECTIONS)
-        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in directions]
+        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(_RANDOM_DIRECTIONS)]
         changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
-        total = spread + 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
         if definition is not None:
-            total += definition.within * abs(plain)
             if definition.kind == "kept":
                 total += _ROUNDING_UNITS * len(W) * _EPS * abs(plain)
             if definition.size is not None:
