@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.definitions.formula import defined
 
@@ -15,6 +16,12 @@ _OUTSIDE_SHARE = 1e-13
 
 #: Likewise of its length, where kernels leave none.
 _BEYOND_SHARE = 1e-7
+
+#: Above this share of the largest pivots tell that a kernel has full rank.
+_PIVOT_SHARE = 1e-5
+
+#: Tasks between which a kernel is written out: 30 MB, and a second for its factor.
+MOST_TASKS = 2_000
 
 
 class Spectrum(NamedTuple):
@@ -99,21 +106,36 @@ def task_covariance_norm(W, matrices, atom):
 @defined("mkl_norm", "kept")
 def mkl_norm(W, matrices, atom):
     """1/2 tr(W K^+ W^T), K the sum of theta_k B_k B_k^T over the kernels that act on a row"""
-    theta, total, beyond = np.asarray(matrices[0], float), 0.0, 0.0
+    theta, T, total, beyond = np.asarray(matrices[0], float), W.shape[1], 0.0, 0.0
+    if T > MOST_TASKS:
+        return None
     acts = np.ones((len(W), len(theta)), bool)
     for k, kernel in enumerate(atom.kernels):
         if kernel.columns is not None:
             acts[:, k] = False
             acts[kernel.columns, k] = True
     for pattern in np.unique(acts, axis=0):
-        rows = W[np.all(acts == pattern, axis=1)]
-        K: Any = sum(
-            theta[k] * (atom.kernels[k].factor @ atom.kernels[k].factor.T) for k in np.flatnonzero(pattern)
-        )
-        K = np.zeros((W.shape[1],) * 2) if np.isscalar(K) else K.toarray()
-        values, basis = np.linalg.eigh(K)
-        held = values > 1e-14 * len(K) * values[-1]
-        along = rows @ basis
-        total += 0.5 * float(np.sum(along[:, held] ** 2 / values[held]))
-        beyond += float(np.sum(along[:, ~held] ** 2))
+        rows, used = W[np.all(acts == pattern, axis=1)], np.flatnonzero(pattern & (theta > 0.0))
+        if not used.size:
+            beyond += float(np.sum(rows * rows))
+            continue
+        B = sparse.hstack([np.sqrt(theta[k]) * atom.kernels[k].factor for k in used], format="csr")
+        value, outside = _inverse_form(rows, (B @ B.T).toarray())
+        total, beyond = total + 0.5 * value, beyond + outside
     return total if beyond <= _BEYOND_SHARE**2 * np.sum(W * W) else np.inf
+
+
+def _inverse_form(W, K) -> tuple[float, float]:
+    """Return (tr(W K^+ W^T), the squared length of what of W lies outside the range of K)."""
+    from scipy.linalg import solve_triangular  # slow to import: where it is first used
+
+    try:
+        L = np.linalg.cholesky(K)
+    except np.linalg.LinAlgError:
+        L = np.zeros_like(K)
+    pivots = np.diag(L)
+    if pivots.min() > _PIVOT_SHARE * pivots.max():
+        return float(np.sum(np.square(solve_triangular(L, W.T, lower=True)))), 0.0
+    values, basis = np.linalg.eigh(K)
+    held, along = values > 1e-14 * len(K) * values[-1], W @ basis
+    return float(np.sum(along[:, held] ** 2 / values[held])), float(np.sum(along[:, ~held] ** 2))

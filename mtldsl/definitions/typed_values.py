@@ -162,7 +162,7 @@ class TypedPoint:
         W = matrix_of(term.argument.tree, self.blocks)
         return self._of_matrix(term, definition, W, kernels)
 
-    def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> float:
+    def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> Any:
         atom = term.atom
         if definition is None and term.learned:  # a structure of one's own, without a plain formula
             return atom.value_at(W, tuple(self._learned(one) for one in term.learned))
@@ -192,6 +192,8 @@ class TypedPoint:
             return spread + (definition.within + _ROUNDING_UNITS * _EPS) * value
         step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
         plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
         if definition is not None and definition.kind == "spectrum":
             s = _padded(singular_values(W), len(W))
             by = _ROUNDING_UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
