@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -10,12 +12,16 @@ from scipy import sparse
 from mtldsl.datasets.formats.cells import as_signs
 from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.datasets.formats.mat_files import Other, mat_variables
+from mtldsl.datasets.out_of_core.libsvm import has_qid
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag
 from mtldsl.values.path import as_path
 
 __all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
@@ -107,7 +113,7 @@ def read_npz(
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
     check_impute(impute, path)
-    arrays = read_archive(path, "an .npz file of numbers")
+    arrays = read_archive(path, "an .npz file of numbers", role="data")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
@@ -121,6 +127,7 @@ def read_libsvm(
     path,
     *,
     n_features: int | None = None,
+    zero_based: bool | None = None,
     one_vs_rest: bool = False,
     multilabel: bool = False,
     binary: bool = False,
@@ -128,11 +135,14 @@ def read_libsvm(
     """Tasks with sparse inputs from LIBSVM files: of one file, or of a list of files, one task each, named by the files.
 
     n_features  : columns of X (None: the largest index that occurs)
+    zero_based  : whether indices count from 0, in all files. None: from 1, as LIBSVM has it, unless an index 0 occurs in one of them; a
+                  UserWarning says so, since a part of the same data without an index 0 would be read from 1
     one_vs_rest : labels are classes: a task per class, +1 against -1 (two classes: one task, the larger against the other)
     multilabel  : a row carries a list of labels, "1,3 2:0.5": a task per label
     binary      : labels are 0/1 and are read as -1/+1
 
-    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse.
+    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse, for an index 0 where
+    zero_based=False, and for "qid:", which `scan` and `store` read as the tasks of rows.
 
     >>> import tempfile, pathlib
     >>> from mtldsl import datasets
@@ -144,15 +154,24 @@ def read_libsvm(
     from sklearn.datasets import load_svmlight_files
 
     listed = as_list(path)
-    paths = [regular_file(one) for one in ([path] if listed is None else listed)]
+    paths = [regular_file(one, "data") for one in ([path] if listed is None else listed)]
     if not paths:
         raise DataError("at least one file is needed", term="read_libsvm([])")
     if len(paths) > 1 and (one_vs_rest or multilabel):
         raise DataError(
             "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
         )
+    if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
+        raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
+    if zero_based is not None:
+        zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
+    grouped = next((p for p in paths if has_qid(p)), None)
+    if grouped is not None:
+        raise DataError(
+            'its rows say their tasks, "qid:..."', term=grouped, write_instead="write datasets.scan(path) or datasets.store(path, folder)"
+        )  # fmt: skip
     try:
-        loaded = load_svmlight_files([str(p) for p in paths], n_features=n_features, multilabel=multilabel)
+        loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
         several = "could not convert" in str(error) and "," in str(error)
         hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
@@ -160,7 +179,7 @@ def read_libsvm(
             f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}",
             write_instead=hint if several else "",
         ) from None
-    inputs, labels = loaded[0::2], loaded[1::2]
+    inputs, labels = _counted_from(zero_based, loaded[0::2], paths, n_features), loaded[1::2]
     if len(paths) > 1:
         names = [p.stem for p in paths]
         names = names if len(set(names)) == len(names) else [str(p) for p in paths]
@@ -175,6 +194,27 @@ def read_libsvm(
         classes = classes[1:]
     Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in given])
     return Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+
+
+def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
+    """The inputs, read with columns from 0 on, as their indices are meant: by one rule for all files."""
+    first = next((p for X, p in zip(inputs, paths, strict=True) if (X.indices == 0).any()), None)
+    if first is not None and zero_based is False:
+        raise DataError("it has an index 0, and zero_based=False says that indices count from 1", term=first, argument="zero_based")  # fmt: skip
+    if first is not None and zero_based is None:
+        warnings.warn(
+            f"{first}: indices are read as counting from 0, since an index 0 occurs. A part of these data without one would be read as counting "
+            "from 1: write zero_based=True for all of them",
+            stacklevel=3,
+        )  # fmt: skip
+    shift = int(first is None and not zero_based)
+    d = max(X.shape[1] - shift for X in inputs)
+    if n_features is not None:
+        wide = next((p for X, p in zip(inputs, paths, strict=True) if X.shape[1] - shift > n_features), None)
+        if wide is not None:
+            raise DataError(f"n_features was set to {n_features}, and it has {d} features", term=wide, argument="n_features")  # fmt: skip
+        d = n_features
+    return [sparse.csr_matrix((X.data, X.indices - shift, X.indptr), shape=(X.shape[0], d)) for X in inputs]
 
 
 def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
@@ -202,11 +242,11 @@ def _member(path, content, name, role):
     return content[name]
 
 
-def _numbers(path, name, value):
-    """float64; DataError for text, structures, cells, complex numbers."""
+def _numbers(path, name, value) -> Any:
+    """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
     if isinstance(value, Other) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
-    return value.astype(float)
+    return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 
 
 def _last_columns(path, table, k):
