@@ -21,6 +21,7 @@ from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
 from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
+from mtldsl.solvers.bare_start import bare_start
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "Alternating"]
@@ -95,6 +96,9 @@ class Alternating(Solver):
         continuation: int | None = None,
     ) -> Point:
         method = self._method(form, method, fudge)
+        bare = bare_start(form, tol, watch) if start is None and not form.is_convex else None
+        if bare is not None:
+            return bare
         if method in _REWEIGHTED and why_not_reweighted(form) is None:
             return self._reweighted(form, continuation, method, w_step, tol, max_iter, start, watch)
         if continuation is not None:

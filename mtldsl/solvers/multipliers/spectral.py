@@ -14,6 +14,7 @@ from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.atoms.calculus.singular_values import largest_singular_value
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.proof.certificate import certify
+from mtldsl.solvers.bare_start import bare_start
 from mtldsl.solvers.multipliers.descent import NEAR, descend
 from mtldsl.solvers.multipliers.outer import Outer
 from mtldsl.solvers.multipliers.run import Run
@@ -57,6 +58,9 @@ class SpectralRun:
     def run(self, max_iter: int, watch: Watch) -> Point:
         if self.concave.rank is not None:
             self.concave.weight = _FIRST * self._pull_at_zero()
+        bare = bare_start(self.form, self.tol, watch) if self.start is None else None
+        if bare is not None:
+            return bare
         start = self._convex_start(watch) if self.start is None else self.start
         if watch.expired:
             watch(start)
