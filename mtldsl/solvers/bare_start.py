@@ -23,7 +23,7 @@ _GAP, _STEPS = 1e-3, 100
 
 
 def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
-    """The point found and shown, where the caller is content with it; None where not, or where no penalty is bounded.
+    """The point found, to be compared with other starts; None where no penalty is bounded, or nothing was found.
 
     A capped trace norm is a constant where every singular value lies above the cap: the solution without it is then stationary. Where
     inputs have more columns than rows, or the cap is low, that is the usual case, and the hardest for steps that mind the penalty.
@@ -51,5 +51,4 @@ def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
         get_solver(name).solve(bare, tol=_GAP * tol, max_iter=_STEPS, start=None, watch=rough)
     if rough.last is None:
         return None
-    found = as_given(rough.last)
-    return found if watch(found) else None
+    return as_given(rough.last)

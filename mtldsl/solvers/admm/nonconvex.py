@@ -82,9 +82,7 @@ class Nonconvex:
             point = Point(self.start.blocks)
             return point, watch(point)
         bare = bare_start(self.form, self.tol, watch)
-        if bare is not None:
-            return bare, True
-        found = [Point(relaxed_start(self.form, watch))]
+        found = [Point(relaxed_start(self.form, watch)), *([] if bare is None else [bare])]
         W = smoothed_start(self.form, data, watch) if data is not None else None
         if data is not None and W is not None:
             found.append(Point(data.blocks(W), iteration=1))

@@ -10,6 +10,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.smaller_side import SmallerSide
 from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
+from mtldsl.solvers.admm.relaxed_start import relaxed_start
 from mtldsl.solvers.alternation.accelerated import accelerate
 from mtldsl.solvers.alternation.algorithm_1 import algorithm_1
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, starting_matrices
@@ -98,7 +99,9 @@ class Alternating(Solver):
         method = self._method(form, method, fudge)
         bare = bare_start(form, tol, watch) if start is None and not form.is_convex else None
         if bare is not None:
-            return bare
+            lies_lower = form.value(bare.blocks) < form.value(relaxed_start(form, watch))
+            if lies_lower and watch(bare):
+                return bare
         if method in _REWEIGHTED and why_not_reweighted(form) is None:
             return self._reweighted(form, continuation, method, w_step, tol, max_iter, start, watch)
         if continuation is not None:

@@ -58,10 +58,10 @@ class SpectralRun:
     def run(self, max_iter: int, watch: Watch) -> Point:
         if self.concave.rank is not None:
             self.concave.weight = _FIRST * self._pull_at_zero()
-        bare = bare_start(self.form, self.tol, watch) if self.start is None else None
-        if bare is not None:
-            return bare
         start = self._convex_start(watch) if self.start is None else self.start
+        bare = bare_start(self.form, self.tol, watch) if self.start is None else None
+        if bare is not None and self.form.value(bare.blocks) < self.form.value(start.blocks) and watch(bare):
+            return bare
         if watch.expired:
             watch(start)
             return start
