@@ -66,11 +66,10 @@ class CrossValidated(MultiTaskEstimator):
     verbose: Any
 
     def _fit(self, X, y, sample_weight=None, **others):
-        if y is not None:
-            X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
-            others = dict(zip(others, rest, strict=True))
-            self._require(_num_samples(X))
         tasks = self._prepare(X, y, sample_weight, **others)
+        X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
+        others = dict(zip(others, rest, strict=True))
+        self._require(_num_samples(X))
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
