@@ -12,6 +12,7 @@ from mtldsl.estimators.folds import MultiTaskKFold
 from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 from mtldsl.estimators.kernels import KernelMultiTaskClassifier
 from mtldsl.estimators.label_graph import LabelGraphClassifier
+from mtldsl.estimators.one_class import OneTaskWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import scorer
 from mtldsl.tasks.one_class import OneClassWarning
@@ -30,5 +31,6 @@ __all__ = [
     "MultiTaskRegressor",
     "MultiTaskRegressorCV",
     "OneClassWarning",
+    "OneTaskWarning",
     "scorer",
 ]

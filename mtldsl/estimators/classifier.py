@@ -14,6 +14,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibrators import calibrators, log_odds
 from mtldsl.estimators.has_probabilities import compares_classes, models_probabilities
 from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
+from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
@@ -142,7 +143,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
         check_one_class(self)
-        X = self._inputs(X, y)
+        X = self._inputs(X, y, sample_weight)
         labels = self._labels_of(y)
         weights = self._weights_of(labels, of_labels(sample_weight, labels.signs.shape))
         signs = labels.signs if weights is None else np.where(weights > 0, labels.signs, np.nan)
@@ -276,6 +277,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         return share_right(y, self.predict(X), sample_weight)
 
     _scores_of = scores_of_labels

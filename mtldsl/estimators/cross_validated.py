@@ -72,11 +72,10 @@ class CrossValidated(MultiTaskEstimator):
 
     def _chosen(self, made: Parts, X, y, sample_weight=None, **others):
         """Fitted at the value that folds choose."""
-        if y is not None:
-            X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
-            others = dict(zip(others, rest, strict=True))
-            self._require(_num_samples(X))
         tasks = self._prepare(X, y, sample_weight, **others)
+        X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
+        others = dict(zip(others, rest, strict=True))
+        self._require(_num_samples(X))
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)

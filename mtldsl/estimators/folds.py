@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.seen_labels import to_spread
 from mtldsl.tasks.dealing import deal_table, units_of
 from mtldsl.tasks.folding import checked_folds
@@ -50,7 +50,7 @@ class MultiTaskKFold(BaseCrossValidator):
         k = checked_folds(self.n_splits, "MultiTaskKFold(n_splits")
         stratify = as_flag(self.stratify, "MultiTaskKFold(stratify")
         rng = generator(self.random_state, "MultiTaskKFold")
-        X, y, groups = indexable(X, y, groups)
+        refuse_unpaired(X, y=y, groups=groups)
         n = _num_samples(X)
         units = units_of(groups, n, "MultiTaskKFold.split(X, y, groups)")
         n_units = n if units is None else int(units.max()) + 1

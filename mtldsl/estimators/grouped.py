@@ -10,10 +10,11 @@ from sklearn.utils.metaestimators import available_if
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.has_probabilities import models_probabilities
+from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.one_class import check_one_class, warn_of_one_class
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.rows_of_tasks import RowsOfTasks, distinct
-from mtldsl.estimators.sample_weights import class_weights, of_labels
+from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.seen_labels import agreement, share_right
 from mtldsl.estimators.targets import Labels, labels_of, numbers_of_targets, vector_of
 from mtldsl.solution.predictors import decided, probabilities
@@ -28,7 +29,8 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         min over W (d, m), b (m,)   the model, with one task a distinct value of the column `task` (or of `groups`)
 
     task   : the column of X that tells tasks apart, by name or position; it is not a feature. None: `fit(X, y, groups=ids)` and
-             `predict(X, groups=ids)`, which metadata routing hands on (`set_fit_request(groups=True)`); without either all rows are one task
+             `predict(X, groups=ids)`, which metadata routing hands on (`set_fit_request(groups=True)`); without either all
+             rows are one task, with a OneTaskWarning
     unseen : of a task that training did not have, "error", or "mean": the mean of all tasks' weights answers
     model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
 
@@ -72,10 +74,9 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         return self
 
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
-        X, ids = self._prepared(X, y, groups)
+        X, ids = self._prepared(X, y, groups, sample_weight)
         values = numbers_of_targets(vector_of(y)).Y[:, 0]
-        weights = of_labels(sample_weight, (len(values), 1))
-        flat = None if weights is None else weights[:, 0]
+        flat = of_rows(sample_weight, len(values))
         return self._grouped(*self._labelled(X, values, ids, flat), {})
 
     def predict(self, X, groups=None) -> np.ndarray:
@@ -87,9 +88,10 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         """R^2 over all rows whose y is there."""
         from sklearn.metrics import r2_score
 
+        refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
         values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
-        there = ~np.isnan(values)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[there]
+        there, weights = ~np.isnan(values), of_rows(sample_weight, len(values))
+        weights = None if weights is None else weights[there]
         return float(r2_score(values[there], self.predict(X, groups=groups)[there], sample_weight=weights))
 
     def _scores_by_task(self, X, y, groups=None) -> dict:
@@ -145,7 +147,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
         check_one_class(self)
-        X, ids = self._prepared(X, y, groups)
+        X, ids = self._prepared(X, y, groups, sample_weight)
         labels = labels_of(vector_of(y))
         if labels.kind == "multiclass":
             raise DataError(
@@ -154,8 +156,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
                 write_instead="use MultiTaskClassifier, or one estimator a class",
             )
         signs = labels.signs[:, 0]
-        weights = of_labels(sample_weight, labels.signs.shape)
-        flat = None if weights is None else weights[:, 0]
+        flat = of_rows(sample_weight, len(signs))
         flat = _weighted_by_class(self.class_weight, labels, signs, ids, flat)
         X, signs, ids, flat = self._labelled(X, signs, ids, flat)
         constant = {}
@@ -204,6 +205,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
+        refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
         return share_right(y, self.predict(X, groups=groups), sample_weight)
 
     def _scores_by_task(self, X, y, groups=None) -> dict:

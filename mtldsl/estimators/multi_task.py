@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.errors import DataError, ModelError, SolverError
-from mtldsl.estimators.inputs import checked_inputs
+from mtldsl.estimators.columns import require_y
+from mtldsl.estimators.inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.model_parameters import ModelParameters
 from mtldsl.problem import Problem
 from mtldsl.solution.solution import Solution
@@ -44,13 +45,11 @@ class MultiTaskEstimator(ModelParameters):
 
     # ---------------------------------------------------------------------------------------------- fitting
 
-    def _inputs(self, X, y):
-        """X checked as scikit-learn checks it; names and number of features are kept."""
-        if y is None:  # says so in scikit-learn's words
-            return validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        X = checked_inputs(self, X, reset=True)
-        check_consistent_length(X, y)
-        return X
+    def _inputs(self, X, y, sample_weight=None):
+        """X as numbers, with a row for each label and weight; names and number of features are kept."""
+        require_y(y)
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        return checked_inputs(self, X, reset=True)
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

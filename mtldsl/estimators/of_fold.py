@@ -11,9 +11,11 @@ from sklearn.utils import _safe_indexing
 from mtldsl.analysis.points import certified_points
 from mtldsl.errors import ModelError
 from mtldsl.estimators.by_task import ByTask
+from mtldsl.estimators.one_class import OneTaskWarning
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
 from mtldsl.scoring.measures import MEASURES
+from mtldsl.tasks.inputs import weights_of
 from mtldsl.tasks.one_class import OneClassWarning
 
 __all__ = ["of_fold", "parameter_of"]
@@ -32,9 +34,10 @@ def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
 
 def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
     """The scores of a fold over all values; NaN where it has no task to learn."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OneClassWarning)  # said once, of all rows
+        for said in (OneClassWarning, OneTaskWarning):  # once, of all rows
+            warnings.simplefilter("ignore", said)
         further = {key: _rows_of(each, train) for key, each in others.items()}
         tasks = estimator._prepare(
             _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further

@@ -8,7 +8,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.tasks.one_class import OneClassWarning, listed_tasks
 from mtldsl.values.number import quoted
 
-__all__ = ["check_one_class", "warn_of_no_label", "warn_of_one_class"]
+__all__ = ["OneTaskWarning", "check_one_class", "warn_of_no_label", "warn_of_one_class", "warn_of_one_task"]
 
 ONE_CLASS = ("constant", "skip", "error")
 
@@ -21,6 +21,20 @@ def check_one_class(self) -> None:
             term=type(self).__name__,
             write_instead=f"write one of {', '.join(map(repr, ONE_CLASS))}",
         )
+
+
+class OneTaskWarning(UserWarning):
+    """Rows of tasks came without a word of their tasks, and are learned as one."""
+
+
+def warn_of_one_task(self) -> None:
+    """A warning that nothing said which row is of which task, as where a search kept `groups` for its folds."""
+    warnings.warn(
+        f"{type(self).__name__}: neither task= nor groups= says which row is of which task: all rows are one task; "
+        "write task='column', or fit(X, y, groups=ids), which a search hands on after set_fit_request(groups=True)",
+        OneTaskWarning,
+        stacklevel=4,
+    )
 
 
 def warn_of_one_class(self, names: list, n_tasks: int) -> None:

@@ -9,6 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import warn_of_no_label
 from mtldsl.estimators.sample_weights import of_labels
@@ -86,7 +87,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         return self
 
     def _prepare(self, X, y, sample_weight=None, **others) -> Tasks:
-        X = self._inputs(X, y)
+        X = self._inputs(X, y, sample_weight)
         targets = numbers_of_targets(y)
         weights = of_labels(sample_weight, targets.Y.shape)
         self._flat = targets.flat
@@ -141,6 +142,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         return float(each[~np.isnan(each)].mean()) if not np.isnan(each).all() else float("nan")
 
     def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         targets = numbers_of_targets(y, learning=False)
         predicted = np.reshape(self.predict(X), targets.Y.shape)
         weights = of_labels(sample_weight, targets.Y.shape)

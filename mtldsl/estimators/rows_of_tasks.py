@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
-from mtldsl.estimators.inputs import checked_inputs
+from mtldsl.estimators.columns import require_y
+from mtldsl.estimators.inputs import (
+    checked_inputs,
+    hold_columns,
+    ids_of,
+    matrix_of,
+    objects_of,
+    refuse_unpaired,
+)
 from mtldsl.estimators.multi_task import MultiTaskEstimator
-from mtldsl.estimators.one_class import warn_of_no_label
+from mtldsl.estimators.one_class import warn_of_no_label, warn_of_one_task
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import quoted
@@ -31,18 +39,18 @@ class RowsOfTasks(MultiTaskEstimator):
     def _rows(self, X, groups, *, fitting: bool):
         """(the features, checked; the task of every row)."""
         if self.task is None:
-            X = checked_inputs(self, X, reset=fitting)
+            rows = checked_inputs(self, X, reset=fitting)
             ids = groups
         else:
-            X = validate_data(self, X, skip_check_array=True, reset=fitting)
+            hold_columns(self, X, reset=fitting)
             if groups is not None:
                 raise DataError(
                     f"task={quoted(self.task)} says which column of X tells tasks apart, and groups were given too",
                     argument="groups",
                     write_instead="give one of them",
                 )
-            X, ids = self._column(X)
-            X = check_array(X, accept_sparse="csr", dtype=np.float64, estimator=self, input_name="X")
+            others, ids = self._column(X)
+            rows = matrix_of(others, empty=not fitting)
         if fitting:
             self._by_groups = groups is not None
         elif (groups is not None) != self._by_groups:
@@ -53,23 +61,9 @@ class RowsOfTasks(MultiTaskEstimator):
                 write_instead="give groups=ids to fit, predict and score alike",
             )
         if ids is None:
-            return X, np.zeros(X.shape[0], dtype=int)
-        ids = _plain_ids(ids)
-        if ids.ndim != 1:
-            raise DataError(
-                f"groups have the shape {ids.shape}",
-                argument="groups",
-                write_instead="give (n,), the task of every row",
-            )
-        check_consistent_length(X, ids)
-        gone = [i for i, each in enumerate(ids.tolist()) if each is None or each != each]
-        if gone:
-            raise DataError(
-                f"the task of row {gone[0]} is missing ({ids[gone[0]]})",
-                argument="task" if self.task is not None else "groups",
-                write_instead="leave the row out, or give it a task",
-            )
-        return X, ids
+            return rows, np.zeros(rows.shape[0], dtype=int)
+        refuse_unpaired(X, groups=groups)
+        return rows, ids_of(ids, rows.shape[0])
 
     def _column(self, X):
         """(the other columns, the column of ids)."""
@@ -95,13 +89,12 @@ class RowsOfTasks(MultiTaskEstimator):
         if frame is not None:
             columns = list(frame.iter_columns())  # by position: names of pandas may be numbers
             others = [i for i in range(len(columns)) if i != at]
-            return frame[:, others].to_native(), _plain_ids(columns[at])
-        X = X if sparse.issparse(X) else np.asarray(X)
-        others = np.delete(np.arange(X.shape[1]), at)
+            return frame[:, others].to_native(), columns[at].to_native()
         if sparse.issparse(X):
             X = sparse.csr_array(X)
-            return X[:, others], X[:, [at]].toarray().ravel()
-        return X[:, others], X[:, at]
+            return X[:, np.delete(np.arange(X.shape[1]), at)], X[:, [at]].toarray().ravel()
+        X = X if isinstance(X, np.ndarray) else objects_of(X)
+        return X[:, np.delete(np.arange(X.shape[1]), at)], X[:, at]
 
     def _by_task(self, X, groups, values) -> np.ndarray:
         """(n, m): every row's value in the column of its task, NaN in the others."""
@@ -121,7 +114,7 @@ class RowsOfTasks(MultiTaskEstimator):
     def _places(self, ids) -> np.ndarray:
         """The position of every row's task among `tasks_`; -1 for a task that training did not have."""
         known = {name: i for i, name in enumerate(self.tasks_.tolist())}
-        places = np.array([known.get(each, -1) for each in np.asarray(ids).tolist()], dtype=int)
+        places = np.array([known.get(each, -1) for each in ids.tolist()], dtype=int)
         new = np.flatnonzero(places < 0)
         if new.size and self.unseen != "mean":
             raise DataError(
@@ -196,36 +189,22 @@ class RowsOfTasks(MultiTaskEstimator):
             self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
         self.coef_, self.intercept_ = self._weights.T, self._shift
 
-    def _prepared(self, X, y, groups):
-        if y is None:
-            validate_data(self, X, y, skip_check_array=False)
+    def _prepared(self, X, y, groups, sample_weight):
+        require_y(y)
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         if self.unseen not in ("error", "mean"):
             raise DataError(
                 f"unseen={quoted(self.unseen)}", argument="unseen", write_instead="write 'error' or 'mean'"
             )
-        X, ids = self._rows(X, groups, fitting=True)
-        check_consistent_length(X, y)
-        return X, ids
+        if self.task is None and groups is None:
+            warn_of_one_task(self)
+        return self._rows(X, groups, fitting=True)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         tags.input_tags.string = self.task is not None
         return tags
-
-
-def _plain_ids(ids) -> np.ndarray:
-    """As numpy holds them, None where one is missing."""
-    if not isinstance(ids, np.ndarray):
-        given = ids.to_list() if hasattr(ids, "to_list") else ids
-        ids = np.asarray(given)
-        if ids.dtype.kind == "U" and not all(isinstance(each, str) for each in given):
-            ids = np.array(given, dtype=object)  # None and NaN are not names
-    if ids.dtype != object:
-        return ids
-    kept = ids.copy()
-    kept[np.reshape([type(each).__name__ == "NAType" for each in ids.ravel()], ids.shape)] = None
-    return kept
 
 
 def distinct(ids: np.ndarray) -> np.ndarray:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from mtldsl.errors import DataError
+from mtldsl.tasks.inputs import weights_of
 from mtldsl.values.number import as_float, quoted
 
-__all__ = ["class_weights", "of_labels"]
+__all__ = ["class_weights", "of_labels", "of_rows"]
 
 
 def of_labels(sample_weight, shape: tuple[int, int]) -> np.ndarray | None:
@@ -19,12 +20,7 @@ def of_labels(sample_weight, shape: tuple[int, int]) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
-    try:
-        given = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"sample_weight={quoted(sample_weight, 60)}: weights are numbers", argument="sample_weight"
-        ) from error
+    given = weights_of(sample_weight, "sample_weight")
     if given.ndim == 0:
         given = np.full(shape[0], float(given))
     n, m = shape
@@ -43,6 +39,12 @@ def of_labels(sample_weight, shape: tuple[int, int]) -> np.ndarray | None:
     if not given.any():
         raise DataError("Sample weights must contain at least one non-zero number", argument="sample_weight")
     return np.broadcast_to(given[:, None] if given.ndim == 1 else given, shape)
+
+
+def of_rows(sample_weight, n: int) -> np.ndarray | None:
+    """(n,) the same of rows, which have one weight each."""
+    weights = of_labels(sample_weight, (n, 1))
+    return None if weights is None else weights[:, 0]
 
 
 def class_weights(class_weight, labels, weights: np.ndarray | None) -> np.ndarray | None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.columns import columns_of, missing_in
-from mtldsl.estimators.targets import labels_of
+from mtldsl.estimators.sample_weights import of_rows
+from mtldsl.estimators.targets import labels_of, numbers_of_targets
 
 __all__ = ["Seen", "agreement", "scores_of_labels", "share_right", "signs_of", "to_spread"]
 
@@ -46,7 +47,8 @@ def share_right(y, predicted, sample_weight=None) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
     seen = Seen.of(y)
     right, there = agreement(seen, predicted)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)[seen.rows]
+    weights = of_rows(sample_weight, len(seen.table))
+    weights = None if weights is None else weights[seen.rows]
     whole: np.ndarray = np.all(right | ~there, axis=1)
     return float(np.average(whole[seen.rows], weights=weights))
 
@@ -69,12 +71,11 @@ def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, 
     classes : its classes_: of a vector (k,), of a table the two classes of all columns, or one array a column. Columns are +1 for the
               second class and -1 for the first; of a vector of several classes one a class, against the rest. None: numbers as they are
     """
-    table, names, flat = columns_of(y)
-    missing = missing_in(table)
     if needs == "values":
-        found = np.full(table.shape, np.nan)
-        found[~missing] = np.asarray(table[~missing], dtype=float)
-        return found, names
+        targets = numbers_of_targets(y, learning=False)
+        return targets.Y, targets.names
+    table, names, _ = columns_of(y)
+    missing = missing_in(table)
     if classes is None:
         labels = labels_of(y)
         return labels.signs, labels.names

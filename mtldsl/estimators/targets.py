@@ -12,7 +12,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from mtldsl.errors import DataError
-from mtldsl.estimators.columns import columns_of, missing_in
+from mtldsl.estimators.columns import columns_of, is_vector, missing_in, require_y
+from mtldsl.tasks.inputs import as_targets
+from mtldsl.values.array import as_array
 
 __all__ = ["Labels", "Numbers", "classes_in", "labels_of", "numbers_of_targets", "vector_of"]
 
@@ -32,37 +34,14 @@ class Numbers:
 
 
 def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
-    """y (n,) or (n, m) of real numbers. ValueError for infinite ones, for text, and, to learn from, where there is none."""
-    table, names, flat = columns_of(y)
-    if table.dtype.kind in "mM":
-        raise DataError(
-            "y holds dates or times, and a regression needs numbers",
-            argument="y",
-            write_instead='write (t - t.min()) / np.timedelta64(1, "D"), in days',
-        )
-    if table.dtype.kind in "US" or (
-        table.dtype == object and any(isinstance(each, str | bytes) for each in table.ravel())
-    ):
-        raise DataError("y holds text, and a regression needs numbers", argument="y")
-    try:
-        Y = np.asarray(table, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"y holds {_kind(table)}, and a regression needs numbers ({error})", argument="y"
-        ) from error
-    if np.iscomplexobj(table):
-        raise DataError("Complex data not supported: y holds complex numbers", argument="y")
-    if np.isfinite(Y).all():
-        return Numbers(Y, names, flat, complete=True)
-    if np.isinf(Y).any():
-        row, column = np.argwhere(np.isinf(Y))[0]
-        raise DataError(
-            f"Input y contains infinity or a value too large for dtype('float64'): row {row}, column {_named(names, column)}",
-            argument="y",
-        )
-    if learning:
+    """y (n,) or (n, m) of real numbers, as `Tasks.shared` reads them. DataError, also to learn from where no label is there."""
+    require_y(y)
+    Y, names = as_targets(y, "y", columns=True)
+    flat = is_vector(y)
+    complete = not np.isnan(Y).any()
+    if learning and not complete:
         _refuse_empty(np.isnan(Y))
-    return Numbers(Y, names, flat)
+    return Numbers(Y, None if flat else names, flat, complete)
 
 
 def vector_of(y):
@@ -153,8 +132,6 @@ def labels_of(y, *, task_a_class: bool = False) -> Labels:
     """
     table, names, flat = columns_of(y)
     missing = missing_in(table)
-    if np.issubdtype(table.dtype, np.complexfloating):
-        raise DataError("Complex data not supported: y holds complex numbers", argument="y")
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
@@ -258,13 +235,18 @@ def classes_in(column, missing) -> np.ndarray:
     kept = column[~missing]
     if kept.dtype == object:
         kinds = {type(each) for each in kept}
-        if len(kinds) == 1 and kinds <= {str, bool, int, float}:
-            kept = kept.astype(str if kinds == {str} else kinds.pop())
-        elif kinds <= {bool, int, float, np.float64, np.int64}:
-            kept = kept.astype(float)
-    if kept.dtype.kind not in "biu":
-        check_classification_targets(kept)
+        text = bool(kinds) and all(issubclass(kind, str) for kind in kinds)
+        kept = kept.astype(str if text else kinds.pop()) if text or kinds in _PLAIN else as_array(kept, "y")
+    if kept.dtype.kind not in "biuUT":
+        try:
+            check_classification_targets(kept)
+        except (TypeError, ValueError) as error:  # real numbers, bytes
+            raise DataError(str(error), argument="y") from None
     return np.unique(kept)
+
+
+#: the types of labels that stay what they are, where all of a column are of one
+_PLAIN = ({bool}, {int}, {float})
 
 
 def _refuse_empty(missing: np.ndarray) -> None:
@@ -278,7 +260,3 @@ def _named(names, column) -> str:
 
 def _listed(values) -> str:
     return ", ".join(map(str, values[:4])) + ", ..." * (len(values) > 4)
-
-
-def _kind(table: np.ndarray) -> str:
-    return "text" if table.dtype.kind in "OUS" else str(table.dtype)

@@ -13,21 +13,21 @@ __all__ = ["labels_of"]
 _ENTRIES = 1 << 20
 
 
-def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
+def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarray]:
     """(distinct ids in order of first appearance, index of every row's task). 1 and "1" are two ids, 1 and 1.0 are one."""
-    ids, hidden = _as_vector(task_ids)
+    ids, hidden = _as_vector(task_ids, what)
     if ids.ndim != 1 or ids.shape[0] != n:
         raise DataError(
-            f"task_ids has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
+            f"{what} has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
         )
     if hidden.any():
-        _refuse_missing("a masked entry", np.flatnonzero(hidden)[0])
+        _refuse_missing("a masked entry", np.flatnonzero(hidden)[0], what)
     # of runs of equal ids, which long tables often have, only the first is looked at
     starts = np.flatnonzero(np.concatenate([[True], _differ(ids)])) if n else np.empty(0, dtype=int)
     heads = ids[starts]
     if ids.dtype.kind in "biuf":
         if ids.dtype.kind == "f" and np.isnan(heads).any():
-            _refuse_missing(np.nan, starts[np.flatnonzero(np.isnan(heads))[0]])
+            _refuse_missing(np.nan, starts[np.flatnonzero(np.isnan(heads))[0]], what)
         _, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
         by_appearance = np.argsort(first)
         place = np.empty(first.size, dtype=int)
@@ -41,19 +41,19 @@ def labels_of(task_ids, n: int) -> tuple[list, np.ndarray]:
             # numpy's times become numbers in a list
             for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
                 if is_missing(task):
-                    _refuse_missing(task, starts[k])
+                    _refuse_missing(task, starts[k], what)
                 try:
                     of_head[k] = order.setdefault(task, len(order))
                 except (TypeError, ArithmeticError):
                     raise DataError(
-                        f"task_ids: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
+                        f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
                         write_instead="write ids that are numbers or text",
                     ) from None
         names = list(order)
     return names, np.repeat(of_head, np.diff(np.append(starts, n)))
 
 
-def _as_vector(task_ids) -> tuple[np.ndarray, np.ndarray]:
+def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
     """(ids, which of them numpy's mask hides). Python objects stay what they are: numpy would make text of [1, "1"]."""
     frame = as_frame(task_ids)
     if frame is not None:
@@ -61,7 +61,7 @@ def _as_vector(task_ids) -> tuple[np.ndarray, np.ndarray]:
 
         if len(frame.columns) != 1:
             raise DataError(
-                f"task_ids has {len(frame.columns)} columns",
+                f"{what} has {len(frame.columns)} columns",
                 write_instead="give the one that tells the tasks apart",
             )
         column = next(frame.iter_columns())
@@ -79,7 +79,7 @@ def _as_vector(task_ids) -> tuple[np.ndarray, np.ndarray]:
         )
     except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
         raise DataError(
-            f"task_ids: not a vector of ids ({problem})", write_instead="give one task id a row"
+            f"{what}: not a vector of ids ({problem})", write_instead="give one task id a row"
         ) from None
 
 
@@ -95,5 +95,5 @@ def _differ(ids) -> np.ndarray:
         return np.ones(max(len(ids) - 1, 0), dtype=bool)
 
 
-def _refuse_missing(task, row):
-    raise DataError(f"task_ids: {task} in row {row}; every row needs a task")
+def _refuse_missing(task, row, what):
+    raise DataError(f"{what}: {task} in row {row}; every row needs a task")

@@ -17,11 +17,11 @@ from mtldsl.values.size import LARGEST, SMALLEST
 from mtldsl.values.sparse_matrix import require_sound
 from mtldsl.values.table import as_frame, numbers_of, refuse_duplicate_columns
 
-__all__ = ["as_design", "as_rows", "as_targets", "as_weights", "refuse_shuffled"]
+__all__ = ["as_design", "as_numbers", "as_rows", "as_targets", "as_weights", "refuse_shuffled", "weights_of"]
 
 
-def _numeric(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """(float64 array of our own, column names or None)."""
+def as_numbers(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(float64 array of our own, of any shape, column names or None). What is missing is NaN; DataError for all that is not a real number."""
     array, names = _real(table, what)
     return array.astype(float), names
 
@@ -58,12 +58,14 @@ def as_rows(
         return X, fixed, None
     X, names = _real(table, what)
     if X.ndim != 2:
-        hint = "; a single feature is .reshape(-1, 1), a single row .reshape(1, -1)" if X.ndim == 1 else ""
         raise DataError(
-            f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns{hint}"
+            f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns",
+            write_instead="Reshape your data: a single feature is .reshape(-1, 1), a single row .reshape(1, -1)" if X.ndim == 1 else "",
         )
     if X.shape[1] == 0:
-        raise DataError(f"{what} has no columns: at least one feature is needed")
+        raise DataError(
+            f"{what} has no columns: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
     if fill is not None and X.shape[1] == len(fill):
         X = np.where(np.isnan(X), fill, X)
     require_finite(X, names, what)
@@ -83,7 +85,7 @@ def as_targets(table, what: str, *, columns: bool):
             advice,
             DataError,
         )
-    Y, names = _numeric(table, what)
+    Y, names = as_numbers(table, what)
     if columns:
         Y = Y[:, None] if Y.ndim == 1 else Y
     elif Y.ndim == 2 and Y.shape[1] == 1:
@@ -111,9 +113,15 @@ def as_targets(table, what: str, *, columns: bool):
     return Y, names
 
 
+def weights_of(values, what: str) -> np.ndarray:
+    """Numbers, one a row (n,) - a column of a table is such a vector - or one a label (n, m); or one for all, ()."""
+    weights, _ = as_numbers(values, what)
+    return weights[:, 0] if weights.ndim == 2 and weights.shape[1] == 1 else weights
+
+
 def as_weights(values, shape, what: str) -> np.ndarray:
     """Sample weights of that shape, finite and > 0, between `SMALLEST` and `LARGEST`."""
-    weights, _ = _numeric(values, what)
+    weights = weights_of(values, what)
     if weights.ndim == 1 and len(shape) == 2 and weights.shape[0] == shape[0]:
         weights = np.repeat(weights[:, None], shape[1], axis=1)
     if weights.shape != tuple(shape):
@@ -133,16 +141,26 @@ def as_weights(values, shape, what: str) -> np.ndarray:
 
 
 def refuse_shuffled(X, Y, what: str) -> None:
-    """DataError where two pandas tables hold the same rows in another order: rows are matched by position."""
-    indexes = [
-        table.index
+    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+
+    An index 0, 1, ... may be one that nobody gave, and says something only of all of its rows together.
+    """
+    a, b = (
+        table.index if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") else None
         for table in (X, Y)
-        if type(table).__module__.startswith("pandas") and hasattr(table, "iloc")
-    ]
-    if len(indexes) < 2 or len(indexes[0]) != len(indexes[1]) or indexes[0].equals(indexes[1]):
+    )
+    if a is None or b is None or len(a) != len(b) or a.equals(b):
         return
-    if indexes[0].is_unique and not indexes[0].symmetric_difference(indexes[1]).size:
+    rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
+    same = np.array_equal(rows[0], rows[1])
+    if same or (np.isin(rows[0], rows[1]).any() and not _is_default(a) and not _is_default(b)):
+        held = "the same index in another order" if same else "some rows of their index in common, not all"
         raise DataError(
-            f"X and {what} have the same index in another order, and rows are matched by position: "
+            f"X and {what} have {held}, and rows are matched by position: "
             f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
         )
+
+
+def _is_default(index) -> bool:
+    """Whether it is 0, 1, ..., as of a table that was given none."""
+    return np.array_equal(np.asarray(index), np.arange(len(index)))

@@ -58,9 +58,10 @@ def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> 
 
 
 _SHAPES = "all rows need the same number of entries, and every entry is a number"
+_ENTRY = "each entry of the argument must be neither a container nor a string, but a number"
 _RANGE = "rescale, for example X / np.abs(X).max(axis=0)"
 _KINDS = {
-    "c": f"complex numbers; {INSTEAD['complex']}",
+    "c": f"Complex data not supported: complex numbers; {INSTEAD['complex']}",
     "M": f"not an array of numbers but of times; {INSTEAD['times']}",
     "m": f"not an array of numbers but of times; {INSTEAD['times']}",
     "U": f"not an array of numbers but of text; {INSTEAD['text']}",
@@ -129,7 +130,7 @@ def _of_objects(array, value, what, error) -> np.ndarray:
             raise error(
                 f"not an array of numbers: {quoted(one)} in {place} {problem}",
                 term=what,
-                write_instead=problem.instead or _SHAPES,
+                write_instead=problem.instead or _ENTRY,
             ) from None
     return numbers.reshape(array.shape)
 

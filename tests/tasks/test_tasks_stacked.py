@@ -338,7 +338,7 @@ BAD = {
             np.ones(3_000_000),
             np.zeros(3_000_000),
         ),
-        "X: nan in row 2500001, column 0; inputs must be finite - impute or drop it (1 such entries)",
+        "X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)",
     ),
     "a task without a label": (
         lambda: Tasks.grouped([[1.0], [2.0]], [1.0, np.nan], ["a", "b"]),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.binary_columns import binary_columns
+from mtldsl.estimators.columns import require_y
+from mtldsl.estimators.inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.one_class import warn_of_one_class
 from mtldsl.estimators.seen_labels import share_right
 from mtldsl.values.number import as_float, quoted
@@ -35,10 +37,9 @@ class Baseline(ClassifierMixin, BaseEstimator):
         A label that is always the same is predicted so, with a OneClassWarning. DataError for other labels, and options outside their range.
         """
         self._check()
-        if Y is None:  # says so in scikit-learn's words
-            validate_data(self, X, Y)
-        X = validate_data(self, X, accept_sparse="csr", dtype=float)
-        check_consistent_length(X, Y)
+        require_y(Y)
+        refuse_unpaired(X, Y=Y)
+        X = checked_inputs(self, X, reset=True)
         labels = binary_columns(Y, type(self).__name__)
         table = (labels.signs > 0).astype(int)
         self._labels = labels.without_rows()
@@ -70,6 +71,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         return share_right(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self):
@@ -83,7 +85,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=float, reset=False)
+        return checked_inputs(self, X, reset=False)
 
     # ------------------------------------------------------------------------------------ what a subclass says
 
