@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import Any
 
 __all__ = ["add_marks", "marks_of"]
 
@@ -21,7 +22,7 @@ def add_marks(parser: ArgumentParser, table: str) -> None:
     )
 
 
-def marks_of(options, path: Path) -> dict[str, str | None]:
+def marks_of(options, path: Path) -> dict[str, Any]:
     """{"delimiter": ..., "decimal": ...} of a table in a CSV file, as its readers take them."""
     if path.suffix == ".npz":
         return {}

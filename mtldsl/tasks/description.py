@@ -19,8 +19,8 @@ class TableColumn:
     """A column of a table as the columns of X, or the tasks, that were made of it.
 
     values : the categories in their order, as the table writes them; () for numbers
-    parts  : beside every category the feature that is 1, or the task that is +1, where it is; None beside one that has none. Of two
-             categories the second alone has a part. Of numbers the one part
+    parts  : beside every category the feature that is 1, or the task that is +1, where it stands; None beside one without. The second of
+             two categories has the only part; numbers have one
 
     >>> TableColumn.of("colour", ("blue", "red")).parts, TableColumn.of("size", ("l", "m", "s")).parts
     ((None, 'colour=red'), ('size=l', 'size=m', 'size=s'))
@@ -58,7 +58,7 @@ class DataDescription:
     """The columns of a table behind X and Y. A feature that no column of categories has a part for is a column of numbers of its own name.
 
     features : the columns of categories among the inputs
-    labels   : the columns of labels; of tasks that are told apart by rows the one column
+    labels   : the columns of labels; one where the tasks are told apart by rows
     task     : the column that tells the tasks apart by rows
     decimal  : the mark between the digits of a number
     signs    : whether all labels were -1 or +1

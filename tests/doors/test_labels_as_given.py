@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
@@ -58,6 +59,32 @@ def test_two_labels_are_answered_as_they_were_given(name, tmp_path, capsys):
     assert main(["report", str(path), str(tmp_path / "new.csv"), "-o", str(tmp_path / "r.html")]) == 0
     tasks = mtl.Tasks.shared(X, np.where(UP, 1.0, -1.0))
     assert f"{float(solution.score(tasks)):.3f}" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "door", ["read_npz", "read_npz grouped", "read_mat", "read_libsvm", "read_libsvm classes"]
+)
+def test_arrays_of_labels_0_1_are_answered_as_such(door, tmp_path, capsys):
+    values, ids = (3, 7) if "classes" in door else (0, 1), np.arange(N) % 2
+    y = np.where(UP, values[1], values[0])
+    np.savez(tmp_path / "t.npz", X=X, Y=y, ids=ids)
+    savemat(tmp_path / "t.mat", {"X": X, "Y": y[:, None]})
+    (tmp_path / "t.svm").write_text("".join(f"{one} 1:{u} 2:{v}\n" for one, (u, v) in zip(y, X, strict=True)))
+    read = {
+        "read_npz": lambda: mtl.datasets.read_npz(tmp_path / "t.npz", binary=True),
+        "read_npz grouped": lambda: mtl.datasets.read_npz(tmp_path / "t.npz", task_ids="ids", binary=True),
+        "read_mat": lambda: mtl.datasets.read_mat(tmp_path / "t.mat", binary=True),
+        "read_libsvm": lambda: mtl.datasets.read_libsvm(tmp_path / "t.svm", binary=True),
+        "read_libsvm classes": lambda: mtl.datasets.read_libsvm(tmp_path / "t.svm", one_vs_rest=True),
+    }
+    tasks = read[door]()
+    W = mtl.Weights(tasks)
+    path = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
+    np.savez(tmp_path / "new.npz", X=X)
+    assert main(["predict", str(path), str(tmp_path / "new.npz")]) == 0
+    said, solution = rows_of(capsys.readouterr().out), mtl.Solution.load(path)
+    for name, signs in zip(solution.task_names, solution.predict(X).T, strict=True):
+        assert [int(row[name]) for row in said] == np.where(signs > 0, values[1], values[0]).tolist()
 
 
 def test_the_probability_of_a_class_says_of_which(tmp_path, capsys):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +19,8 @@ from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import changed
+from mtldsl.tasks.description import DataDescription, TableColumn
 from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
@@ -80,7 +84,8 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
         cells = [_numbers(path, f"{X}{{{i}}}", cell) for i, cell in enumerate(inputs.ravel(), start=1)]
         labels = [_numbers(path, f"{Y}{{{i}}}", cell) for i, cell in enumerate(targets.ravel(), start=1)]
         labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
-        return Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
+        made = Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
+        return _described(made, labels) if binary else made
     ids = None if task_ids is None else _member(path, content, task_ids, "task_ids").ravel()
     return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary, impute)
 
@@ -179,17 +184,32 @@ def read_libsvm(
     if len(paths) > 1:
         names = [p.stem for p in paths]
         names = names if len(set(names)) == len(names) else [str(p) for p in paths]
-        labels = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
-        return Tasks.separate(inputs, labels, task_names=names)
+        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
+        made = Tasks.separate(inputs, signs, task_names=names)
+        return _described(made, labels) if binary else made
     if not (one_vs_rest or multilabel):
         y = as_signs(labels[0], paths[0]) if binary else labels[0]
-        return Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+        made = Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+        return _described(made, labels) if binary else made
     given = [set(row) for row in labels[0]] if multilabel else [{label} for label in labels[0]]
-    classes = sorted(set().union(*given))
-    if one_vs_rest and len(classes) == 2:
-        classes = classes[1:]
+    known = sorted(set().union(*given))
+    classes = known[1:] if one_vs_rest and len(known) == 2 else known
     Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in given])
-    return Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+    made = Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+    if not one_vs_rest:
+        return made
+    texts = [f"{c:g}" for c in known]
+    return changed(made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),)))
+
+
+def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
+    """The tasks of labels that were read as -1 and +1, which know of 0 and 1. given: the labels of each task, or of all, as they were."""
+    each = given if len(given) == tasks.n_tasks else [given[0]] * tasks.n_tasks
+    units = [("0", "1") if bool((y == 0.0).any()) else ("-1", "1") for y in each]
+    columns = [
+        TableColumn.of(name, own, [name] * 2) for name, own in zip(tasks.task_names, units, strict=True)
+    ]
+    return changed(tasks, description=DataDescription(labels=tuple(columns)))
 
 
 def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
@@ -216,16 +236,18 @@ def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_fe
 def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     size = " x ".join(f"{n:,}" for n in Y.shape)
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
-    Y = as_signs(Y, path) if binary else Y
+    given, Y = Y, as_signs(Y, path) if binary else Y
     if ids is None:
-        return filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        made = filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        return _described(made, [given]) if binary else made
     if names.pop("task_names", None) is not None:
         raise DataError(
             "with task_ids the tasks are named by their ids",
             term=path,
             write_instead="take task_names out of the file",
         )
-    return filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    made = filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    return _described(made, [given]) if binary else made
 
 
 def _member(path, content, name, role):
@@ -238,7 +260,7 @@ def _member(path, content, name, role):
     return content[name]
 
 
-def _numbers(path, name, value):
+def _numbers(path, name, value) -> Any:
     """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
     if isinstance(value, Other) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)

@@ -104,7 +104,7 @@ class TextRows:
         return values
 
     def _filled(self, name: str, values: np.ndarray, gap: float | None) -> np.ndarray:
-        """The values, what is missing filled in; DataError where a cell is no finite number."""
+        """The values, what is missing filled in; DataError where a cell is not a finite number."""
         values = np.where(np.isnan(values), np.nan if gap is None else gap, values)
         for i in np.flatnonzero(~np.isfinite(values))[:1]:
             text = self.cells[name][i]
