@@ -246,3 +246,16 @@ def test_libsvm_rows_that_say_their_task_are_not_read_without_it(tmp_path):
     path.write_text("# ranking\n1 qid:1 1:3\n2 qid:2 1:2\n")
     with pytest.raises(DataError, match=r"qid.*datasets\.scan"):
         read_libsvm(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1 1:2\n-1 qid:3 2:5\n", r"a\.svm:2: the row says its task"),
+        ("1 1:2\n-1 1_0:5\n", r"a\.svm:2: '1_0:5'"),
+    ],
+)
+def test_libsvm_words_that_scikit_learn_passes_over(content, words, tmp_path):
+    with pytest.raises(DataError, match=words):
+        text(tmp_path, content)
+    assert text(tmp_path, "1 1:2 # qid:3 a_b\n-1 2:5\n").n_samples == 2

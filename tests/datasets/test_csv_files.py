@@ -214,3 +214,26 @@ def test_quotes_that_are_right_stay(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(HEAD + '2,3,"a ""b"", c\nd"\n3,4,5" pipe\n4,5, "x"\n')
     assert read_csv(path, "y", drop=["note"]).n_samples == 4
+
+
+ODD = {
+    "NUL in a name": (b"a\0,y\n1,2\n3,4\n", {}, r"t\.csv:1: has a NUL"),
+    "NUL in a category": (b"a,c,y\n1,x\0,2\n3,x,4\n", {"one_hot": ["c"]}, r"t\.csv:2: has a NUL"),
+    "two bytes a letter": ("a,y\n1,2\n".encode("utf-16-le"), {}, "has a NUL"),
+    "a point that may be of thousands": (b"a;y\n5,678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:3: '1\.234' has a point"),
+    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
+    "rows without a line of names": (b"1,2\n3,4\n5,6\n", {"labels": 1}, "has numbers alone; write header=False"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_nothing_odd_is_changed_in_silence(case, tmp_path):
+    content, options, words = ODD[case]
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        read_csv(tmp_path / "t.csv", **({"labels": "y"} | options))
+
+
+def test_columns_may_be_named_by_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("2024,2025\n1,2\n3,4\n")
+    assert read_csv(tmp_path / "t.csv", "2025").n_samples == 2

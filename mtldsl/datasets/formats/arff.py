@@ -26,6 +26,7 @@ __all__ = ["arff_tasks", "read_arff"]
 _QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)(?:\s+|(?=\{{))(\{{.*\}}|\S.*)$", re.IGNORECASE)
 _PIECE = re.compile(rf"{_QUOTED}|[,\t]|[^,\t'\"]+|['\"]")
+_LINES = re.compile(r"\r\n?|\n")  # a cell may hold what else Python takes for the end of a line
 _MEKA = re.compile(r":.*?\s-[Cc]\s+(-?\d+)(?![\w.])")
 _SPARSE_CELL = re.compile(r"(\d+)\s+(\S.*)$")
 
@@ -123,7 +124,7 @@ def _parse(path: Path) -> tuple[Table, int | None]:
     """(the table, MEKA's number of labels where the relation says it)."""
     count, columns = None, list[Column]()
     rows, lines, readers = [], [], None
-    for at, line in enumerate(_text(path).splitlines(), start=1):
+    for at, line in enumerate(_LINES.split(_text(path)), start=1):
         line = line.strip()
         if not line or line.startswith("%"):
             continue

@@ -13,7 +13,7 @@ from scipy import sparse
 from mtldsl.datasets.formats.cells import as_signs
 from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.datasets.formats.mat_files import Other, mat_variables
-from mtldsl.datasets.out_of_core.libsvm import has_qid
+from mtldsl.datasets.out_of_core.libsvm import require_plain
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
@@ -169,11 +169,8 @@ def read_libsvm(
         raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
     if zero_based is not None:
         zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
-    grouped = next((p for p in paths if has_qid(p)), None)
-    if grouped is not None:
-        raise DataError(
-            'its rows say their tasks, "qid:..."', term=grouped, write_instead="write datasets.scan(path) or datasets.store(path, folder)"
-        )  # fmt: skip
+    for one in paths:
+        require_plain(one)
     try:
         loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:

@@ -47,6 +47,8 @@ def number(text: str) -> float:
     value = float(text)
     if abs(value) >= _EXACT and _WHOLE.fullmatch(text) and int(text) != value:
         raise ValueError(text)  # a long code, such as an id, would become that of another
+    if value == 0.0 and re.search("[1-9]", text.lower().partition("e")[0]):  # 1e-400 is not 0
+        raise ValueError(text)
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -13,6 +13,7 @@ from mtldsl.datasets.formats.cells import (
     as_numbers,
     in_order,
     is_missing,
+    is_number,
     number,
     with_point,
 )
@@ -21,6 +22,7 @@ from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import as_whole
 
 __all__ = ["delimiter_of", "read_csv", "rows_of"]
 
@@ -70,6 +72,11 @@ def read_csv(
     """
     path = regular_file(path, "data")
     names, rows, lines = rows_of(path, delimiter, header, decimal)
+    if header and as_whole(labels) is not None and all(map(is_number, names)):
+        raise DataError(
+            f"the first line, {', '.join(names[:4])}{', ...' * (len(names) > 4)}, is to name the columns, and has numbers alone", term=path,
+            write_instead="write " + Spelled.option("header", "False") + ", or name the labels if these are names", argument="header",
+        )  # fmt: skip
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
@@ -136,7 +143,7 @@ def rows_of(path, delimiter, header, decimal="."):
         )
     rows, lines, before = [], [], 0  # the last line of the row before
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+        reader = csv.reader(_sound_lines(file, path), delimiter=delimiter, skipinitialspace=True, strict=True)
         try:
             for row in reader:
                 if row:
@@ -159,7 +166,7 @@ def rows_of(path, delimiter, header, decimal="."):
             write_instead="write " + Spelled.option("delimiter", repr(other)),
         )
     rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
-    rows = [list(map(with_point, row)) for row in rows] if decimal == "," else rows
+    rows = _with_points(rows, lines, path) if decimal == "," else rows
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
@@ -167,6 +174,29 @@ def rows_of(path, delimiter, header, decimal="."):
                 argument="delimiter",
             )
     return names, rows, np.array(lines)
+
+
+def _sound_lines(file: Iterable[str], path) -> Iterator[str]:
+    """The lines; DataError for one with a NUL, as files have that are damaged, or in an encoding of two bytes a letter."""
+    for k, line in enumerate(file, start=1):
+        if "\0" in line:
+            raise DataError(f"{path}:{k}: has a NUL, which no text has", write_instead="save it in UTF-8")
+        yield line
+
+
+def _with_points(rows: list[list[str]], lines: list[int], path) -> list[list[str]]:
+    """Numbers with a point in the place of the comma. DataError where others have a point already, which may be of thousands."""
+    found = [list(map(with_point, row)) for row in rows]
+    if found != rows:
+        for row, line in zip(rows, lines, strict=True):
+            for text in row:
+                if "." in text and is_number(text):
+                    raise DataError(
+                        f"{path}:{line}: {text.strip()!r} has a point, where in other numbers a comma is the decimal mark",
+                        write_instead="write it without the point",
+                        argument="decimal",
+                    )
+    return found
 
 
 def _wrong_row(path, delimiter: str, before: int, at: int, error: csv.Error) -> DataError:
