@@ -215,7 +215,10 @@ def test_decimal_commas_are_seen_and_predicted_from(tmp_path, capsys):
     path = clinic(tmp_path, comma=True)
     assert main(["predict", model, str(path), "--scores", "--decimal", "."]) == 2
     assert "--decimal ," in capsys.readouterr().err
-    for marks in ([], ["--decimal", ","]):  # the model knows how the table that it was learned on writes numbers
+    for marks in (
+        [],
+        ["--decimal", ","],
+    ):  # the model knows how the table that it was learned on writes numbers
         assert main(["predict", model, str(path), "--scores", *marks]) == 0
         assert capsys.readouterr().out == expected
         assert main(["report", model, str(path), *marks, "-o", str(tmp_path / "p.html")]) == 0
