@@ -14,7 +14,8 @@ class Verdict:
     """What was found: the optimum lies in [low, high].
 
     model     : the model that it is the optimum of, in words made of the numbers that were checked
-    confirmed : the claim holds: a relative gap of at most `tol`, for all weights, at a point that violates nothing
+    confirmed : the claim holds: a relative gap of at most `tol`, for the weights of `region`, at a point that violates nothing by more
+                than `tol`
     violation : an upper bound of what the (repaired) point still violates; `high` is then of the constraints relaxed by so much
     region    : {block: B} where `low` is proven for entries of that block up to B (an array) in absolute value only
     unchecked : words without a formula here: nothing is proven
@@ -47,6 +48,11 @@ class Verdict:
         return (self.high - self.low) / self.size if np.isfinite(self.high - self.low) else np.inf
 
     @property
+    def holds(self) -> bool:
+        """Whether the claim is confirmed for all weights, and of the constraints as they stand."""
+        return self.confirmed and not self.region and self.violation == 0
+
+    @property
     def whose(self) -> str:
         """Whose model and whose data it is about, where they are not the user's."""
         if self.model_is_named:
@@ -58,7 +64,7 @@ class Verdict:
         """As JSON can hold it: infinite ends are None."""
         low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
         return {
-            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "exact": self.exact,
+            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "holds": self.holds, "exact": self.exact,
             "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
             "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
             "notes": self.notes, "claimed": self.claimed, "tol": self.tol, "model_is_named": self.model_is_named,
@@ -81,7 +87,12 @@ class Verdict:
             )
         said += self.notes
         said += [self.whose] if self.whose else []
-        said.append("the claim is confirmed" if self.confirmed else "the claim is NOT confirmed")
+        within = " and ".join(
+            ["for these weights alone"] * bool(self.region)
+            + ["to the violation above"] * (self.violation > 0)
+        )
+        confirmed = "the claim is confirmed" + (f", {within}" if within else "")
+        said.append(confirmed if self.confirmed else "the claim is NOT confirmed")
         return "\n".join(said)
 
 

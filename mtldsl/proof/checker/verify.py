@@ -38,7 +38,7 @@ def verify_proof(
     DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
     `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
     """
-    if tol is not None and not (isinstance(tol, (int, float)) and 0 < tol < 1):
+    if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
         raise DataError(
             f"tol={tol!r} is not a relative gap", term=f"verify({str(path)!r})", write_instead="write a number above 0 and below 1, such as tol=1e-6"
         )  # fmt: skip
