@@ -36,7 +36,9 @@ def require_finite(X, names, what: str) -> None:
             f"{where}; products of such numbers are not in float64, so inputs are at most {LARGEST:g} - rescale or standardise the "
             f"column ({bad} such entries)"
         )
-    raise DataError(f"{where}; inputs must be finite, neither NaN nor inf - impute or drop it ({bad} such entries)")
+    raise DataError(
+        f"{where}; inputs must be finite, neither NaN nor inf - impute or drop it ({bad} such entries)"
+    )
 
 
 def require_visible(X, names, what: str) -> None:

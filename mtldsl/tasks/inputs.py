@@ -60,7 +60,9 @@ def as_rows(
     if X.ndim != 2:
         raise DataError(
             f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns",
-            write_instead="Reshape your data: a single feature is .reshape(-1, 1), a single row .reshape(1, -1)" if X.ndim == 1 else "",
+            write_instead="Reshape your data: a single feature is .reshape(-1, 1), a single row .reshape(1, -1)"
+            if X.ndim == 1
+            else "",
         )
     if X.shape[1] == 0:
         raise DataError(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
+
 from mtldsl.errors import ModelError
 
-__all__ = ["Mixable"]
+__all__ = ["Mixable", "NoArray"]
 
 #: numpy's functions behind the operators of an array on the left, and what they are here.
 _REFLECTED = {
@@ -41,7 +45,22 @@ _OF_ARRAYS = {
 }
 
 
-class Mixable:
+class NoArray:
+    """A thing of the language, which is no array: one object for numpy and scipy, which then leave `A @ W` to it."""
+
+    def __array__(self, dtype=None, copy=None):
+        """(), the object itself. ModelError where pandas asks: `table @ W` and `table.dot(W)` are no operators that it leaves to others."""
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
+            raise ModelError(
+                f"{getattr(self, 'text', type(self).__name__)} is not an array of numbers, and a pandas table on the left of @ wants one",
+                write_instead="write A.to_numpy() in place of the table A",
+            )
+        itself = np.empty((), dtype=object)
+        itself[()] = self
+        return itself
+
+
+class Mixable(NoArray):
     """An expression that numpy and pandas hand their operators to."""
 
     text: str

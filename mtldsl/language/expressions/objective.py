@@ -9,6 +9,7 @@ from mtldsl.atoms.function import Atom, Loss, Regularizer, Set
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Balls, Constraint
 from mtldsl.language.expressions.expression import Affine
+from mtldsl.language.expressions.mixable import NoArray
 from mtldsl.language.expressions.scalar import ONE, Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import quoted
@@ -60,7 +61,7 @@ class Term:
         return self.atom_latex if _is_one(c) else rf"{bracket(c, 2, 'latex')} \, {self.atom_latex}"
 
 
-class Objective:
+class Objective(NoArray):
     """A sum of terms. Made by the words of the vocabulary and by + and *."""
 
     __array_ufunc__ = None

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.latex import escaped, number_latex
+from mtldsl.language.expressions.mixable import NoArray
 from mtldsl.values.arguments import complete
 from mtldsl.values.number import as_float, is_scalar, quoted
 from mtldsl.values.size import LARGEST, SMALLEST
@@ -17,7 +18,7 @@ from mtldsl.values.size import LARGEST, SMALLEST
 __all__ = ["ONE", "Number", "Parameter", "Scalar", "as_scalar", "is_foreign"]
 
 
-class Scalar:
+class Scalar(NoArray):
     """A scalar expression: `value` now, `text` as typed, `latex`, and the parameters it contains."""
 
     __array_ufunc__ = None  # numpy scalars on the left defer to the operators below
