@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mtldsl.extending import register, register_solver, unregister
     from mtldsl.named_models import model, models
     from mtldsl.problem import Problem, minimize
-    from mtldsl.proof.checker.verify import verify_proof
+    from mtldsl.proof.verifying import verify_proof
     from mtldsl.solution.solution import Solution
 
 __version__ = "0.1.0"
@@ -51,7 +51,7 @@ _LATER = {
     "Solution": "solution.solution",
     "model": "named_models",
     "models": "named_models",
-    "verify_proof": "proof.checker.verify",
+    "verify_proof": "proof.verifying",
     # how words and solvers of one's own enter the language
     "register": "extending",
     "register_solver": "extending",

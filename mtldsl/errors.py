@@ -211,7 +211,8 @@ class MissingExtraError(MTLError, ImportError):
 
 
 class CrossCheckError(MTLError, AssertionError):
-    """The fast solver and the reference formulation disagree beyond the tolerance. The text has both sides."""
+    """Two computations of one thing disagree: the fast solver and the reference formulation beyond the tolerance, or the objective that a
+    solve claims and the statement as typed beyond rounding. The text has both sides."""
 
 
 class Interrupted(KeyboardInterrupt):

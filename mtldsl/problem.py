@@ -10,6 +10,7 @@ from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
 from mtldsl.check.automatic import attach
 from mtldsl.check.checked import Checked, require_solution
+from mtldsl.check.statement_check import agree_with_statement
 from mtldsl.compile.statement import Statement
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.expressions.constraint import Constraint
@@ -163,7 +164,10 @@ class Problem(Resampled, Taught, Checked, Statement):
         Ctrl-C, and likewise SIGTERM, returns the best point so far with its certificate and status "interrupted"; a second one within
         ten seconds raises KeyboardInterrupt. Signals that the program handles itself, and threads other than the main one, are left
         alone.
-        Raises ModelError where no solver takes the model, SolverError for wrong options.
+        Objective and violation are evaluated a second time, from the model as typed by plain formulas (docs/reliability.md).
+
+        Raises ModelError where no solver takes the model, SolverError for wrong options, CrossCheckError, with the solution as
+        `.solution`, where the second evaluation says otherwise than the first.
         """
         tol, max_iter, max_seconds, verbose = checked_limits(tol, max_iter, max_seconds, verbose)
         threads, before = checked_jobs(n_jobs), compiling.spent()
@@ -182,6 +186,8 @@ class Problem(Resampled, Taught, Checked, Statement):
             solution.interrupted = outcome.interrupted or stops.pending()
             self._keep(solution)
             attach(self, solution, asked, max_seconds)
+            with one_blas_thread():
+                agree_with_statement(self, form, solution)
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")

@@ -94,8 +94,9 @@ MUTATIONS = [
     M("proof.multipliers", "totals = totals - before + _sums", "totals = totals + _sums"),
     M("proof.multipliers", "return u - u.mean()", "return u"),
     M("proof.multipliers", "return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "return True"),
-    M("proof.multipliers", "dual[a:b] -= _smallest_change(", "dual[a:b] += _smallest_change("),
-    M("proof.multipliers", "u[t] = loss.dual_project(dual)", "u[t] = dual"),
+    M("proof.least_change", "wanted = [-(residual[block]", "wanted = [(residual[block]"),
+    M("proof.multipliers", "u[t] = form.losses[t].dual_project(moved)", "u[t] = moved"),
+    M("proof.free_directions", "mixed[kind.rows] += (size[kind.rows] @ B.T) @ A.T", "pass"),
     M("proof.multipliers", "return picks(entry.left) and picks(", "return picks(entry.left) or picks(",
       "the equation is checked afterwards: a wrong gift may cost a bound, and never makes one"),
     # ---- what is left of the equation, and what it costs

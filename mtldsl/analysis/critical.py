@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.analysis.slopes import Slopes
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.errors import ModelError
+from mtldsl.proof.residual import add_magnitudes, is_rounding
 
 __all__ = ["Bounds", "Signs", "critical_multiple", "pull_of", "scale_of"]
 
@@ -85,8 +86,16 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
 
 
 def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
-    """What the losses pull the weights with at zero: minus their slope there, where it is one."""
-    return -_adjoint(sets, [s.middle() for s in sets], block, zeros)
+    """Minus the losses' slope at zero, where it is one: zero where it is no more than the rounding of its own sums."""
+    slopes = [s.middle() for s in sets]
+    pull, size = (
+        -_adjoint(sets, slopes, block, zeros),
+        {name: np.zeros_like(part) for name, part in zeros.items()},
+    )
+    for s, u in zip(sets, slopes, strict=True):
+        for loss, own in zip(s.losses, u, strict=True):
+            add_magnitudes(loss, own, size)
+    return np.zeros_like(pull) if is_rounding(pull, size[block]) else pull
 
 
 def scale_of(

@@ -10,11 +10,11 @@ import numpy as np
 from mtldsl.analysis.cross_validated import CrossValidation, Trial
 from mtldsl.analysis.elsewhere import PartElsewhere, parts_elsewhere
 from mtldsl.analysis.grid import Grid, grid_of
-from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Parts, in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
 from mtldsl.atoms.function import Loss
 from mtldsl.compile.statement import Statement
-from mtldsl.errors import DataError, Interrupted, ModelError, MTLError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.measures import OF_KINDS
@@ -55,9 +55,9 @@ _MEANT = {
 
 
 def cross_validate(
-    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: Parts
 ) -> CrossValidation:  # fmt: skip
-    """See `Problem.cross_validate`."""
+    """See `Problem.cross_validate`. made : gets every fold as it is complete."""
     one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
     if refit != "one_se" and isinstance(refit, str):
         raise ModelError(
@@ -93,22 +93,22 @@ def cross_validate(
         ]
     notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
     model = problem.with_tasks(tasks)  # without what the problem remembers
-    try:
-        with counted("fold", len(parts), progress) as tell:
-            trials = in_parallel(
-                _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs,
-                tell=lambda found: tell(_said(found, grid, by)),
-            )  # fmt: skip
-    except Unfinished as stop:
-        k = len(stop.found)
-        raise Interrupted(
-            f"{_TYPED} was interrupted when {k} of {len(parts)} folds were complete",
-            CrossValidation.of(grid, by, parts[:k], stop.found, notes, str(problem)) if k else None,
-        ) from None
-    found = CrossValidation.of(grid, by, parts, trials, notes, str(problem))
+    made.expect(
+        len(parts),
+        lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
+    )
+    with counted("fold", len(parts), progress) as tell:
+        trials = in_parallel(
+            _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
+            tell=lambda found: tell(_said(found, grid, by)),
+        )  # fmt: skip
+    found = made.complete(trials)
     if refit:
         point = found.one_se if refit == "one_se" else None
-        found.solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
+        solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
+        if solution.interrupted:
+            raise KeyboardInterrupt
+        found.solution = solution
     return found
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import importlib
 import io
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from mtldsl.errors import ModelError
+from mtldsl.errors import Interrupted, ModelError
 from mtldsl.system import stops
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import as_whole, quoted
 
-__all__ = ["Unfinished", "in_parallel", "jobs_of"]
+__all__ = ["Parts", "in_parallel", "in_parts", "jobs_of"]
 
 _DATA = "the data"
 
@@ -31,53 +32,86 @@ def jobs_of(n_jobs) -> int | None:
     return number
 
 
+class Parts:
+    """How far work of many parts is.
+
+    total    : how many there are to be; None before that is known
+    found    : the results of those that are complete
+    complete : what is made of them where a signal ends the work
+    """
+
+    def __init__(self):
+        self.total: int | None = None
+        self.found: list = []
+        self.complete: Callable[[list], Any] = lambda found: None
+
+    def expect(self, total: int, complete: Callable[[list], Any]) -> None:
+        """Now it is known how many there are, and what to make of those that were complete."""
+        self.total, self.complete = total, complete
+
+
+@contextmanager
+def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts]:
+    """A signal anywhere in the block raises `Interrupted`, which says how many parts were complete and has what was made of these.
+
+    Open it before anything else: what is slow at first - imports, a grid of values, processes that start - is interrupted alike.
+
+    typed     : what was called, such as "cross_validate"
+    one, many : what a part is called, such as "fold" and "folds"
+    after     : the end of the sentence
+    """
+    parts = Parts()
+    try:
+        with stops.heard(raises=True):
+            yield parts
+            if stops.pending():  # it came while something was imported
+                raise KeyboardInterrupt
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        if stops.insisted():  # a second signal is for the program
+            raise
+        so_far = (
+            f"before the first {one}"
+            if parts.total is None
+            else f"when {len(parts.found)} of {parts.total} {many} were complete"
+        )
+        raise Interrupted(
+            f"{typed} was interrupted {so_far}{after}", parts.complete(parts.found) if parts.found else None
+        ) from None
+
+
 def in_parallel(
     function: Callable,
     common: tuple,
     tasks: Tasks,
     work: Sequence[tuple],
     n_jobs,
+    parts: Parts,
     tell: Callable | None = None,
 ) -> list:
     """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
 
     common : what all share; Tasks in it that are `tasks` are not sent a second time
+    parts  : gets every result as it is there
     tell   : called here with every result, in the order of the work
     Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
-    A signal ends it, in every process: `Unfinished` has the results so far.
     """
     number = jobs_of(n_jobs)
     if number == 1 or tasks.is_distributed:
-        return _told((function(common, tasks, *one) for one in work), tell)
-    from joblib import Parallel, delayed
+        found: Iterable = (function(common, tasks, *one) for one in work)
+    else:
+        from joblib import Parallel, delayed
 
-    sent = _Sent(common, tasks)
-    found = Parallel(n_jobs=number, return_as="generator")(
-        delayed(_received)(function, sent, tasks, *one) for one in work
-    )
-    return _told(found, tell)
-
-
-class Unfinished(Exception):
-    """A signal came; `found` has the results until then."""
-
-    def __init__(self, found: list):
-        self.found = found
-
-
-def _told(results: Iterable, tell: Callable | None) -> list:
-    found = []
-    try:
-        with stops.heard(raises=True):
-            for one in results:
-                found.append(one)
-                if tell is not None:
-                    tell(one)
-    except KeyboardInterrupt:
-        if stops.insisted():  # a second signal is for the program
-            raise
-        raise Unfinished(found) from None
-    return found
+        sent = _Sent(common, tasks)
+        found = Parallel(n_jobs=number, return_as="generator")(
+            delayed(_received)(function, sent, tasks, *one) for one in work
+        )
+    for one in found:
+        parts.found.append(one)
+        if tell is not None:
+            tell(one)
+    return parts.found
 
 
 class _Sent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtldsl.analysis.in_parallel import in_parts
 from mtldsl.atoms.metrics import Metric
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.system.defaults import defaults
@@ -75,12 +76,12 @@ class Resampled:
                 10     1.1702    0.0814  best, one standard error
                  1     1.6538    0.0269
         """
-        from mtldsl.analysis.cross_validation import cross_validate
+        with in_parts("cross_validate", "fold", "folds") as made, defaults(cross_check="never"):
+            from mtldsl.analysis.cross_validation import cross_validate
 
-        with defaults(cross_check="never"):
             return cross_validate(
                 self, lam, values, folds, metric, n_jobs=n_jobs, refit=refit, random_state=random_state, one_class=one_class,
-                stratify=stratify, groups=groups, progress=progress, solve_options=solve_options,
+                stratify=stratify, groups=groups, progress=progress, solve_options=solve_options, made=made,
             )  # fmt: skip
 
     def bootstrap(
@@ -111,10 +112,12 @@ class Resampled:
         >>> mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).bootstrap(50)
         95 % percentile intervals of 2 x 1 weights from 50 samples of the rows: 1 of 2 without 0
         """
-        from mtldsl.analysis.weight_intervals import bootstrap_weights
+        with in_parts("bootstrap", "sample", "samples") as made, defaults(cross_check="never"):
+            from mtldsl.analysis.weight_intervals import bootstrap_weights
 
-        with defaults(cross_check="never"):
-            return bootstrap_weights(self, n, level, groups, n_jobs, random_state, progress, solve_options)
+            return bootstrap_weights(
+                self, n, level, groups, n_jobs, random_state, progress, solve_options, made
+            )
 
     def stability_selection(
         self,
@@ -150,9 +153,12 @@ class Resampled:
         >>> sorted(problem.stability_selection(lam, n=20).selected)
         ['x0', 'x1']
         """
-        from mtldsl.analysis.stability import stability_selection
+        with (
+            in_parts("stability_selection", "pair of halves", "pairs of halves") as made,
+            defaults(cross_check="never"),
+        ):
+            from mtldsl.analysis.stability import stability_selection
 
-        with defaults(cross_check="never"):
             return stability_selection(
-                self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options
+                self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options, made
             )  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 
 from mtldsl.analysis.cross_validation import fit_to
 from mtldsl.analysis.grid import grid_of
-from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Parts, in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
-from mtldsl.errors import Interrupted, ModelError
+from mtldsl.errors import ModelError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.system.told import counted
 from mtldsl.tasks import Tasks
@@ -96,8 +96,9 @@ def stability_selection(
     random_state,
     progress,
     solve_options: dict,
+    made: Parts,
 ) -> StabilitySelection:
-    """See `Problem.stability_selection`."""
+    """See `Problem.stability_selection`. made : gets every pair of halves as it is complete."""
     typed = "stability_selection"
     n = checked_times(n, f"{typed}(lam, n")
     cut = as_float(threshold)
@@ -142,15 +143,11 @@ def stability_selection(
             lam.name, numbers, ever, is_chosen.sum(axis=0) / times, of_features.mean(axis=0), tasks.feature_names, cut, limit, len(found)
         )  # fmt: skip
 
-    try:
-        with counted("pair of halves", len(work), progress) as tell:
-            pairs = in_parallel(_chosen, common, tasks, work, n_jobs, tell=lambda halves: tell(_said(halves)))
-    except Unfinished as stop:
-        k = len(stop.found)
-        raise Interrupted(
-            f"{typed} was interrupted when {k} of {len(work)} pairs of halves were complete",
-            selection(stop.found) if k else None,
-        ) from None
+    made.expect(len(work), selection)
+    with counted("pair of halves", len(work), progress) as tell:
+        pairs = in_parallel(
+            _chosen, common, tasks, work, n_jobs, made, tell=lambda halves: tell(_said(halves))
+        )
     return selection(pairs)
 
 

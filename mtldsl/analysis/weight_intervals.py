@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.analysis.cross_validation import fit_to
-from mtldsl.analysis.in_parallel import Unfinished, in_parallel, jobs_of
+from mtldsl.analysis.in_parallel import Parts, in_parallel, jobs_of
 from mtldsl.analysis.parts import data_of, learnable, needs_two_classes, taken
 from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.scoring.intervals import percentiles
@@ -95,9 +95,9 @@ class WeightIntervals:
 
 
 def bootstrap_weights(
-    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict
+    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict, made: Parts
 ) -> WeightIntervals:
-    """See `Problem.bootstrap`."""
+    """See `Problem.bootstrap`. made : gets every sample as it is complete."""
     n, level = checked_times(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
     rng = generator(random_state, "bootstrap")
     jobs_of(n_jobs)
@@ -118,16 +118,10 @@ def bootstrap_weights(
         shifts = None if whole.intercept is None else np.stack([b for _, b, _ in found])
         return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
 
-    try:
-        with counted("sample", n, progress) as tell:
-            work = [(own,) for own in rng.spawn(n)]
-            found = in_parallel(_learned, common, tasks, work, n_jobs, tell=lambda one: tell(one[2]))
-    except Unfinished as stop:
-        k = len(stop.found)
-        raise Interrupted(
-            f"bootstrap was interrupted when {k} of {n} samples were complete",
-            intervals(stop.found) if k > 1 else None,
-        ) from None
+    made.expect(n, lambda found: intervals(found) if len(found) > 1 else None)
+    with counted("sample", n, progress) as tell:
+        work = [(own,) for own in rng.spawn(n)]
+        found = in_parallel(_learned, common, tasks, work, n_jobs, made, tell=lambda one: tell(one[2]))
     return intervals(found)
 
 

@@ -126,6 +126,11 @@ class MatrixFunction(Atom):
         """One number for each of its weights -> an array that broadcasts against W."""
         return per_part
 
+    def lineality(self, n_columns: int) -> np.ndarray | None:
+        """(n_columns, c) the orthonormal b of all g(W + a b^T) = g(W), for every a, where dom g* spans all that is orthogonal to them; None
+        where what it spans is a set of entries, or unknown."""
+        return None
+
     def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction | None:
         """The function of these rows alone, of an argument of this shape whose other rows are zero; None: it says of none."""
         return None

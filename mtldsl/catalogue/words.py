@@ -15,6 +15,7 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import Number
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
@@ -161,7 +162,8 @@ def _smallest_model(atom: Atom):
         W = Weights(classes)
         return minimize(WORDS[atom.name](W, classes) + WORDS["ridge"](W))
     if isinstance(atom, Set):
-        return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"))])
+        typed = Operation("in", (atom, W.tree))
+        return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"), typed)])
     if isinstance(atom, Structure):
         return _smallest_structured(atom, W, tasks)
     if isinstance(atom, LabelGraphLoss):

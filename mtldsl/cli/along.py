@@ -25,6 +25,7 @@ from mtldsl.cli.output import print_content, print_json, save_picture, save_text
 from mtldsl.errors import DataError, ModelError
 from mtldsl.system import stops
 from mtldsl.system.atomic_files import check_writable
+from mtldsl.system.inputs import require_no_input
 from mtldsl.system.visible import visible_record
 
 __all__ = ["CV", "PATH"]
@@ -48,9 +49,12 @@ def _check_outputs(options) -> None:
         from mtldsl.system.pyplot import pyplot
 
         pyplot()  # says now that it is not installed
-    for path in (options.csv, options.plot, options.report):
-        if path is not None:
-            check_writable(path)
+    for path in _paths(options):
+        check_writable(path)
+
+
+def _paths(options) -> list[Path]:
+    return [path for path in (options.csv, options.plot, options.report) if path is not None]
 
 
 def _check_metric(name: str | None) -> None:
@@ -70,6 +74,8 @@ def _begun(options):
     _check_metric(options.metric)
     given = values_of(options.values)
     with load_with_options(options) as file:
+        for path in _paths(options):
+            require_no_input(path)
         yield file, given
 
 

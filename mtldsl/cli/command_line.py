@@ -21,6 +21,7 @@ from mtldsl.cli.verify import VERIFY
 from mtldsl.errors import MTLError, SolverError
 from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.system import stops
+from mtldsl.system.inputs import noting_inputs
 
 __all__ = ["main"]
 
@@ -30,14 +31,13 @@ COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, TextIOWrapper
-        ):  # a terminal that lacks a letter shows ? rather than nothing at all
-            stream.reconfigure(errors="replace")
     try:
-        with stops.heard(raises=True):
+        with stops.heard(raises=True), noting_inputs():
+            options = _parser().parse_args(arguments)
+            for stream in (sys.stdout, sys.stderr):
+                # a terminal that lacks a letter shows ? rather than nothing at all
+                if isinstance(stream, TextIOWrapper):
+                    stream.reconfigure(errors="replace")
             return options.run(options)
     except MTLError as error:
         print_error(error)

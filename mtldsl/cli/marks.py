@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import Any
 
 __all__ = ["add_marks", "marks_of"]
 
@@ -15,11 +16,13 @@ def add_marks(parser: ArgumentParser, table: str) -> None:
         help=f"of {table}, such as ';'; without it what makes the most columns of the first line",
     )
     parser.add_argument(
-        "--decimal", default=".", metavar="C", help="a comma where 1,5 is one and a half: --decimal ,"
+        "--decimal",
+        metavar="C",
+        help="a comma where 1,5 is one and a half: --decimal ,; without it as in the table that was learned on",
     )
 
 
-def marks_of(options, path: Path) -> dict[str, str]:
+def marks_of(options, path: Path) -> dict[str, Any]:
     """{"delimiter": ..., "decimal": ...} of a table in a CSV file, as its readers take them."""
     if path.suffix == ".npz":
         return {}

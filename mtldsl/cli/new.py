@@ -23,9 +23,13 @@ def _arguments(parser: ArgumentParser) -> None:
         "--labels",
         metavar="COLUMNS",
         default="",
-        help="columns of labels, with commas between; without it the last column",
+        help="columns of labels, with commas between; without it the last column, or all at the end that say yes or no",
     )
-    parser.add_argument("--task", metavar="COLUMN", help="the column that tells the tasks apart by rows")
+    parser.add_argument(
+        "--task",
+        metavar="COLUMN",
+        help="the column that tells the tasks apart by rows; without it a column of text whose values all come often, where there is one label",
+    )
     parser.add_argument(
         "--delimiter",
         metavar="C",
@@ -43,7 +47,8 @@ def _new(options) -> int:
     from mtldsl.files.drafting import draft
 
     labels = [name.strip() for name in options.labels.split(",") if name.strip()]
-    text = visible(draft(options.table, labels, options.task, options.delimiter), kept="\n")
+    drafted = draft(options.table, labels, options.task, options.delimiter)
+    text = visible(drafted.text, kept="\n")
     if options.shown:
         print_content(text.rstrip("\n"), one_line=True)
         return OK
@@ -53,6 +58,8 @@ def _new(options) -> int:
     with atomic_file(path) as file:
         file.write(text.encode())
     print_content(f"{path} is written. Read it, then: mtldsl solve {shlex.quote(str(path))}", one_line=True)
+    for one in drafted.said:
+        print_content(visible(one), one_line=True)
     return OK
 
 

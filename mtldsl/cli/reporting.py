@@ -77,7 +77,7 @@ def _report(options) -> int:
         try:
             tasks = read_held_out(
                 options.rows, names, solution.task_names, signs=solution.loss["labels"] in ("sign", "indicators"), labels=options.labels,
-                task=options.task, **marks_of(options, options.rows), fill=solution.schema.fill,
+                task=options.task, **marks_of(options, options.rows), description=solution.description, fill=solution.schema.fill,
             )  # fmt: skip
         except DataError as error:
             lacking = any(f"no column {name!r}" in str(error) for name in solution.task_names)

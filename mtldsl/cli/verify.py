@@ -21,34 +21,39 @@ def _arguments(parser: ArgumentParser) -> None:
         "certificate.save(path, data=True) wrote; not needed where PROOF is such a file itself",
     )  # fmt: skip
     parser.add_argument("--exact", action="store_true", help="in rational numbers: for small problems")
+    parser.add_argument(
+        "--tol", type=float, metavar="GAP",
+        help="the relative gap up to which the claim is confirmed; without it 1e-6, or what the proof claims where that is smaller",
+    )  # fmt: skip
+    parser.add_argument(
+        "--within", action="store_true",
+        help="exit with 0, too, where the claim is confirmed for the stated weights alone, or for constraints relaxed by the stated violation",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
 def _verify(options) -> int:
     from mtldsl.proof.checker.proof_file import read_proof
-    from mtldsl.proof.checker.verify import verify_proof
-    from mtldsl.proof.saved import same_model
+    from mtldsl.proof.verifying import verify_proof
 
-    data, other = [], []
+    named, files = [], []
     for path in options.data:
         if path.suffix == ".toml":
             from mtldsl.files.problem_file import load_problem
-            from mtldsl.proof.saved import describe_form
 
-            form = load_problem(path).problem.form()
-            describe_form(form, data)
-            if not same_model(form, read_proof(options.proof)[0]):
-                other.append(f"the proof is not of the model in {path}, as it stands there now")
+            named.append(load_problem(path).problem)
+            files.append(str(path))
         else:
-            data += read_proof(path)[1]
-    verdict = verify_proof(options.proof, data, exact=options.exact)
-    verdict.notes += other
-    verdict.confirmed = verdict.confirmed and not other
+            named += read_proof(path)[1]
+    verdict = verify_proof(
+        options.proof, named, exact=options.exact, tol=options.tol, where=" and ".join(files)
+    )
     if options.json:
         print_json(verdict.as_plain())
     else:
         print_content(f"{verdict.model}\n\n{verdict}")
-    return BAD_INPUT if verdict.unchecked else OK if verdict.confirmed else FAILED
+    confirmed = verdict.confirmed if options.within else verdict.holds
+    return BAD_INPUT if verdict.unchecked else OK if confirmed else FAILED
 
 
 VERIFY = Command(
@@ -56,6 +61,6 @@ VERIFY = Command(
     "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers",
     _arguments,
     _verify,
-    epilog="exit codes: 0 the claim is confirmed; 1 it is not, though the interval shown holds; 2 nothing is proven: other data, "
-    "no proof, or a term that is not convex or that the checker does not know. See docs/proofs.md",
+    epilog="exit codes: 0 the claim is confirmed, of the model and the data that are named; 1 it is not, though the interval shown holds "
+    "of the model that is printed; 2 nothing is proven: other data, no proof, or a term that is not convex or that the checker does not know. See docs/proofs.md",
 )

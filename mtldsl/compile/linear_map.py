@@ -33,6 +33,12 @@ def picks(factor) -> bool:
     return ones and bool(np.all(np.diff(rows.indptr) == 1)) and np.unique(rows.indices).size == rows.nnz
 
 
+def _squares(matrix) -> float:
+    """The sum of the squares of a matrix's entries, dense or sparse."""
+    entries = matrix.data if sparse.issparse(matrix) else np.asarray(matrix)
+    return float(np.vdot(entries, entries))
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """coefficient * left @ x[block] @ right; `left` and `right` are dense arrays, scipy CSR matrices, or None for the identity."""
@@ -52,6 +58,13 @@ class Entry:
         if self.right is not None:
             W = W @ self.right
         return W if self.coefficient == 1.0 else self.coefficient * W
+
+    @cached_property
+    def gain(self) -> float:
+        """How much longer than W its image is, the root mean square over all directions of W."""
+        sides = [(self.left, 1), (self.right, 0)]
+        lengths = [np.sqrt(_squares(side) / side.shape[axis]) for side, axis in sides if side is not None]
+        return abs(self.coefficient) * float(np.prod(lengths))
 
     def adjoint(self, Z: np.ndarray) -> np.ndarray:
         if self.left is not None:
@@ -87,6 +100,11 @@ class LinearMap:
     @property
     def blocks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(entry.block for entry in self.entries))
+
+    def usual_length(self, x: Blocks) -> float:
+        """The length that the image of weights of this size has where it is not zero by rule: the root mean square over all directions."""
+        squares = sum((entry.gain * np.linalg.norm(x[entry.block])) ** 2 for entry in self.entries)
+        return float(np.sqrt(squares))
 
     def linear(self, x: Blocks) -> np.ndarray:
         """The map without its offset."""

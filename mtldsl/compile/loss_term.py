@@ -256,6 +256,15 @@ class LossTerm:
         low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets[:1])
         return bool(np.all(low == -np.inf) and np.all(high == np.inf)) and np.ndim(low) == np.ndim(high) == 0
 
+    def room(self, u) -> np.ndarray:
+        """(N,) how far multipliers may move before one leaves its interval; where there are none or they are infinite, equally far."""
+        if not self.atom.separable:
+            return np.ones(len(u))
+        low, high = self.dual_interval()
+        room = np.maximum(np.minimum(u - low, high - u), 0.0)
+        longest = np.max(room, initial=0.0, where=np.isfinite(room))
+        return np.where(np.isfinite(room), room, longest if longest > 0 else 1.0)
+
     def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of every dual entry for a separable loss."""
         low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets)

@@ -11,7 +11,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.errors import DataError, Interrupted, ModelError
+from mtldsl.analysis.in_parallel import Parts, in_parts
+from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.estimators.of_fold import of_fold, parameter_of
@@ -66,6 +67,11 @@ class CrossValidated(MultiTaskEstimator):
     verbose: Any
 
     def _fit(self, X, y, sample_weight=None, **others):
+        with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:
+            return self._chosen(made, X, y, sample_weight, **others)
+
+    def _chosen(self, made: Parts, X, y, sample_weight=None, **others):
+        """Fitted at the value that folds choose."""
         tasks = self._prepare(X, y, sample_weight, **others)
         X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
         others = dict(zip(others, rest, strict=True))
@@ -79,26 +85,21 @@ class CrossValidated(MultiTaskEstimator):
         run = delayed(of_fold)
         plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
-        scores: list = []
-        try:
-            with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
-                found = Parallel(n_jobs=self.n_jobs, return_as="generator")
-                for one in found(run(clone(plain), *given, *rows) for rows in splits):
-                    scores.append(one)
-                    tell(f"{len(one)} values of {self.parameter}")
-        except KeyboardInterrupt:
-            raise Interrupted(
-                f"{type(self).__name__} was interrupted when {len(scores)} of {len(splits)} folds were complete; it is not fitted",
-                self._results(np.array(scores)) if scores else None,
-            ) from None
-        self._choose(np.array(scores))
+        made.expect(len(splits), lambda scores: self._results(np.array(scores)))
+        with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
+            found = Parallel(n_jobs=self.n_jobs, return_as="generator")
+            for one in found(run(clone(plain), *given, *rows) for rows in splits):
+                made.found.append(one)
+                tell(f"{len(one)} values of {self.parameter}")
+        self._choose(np.array(made.found))
         chosen = np.atleast_1d(self.best_index_)
         last = int(chosen.max())
         # a convex model has the same optimum whatever came before
         wanted = np.unique(chosen) if problem.is_convex else np.arange(last + 1)
         found = problem.path(parameter, self.values_[wanted], **self._options())
-        solutions = dict(zip(wanted.tolist(), found, strict=False))  # fewer after Ctrl-C
-        if self.per_task and len(solutions) < len(wanted):
+        solutions = dict(zip(wanted.tolist(), found, strict=False))
+        lacks_one = self.per_task and len(solutions) < len(wanted)
+        if lacks_one or any(one.interrupted for one in solutions.values()):
             raise KeyboardInterrupt
         parameter.value = float(self.values_[last])
         self._finish(self._checked_solution(problem, list(solutions.values())[-1]))

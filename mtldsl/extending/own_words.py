@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
-from mtldsl.atoms.function import REGISTRY, Atom
+from mtldsl.atoms.function import REGISTRY, Atom, Loss, SeparableLoss, Set
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
+from mtldsl.definitions.formula import DEFINITIONS, Definition
 from mtldsl.errors import ModelError
 from mtldsl.extending.required import check_class, check_reference, kind_of_class
 from mtldsl.language.text.file_words import CALLABLE
@@ -31,7 +33,12 @@ _MAKERS = {
 
 
 def register(
-    cls: type[Atom], reference: Callable | None = None, *, eliminated: Callable | None = None, **marks
+    cls: type[Atom],
+    reference: Callable | None = None,
+    *,
+    eliminated: Callable | None = None,
+    formula: Callable | None = None,
+    **marks,
 ):
     r"""Enter a loss, regularizer, constraint, metric or structure of one's own into the language, and return its word.
 
@@ -49,6 +56,11 @@ def register(
         structure with its matrices kept.
     eliminated : function in cvxpy, of a convex structure
         f(W, atom): its definition on the weights alone.
+    formula : function in numpy, optional
+        The definition for the look that is taken at every solve (docs/reliability.md): f(z, y, atom), elementwise, of a `SeparableLoss`,
+        f(z, y, s, atom) of another loss; f(W, atom) of a regularizer, and of a Set, how far W is outside; f(W, matrices, atom) of a
+        structure; f(b, c, positives, negatives, atom) of a metric. Without one the word's own value is taken, and what is checked is all
+        around it: coefficients, maps, weights, means.
     marks
         What the reference is told about the function: sum_over_samples=True of a loss that is a sum over samples,
         semidefinite=True, exponential=True, own_variables=...; of a structure bound=... (docs/extending/).
@@ -103,6 +115,8 @@ def register(
         reference_registry.formula(name, semidefinite=cls.separable == "spectrum")(eliminated)
     if not cls.formula:
         cls.formula = rf"\operatorname{{{name.replace('_', ' ')}}}({{}})"
+    if formula is not None:
+        _enter_formula(cls, formula)
     _OWN[name] = table
     REGISTRY[name] = cls
     WORDS[name] = word = cls if issubclass(cls, Metric) else _MAKERS[kind.what](cls)
@@ -128,6 +142,33 @@ def _enter_reference(cls: type[Atom], reference: Callable, marks: dict) -> dict:
     return table
 
 
+def _enter_formula(cls: type[Atom], formula: Callable) -> None:
+    """Enter a plain formula of one's own; ModelError where it is not a function of the arguments of its kind."""
+    function, wanted = formula, "W, atom"
+    if issubclass(cls, SeparableLoss):
+        kind, wanted = "samples", "z, y, atom"
+    elif issubclass(cls, Loss):
+        kind, wanted = "task", "z, y, s, atom"
+    elif issubclass(cls, Metric):
+        kind, wanted = (
+            ("tables", "b, c, positives, negatives, atom") if cls.labellings else ("order", "up, down, atom")
+        )
+    elif issubclass(cls, Structure) and cls.learns:
+        kind, wanted = "kept", "W, matrices, atom"
+
+        def function(W, matrices, atom):
+            return formula(W, tuple(matrix.dense() for matrix in matrices), atom)
+    else:
+        kind = "set" if issubclass(cls, Set) else "matrix"
+    try:
+        inspect.signature(formula).bind(*wanted.split(", "))
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"it is a function of ({wanted})", term=f"register({cls.__name__}, formula={formula!r})"
+        ) from None
+    DEFINITIONS[cls.name] = Definition(function, kind)
+
+
 def unregister(name: str) -> None:
     """Take a word of one's own out of the language again; ModelError where it is none that `register` entered."""
     if name not in _OWN:
@@ -135,5 +176,6 @@ def unregister(name: str) -> None:
         raise ModelError(f"unregister({name!r}): no word of this name was registered{own}")
     _OWN.pop(name).pop(name, None)
     reference_registry.FORMULAS.pop(name, None)
+    DEFINITIONS.pop(name, None)
     for table in (REGISTRY, WORDS, METRICS):
         table.pop(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,16 @@ class Column:
             return True
         numbers = np.array(self.values)  # amounts in whole euros may all differ too, but lie far apart
         return bool((numbers == np.round(numbers)).all() and np.ptp(numbers) < 10 * self.rows)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is text, or called an id, and has several values each of which comes again, as names of schools or shops do."""
+        is_name = self.kind in ("category", "text") or self.is_called_id
+        return is_name and not self.answers and len(self.counts) > 2 and min(self.counts) > 1
+
+    @property
+    def is_called_id(self) -> bool:
+        return re.search(r"(?:(?:^|[^A-Za-z])[iI]|[a-z]I)[dD]$", self.name) is not None
 
     @property
     def is_constant(self) -> bool:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
+import textwrap
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mtldsl.datasets.formats.cells import MISSING
 from mtldsl.datasets.formats.csv_files import delimiter_of, rows_of
 from mtldsl.errors import DataError
 from mtldsl.files.columns import CLASSES, Column, decimal_of, seen
+from mtldsl.files.guess import FOLDS, TEST_SHARE, guess_of, shown
 from mtldsl.files.rare import measure_of_rare
 from mtldsl.system.reading import regular_file
 
-__all__ = ["draft"]
+__all__ = ["Draft", "draft"]
+
+#: Characters of a line of what was guessed.
+_WIDTH = 120
 
 #: what to write of files that this does not draft
 _OTHERS = {
@@ -36,11 +41,18 @@ _CUT = [
 ]
 
 
-def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> str:
-    """The text of a commented problem file for a CSV file: `mtldsl new`.
+class Draft(NamedTuple):
+    """The text of a problem file, and what was guessed in it, a paragraph each."""
 
-    labels : columns of labels, one task each; none: the last column
-    task   : the column that tells the tasks apart by rows
+    text: str
+    said: list[str]
+
+
+def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> Draft:
+    """A commented problem file for a CSV file: `mtldsl new`.
+
+    labels : columns of labels, one task each; none: the last column, or all columns at the end that say yes or no
+    task   : the column that tells the tasks apart by rows; None: a column of text whose values all come often, of one label
     delimiter : what stands between cells; None: what makes the most columns of the first line
     The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
     nothing is left to learn from.
@@ -59,13 +71,29 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
             raise DataError(
                 f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
             )
-    chosen = list(labels) or [next(name for name in reversed(names) if name != task)]
+    chosen = list(labels)
     if task and len(chosen) > 1:
         raise DataError(
             f"--task {task} tells the tasks apart by rows, and the labels {', '.join(chosen)} by columns", term=path,
             write_instead=f"write one of the two, such as --task {shlex.quote(task)} --labels {shlex.quote(chosen[0])}",
         )  # fmt: skip
-    dropped, one_hot, features = _features(columns, {*chosen, *([task] if task else [])})
+    asked = task
+
+    def can_be_tasks(label: str, name: str) -> bool:
+        loss, options, _ = _loss([columns[label]])
+        lacking = _by_task(rows, names.index(label), names.index(name), loss)[1]
+        return (
+            not lacking
+            and not any("one_vs_rest" in one for one in options)
+            and bool(_features(columns, {label, name})[2])
+        )
+
+    found = guess_of(
+        columns, path.name, labels, task, lambda taken: bool(_features(columns, taken)[2]), can_be_tasks
+    )
+    chosen, task = found.labels, found.task
+    dropped, one_hot, features = _features(columns, {*chosen, *found.dropped, *([task] if task else [])})
+    dropped = found.dropped | dropped
     gaps = {name: columns[name].missing for name in features if columns[name].missing}
     if not features:
         raise DataError("no column is left to learn from", term=path)
@@ -82,12 +110,14 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
     metric = (
         measure_of_rare(share for one in parts for share in one.shares) if loss == "logistic_loss" else None
     )
-    alike = [] if labels or task else _other_answers(columns, chosen[0], features)
+    alike = [] if labels or asked else chosen[:-1] or _other_answers(columns, chosen[0], features)
     repeated = len(rows) - len(set(map(tuple, rows)))
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
         "#",
         f"#     mtldsl solve {shlex.quote(path.stem + '.toml')}",
+        *(["#", "# What was guessed, and what else the table may be:"] if found.said else []),
+        *(f"# {line}" for one in found.said for line in textwrap.wrap(one, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)),
         "",
         f"title = {_text(path.stem)}",
         f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
@@ -101,7 +131,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
         *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
         *options,
-        *_said_of(alike, chosen[0]),
+        *_said_of(alike, chosen[-1], len(chosen) > 1),
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
         *_dropped(dropped),
         *_imputed(gaps),
@@ -110,7 +140,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "[split]",
         *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
         *_repeating(columns, len(rows)),
-        "test_size = 0.25  # held out: the scores are of rows that were not learned on",
+        f"test_size = {TEST_SHARE}  # held out: the scores are of rows that were not learned on",
         "random_state = 0",
         "",
         "[weights]",
@@ -122,7 +152,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         "[validation]",
         "parameter = \"lam\"  # chosen on folds of the training rows",
         "values = 12",
-        "folds = 5",
+        f"folds = {FOLDS}",
         *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
         "random_state = 0",
         "",
@@ -137,7 +167,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
         *([f"metrics = {_list([metric, *(['f1'] if metric == 'average_precision' else [])])}  # in the report, beside accuracy"] if metric else []),
     ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return Draft("\n".join(lines) + "\n", found.said)
 
 
 def _features(columns: dict[str, Column], taken: set[str]):
@@ -164,7 +194,8 @@ def _features(columns: dict[str, Column], taken: set[str]):
         elif column.is_id:
             dropped[name] = "a value of its own in every row, as an id has"
         elif column.kind == "text":
-            dropped[name] = f"text with {len(column.values):,} values"
+            again = " that repeat: it may tell tasks apart" if column.repeats else ""
+            dropped[name] = f"text with {len(column.values):,} values{again}"
         else:
             features.append(name)
             if column.kind == "category":
@@ -191,7 +222,7 @@ def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
     return [
         f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
         for name, one in columns.items()
-        if (re.search(r"(?:^|[^A-Za-z])id$", name, re.IGNORECASE) or re.search(r"[a-z]I[Dd]$", name))
+        if one.is_called_id
         and 2 < len(one.values) < rows - one.missing
     ]  # fmt: skip
 
@@ -201,10 +232,16 @@ def _other_answers(columns: dict[str, Column], label: str, features: list[str]) 
     return [name for name in features if columns[name].answers] if columns[label].answers else []
 
 
-def _said_of(alike: list[str], label: str) -> list[str]:
+def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
+    """What to say of columns like the last label; taken: they are labels here, too."""
     if not alike:
         return []
     both = ",".join([*alike, label])
+    if taken:
+        return [
+            f"# {shown(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
+            f"# others are known before it: --labels {shlex.quote(label)}",
+        ]
     return [
         f"# {', '.join(alike)}: yes and no as in {label}. If they are labels too: mtldsl new ... --labels {shlex.quote(both)}; if they are known only when",
         f"# {label} is, put them into drop: what is not known beforehand must not be a feature",

@@ -56,7 +56,7 @@ def _stored(path: Path) -> dict[str, str | None]:
         reading_file(regular_file(path), "a CSV file"),
         path.open(newline="", encoding="utf-8-sig") as stored,
     ):
-        for line in (lines := csv.reader(stored)):
+        for line in (lines := csv.reader(stored, strict=True)):
             if not line:
                 continue
             if len(line) != 2 or not line[0].strip():

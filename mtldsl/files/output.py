@@ -1,4 +1,5 @@
-"""What a problem file writes, and where: a file of a stranger that is solved stays inside its own folder, unless the user says otherwise."""
+"""What a problem file writes, and where: a file of a stranger that is solved stays inside its own folder, unless the user says otherwise, and
+nothing that was read is written over."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.files.rules import SWITCH, TEXT, Rule, Rules
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.solve import written_by
+from mtldsl.files.toml_source import TomlFile
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.system.archives import npz_path
 from mtldsl.system.reading import regular_file
 
-__all__ = ["OUTPUT"]
+__all__ = ["OUTPUT", "require_outputs_apart"]
 
 _REPORTS = (".txt", ".html", ".json")
 
@@ -87,25 +89,45 @@ def _read(reading: Reading) -> None:
         if "new" in table:
             table["new"] = _readable(reading, folder / table["new"])
         reading.predictions = table
-    outputs = {kind: _path(folder, kind, name) for kind, name in said.items()}
+    reading.outputs = {kind: _path(folder, kind, name) for kind, name in said.items()}
     if not reading.allow_outside:
-        places: list[tuple[tuple, Path]] = [
-            (_place(kind, predictions), path) for kind, path in outputs.items()
-        ]
-        solve = reading.table("solve")
-        places += [(("solve", key), folder / str(solve[key])) for key in written_by(solve) if key in solve]
-        for place, path in places:
+        for place, path in _written(reading):
             if not _is_inside(path, folder):
-                typed: Any = file.content
-                for key in place:
-                    typed = typed[key]
                 raise file.error(
-                    f"{typed!r} is not inside the folder {str(folder)!r}, which a problem file may not leave where it writes; write a path inside, "
-                    "or allow it with --allow-outside",
+                    f"{_typed(file, place)!r} is not inside the folder {str(folder)!r}, which a problem file may not leave where it writes; write "
+                    "a path inside, or allow it with --allow-outside",
                     place,
                     value=True,
                 )
-    reading.outputs = outputs
+
+
+def require_outputs_apart(reading: Reading) -> None:
+    """DataError with its place where the file says to write over what was read: the data, itself, an array, new rows."""
+    for place, path in _written(reading):
+        try:
+            reading.inputs.require_none(path)
+        except DataError as error:
+            raise error.about(_typed(reading.file, place)).at(
+                reading.file.place(place, value=True)
+            ) from error
+
+
+def _written(reading: Reading) -> list[tuple[tuple, Path]]:
+    """(place, path) of all that [output] and the solver's options say to write."""
+    predictions, solve = reading.table("output").get("predictions"), reading.table("solve")
+    places: list[tuple[tuple, Path]] = [
+        (_place(kind, predictions), path) for kind, path in reading.outputs.items()
+    ]
+    return places + [
+        (("solve", key), reading.folder / str(solve[key])) for key in written_by(solve) if key in solve
+    ]
+
+
+def _typed(file: TomlFile, place: tuple) -> str:
+    typed: Any = file.content
+    for key in place:
+        typed = typed[key]
+    return str(typed)
 
 
 def _readable(reading: Reading, path: Path) -> Path:

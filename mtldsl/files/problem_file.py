@@ -101,6 +101,7 @@ from typing import TYPE_CHECKING, Any
 from mtldsl.errors import DataError, SolverError
 from mtldsl.files.engine import check_scheduler
 from mtldsl.files.model import stated_problem
+from mtldsl.files.output import require_outputs_apart
 from mtldsl.files.section import Reading
 from mtldsl.files.sections import SECTIONS
 from mtldsl.files.solve import checked_option
@@ -110,6 +111,7 @@ from mtldsl.files.toml_source import TomlFile
 from mtldsl.files.validation import check_measure
 from mtldsl.problem import Problem
 from mtldsl.solvers.starts import checked_starts
+from mtldsl.system.inputs import inputs_kept
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
@@ -211,8 +213,8 @@ def load_problem(
 ) -> ProblemFile:  # fmt: skip
     """Read a problem file; the format is described at the top of this module.
 
-    Whatever the file says is read, wherever it is; what it says to write stays inside its folder, unless `allow_outside`. Plugins
-    that it asks for are imported, which runs their code, where they are installed (entry points "mtldsl.plugins") or among
+    Whatever the file says is read, wherever it is; what it says to write replaces nothing that is read, and stays inside its
+    folder, unless `allow_outside`. Plugins that it asks for are imported, which runs their code, where they are installed (entry points "mtldsl.plugins") or among
     `allow_plugins`: names of modules, and paths of .py files.
 
     scheduler : for `engine = "dask"`, in place of the file's: "local" or an address. One that the file names is asked only where it stands
@@ -226,23 +228,31 @@ def load_problem(
     check_scheduler(scheduler, f"scheduler={scheduler!r}")
     if path.suffix.lower() in (".csv", ".tsv", ".xlsx") and path.is_file():
         raise DataError("is a table, not a problem file", term=path, write_instead=f"write one for it: mtldsl new {shlex.quote(str(path))}")  # fmt: skip
-    reading = Reading(
-        TomlFile.read(_text(path), str(path)), path.parent, SECTIONS, allow_outside, allow_plugins, scheduler
-    )
-    for section in SECTIONS:
-        section.checked(reading)
-    try:
-        return _read(path, reading)
-    except BaseException:
-        if reading.cluster is not None:
-            reading.cluster.close()
-        raise
+    with inputs_kept() as inputs:
+        reading = Reading(
+            TomlFile.read(_text(path), str(path)),
+            path.parent,
+            SECTIONS,
+            allow_outside,
+            allow_plugins,
+            scheduler,
+        )
+        reading.inputs = inputs
+        for section in SECTIONS:
+            section.checked(reading)
+        try:
+            return _read(path, reading)
+        except BaseException:
+            if reading.cluster is not None:
+                reading.cluster.close()
+            raise
 
 
 def _read(path: Path, reading: Reading) -> ProblemFile:
     for section in SECTIONS:
         if section.read is not None:
             section.read(reading)
+    require_outputs_apart(reading)
     file = ProblemFile(
         path=path,
         title=reading.file.content.get("title", ""),

@@ -13,6 +13,7 @@ from mtldsl.files.toml_source import TomlFile
 from mtldsl.language.text.file_words import CALLABLE
 from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.named_models import NamedModel
+from mtldsl.system.inputs import Inputs
 from mtldsl.tasks import Tasks
 
 __all__ = ["Names", "Reading", "Section", "belongs"]
@@ -81,6 +82,7 @@ class Reading:
     allow_outside: bool = False
     allow_plugins: Iterable[str] = ()
     scheduler: str | None = None  # in place of the file's
+    inputs: Inputs = field(default_factory=Inputs)  # all that is read for the file
     cluster: Any = None  # what was started or connected to for the data
     train: Tasks = field(init=False)  # from [data]
     test: Tasks | None = None

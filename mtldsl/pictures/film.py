@@ -13,6 +13,7 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.pictures.film_page import page_of
 from mtldsl.pictures.film_panels import bounds_panel, proven_of, unknowns_panel
+from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.pyplot import pyplot
 from mtldsl.values.number import quoted
 
@@ -81,7 +82,8 @@ class Film:
                 raise DataError(f"{name}={quoted(value)}: write a positive number")
         frames = self._rendered(dpi)
         if path.suffix == ".html":
-            path.write_text(page_of(frames, self._captions(), str(self.problem), seconds), encoding="utf-8")
+            with atomic_file(path) as out:
+                out.write(page_of(frames, self._captions(), str(self.problem), seconds).encode())
             return path
         import io
 
@@ -89,7 +91,8 @@ class Film:
 
         pictures = [Image.open(io.BytesIO(one)).convert("RGB").quantize(128) for one in frames]
         times = [round(1000 * seconds)] * (len(pictures) - 1) + [round(3000 * seconds)]
-        pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=times, loop=0)
+        with atomic_file(path) as out:
+            pictures[0].save(out, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
         return path
 
     def _repr_html_(self) -> str:

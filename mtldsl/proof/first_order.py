@@ -91,7 +91,8 @@ def first_order_residuals(
         f, w = form.functions[k], form.functions[k].map.forward(x)
         if not f.atom.exact_prox:
             return None
-        found[f.typed] = _distance(f, w, v[k], largest, max(form.slope_at_zero, _TINY))
+        length = max(float(np.linalg.norm(w)), f.map.usual_length(x)) or 1.0
+        found[f.typed] = _distance(f, w, v[k], length, largest, max(form.slope_at_zero, _TINY))
     return found
 
 
@@ -127,10 +128,10 @@ def _known(form: NormalForm, x: Blocks, function_duals) -> list:
     return known
 
 
-def _distance(f, w, v, largest: float, usual: float) -> float:
-    """The distance of v from the subdifferential of a function at w, relative to the largest gradient."""
+def _distance(f, w, v, length: float, largest: float, usual: float) -> float:
+    """The distance of v from the subdifferential of a function at w, relative to the largest gradient, or of w from where v belongs,
+    relative to `length`: the image itself may be nothing but what rounding leaves of zero."""
     size = max(float(np.linalg.norm(v)), largest, _TINY)
-    length = float(np.linalg.norm(w)) or 1.0
     # far steps see what is not near: for a function that is not convex they are short even where v vanishes
     tau = length / size if f.atom.convex else _NEAR * length / max(size, usual)
     return float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size)

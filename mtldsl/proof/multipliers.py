@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mtldsl.compile.normal_form import FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.compile.terms.label_graph import LabelGraphTerm, balance_labels
 from mtldsl.compile.terms.structured import StructuredTerm
+from mtldsl.proof.free_directions import RowKind, mixed_magnitudes, row_kinds
+from mtldsl.proof.least_change import change_least, member_of
 from mtldsl.proof.residual import ROUNDING, is_rounding, largest_share, magnitudes, stationarity
-from mtldsl.system.long_calls import lstsq
 
 __all__ = ["make_stationary", "shift_to_zero_sum"]
 
 #: rounds of least squares and clipping before a block is given up, and those that need not halve the residual
 _ROUNDS, _PATIENCE = 12, 4
-
-#: numbers of a task's inputs up to which least squares take an orthogonal factorization
-_LARGE = 200_000
-
-#: a Gram matrix whose reciprocal condition number is smaller goes by a decomposition that bears singular ones
-_SINGULAR = 1e-9
 
 
 def make_stationary(
@@ -44,13 +37,15 @@ def make_stationary(
         _balance_intercepts(form, u)
     for name in weights if free else ():
         if takers[name] is None:
-            _give_to_parts(form, name, u, v)
             _solve_by_least_squares(form, name, u, v)
     residual = stationarity(form, u, v)
     left: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if free:
         size = magnitudes(form, u, v, only=free)
         left = {name: (residual[name], size[name]) for name in free}
+        for name in weights:
+            if name in left:
+                left[name] = residual[name], mixed_magnitudes(row_kinds(form, name, v), size[name])
         for name in free:
             if not is_rounding(*left[name]):
                 return name, left
@@ -220,60 +215,37 @@ def shift_to_zero_sum(u, low, high) -> np.ndarray:
 
 
 def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
-    """Change u of one loss as little as possible, on entries strictly inside their domain, until the block's residual is
-    rounding or the rounds are used up. The sums that intercepts ask for are kept at zero in the same systems.
+    """Change u of the block's losses as little as possible, on entries strictly inside their domain, until what functions cannot take of the
+    block's residual is rounding or the rounds are used up. The sums that intercepts ask for are kept at zero in the same systems.
     """
-    eligible = [
-        t for t, loss in enumerate(form.losses) if loss.map.identity_of == block and loss.shifts_apart
-    ]
-    if not eligible:
-        return
-    t = eligible[0]
-    loss = form.losses[t]
-    low, high = loss.dual_interval()
-    watched, before = [block, *loss.intercepts], np.inf
+    n_tasks = form.shapes[block][1]
+    found = [member_of(loss, t, block, n_tasks, u[t]) for t, loss in enumerate(form.losses)]
+    members = [one for one in found if one is not None]
+    watched, before = [block, *{name for one in members for name in one.loss.intercepts}], np.inf
     for round_ in range(_ROUNDS):
+        _give_to_parts(form, block, u, v)
+        kinds = row_kinds(form, block, v)
+        _give_together(form, block, kinds, u, v)
         residual, size = stationarity(form, u, v), magnitudes(form, u, v)
+        size[block] = mixed_magnitudes(kinds, size[block])
         worst = max(largest_share(residual[name], size[name]) for name in watched)
-        if worst <= 0.01 * ROUNDING or (round_ >= _PATIENCE and worst > 0.5 * before):
+        if not members or worst <= 0.01 * ROUNDING or (round_ >= _PATIENCE and worst > 0.5 * before):
             return
-        before, dual = worst, u[t].copy()
-        for i, (a, b) in enumerate(pairwise(loss.tasks.offsets)):
-            wanted = np.concatenate([residual[name][:, i] for name in watched])
-            dual[a:b] -= _smallest_change(
-                loss.tasks.inputs[i], len(loss.intercepts), wanted, dual[a:b], low[a:b], high[a:b]
+        before = worst
+        for t, change in change_least(members, kinds, residual, block, u).items():
+            moved = u[t] + change
+            moved[np.abs(moved) <= ROUNDING * np.abs(u[t])] = (
+                0.0  # it was rounding, of which the rest is no less so
             )
-        u[t] = loss.dual_project(dual)
+            u[t] = form.losses[t].dual_project(moved)
 
 
-def _smallest_change(X, n_intercepts: int, wanted, dual, low, high) -> np.ndarray:
-    """argmin of sum (c_j / room_j)^2 over c with [X, 1]^T c = wanted: entries near an end of their interval move least.
-
-    Columns are scaled to length one first, or a feature of a large unit hides the others. Large inputs go by their Gram matrix, less
-    exact a round, and the rounds refine it.
-    """
-    room = np.minimum(dual - low, high - dual)
-    longest = np.max(room, initial=0.0, where=np.isfinite(room))
-    room[~np.isfinite(room)] = longest if longest > 0 else 1.0
-    free = room > 0
-    X = X[free].toarray() if hasattr(X, "toarray") else X[free]
-    X = np.column_stack([X, *[np.ones(len(X)) for _ in range(n_intercepts)]])
-    length = np.linalg.norm(X, axis=0)
-    length[length == 0.0] = 1.0
-    weighted = X / length * room[free, None]
-    change = np.zeros(dual.size)
-    if weighted.size <= _LARGE:
-        change[free] = room[free] * np.linalg.lstsq(weighted.T, wanted / length, rcond=None)[0]
-    elif len(weighted) < weighted.shape[1]:  # the same change, of a Gram matrix of the rows
-        change[free] = room[free] * _solution(weighted @ weighted.T, weighted @ (wanted / length))
-    else:
-        change[free] = room[free] * (weighted @ _solution(weighted.T @ weighted, wanted / length))
-    return change
-
-
-def _solution(gram, wanted) -> np.ndarray:
-    """gram^-1 wanted by Cholesky, in an eighth of the time of the decomposition that a matrix near a singular one needs."""
-    factor, failed = lapack.dpotrf(gram, lower=True)
-    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > _SINGULAR:
-        return lapack.dpotrs(factor, wanted, lower=True)[0]
-    return lstsq(gram, wanted, len(gram) * np.finfo(float).eps)
+def _give_together(form: NormalForm, block: str, kinds: list[RowKind], u, v) -> None:
+    """Functions that span a row's multipliers together share its residual."""
+    residual = None
+    for kind in kinds:
+        for k, places, share in kind.takers:
+            residual = stationarity(form, u, v)[block] if residual is None else residual
+            v[k] = np.array(v[k])
+            v[k][places] -= residual[kind.rows] @ share.T
+            v[k] = form.functions[k].atom.dual_project(v[k])

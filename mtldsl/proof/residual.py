@@ -16,6 +16,7 @@ from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 __all__ = [
     "REACH",
     "ROUNDING",
+    "add_magnitudes",
     "is_rounding",
     "losses_work",
     "magnitudes",
@@ -52,17 +53,22 @@ def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> B
     """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
     size = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
-        if _is_needed(loss.map, only):
-            if loss.tasks.is_distributed:  # no pass for it: by Cauchy and Schwarz it is at most this
-                absolute = loss.column_lengths * dual.length
-            else:
-                absolute = _absolute_adjoint(loss, np.abs(np.asarray(dual)))
-            _add_absolute(loss.map, absolute, size)
-        _add_to_intercepts(loss, loss.absolute_sums(dual), size)
+        add_magnitudes(loss, dual, size, _is_needed(loss.map, only))
     for f, dual in zip(form.functions, v, strict=True):
         if _is_needed(f.map, only):
             _add_absolute(f.map, np.abs(dual), size)
     return size
+
+
+def add_magnitudes(loss: LossTerm, dual, size: Blocks, on_weights: bool = True) -> None:
+    """Add |A|^T |u| of one loss, `on_weights` too or on its intercepts alone."""
+    if on_weights:
+        if loss.tasks.is_distributed:  # no pass for it: by Cauchy and Schwarz it is at most this
+            absolute = loss.column_lengths * dual.length
+        else:
+            absolute = _absolute_adjoint(loss, np.abs(np.asarray(dual)))
+        _add_absolute(loss.map, absolute, size)
+    _add_to_intercepts(loss, loss.absolute_sums(dual), size)
 
 
 def _is_needed(linear_map, only: Collection[str] | None) -> bool:

@@ -18,8 +18,9 @@ from mtldsl.compile.terms.worst_task import WorstTaskTerm
 from mtldsl.errors import ModelError
 from mtldsl.inference import GAP
 from mtldsl.proof.certificate import Certificate
+from mtldsl.proof.checker.compared import difference
 from mtldsl.proof.checker.data_arrays import DataArrays
-from mtldsl.proof.checker.proof_file import write_proof
+from mtldsl.proof.checker.proof_file import as_read, write_proof
 
 __all__ = ["SolutionCertificate", "describe_form", "same_model", "save_proof"]
 
@@ -268,26 +269,5 @@ def _numbers_only(objective, dual_bound, violation, tol, status) -> SolutionCert
 
 
 def same_model(form: NormalForm, proof: dict) -> bool:
-    """Whether a proof is of this normal form: the same words, numbers, maps and data."""
-    own = describe_form(form)
-    return all(_equal(own[key], proof[key]) for key in ("constant", "blocks", "data")) and all(
-        len(own[key]) == len(proof[key])
-        and all(
-            _equal(mine[name], its.get(name))
-            for mine, its in zip(own[key], proof[key], strict=True)
-            for name in mine
-        )
-        for key in ("losses", "functions")
-    )
-
-
-def _equal(a, b) -> bool:
-    if sparse.issparse(a) or sparse.issparse(b):
-        return sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
-    if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(_equal, a, b))
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(a, b))
-    return a == b
+    """Whether a proof that was read is of this normal form: the same words, numbers, maps and data."""
+    return difference(as_read(describe_form(form)), proof) is None

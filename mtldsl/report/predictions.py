@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.datasets.formats.cells import answer
 from mtldsl.datasets.formats.csv_files import rows_of
 from mtldsl.datasets.formats.new_inputs import read_inputs
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import ProblemFile
+from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks.derived import label_table
+from mtldsl.tasks.description import TableColumn
 
 __all__ = ["held_out_predictions", "new_predictions", "predictions_of"]
 
@@ -32,10 +35,12 @@ def predictions_of(file: ProblemFile, solution: Solution) -> str:
 
 def new_predictions(
     solution: Solution, path: Path, *, task: str | None = None, keep: Sequence[str] = (), probabilities: bool | None = None,
-    scores: bool = False, delimiter: str = ",", decimal: str = ".",
+    scores: bool = False, delimiter: str = ",", decimal: str | None = None,
 ) -> str:  # fmt: skip
     """A line a row of a CSV file (or of X in an .npz file), columns found by name: a prediction a task, or, where `task` names the column
     that tells tasks apart, one of its own task.
+
+    Labels are those of the table that was learned on: 0 and 1, no and yes, the names of classes.
 
     keep          : columns that are copied
     probabilities : of +1, beside the labels; None: where the loss models them
@@ -53,6 +58,7 @@ def new_predictions(
         path,
         names,
         list(dict.fromkeys(beside)),
+        description=solution.description,
         delimiter=delimiter,
         decimal=decimal,
         fill=solution.schema.fill,
@@ -62,9 +68,9 @@ def new_predictions(
     if task:
         at = _places(solution, path, task, kept[task])
         columns[task] = kept[task]
-        columns |= {what or "prediction": values[np.arange(len(at)), at] for what, values in told.items()}
-        return _as_csv(columns)
-    return _as_csv(columns | _by_task(solution, told) | _certified(solution, X))
+        own = {what or "prediction": values[np.arange(len(at)), at] for what, values in told.items()}
+        return _as_csv(columns | own | {"prediction": _spelled(_units(solution)[0], own["prediction"])})
+    return _as_csv(columns | _by_label(solution, told, X) | _certified(solution, X))
 
 
 def held_out_predictions(
@@ -78,14 +84,20 @@ def held_out_predictions(
     if tasks.is_shared:
         told = _told(seen, tasks.X, probabilities, scores)
         labels = label_table(tasks, tasks.targets)
-        columns |= {f"{name}:label": labels[:, i] for i, name in enumerate(tasks.task_names)}
-        columns |= _by_task(seen, told) | _certified(seen, tasks.X)
+        columns |= {f"{name}:label": column for name, column in _as_learned(seen, labels, labels).items()}
+        columns |= _by_label(seen, told, tasks.X) | _certified(seen, tasks.X)
     else:
-        columns |= {"task": [tasks.task_names[i] for i in tasks.task_of], "label": tasks.targets}
+        unit = _units(seen)[0]
+        columns |= {
+            "task": [tasks.task_names[i] for i in tasks.task_of],
+            "label": _spelled(unit, tasks.targets),
+        }
         found = [_told(seen, X, probabilities, scores) for X in tasks.inputs]
         for what in found[0]:
             own = [told[what][:, i] for i, told in enumerate(found)]
-            columns[what or "prediction"] = np.concatenate(own)
+            columns[what or "prediction"] = (
+                np.concatenate(own) if what else _spelled(unit, np.concatenate(own))
+            )
     order = np.argsort(rows, kind="stable")
     return _as_csv({name: [values[k] for k in order] for name, values in columns.items()})
 
@@ -122,13 +134,67 @@ def _told(solution: Solution, X, probabilities: bool | None, scores: bool) -> di
     return told
 
 
-def _by_task(solution: Solution, told: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """One column a task, and what was asked for beside it."""
-    return {
-        name if not what else f"{name}:{what}": values[:, i]
-        for i, name in enumerate(solution.task_names)
-        for what, values in told.items()
-    }
+def _units(solution: Solution) -> list[TableColumn | None]:
+    """The column of labels whose categories a task's -1 and +1 stand for; None where they are numbers, or where not all classes are here."""
+    found: list[TableColumn | None] = []
+    for name, signs in zip(
+        solution.task_names, sign_tasks(solution.loss, len(solution.task_names)), strict=True
+    ):
+        column = solution.description.label_of(name)
+        whole = (
+            column is not None
+            and len(column.values) > 1
+            and (len(column.values) == 2 or {*column.made} <= {*solution.task_names})
+        )
+        found.append(column if signs and whole else None)
+    return found
+
+
+def _spelled(unit: TableColumn | None, signs: np.ndarray) -> np.ndarray:
+    """-1 and +1 of one task as its two categories, "" where there is none."""
+    if unit is None:
+        return signs
+    return np.where(np.isnan(signs), "", np.where(signs > 0, unit.values[1], unit.values[0]))
+
+
+def _as_learned(solution: Solution, answers: np.ndarray, ranks: np.ndarray) -> dict[str, np.ndarray]:
+    """{column of labels: (n,) answers as the table that was learned on has them}: of several classes that with the highest rank.
+
+    answers, ranks : (n, m)
+    """
+    columns: dict[str, np.ndarray] = {}
+    for i, (name, unit) in enumerate(zip(solution.task_names, _units(solution), strict=True)):
+        if unit is None or len(unit.values) == 2:
+            columns[name] = _spelled(unit, answers[:, i])
+        elif unit.name not in columns:
+            classes = ranks[:, [solution.task_names.index(part) for part in unit.made]]
+            lacking = np.isnan(classes).all(axis=1)
+            best = np.where(np.isnan(classes), -np.inf, classes).argmax(axis=1)
+            columns[unit.name] = np.where(lacking, "", np.array(unit.values)[best])
+    return columns
+
+
+def _by_label(solution: Solution, told: dict[str, np.ndarray], X) -> dict[str, np.ndarray]:
+    """One column a label, and behind it what was asked for beside it, task by task."""
+    units = _units(solution)
+    several = any(unit is not None and len(unit.values) > 2 for unit in units)
+    cuts = 0.0 if solution.thresholds is None else solution.thresholds
+    ranks = np.asarray(solution.decision_function(X)) - cuts if several else told[""]
+    answers, columns = _as_learned(solution, told[""], ranks), {}
+    for i, (name, unit) in enumerate(zip(solution.task_names, units, strict=True)):
+        label = name if name in answers else unit.name if unit is not None else name
+        columns[label] = answers[label]
+        positive = name
+        if (
+            unit is not None and len(unit.values) == 2 and answer(unit.values[1]) is None
+        ):  # a class, and not yes
+            positive = f"{name}={unit.values[1]}"
+        columns |= {
+            f"{name if what == 'score' else positive}:{what}": values[:, i]
+            for what, values in told.items()
+            if what
+        }
+    return columns
 
 
 def _certified(solution: Solution, X) -> dict[str, list[str]]:

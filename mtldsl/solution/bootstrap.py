@@ -21,8 +21,7 @@ def bootstrap_scores(fitted: Fitted, tasks: Tasks, metric, n, level, groups, ran
     n, level = checked_times(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
     rng = generator(random_state, "bootstrap")
     like = fitted.schema.alike(tasks, "bootstrap")
-    if by.needs not in ("values", "answers"):
-        require_signs(fitted, like, typed)
+    require_signs(fitted, like, typed, by.needs)
     units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
     return resampled(by, like, predicted, n, level, units, rng, typed)

@@ -16,6 +16,7 @@ from mtldsl.solution.scoring import checked_metrics, r_squared, score_of
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.system.memory import require_memory
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.labels import require_kind
 from mtldsl.tasks.schema import Schema, is_list_of_matrices
 
 __all__ = ["Fitted", "TaskByTask", "decided", "loss_kind", "loss_of", "probabilities"]
@@ -86,6 +87,7 @@ class TaskByTask:
         each = [None] * tasks.n_tasks if cuts is None else cuts
         pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, each, strict=True)]
         if self.of.loss["labels"] == "sign" or cuts is not None:
+            require_kind(tasks, "sign", typed)
             return np.array([np.mean(p == y) for p, y in pairs])
         return np.array([r_squared(p, y) for p, y in pairs])
 

@@ -156,6 +156,8 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
     like = _alike(fitted, tasks, method)
     if metric is None:
         classes = fitted.loss["labels"] == "sign" or fitted.thresholds is not None
+        if classes:
+            _require_signs(like, typed)
         sums = _summed(fitted, like, "labels" if classes else "values")
         return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1) if classes else _r2(sums)
     each = _metrics_of(like, metric, typed)

@@ -23,8 +23,7 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
     typed = f"{method}(tasks, metric={name!r})"
     found = measure(name, f"{method}(tasks, metric")
     like = fitted.schema.alike(tasks, method)
-    if found.needs not in ("values", "answers"):
-        require_signs(fitted, like, typed)
+    require_signs(fitted, like, typed, found.needs)
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, found.needs, typed)
     truth, weights = truth_of(like)
     return evaluate(
@@ -35,7 +34,7 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
 def probabilities_beside(fitted: Fitted, tasks: Tasks, typed: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """(labels, probabilities of +1) of every task's labelled rows. ModelError for a loss without probabilities."""
     like = fitted.schema.alike(tasks, typed)
-    require_signs(fitted, like, typed)
+    require_signs(fitted, like, typed, "probabilities")
     found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, "probabilities", typed)
     there = [~np.isnan(y) for y in truth_of(like)[0]]
     return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]

@@ -11,6 +11,7 @@ from mtldsl.solution.by_task import TaskByTask, loss_kind
 from mtldsl.solution.labellings import not_over_labels
 from mtldsl.solution.scoring import checked_metrics, score_of
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.labels import require_kind
 from mtldsl.tasks.schema import is_list_of_matrices
 
 __all__ = ["OneClass"]
@@ -40,6 +41,7 @@ class OneClass(TaskByTask):
         scores, truth = self._scores_and_labels(tasks, method)
         labels = one_highest(np.column_stack(scores)).T
         if metric is None:
+            require_kind(tasks, "sign", f"{method}(tasks)")
             return np.array([np.mean(p == y) for p, y in zip(labels, truth, strict=True)])
         typed = f"{method}(tasks)"
         metrics = checked_metrics(metric, tasks, typed)

@@ -91,10 +91,11 @@ def sign_tasks(loss: dict, n_tasks: int) -> np.ndarray:
     return found
 
 
-def require_signs(fitted: Fitted, tasks: Tasks, typed: str) -> None:
-    """DataError unless all labels are -1 or +1, of the tasks that have labels and not numbers."""
-    of_labels = (
-        sign_tasks(fitted.loss, tasks.n_tasks) if "kinds" in fitted.loss else np.ones(tasks.n_tasks, bool)
-    )
+def require_signs(fitted: Fitted, tasks: Tasks, typed: str, needs: Needs) -> None:
+    """DataError unless all labels are -1 or +1, of the tasks that a measure with these needs takes for labels and not for numbers."""
+    if needs == "values":
+        return
+    known = needs == "answers" or "kinds" in fitted.loss
+    of_labels = sign_tasks(fitted.loss, tasks.n_tasks) if known else np.ones(tasks.n_tasks, bool)
     if of_labels.any():
         require_kind(tasks if of_labels.all() else tasks.select(of_labels), "sign", typed)

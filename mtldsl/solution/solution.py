@@ -25,6 +25,7 @@ from mtldsl.solution.scored import Scored
 from mtldsl.solution.stored import Stored
 from mtldsl.system.compiling import compiling_too
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.schema import Schema
 from mtldsl.values.arguments import complete
@@ -120,6 +121,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
     imputation: dict | None = (
         None  # strategy, and the values that stand in the place of missing inputs, in new ones too
     )
+    description: DataDescription = NOTHING_KNOWN  # of the table that it was learned on
     kernel_map: KernelMap | None = None  # the features of Tasks.with_kernels(), made of new inputs
     thresholds: np.ndarray | None = None
     task_weights: np.ndarray | None = _TASK_WEIGHTS
@@ -162,7 +164,9 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
         facts = self.scaling
         scaling = None if facts is None else Scaling(np.asarray(facts["mean"]), np.asarray(facts["scale"]))
         fill = None if self.imputation is None else np.asarray(self.imputation["values"], dtype=float)
-        return Schema(shape, self.feature_names, self.task_names, scaling, self.kernel_map, fill)
+        return Schema(
+            shape, self.feature_names, self.task_names, scaling, self.kernel_map, fill, self.description
+        )
 
     @property
     def W(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from mtldsl.solution.storage_checks import UnknownWordError, check_fields
 from mtldsl.system.archives import npz_path, read_archive
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.reading import reading
+from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription
 from mtldsl.tasks.kernel_map import KernelMap
 from mtldsl.values.path import as_path
 
@@ -44,6 +45,7 @@ _KEPT: tuple[Kept, ...] = (
     Array("thresholds"),
     Part("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
     Part.of("kernel_map", "kernels:", KernelMap),
+    Part.of("description", "", DataDescription),
     *(kept for readout in READOUTS for kept in readout.kept),
 )
 
@@ -114,6 +116,7 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     }
     for kept in _KEPT:
         plain[kept.name] = kept.take(plain, arrays)
+    plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
     for name in ("task_names", "feature_names"):
         plain[name] = tuple(plain[name])
 

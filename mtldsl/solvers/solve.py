@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import Centred, moved
-from mtldsl.compile.reductions.gathered import Gathered
+from mtldsl.compile.reductions.gathered import Gathered, Recipe, can_be_reflected
 from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import Outcome, as_typed, drive
 from mtldsl.solvers.passes.checkpoint import Folder
@@ -17,6 +17,9 @@ from mtldsl.solvers.warm_start import Solved, starting_point
 from mtldsl.system.told import Listener
 
 __all__ = ["seen_by_solvers", "solve_form"]
+
+#: How a solve ends that nothing from outside has cut short.
+_ENDED = ("optimal", "stationary", "stalled", "uncertified")
 
 
 def solve_form(
@@ -84,12 +87,43 @@ def seen_by_solvers(form: NormalForm) -> NormalForm:
 
 
 def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
-    first, gathered = starting_point(form, warm_start), Gathered()
-    here, recipe = gathered.apply(form)
+    """On a few rows made of sums of products; where float64 cannot tell on these, on those made by reflections, in one more pass."""
+    first = starting_point(form, warm_start)
+    here, recipe = Gathered().apply(form)
     if folder is not None:
         folder.keep_moments()
-    start = None if first is None else {block.name: first.blocks[block.name] for block in here.blocks}
+    outcome = _on_few_rows(here, recipe, None if first is None else first.blocks, how)
+    hidden = outcome.certificate.relative_rounding > how["tol"]
+    if not hidden or outcome.interrupted or outcome.status not in _ENDED or not can_be_reflected(form):
+        return outcome
+    limit = how["max_seconds"]
+    left = None if limit is None else limit - outcome.seconds
+    if left is not None and left <= 0.0:
+        return outcome
+    here, reflected = Gathered(reflected=True).apply(form)
+    if reflected is recipe:
+        return outcome
+    again = _on_few_rows(here, reflected, outcome.blocks, how | {"max_seconds": left})
+    seconds, iterations = outcome.seconds + again.seconds, outcome.iterations + again.iterations
+    return replace(again, seconds=seconds, iterations=iterations)
+
+
+def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> Outcome:
+    """What comes of few rows, as an answer for the rows given: with the intercepts as they are rounded, and what sums over these rows may hide."""
+    start = None if start is None else {block.name: start[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)
+    blocks = recipe.with_intercepts(outcome.blocks)
+    above, rounding = recipe.misplaced(blocks)
+    found = outcome.certificate
+    certificate = replace(
+        found,
+        objective=found.objective + above,
+        dual_bound=found.dual_bound - rounding,
+        rounding=found.rounding + rounding,
+    )
+    proven = certificate.within(how["tol"]) or outcome.status != "optimal"
+    is_told = certificate.relative_rounding <= how["tol"] or outcome.status != "stationary"
+    status = outcome.status if proven and is_told else "stalled"
     return replace(
-        outcome, blocks=gathered.with_intercepts(outcome.blocks, recipe), duals=(None, outcome.duals[1])
+        outcome, blocks=blocks, certificate=certificate, status=status, duals=(None, outcome.duals[1])
     )

@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import numpy as np
 from scipy import sparse
 
+from mtldsl.system.inputs import Role
 from mtldsl.system.memory import available_memory
 from mtldsl.system.reading import reading, regular_file
 
@@ -31,13 +32,13 @@ def npz_path(path: Path) -> Path:
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
 
 
-def read_archive(path, what: str = "an .npz file", names=None) -> dict[str, np.ndarray]:
+def read_archive(path, what: str = "an .npz file", names=None, role: Role = "input") -> dict[str, np.ndarray]:
     """name -> array of an .npz file: all of them, or those in `names` that it holds, with None for the others.
 
     DataError for a file of another kind or with damaged bytes; for Python objects, which are never unpickled; for an array whose
     header claims another size than the archive has for it, and for more than fits into memory.
     """
-    path = regular_file(path)
+    path = regular_file(path, role)
     with reading(path, what), ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         arrays: dict[str, Any] = {name: None for name in members if names is not None and name not in names}

@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mtldsl.errors import DataError, MTLError
+from mtldsl.system.inputs import Role, note_input
 from mtldsl.values.path import as_path
 
 __all__ = ["reading", "regular_file"]
 
 
-def regular_file(path) -> Path:
+def regular_file(path, role: Role = "input") -> Path:
     """The path; DataError that begins with it where no regular file is there.
 
     Links are followed. A folder, a device such as /dev/zero or a pipe, which would be read for ever, a loop of links and a name that
-    no file can have are refused without being opened.
+    no file can have are refused without being opened. As an input, no output replaces it: `role` as in `system.inputs`.
 
     >>> regular_file("/dev/null")
     Traceback (most recent call last):
@@ -38,6 +39,7 @@ def regular_file(path) -> Path:
             term=path,
             write_instead="give the path of a file",
         )
+    note_input(path, role)
     return path
 
 

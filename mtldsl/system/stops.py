@@ -78,7 +78,7 @@ def _hear(number: int, frame) -> None:
 def heard(raises: bool = False):
     """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
 
-    What is kept still at the end is forgotten: whoever opens the block answers it.
+    What is kept still at the end is forgotten: whoever opens the block answers it. One that is to come again is heard by a block around.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -91,7 +91,7 @@ def heard(raises: bool = False):
         yield
     finally:
         _state.raises = kept
-        _state.pending = _state.deferred = False
+        _state.pending, _state.deferred = False, _state.deferred and not before
         for number, handler in before.items():
             if _signal.getsignal(number) is _hear:
                 _signal.signal(number, handler)
@@ -208,8 +208,8 @@ def _send_again(number: int) -> None:
 
 
 def pending() -> bool:
-    """Whether a signal came that nobody has answered yet."""
-    return _state.pending and threading.current_thread() is threading.main_thread()
+    """Whether a signal came that nobody has answered yet, in an import or a compilation too."""
+    return (_state.pending or _state.deferred) and threading.current_thread() is threading.main_thread()
 
 
 def insisted() -> bool:

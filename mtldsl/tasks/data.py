@@ -12,6 +12,7 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
+from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.stacked import row_views, stack
 
@@ -35,6 +36,7 @@ class TaskData:
     is_distributed: ClassVar[bool] = False
 
     imputation: Imputation | None = None  # of rows elsewhere there is none
+    description: DataDescription = NOTHING_KNOWN
 
     def __new__(cls, *typed, **parts):
         if typed or (parts and "targets" not in parts):  # nothing at all: a copy, or a pickle
@@ -48,6 +50,7 @@ class TaskData:
     def __init__(
         self, *, targets, task_names, feature_names, shared=None, inputs=None, mask=None, sample_weights=None,
         scaling=None, source_rows=None, one_table=False, kernel_map=None, stacked=None, counts=None, imputation=None,
+        description=NOTHING_KNOWN,
     ):  # fmt: skip
         self.is_shared: bool = shared is not None
         self._shared: Any = _frozen(shared)
@@ -77,6 +80,7 @@ class TaskData:
         self.one_table: bool = one_table  # source_rows are those of one table, told apart by task ids
         self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
         self.imputation = imputation  # where inputs were missing, and what stands there
+        self.description: DataDescription = description  # of the table that these were made of
         for name, count in zip(task_names, self.counts, strict=True):
             if count == 0:
                 raise DataError(

@@ -26,7 +26,7 @@ __all__ = [
 
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
-    "kernel_map", "imputation",
+    "kernel_map", "imputation", "description",
 )  # fmt: skip
 
 

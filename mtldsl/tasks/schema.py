@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from mtldsl.errors import DataError
+from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription
 from mtldsl.tasks.given import require_tasks
 from mtldsl.tasks.imputation import filled_by
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_map import KernelMap
+from mtldsl.tasks.labels import require_kind
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.tasks import Tasks
@@ -34,12 +36,21 @@ class Schema:
     fill: np.ndarray | None = (
         None  # (d,) what stands in the place of inputs that are missing; None: they are refused
     )
+    description: DataDescription = NOTHING_KNOWN  # of the table behind the tasks
 
     @classmethod
     def of(cls, tasks: Tasks) -> Schema:
         shape = tasks.n_features, tasks.n_tasks
         fill = None if tasks.imputation is None else tasks.imputation.values
-        return cls(shape, tasks.feature_names, tasks.task_names, tasks.scaling, tasks.kernel_map, fill)
+        return cls(
+            shape,
+            tasks.feature_names,
+            tasks.task_names,
+            tasks.scaling,
+            tasks.kernel_map,
+            fill,
+            tasks.description,
+        )
 
     def inputs(self, X) -> Any:
         """New inputs as the weights take them: scaled, or the features of their kernels. DataError where the columns do not fit."""
@@ -94,11 +105,23 @@ class Schema:
                 term=typed,
             )
         self._refuse_strangers(tasks, typed, self.feature_names if raw is None else raw.feature_names)
+        self._refuse_other_units(tasks, typed)
         if self.fill is not None:
             tasks = filled_by(tasks, self.fill)
         if self.scaling is not None and tasks.scaling is None:
             tasks = tasks.scaled_by(self.scaling)
         return tasks if raw is None else tasks.with_kernels(raw)
+
+    def _refuse_other_units(self, tasks: Tasks, typed: str) -> None:
+        """DataError for labels 0/1 of what was learned on -1 and +1."""
+        if not self.description.signs:
+            return
+        if tasks.is_distributed:
+            facts: Any = tasks.label_facts  # type: ignore[attr-defined]
+            if not facts.not_01.any() and facts.minimum.min() == 0.0:
+                tasks.require_labels("sign", typed)
+        elif np.isin(tasks.targets, (0.0, 1.0)).all():
+            require_kind(tasks, "sign", typed)
 
     def _refuse_strangers(self, tasks: Tasks, typed: str, feature_names: tuple[str, ...]) -> None:
         for what, learned, given in (

@@ -151,6 +151,7 @@ def _of_tables(tasks: T, X, Y, S, index, rows: Any = slice(None)) -> T:
         scaling=tasks.scaling,
         kernel_map=tasks.kernel_map,
         imputation=None if tasks.imputation is None else tasks.imputation.of_rows(rows),
+        description=tasks.description,
     )
 
 
@@ -172,6 +173,7 @@ def _of_lists(tasks: T, rows, index) -> T:
         imputation=None
         if tasks.imputation is None
         else tasks.imputation.of_rows(_stacked_rows(tasks, pairs)),
+        description=tasks.description,
     )
 
 

@@ -11,7 +11,7 @@ from mtldsl.errors import DataError
 from mtldsl.values.array import as_array
 from mtldsl.values.names import distinct_names
 
-__all__ = ["as_frame", "numbers_of", "refuse_duplicate_columns"]
+__all__ = ["as_frame", "numbers_of", "numbers_of_column", "refuse_duplicate_columns"]
 
 _TIME = "not numeric; give the time since a start, such as (t - t.min()).dt.total_seconds()"
 _TEXT = "not numeric; encode it first (for example one column per category)"
@@ -40,11 +40,12 @@ def as_frame(table):
 def numbers_of(frame, what: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """(float64 array of our own, column names). What is missing becomes NaN."""
     names = tuple(distinct_names(frame.columns))
-    columns = [_numbers(column, f"{what}: column {name!r}") for name, column in zip(names, frame.iter_columns(), strict=True)]  # fmt: skip
+    columns = [numbers_of_column(column, f"{what}: column {name!r}") for name, column in zip(names, frame.iter_columns(), strict=True)]  # fmt: skip
     return np.column_stack(columns).astype(float) if columns else np.empty((len(frame), 0)), names
 
 
-def _numbers(column, what: str) -> np.ndarray:
+def numbers_of_column(column, what: str) -> np.ndarray:
+    """The numbers of a series of narwhals; NaN is missing. DataError for text, times, and whole numbers that float64 does not have."""
     import narwhals as nw
 
     dtype = column.dtype
@@ -55,7 +56,9 @@ def _numbers(column, what: str) -> np.ndarray:
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         raise DataError(f"{what} is {dtype}, {_LABELS if what.lower().startswith(('y:', 'y of')) else _TEXT}")
     if dtype.is_integer() and any(abs(end or 0) > _EXACT for end in (column.min(), column.max())):
-        as_array(np.array(column.to_list(), dtype=object), what)  # names the first that float64 does not have
+        return as_array(
+            np.array(column.to_list(), dtype=object), what
+        )  # names the first that float64 does not have
     return column.cast(nw.Float64()).to_numpy()
 
 

@@ -213,11 +213,16 @@ def test_decimal_commas_are_seen_and_predicted_from(tmp_path, capsys):
     assert main(["predict", model, str(plain), "--scores"]) == 0
     expected = capsys.readouterr().out
     path = clinic(tmp_path, comma=True)
-    assert main(["predict", model, str(path), "--scores"]) == 2
+    assert main(["predict", model, str(path), "--scores", "--decimal", "."]) == 2
     assert "--decimal ," in capsys.readouterr().err
-    assert main(["predict", model, str(path), "--scores", "--decimal", ","]) == 0
-    assert capsys.readouterr().out == expected
-    assert main(["report", model, str(path), "--decimal", ",", "-o", str(tmp_path / "p.html")]) == 0
+    for marks in (
+        [],
+        ["--decimal", ","],
+    ):  # the model knows how the table that it was learned on writes numbers
+        assert main(["predict", model, str(path), "--scores", *marks]) == 0
+        assert capsys.readouterr().out == expected
+        assert main(["report", model, str(path), *marks, "-o", str(tmp_path / "p.html")]) == 0
+        capsys.readouterr()
 
 
 def test_what_may_mislead_is_said_beside_the_guess(tmp_path, capsys):
@@ -263,3 +268,85 @@ def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, option
     (tmp_path / name).write_text(content)
     assert main(["new", str(tmp_path / name), *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def shops(tmp_path, rows=480, outcomes=0, shop=lambda i: f"shop {i % 40:02d}", header="shop"):
+    """id, shop, three numbers, and so many columns of 0 and 1, or one number, at the end."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(rows, 3))
+    Y = (X @ rng.normal(size=(3, max(outcomes, 1))) + rng.normal(size=(rows, max(outcomes, 1))) > 0) * 1
+    ends = [f"y{k + 1}" for k in range(outcomes)] or ["sales"]
+    lines = [",".join(["id", header, "a", "b", "c", *ends])]
+    for i in range(rows):
+        label = map(str, Y[i]) if outcomes else [f"{X[i, 0] + rng.normal():.3f}"]
+        lines.append(",".join([f"{i}", shop(i), *(f"{v:.3f}" for v in X[i]), *label]))
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "t.csv"
+
+
+def test_outcomes_at_the_end_are_no_inputs(tmp_path, capsys):
+    """Whatever was asked for: they are labels, or they are left out until somebody says that they are known before."""
+    path, names = shops(tmp_path, outcomes=12), [f"y{k}" for k in range(1, 13)]
+    assert main(["new", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "Labels: y1, y2, y3, ..., y12, the last 12 columns" in said
+    assert "mtldsl new t.csv --labels y12\n" in said and "--task shop --labels y12" in said
+    text = path.with_suffix(".toml").read_text()
+    assert (
+        "what else the table may be" in text
+        and "--labels y12" in text
+        and "shop: text with 40 values that repeat" in text
+    )
+    with load_problem(path.with_suffix(".toml")) as file:
+        assert list(file.tasks_train.task_names) == names and file.tasks_train.feature_names == (
+            "a",
+            "b",
+            "c",
+        )
+    path.with_suffix(".toml").unlink()
+    assert main(["new", str(path), "--task", "shop"]) == 0
+    assert "Not used: y1, y2, y3, ..., y11, which may be labels too" in capsys.readouterr().out
+    with load_problem(path.with_suffix(".toml")) as file:
+        assert file.tasks_train.feature_names == ("a", "b", "c") and file.tasks_train.n_tasks > 30
+    path.with_suffix(".toml").unlink()
+    assert main(["new", str(path), "--labels", "y12"]) == 0  # who asks for it has them as inputs
+    with load_problem(path.with_suffix(".toml")) as file:
+        assert "y11" in file.tasks_train.feature_names
+
+
+def test_a_column_of_names_that_come_often_tells_tasks_apart(tmp_path, capsys):
+    path = shops(tmp_path)
+    assert main(["new", str(path)]) == 0
+    assert (
+        "Tasks: shop has 40 values that repeat, 12 rows each, and each is a task" in capsys.readouterr().out
+    )
+    text = path.with_suffix(".toml").read_text()
+    assert 'task = "shop"\n' in text and 'drop = ["id"]' in text
+    assert main(["solve", str(path.with_suffix(".toml")), "--no-check", "--quiet"]) == 0
+    with load_problem(path.with_suffix(".toml")) as file:
+        assert file.tasks_train.n_tasks == 40
+
+
+@pytest.mark.parametrize(
+    ("shop", "header"),
+    [
+        (lambda i: f"shop {i % 240}", "shop"),  # twice each: too few for a test set and folds
+        (lambda i: "NSW"[i % 3], "site"),  # a category: it may be an input as well
+        (lambda i: f"{i % 40}", "shop_id"),
+    ],
+)
+def test_other_columns_of_names_are_asked_about(tmp_path, capsys, shop, header):
+    path = shops(tmp_path, shop=shop, header=header)
+    assert main(["new", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"Tasks: one a label. {header} has" in said and f"--task {header} --labels sales" in said
+    assert '\ntask = "' not in path.with_suffix(".toml").read_text()
+
+
+def test_a_table_of_yes_and_no_alone_keeps_its_inputs(tmp_path, capsys):
+    lines = ["a,b,c,y", *(f"{i % 2},{i // 2 % 2},{i // 4 % 2},{(i // 3) % 2}" for i in range(64))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    assert main(["new", str(tmp_path / "t.csv")]) == 0
+    assert "Label: y, the last column" in capsys.readouterr().out
+    with load_problem(tmp_path / "t.toml") as file:
+        assert file.tasks_train.feature_names == ("a", "b", "c")

@@ -18,7 +18,11 @@ NAMES = ["hours", "age", "colour=red"]
 def model(tmp_path_factory):
     Z = np.column_stack([X[:, :2], X[:, 2] > 0])
     Y = np.sign(Z @ RNG.normal(size=(3, 2)) + 0.3 * RNG.normal(size=(40, 2)))
-    tasks = mtl.Tasks.shared(Z, Y, task_names=["a", "b, c"], feature_names=NAMES).standardize()
+    path = tmp_path_factory.mktemp("data") / "t.csv"
+    lines = [f"{h},{a},{'red' if red else 'blue'},{y},{z}" for (h, a, red), (y, z) in zip(Z, Y, strict=True)]
+    path.write_text("\n".join(['hours,age,colour,a,"b, c"', *lines]) + "\n")
+    tasks = mtl.datasets.read_csv(path, labels=2, one_hot=["colour"]).standardize()
+    assert tasks.feature_names == tuple(NAMES) and np.array_equal(tasks.task_names, ["a", "b, c"])
     W = mtl.Weights(tasks, intercept=True)
     solution = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve()
     return solution, solution.save(tmp_path_factory.mktemp("model") / "w.npz")
@@ -89,7 +93,7 @@ def test_graphs_of_labels_say_what_is_proven(tmp_path, capsys):
 @pytest.mark.parametrize(
     "content, options, words",
     [
-        ("age,hours\n1,2\n", [], "there is no column 'colour=red'"),
+        ("age,hours\n1,2\n", [], "there is no column 'colour'"),
         (
             "ages,hours,colour\n1,2,red\n",
             [],

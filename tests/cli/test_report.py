@@ -64,9 +64,12 @@ def test_tasks_that_are_told_apart_by_rows(table, tmp_path, capsys):
         np.testing.assert_array_equal(y, SCORE[name == SCHOOL])
         np.testing.assert_array_equal(X, U[name == SCHOOL])
     assert f"{float(solution.scores(tasks)[0]):.3f}" in out.read_text()
-    assert main(["report", model, str(table)]) == 2
+    assert main(["report", model, str(table)]) == 0  # the model knows what the columns were called
+    assert f"{float(solution.scores(tasks)[0]):.3f}" in (tmp_path / "w.html").read_text()
+    (tmp_path / "other.csv").write_text(table.read_text().replace("school", "place"))
+    assert main(["report", model, str(tmp_path / "other.csv"), "-o", str(out)]) == 2
     assert "write --task COLUMN --labels COLUMN" in capsys.readouterr().err
-    assert main(["report", model, str(table), "--task", "school"]) == 2
+    assert main(["report", model, str(table), "--task", "school", "-o", str(out)]) == 2
     assert "name the column of their labels" in capsys.readouterr().err
 
 

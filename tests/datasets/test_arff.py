@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.io.arff import loadarff
 
 from mtldsl import DataError
-from mtldsl.datasets import read_arff
+from mtldsl.datasets import read_arff, read_csv
 
 HEAD = """% a comment
 @RELATION 'two words'
@@ -169,3 +169,42 @@ def test_label_lists_that_list_nothing(file):
     ):
         with pytest.raises(DataError, match=message):
             read_arff(arff, name)
+
+
+WORDS = [("yes", "no"), ("TRUE", "FALSE"), ("t", "f"), ("Y", "n"), ("positive", "negative"), ("1", "0"), ("1", "-1"), ("10", "9")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plus", "minus"), WORDS)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("row", ["1,{}", "{{0 1, 1 {}}}"])
+def test_labels_of_two_words_mean_what_they_mean_in_csv(file, tmp_path, plus, minus, turned, row):
+    """The order of the declaration decides nothing."""
+    values = [minus, plus] if turned else [plus, minus]
+    rows = "\n".join(row.format(word) for word in (plus, minus, plus))
+    path = file(f"@relation r\n@attribute a numeric\n@attribute z {{{','.join(values)}}}\n@data\n{rows}\n")
+    csv = file("a,z\n" + "\n".join(f"1,{word}" for word in (plus, minus, plus)) + "\n", "data.csv")
+    for binary in (False, True):
+        assert read_arff(path, 1, binary=binary).targets.tolist() == [1, -1, 1]
+    assert read_csv(csv, "z", one_vs_rest=True).targets.tolist() == [1, -1, 1]
+
+
+MEKA = "@relation 'Music: -C {} -split-number 400'\n@attribute l1 {{0,1}}\n@attribute l2 {{0,1}}\n@attribute x numeric\n@attribute z {{0,1}}\n@attribute l3 {{0,1}}\n@data\n1,0,2.5,0,1\n0,1,-1,1,0\n"
+
+
+@pytest.mark.parametrize("labels", [None, 2])
+def test_meka_says_where_the_labels_are(file, labels):
+    front = read_arff(file(MEKA.format(2)), labels)
+    assert front.task_names == ("l1", "l2") and front.feature_names == ("x", "z=1", "l3=1")
+    assert front.targets.tolist() == [1, -1, -1, 1]
+    behind = read_arff(file(MEKA.format(-2)), labels)
+    assert behind.task_names == ("z", "l3") and behind.feature_names == ("l1=1", "l2=1", "x")
+
+
+def test_what_meka_says_is_not_overruled_by_a_number(file):
+    with pytest.raises(DataError, match=r"first 2 attributes are labels \(-C 2 in its @relation\)"):
+        read_arff(file(MEKA.format(2)), 1)
+    assert read_arff(file(MEKA.format(2)), ["l3"]).task_names == ("l3",)
+    with pytest.raises(DataError, match="does not say which attributes are labels"):
+        read_arff(file(HEAD + "1.5, n, on, 1, 0\n"))
+    plain = "@relation 'a -C 2'\n@attribute x numeric\n@attribute y numeric\n@data\n1,2\n"
+    assert read_arff(file(plain), 1).task_names == ("y",)  # no option: it stands before any colon

@@ -219,3 +219,43 @@ def test_cells_are_not_filled_in_and_other_formats_say_so(tmp_path):
         DataError, match=r"p.toml:4:1: format 'libsvm' cannot fill in missing inputs; impute is for csv"
     ):
         load_problem(tmp_path / "p.toml")
+
+
+def test_libsvm_indices_count_from_0_in_all_files_or_in_none(tmp_path):
+    train, test = tmp_path / "train.svm", tmp_path / "test.svm"
+    train.write_text("1 0:5 1:1\n-1 2:2\n")
+    test.write_text("1 1:3 2:1\n-1 2:2\n")
+    from_0, from_1 = [[0, 3, 1], [0, 0, 2]], [[3, 1], [0, 2]]
+    assert read_libsvm(test).X.toarray().tolist() == from_1
+    assert read_libsvm(test, zero_based=False).X.toarray().tolist() == from_1
+    assert read_libsvm(test, zero_based=True).X.toarray().tolist() == from_0
+    with pytest.warns(UserWarning, match=r"train\.svm: indices are read as counting from 0.*zero_based=True"):
+        both = read_libsvm([test, train])  # by one rule
+    assert both.inputs[0].toarray().tolist() == from_0
+    assert both.inputs[1].toarray().tolist() == [[5, 1, 0], [0, 0, 2]]
+    with pytest.raises(DataError, match=r"train\.svm: it has an index 0"):
+        read_libsvm([test, train], zero_based=False)
+    assert read_libsvm(test, zero_based=True, n_features=3).n_features == 3
+    with pytest.raises(DataError, match="n_features was set to 2, and it has 3 features"):
+        read_libsvm(test, zero_based=True, n_features=2)
+    assert read_libsvm(test, n_features=2).n_features == 2
+
+
+def test_libsvm_rows_that_say_their_task_are_not_read_without_it(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("# ranking\n1 qid:1 1:3\n2 qid:2 1:2\n")
+    with pytest.raises(DataError, match=r"qid.*datasets\.scan"):
+        read_libsvm(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1 1:2\n-1 qid:3 2:5\n", r"a\.svm:2: the row says its task"),
+        ("1 1:2\n-1 1_0:5\n", r"a\.svm:2: '1_0:5'"),
+    ],
+)
+def test_libsvm_words_that_scikit_learn_passes_over(content, words, tmp_path):
+    with pytest.raises(DataError, match=words):
+        text(tmp_path, content)
+    assert text(tmp_path, "1 1:2 # qid:3 a_b\n-1 2:5\n").n_samples == 2

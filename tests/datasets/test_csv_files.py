@@ -5,6 +5,9 @@ import pytest
 
 from mtldsl import DataError
 from mtldsl.datasets import read_csv
+from mtldsl.datasets.formats.held_out import read_held_out
+from mtldsl.datasets.formats.new_inputs import read_inputs
+from mtldsl.files.drafting import draft
 
 
 @pytest.fixture
@@ -177,3 +180,60 @@ def test_a_comma_may_be_the_decimal_mark(tmp_path):
     for options in ({"decimal": ","}, {"decimal": "x", "delimiter": ";"}):
         with pytest.raises(DataError, match="decimal"):
             read_csv(path, "y", **options)
+
+
+HEAD = "a,y,note\n1,2,fine\n"
+QUOTES = {
+    "never closed, last column": ('2,3,"oops\n3,4,ok\n4,5,ok\n', 3, "never closed"),
+    "never closed, first column": ('"2,3,x\n3,4,ok\n', 3, "never closed"),
+    "behind a quoted cell of two lines": ('2,3,"one\ntwo"\n3,4,"oops\n4,5,ok\n', 5, "never closed"),
+    "closed by the next quoted cell": ('2,3,"oops\n3,4,"ok"\n', 3, "closed in line 4"),
+    "text behind it": ('2,3,"a"b\n', 3, "closed in line 3"),
+    "in the last line": ('2,3,ok\n3,4,"', 4, "never closed"),
+    "after a blank and CRLF": ('2,3, "oops\r\n3,4,ok\r\n', 3, "never closed"),
+    "doubled quotes before it": ('2,3,"a ""b"" c\n3,4,ok\n', 3, "never closed"),
+}
+
+
+@pytest.mark.parametrize("case", QUOTES)
+def test_a_quote_that_swallows_rows_is_told_with_the_line_where_it_opens(case, tmp_path):
+    body, line, words = QUOTES[case]
+    path = tmp_path / "t.csv"
+    path.write_bytes((HEAD + body).encode())
+    for read in (
+        lambda: read_csv(path, "y", drop=["note"]),
+        lambda: read_inputs(path, ["a"]),
+        lambda: read_held_out(path, ["a"], ["y"], signs=False),
+        lambda: draft(path),
+    ):
+        with pytest.raises(DataError, match=rf"t\.csv:{line}: .*{words}"):
+            read()
+
+
+def test_quotes_that_are_right_stay(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + '2,3,"a ""b"", c\nd"\n3,4,5" pipe\n4,5, "x"\n')
+    assert read_csv(path, "y", drop=["note"]).n_samples == 4
+
+
+ODD = {
+    "NUL in a name": (b"a\0,y\n1,2\n3,4\n", {}, r"t\.csv:1: has a NUL"),
+    "NUL in a category": (b"a,c,y\n1,x\0,2\n3,x,4\n", {"one_hot": ["c"]}, r"t\.csv:2: has a NUL"),
+    "two bytes a letter": ("a,y\n1,2\n".encode("utf-16-le"), {}, "has a NUL"),
+    "a point that may be of thousands": (b"a;y\n5,678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:3: '1\.234' has a point"),
+    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
+    "rows without a line of names": (b"1,2\n3,4\n5,6\n", {"labels": 1}, "has numbers alone; write header=False"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_nothing_odd_is_changed_in_silence(case, tmp_path):
+    content, options, words = ODD[case]
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        read_csv(tmp_path / "t.csv", **({"labels": "y"} | options))
+
+
+def test_columns_may_be_named_by_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("2024,2025\n1,2\n3,4\n")
+    assert read_csv(tmp_path / "t.csv", "2025").n_samples == 2

@@ -88,7 +88,7 @@ def test_what_is_wrong_in_a_parquet_file_is_named(folder):
         datasets.scan(folder, ["x"], "y")
     with pytest.raises(DataError, match=r"labels: there is no column 'label'"):
         datasets.scan(folder, ["p"])
-    with pytest.raises(DataError, match=r"part-\d.parquet: column 'id'.* not numbers"):
+    with pytest.raises(DataError, match=r"part-\d.parquet: column 'id'.* not numeric"):
         datasets.scan(folder, ["id"], "y")
     parquet.write_table(
         table_of(CUTS[2]), folder / "part-2.parquet"

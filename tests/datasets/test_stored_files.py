@@ -259,7 +259,7 @@ PARQUET = {
     "text among the features": (
         {"a": ["x", "y"], "label": [1, 2], "task": [1, 2]},
         {},
-        "column 'a' is string",
+        "column 'a' is String, not numeric",
     ),
     "no label": (
         {"a": [1, 2], "task": [1, 2]},
@@ -273,7 +273,11 @@ PARQUET = {
         "a.parquet: nan in row 1, column 'a'; inputs must be finite",
     ),
     "no id": ({"a": [1, 2], "label": [1, 2], "task": [1, None]}, {}, "task_ids: None in row 1"),
-    "labels of text": ({"a": [1, 2], "label": ["+", "-"], "task": [1, 2]}, {}, "column 'label' is string"),
+    "labels of text": (
+        {"a": [1, 2], "label": ["+", "-"], "task": [1, 2]},
+        {},
+        "column 'label' is String, not numeric",
+    ),
     "lists of other lengths": (
         {"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
         {},

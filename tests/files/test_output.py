@@ -68,8 +68,10 @@ def test_predictions_of_rows_held_out_and_metrics(folder, capsys):
     solution = mtl.Solution.load(folder / "in" / "w.npz")
     raw = np.where(GAPS, np.nan, np.round(FULL, 4))[at]
     for i, name in enumerate("ab"):
-        assert [float(row[f"{name}:label"]) for row in rows] == (2.0 * SIGNS[at, i] - 1).tolist()
-        assert [float(row[name]) for row in rows] == solution.predict(raw)[:, i].tolist()
+        assert [row[f"{name}:label"] for row in rows] == [
+            str(one) for one in SIGNS[at, i]
+        ]  # 0/1, as in the table
+        assert [2.0 * float(row[name]) - 1.0 for row in rows] == solution.predict(raw)[:, i].tolist()
         np.testing.assert_allclose([float(r[f"{name}:probability"]) for r in rows], solution.predict_proba(raw)[:, i], rtol=1e-8)  # fmt: skip
         np.testing.assert_allclose([float(r[f"{name}:score"]) for r in rows], solution.decision_function(raw)[:, i], rtol=1e-7)  # fmt: skip
     metrics = record["scores"]["metrics"]

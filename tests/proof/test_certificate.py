@@ -89,16 +89,24 @@ def test_an_infimum_that_no_weights_attain_is_bounded_by_zero():
 
 @pytest.mark.parametrize("bounded", [False, True])
 def test_no_finite_bound_is_said_not_hidden(bounded):
-    """Residuals of one norm cannot be moved entry by entry, and no term takes multipliers of the last rows: -inf, with the reason."""
-    tasks = shared(1)
+    """Laws of labellings cannot be moved entry by entry, and no term takes multipliers of the last rows: -inf, with the reason."""
+    tasks = shared(1, labels="sign")
     W = mtl.Weights(tasks)
     rows = mtl.l1_norm(W) if bounded else mtl.l1_norm(W[:3, :])
-    form = mtl.minimize(mtl.square_root_loss(W, tasks) + rows).form()
+    form = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + rows).form()
     bound, note = dual_bound(form, form.zeros())
     assert np.isfinite(bound) == bounded
     assert bounded == (note == "")
     if not bounded:
         assert "no term bounds W in every direction" in note and "1e-6 * ridge(W)" in note
+
+
+def test_a_norm_of_residuals_is_bounded_where_a_row_is_free():
+    """Multipliers of one norm are moved together: the row that nothing charges for asks only that X^T u vanishes there."""
+    tasks = shared(1)
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 0.1 * mtl.l1_norm(W[:3, :])).solve()
+    assert solution.status == "optimal" and abs(solution.gap) < 1e-6
 
 
 def test_a_constant_inside_a_loss_belongs_to_the_bound():

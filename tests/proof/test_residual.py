@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof import multipliers
+from mtldsl.proof import least_change
 from mtldsl.proof.bound import prove
 from mtldsl.proof.certificate import certify
+from mtldsl.proof.free_directions import row_kinds
 from mtldsl.proof.residual import REACH, is_rounding, magnitudes, region, stationarity
 
 SCALES = {
@@ -158,20 +159,26 @@ def test_labels_far_from_zero_are_no_reason_to_call_an_objective_zero():
 
 
 @pytest.mark.parametrize("rows, features", [(60, 300), (300, 60)])
-@pytest.mark.parametrize("n_intercepts", [0, 1])
-def test_the_smallest_change_of_large_inputs_is_that_of_small_ones(monkeypatch, rows, features, n_intercepts):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, rows, features, intercept):
     """By whichever Gram matrix is the smaller one."""
     rng = np.random.default_rng(0)
-    X, dual = rng.normal(size=(rows, features)), 0.1 * rng.normal(size=rows)
-    given = (
-        X,
-        n_intercepts,
-        rng.normal(size=features + n_intercepts),
-        dual,
-        -np.ones(rows),
-        2.0 * np.ones(rows),
+    tasks = mtl.Tasks.separate(
+        [rng.normal(size=(rows, features)) for _ in "ab"], [rng.normal(size=rows) for _ in "ab"]
     )
-    directly = multipliers._smallest_change(*given)
-    monkeypatch.setattr(multipliers, "_LARGE", 0)
-    # of numbers about .1, by systems whose condition is some ten
-    np.testing.assert_allclose(multipliers._smallest_change(*given), directly, atol=1e-12)
+    W = mtl.Weights(tasks, intercept=intercept)
+    form = mtl.minimize(mtl.quantile_loss(W, tasks, 0.4) + mtl.mean_regularizer(W)).form()
+    u = [0.3 * rng.normal(size=2 * rows).clip(-1, 1)]
+    member = least_change.member_of(form.losses[0], 0, "W", 2, u[0])
+    wanted = form.zeros()
+    form.losses[0].add_adjoint(1e-3 * rng.normal(size=2 * rows), wanted)
+    v = [np.zeros((features, 2))]
+    given = [member], row_kinds(form, "W", v), wanted, "W", u
+    directly = least_change.change_least(*given)[0]
+    monkeypatch.setattr(least_change, "_LARGE", 0)
+    np.testing.assert_allclose(least_change.change_least(*given)[0], directly, atol=1e-12)
+    left = form.zeros()
+    form.losses[0].add_adjoint(directly, left)
+    np.testing.assert_allclose((left["W"] + wanted["W"]).sum(axis=1), 0.0, atol=1e-12)
+    if intercept:
+        np.testing.assert_allclose(left["W.intercept"] + wanted["W.intercept"], 0.0, atol=1e-12)

@@ -308,7 +308,11 @@ def test_changed_points_and_multipliers_never_move_the_interval_off_the_optimum(
                         if array.dtype.kind == "f":
                             array[...] = _change(array, rng)
         changed = write_proof(tmp_path / f"{trial}", proof, None)
-        verdict = mtl.verify_proof(changed, tasks_of(problem))
+        try:
+            verdict = mtl.verify_proof(changed, tasks_of(problem))
+        except DataError:  # a witness of weights below 0
+            assert where == "witness"
+            continue
         assert verdict.low <= true.high, (where, str(verdict))
         assert verdict.violation > 0 or verdict.high >= true.low, (where, str(verdict))
 

@@ -13,6 +13,7 @@ import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss, Set
 from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap
+from mtldsl.errors import DataError
 from mtldsl.proof.checker.functions import FUNCTIONS
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import save_proof
@@ -133,10 +134,13 @@ def test_shares_that_are_not_the_best_prove_less_and_never_too_much(tmp_path):
     for shares in (
         np.ones(tasks.n_tasks),
         np.arange(tasks.n_tasks) == 0.0,
-        5.0 - 6.0 * (np.arange(tasks.n_tasks) > 0),
+        5.0 * (np.arange(tasks.n_tasks) == 0),
     ):
         proof["losses"][0]["witness"] = {"shares": np.asarray(shares, float)}
         write_proof(tmp_path / "changed", proof, None)
         changed = mtl.verify_proof(tmp_path / "changed.npz", tasks)
         assert changed.low < best.low <= changed.high
         assert not changed.confirmed
+    proof["losses"][0]["witness"] = {"shares": 5.0 - 6.0 * (np.arange(tasks.n_tasks) > 0)}
+    with pytest.raises(DataError, match="shares"):
+        mtl.verify_proof(write_proof(tmp_path / "negative", proof, None), tasks)

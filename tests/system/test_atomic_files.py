@@ -11,7 +11,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.system.atomic_files import atomic_file, check_writable
+from mtldsl.system.atomic_files import atomic_file, check_writable, remove_leftovers
 from tests.faults.disk import largest_file
 from tests.models import shared
 
@@ -215,3 +215,59 @@ def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeyp
     said = capsys.readouterr()
     assert "w.npz: full" in said.err and "Certificate" in said.out
     assert names(tmp_path) == ["p.toml", "r.html", "r.json", "r.txt"]
+
+
+KILLED = """
+import os, sys, pathlib, signal
+from mtldsl.system.atomic_files import atomic_file
+with atomic_file(sys.argv[1]) as file:
+    file.write(b"half")
+    print("there", flush=True)
+    if sys.argv[2] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
+"""
+
+
+def writer(path, what):
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path), what],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "there\n"
+    return child
+
+
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
+    """All names of that folder count; what a living process writes, and what only looks like it, stays."""
+    writer(tmp_path / "dead.npz", "die").wait()
+    (left,) = names(tmp_path)
+    assert left.startswith(".dead.npz.") and left.endswith(".partial")
+    (tmp_path / ".mine.partial").touch()
+    (tmp_path / "other.0123456789ab.partial").touch()
+    living = writer(tmp_path / "living.npz", "live")
+    write(tmp_path / "next.npz")
+    there = names(tmp_path)
+    assert left not in there and "next.npz" in there
+    assert {".mine.partial", "other.0123456789ab.partial"} <= set(there)
+    assert sum(name.startswith(".living.npz.") for name in there) == 1
+    living.communicate("", timeout=60)
+    assert (tmp_path / "living.npz").read_bytes() == b"half"
+    assert not [name for name in names(tmp_path) if name.startswith((".living", ".dead"))]
+
+
+def test_a_file_that_was_taken_for_left_over_is_begun_again(tmp_path, monkeypatch):
+    """Another process may look between the making of the file and its lock."""
+    real, seen = os.dup, []
+
+    def dup(number):
+        if not seen:
+            seen.append(1)
+            remove_leftovers(tmp_path / "a")
+        return real(number)
+
+    monkeypatch.setattr(os, "dup", dup)
+    write(tmp_path / "a")
+    assert seen and names(tmp_path) == ["a"] and (tmp_path / "a").read_bytes() == b"new"

@@ -150,10 +150,13 @@ class GraphLaplacian(_TaskQuadratic):
             W @ self.eigenvectors / (1.0 + step * np.maximum(self.eigenvalues, 0.0))
         ) @ self.eigenvectors.T
 
+    def lineality(self, n_columns):
+        return self.eigenvectors[:, ~self._positive]
+
     def range_part(self, Z):
         if self.absorbs:
             return Z
-        null = self.eigenvectors[:, ~self._positive]
+        null = self.lineality(len(self.L))
         return Z - (Z @ null) @ null.T
 
     def conjugate(self, Z):
@@ -194,6 +197,9 @@ class MeanRegularizer(_TaskQuadratic):
     formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
     curvature: ClassVar[float] = 1.0
     absorbs: ClassVar[bool] = False
+
+    def lineality(self, n_columns):
+        return np.full((n_columns, 1), n_columns**-0.5)
 
     def range_part(self, Z):
         return Z - Z.mean(axis=1, keepdims=True)

@@ -50,6 +50,9 @@ class TotalVariation(Norm):
     def latex(self, argument):
         return super().latex(in_parentheses(argument))
 
+    def lineality(self, n_columns):
+        return np.full((n_columns, 1), n_columns**-0.5)
+
     def value(self, W):
         return float(np.abs(np.diff(W, axis=1)).sum())
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
-from mtldsl.compile.terms.moments import moments_of
+from mtldsl.compile.terms.triangles import factors_of
 from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.tasks import Tasks
 
@@ -195,9 +195,8 @@ class DistributedTerm(LossTerm):
         return u.total("work")
 
     def residual_squares(self, x: Blocks) -> np.ndarray:
-        return moments_of(self.tasks).residual_squares(
-            self.map.forward(x), sum((x[name][0] for name in self.intercepts), np.zeros(self.tasks.n_tasks))
-        )
+        b = sum((x[name][0] for name in self.intercepts), np.zeros(self.tasks.n_tasks))
+        return factors_of(self.tasks).residual_squares(self.map.forward(x), b)
 
     def along(self, u: RowDual, z: Scores) -> float:  # type: ignore[override]
         return float(np.vdot(u.adjoint, z.V) + self.sums(u) @ z.b)

@@ -1,15 +1,16 @@
-"""Second moments of rows that are elsewhere: all that a quadratic loss, or a function of the norms of residuals, knows of them."""
+"""Second moments of rows around their means: all that a quadratic loss, or a function of the norms of residuals, knows of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy import sparse
 
-from mtldsl.system.long_calls import eigh
+from mtldsl.compile.terms.few_rows import Factor, Factors, Frame, factor_of
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.gram import gram, require_gram_memory
 
@@ -17,124 +18,190 @@ if TYPE_CHECKING:
     from mtldsl.tasks.distributed import DistributedTasks, Part
 
 __all__ = [
-    "SMALLEST_PIVOT",
     "Moments",
-    "factor_of",
+    "Spread",
     "gram_with_ones",
     "has_one_gram",
+    "is_one_table",
     "known_moments",
+    "mean_of",
     "moments_here",
     "moments_of",
     "remember_moments",
+    "row_slabs",
+    "summed",
 ]
 
-#: A Gram matrix whose factor has pivots below this share of the largest is taken apart by eigenvectors: a factor would lose half the digits.
-SMALLEST_PIVOT = 1e-6
-#: Eigenvalues below this share of the largest are rounding.
-_NOTHING = 1e-14
+#: (X, Y, weights or None of these rows)
+RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
-#: The key of the Gram matrix that tasks have in common.
-_TOGETHER = -1
+#: Numbers of inputs that are centred at once: they stay in the cache.
+_SLAB_NUMBERS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Sums over the rows of k tasks, around centres: A = X - c and B = Y - e with the rows' weights s, and l columns of labels each.
+
+    which (k,)    : positions of the tasks;  weight (k,): sum of s
+    centre (k, d) : c, near the means;  total (k, d): A^T s, next to nothing;  gram (k, d, d): A^T diag(s) A
+    label_centre, label_total, square (k, l) : e, B^T s, and the sums of s B^2;  cross (k, d, l): A^T diag(s) B
+
+    `+` moves both to the common mean. Nothing in it is as large as the squares of the numbers themselves.
+    Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
+    """
+
+    which: np.ndarray
+    weight: np.ndarray
+    centre: np.ndarray
+    total: np.ndarray
+    gram: np.ndarray
+    label_centre: np.ndarray
+    label_total: np.ndarray
+    cross: np.ndarray
+    square: np.ndarray
+
+    def __add__(self, other: Spread) -> Spread:
+        if not np.array_equal(self.which, other.which):
+            which = np.union1d(self.which, other.which)
+            return self.on(which) + other.on(which)
+        weight = self.weight + other.weight
+        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0.0)[:, None]
+        centre = self.centre + share * (other.centre - self.centre)
+        labels = self.label_centre + share * (other.label_centre - self.label_centre)
+        one, two = self.around(centre, labels), other.around(centre, labels)
+        sums = (a + b for a, b in zip(one[1:], two[1:], strict=True))
+        total, products, label_total, cross, square = sums
+        return Spread(self.which, weight, centre, total, products, labels, label_total, cross, square)
+
+    def around(self, centre: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
+        """(weight, total, gram, label_total, cross, square) around other centres."""
+        c, e = self.centre - centre, self.label_centre - labels
+        n, a, f = self.weight[:, None], self.total, self.label_total
+        G = self.gram
+        if c.any():
+            half = c[:, :, None] * (a + 0.5 * n * c)[:, None, :]
+            G = G + half + half.transpose(0, 2, 1)
+        moved = f + n * e
+        cross = self.cross + c[:, :, None] * moved[:, None, :] + a[:, :, None] * e[:, None, :]
+        return self.weight, a + n * c, G, moved, cross, self.square + e * (f + moved)
+
+    def on(self, which: np.ndarray) -> Spread:
+        """The same for more tasks, of which nothing is known."""
+        at = np.searchsorted(which, self.which)
+
+        def widened(array: np.ndarray) -> np.ndarray:
+            new = np.zeros((len(which), *array.shape[1:]))
+            new[at] = array
+            return new
+
+        fields: Any = map(widened, self.arrays[1:])
+        return Spread(which, *fields)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All that it is made of, in the order in which it is made."""
+        return (
+            self.which, self.weight, self.centre, self.total, self.gram,
+            self.label_centre, self.label_total, self.cross, self.square,
+        )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def by_task(self) -> Spread:
+        """Give each of the tasks that have one table its own spread."""
+        m = self.square.shape[1]
+        weight, centre, total, products = (
+            np.repeat(array, m, axis=0) for array in (self.weight, self.centre, self.total, self.gram)
+        )
+        cross = self.cross[0].T[:, :, None]
+        labels, label_total, square = self.label_centre.T, self.label_total.T, self.square.T
+        return Spread(np.arange(m), weight, centre, total, products, labels, label_total, cross, square)
+
+    def factor(self, k: int) -> Factor:
+        """The rows of the k-th task as few."""
+        n = max(self.weight[k], np.finfo(float).tiny)
+        mean, label_mean = self.total[k] / n, self.label_total[k] / n
+        H = self.gram[k] - n * np.outer(mean, mean)
+        C = self.cross[k] - n * np.outer(mean, label_mean)
+        R, Z = factor_of(H, C)
+        rest = np.maximum(self.square[k] - n * label_mean**2 - np.einsum("ij,ij->j", Z, Z), 0.0)
+        lengths = np.sqrt(self.gram[k].diagonal()), np.sqrt(self.square[k])
+        return Factor(
+            float(self.weight[k]), self.centre[k], mean, self.label_centre[k], label_mean, R, Z, rest, lengths
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over the rows, weighted by the samples' weights; the last feature is a column of ones.
+    """The spread of the rows that all tasks have in common, which belong to each (None: there are none), and of the tasks' own."""
 
-    grams  : {task: (d+1, d+1)}; under -1 of the rows that all tasks have in common, which belong to each
-    cross  : (d+1, m) of features and labels;  square : (m,) of squared labels
-    """
-
-    grams: dict[int, np.ndarray]
-    cross: np.ndarray
-    square: np.ndarray
+    common: Spread | None
+    own: Spread | None
 
     @property
     def is_common(self) -> bool:
         """Whether all tasks have one Gram matrix."""
-        return set(self.grams) == {_TOGETHER}
+        return self.own is None
+
+    @cached_property
+    def spread(self) -> Spread:
+        """(1, ...) where all is common, else (m, ...)."""
+        if self.own is None or self.common is None:
+            found = self.own or self.common
+            assert found is not None  # there are rows
+            return found
+        return self.common.by_task() + self.own
+
+    @cached_property
+    def _means(self) -> np.ndarray:
+        s = self.spread
+        return s.centre + s.total / np.maximum(s.weight, np.finfo(float).tiny)[:, None]
+
+    @cached_property
+    def _grams(self) -> np.ndarray:
+        s = self.spread
+        n, c = s.weight[:, None], s.centre
+        G = np.empty((len(c), c.shape[1] + 1, c.shape[1] + 1))
+        half = c[:, :, None] * (s.total + 0.5 * n * c)[:, None, :]
+        G[:, :-1, :-1] = s.gram + half + half.transpose(0, 2, 1)
+        G[:, -1, :-1] = G[:, :-1, -1] = s.total + n * c
+        G[:, -1, -1] = s.weight
+        return G
 
     def gram(self, task: int) -> np.ndarray:
-        """(d+1, d+1)"""
-        found = [self.grams[key] for key in (_TOGETHER, task) if key in self.grams]
-        return found[0] if len(found) == 1 else found[0] + found[1]
+        """(d+1, d+1) [X, 1]^T diag(s) [X, 1]."""
+        return self._grams[0 if self.is_common else task]
 
     def centre(self, task: int) -> np.ndarray:
         """(d,) the mean of every feature."""
-        G = self.gram(task)
-        return G[:-1, -1] / G[-1, -1]
+        return self._means[0 if self.is_common else task]
 
-    def intercepts(self, W: np.ndarray) -> np.ndarray:
-        """(m,) the intercepts that fit best beside weights W (d, m)."""
-        if self.is_common:
-            G = self.grams[_TOGETHER]
-            return (self.cross[-1] - G[-1, :-1] @ W) / G[-1, -1]
-        counts = np.array([self.gram(i)[-1, -1] for i in range(W.shape[1])])
-        sums = np.array([self.gram(i)[:-1, -1] @ W[:, i] for i in range(W.shape[1])])
-        return (self.cross[-1] - sums) / counts
+    def factors(self) -> Factors:
+        """The rows of every task as few."""
+        s = self.spread
+        return Factors([s.factor(k) for k in range(len(s.weight))])
 
-    def rows(self, centred: bool, like: Tasks) -> Tasks:
-        """Tasks of at most d + 1 rows with the same squared residuals at any weights.
-
-        centred : with the intercepts that fit best at these weights; else without intercepts
-        """
-        m = self.cross.shape[1]
-        names = {"task_names": like.task_names, "feature_names": like.feature_names}
-        if self.is_common:
-            R, targets = _rows(self.gram(0), self.cross, self.square, centred)
-            return Tasks.shared(R, targets, **names)
-        pairs = [_rows(self.gram(i), self.cross[:, [i]], self.square[[i]], centred) for i in range(m)]
-        return Tasks.separate([R for R, _ in pairs], [y[:, 0] for _, y in pairs], **names)
-
-    def residual_squares(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """(m,) ||X_i w_i + b_i - y_i||^2."""
-        ends = np.vstack([W, b[None, :]])
-        crossed = np.einsum("dm,dm->m", ends, self.cross)
-        return np.maximum(self.squares_along(W, b) - 2.0 * crossed + self.square, 0.0)
+    def frame(self, centred: bool, like: Tasks) -> Frame:
+        """Rows R_i with R_i^T R_i the Gram matrix, that of centred features or of these as they are."""
+        s, grams = self.spread, []
+        for k, (n, mean) in enumerate(zip(s.weight, self._means, strict=True)):
+            n = max(n, np.finfo(float).tiny)
+            H = s.gram[k] - np.outer(s.total[k], s.total[k] / n)
+            grams.append(H if centred else H + n * np.outer(mean, mean))
+        return Frame.of(grams, like)
 
     def squares_along(self, D: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(m,) ||X_i D_i + b_i||^2."""
-        ends = np.vstack([D, b[None, :]])
-        return np.array([ends[:, i] @ self.gram(i) @ ends[:, i] for i in range(D.shape[1])])
-
-    def frame(self, centred: bool, like: Tasks) -> Frame:
-        """The rows R_i (r, d) with R_i^T R_i the Gram matrix."""
-        m = self.cross.shape[1]
-        grams = [self._without_ones(i, centred) for i in ([0] if self.is_common else range(m))]
-        factors = [factor_of(G, np.zeros((len(G), 1)))[0] for G in grams]
-        names = {"task_names": like.task_names, "feature_names": like.feature_names}
-        if self.is_common:
-            return Frame(Tasks.shared(factors[0], np.zeros((len(factors[0]), m)), **names), factors)
-        return Frame(Tasks.separate(factors, [np.zeros(len(R)) for R in factors], **names), factors)
-
-    def _without_ones(self, task: int, centred: bool) -> np.ndarray:
-        G = self.gram(task)
-        return G[:-1, :-1] - G[-1, -1] * np.outer(c := G[:-1, -1] / G[-1, -1], c) if centred else G[:-1, :-1]
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Rows R_i whose targets change."""
-
-    tasks: Tasks
-    factors: list[np.ndarray]
-
-    def with_gradient(self, Y: np.ndarray, G: np.ndarray) -> Tasks:
-        """Targets t_i with grad 1/2 ||R_i w - t_i||^2 = G_i at w = Y_i (for G_i in the range of R_i^T)."""
-        if len(self.factors) == 1:
-            R = self.factors[0]
-            return self.tasks.with_targets((R @ Y - _transposed_solve(R, G)).T.ravel())
-        pieces = [R @ Y[:, i] - _transposed_solve(R, G[:, i]) for i, R in enumerate(self.factors)]
-        return self.tasks.with_targets(np.concatenate(pieces))
-
-
-def _transposed_solve(R, G):
-    """v with R^T v = G: R is upper triangular, or has orthogonal rows."""
-    if R.shape[0] == R.shape[1] and not np.tril(R, -1).any():
-        return solve_triangular(R, G, trans="T", check_finite=False)
-    squares = np.einsum("ij,ij->i", R, R)
-    weights = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
-    return (weights * (R @ G).T).T
+        s, found = self.spread, np.empty(D.shape[1])
+        for i, w in enumerate(D.T):
+            k = 0 if self.is_common else i
+            n = max(s.weight[k], np.finfo(float).tiny)
+            own = float(w @ s.gram[k] @ w) - float(s.total[k] @ w) ** 2 / n
+            found[i] = max(own, 0.0) + n * (float(self._means[k] @ w) + b[i]) ** 2
+        return found
 
 
 def has_one_gram(tasks: DistributedTasks | Any) -> bool:
@@ -147,14 +214,14 @@ def moments_of(tasks: DistributedTasks | Any) -> Moments:
     known = tasks.__dict__.get("_moments")
     if known is None:
         require_gram_memory(tasks.n_features + 1, 1, "select features, or project them, first")
-        known = Moments(*tasks.parts.run(_of_part, tasks.n_tasks))
+        known = Moments(**tasks.parts.run(_of_part, tasks.n_tasks))
         remember_moments(tasks, known)
     return known
 
 
 def moments_here(tasks: Tasks) -> Moments:
     """The same where the rows are in this process: in one pass, and not remembered."""
-    return Moments(*_summed(tasks, range(tasks.n_tasks), tasks.n_tasks))
+    return Moments(**_of_rows(tasks, np.arange(tasks.n_tasks), tasks.n_tasks))
 
 
 def known_moments(tasks: DistributedTasks | Any) -> Moments | None:
@@ -170,26 +237,101 @@ def remember_moments(tasks: DistributedTasks | Any, known: Moments) -> None:
         tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
 
 
-def _of_part(part: Part, n_tasks: int) -> tuple:
-    return _summed(part.tasks, part.which, n_tasks)
+def _of_part(part: Part, n_tasks: int) -> dict[str, Spread | None]:
+    return _of_rows(part.tasks, part.which, n_tasks)
 
 
-def _summed(tasks: Tasks, which: Sequence[int] | np.ndarray, n_tasks: int) -> tuple:
+def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, Spread | None]:
     """The fields of `Moments` of tasks that are those numbered `which` of n_tasks."""
-    d, weights, grams = tasks.n_features, tasks.sample_weights, {}
-    every = tasks.is_shared and tasks.mask is None and len(which) == n_tasks
-    if every and weights is None:
-        grams[_TOGETHER] = gram_with_ones(tasks.X, None)
+    together = is_one_table(tasks, which, n_tasks)
+    every = [summed(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
+    if together:
+        return {"common": every[0], "own": None}
+    fields = zip(*(one.arrays[1:] for one in every), strict=True)
+    order = np.argsort(which)
+    found = (np.concatenate(arrays)[order] for arrays in fields)
+    return {"common": None, "own": Spread(np.asarray(which)[order], *found)}
+
+
+def is_one_table(tasks: Tasks, which: np.ndarray, n_tasks: int) -> bool:
+    """Whether these rows belong to all tasks, with the same weight."""
+    complete = tasks.is_shared and tasks.mask is None and tasks.sample_weights is None
+    return complete and len(which) == n_tasks and bool((np.asarray(which) == np.arange(n_tasks)).all())
+
+
+def row_slabs(tasks: Tasks, together: bool, dense: bool = False) -> list[Iterator[RowSlab]]:
+    """Some rows at a time: of all tasks `together`, or of one after another. Sparse rows are one slab, unless they are made `dense`."""
+    if together:
+        return [_slabs(tasks.X, tasks.targets.reshape(tasks.n_tasks, -1).T, None, dense)]
+    weights = tasks.sample_weights
+    pieces = [None] * tasks.n_tasks if weights is None else tasks.per_task(weights)
+    labels = tasks.per_task(tasks.targets)
+    return [_slabs(X, y[:, None], s, dense) for X, y, s in zip(tasks.inputs, labels, pieces, strict=True)]
+
+
+def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator[RowSlab]:
+    n, d = X.shape
+    step = n if sparse.issparse(X) and not dense else max(_SLAB_NUMBERS // max(d, 1), 2 * d, 1)
+    for first in range(0, n, step):
+        part = slice(first, first + step)
+        rows = X[part].toarray() if sparse.issparse(X) and dense else X[part]
+        yield rows, Y[part], None if s is None else s[part]
+
+
+def _spread(slab: RowSlab) -> Spread:
+    """That of a few rows of one table."""
+    X, Y, s = slab
+    weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
+    labels = mean_of(Y, s)
+    B = Y - labels
+    weighted = weights[:, None] * B
+    if sparse.issparse(X):
+        X, c = _without_full_columns(X, s)
+        G, total, cross = gram(X, s), X.T @ weights, X.T @ weighted
     else:
-        pieces = [None] * len(which) if weights is None else tasks.per_task(weights)
-        for i, X, s in zip(which, tasks.inputs, pieces, strict=True):
-            grams[int(i)] = gram_with_ones(X, s)
-    y = tasks.targets if weights is None else weights * tasks.targets
-    cross, square = np.zeros((d + 1, n_tasks)), np.zeros(n_tasks)
-    cross[:-1, which] = tasks.adjoint(y)
-    cross[-1, which] = np.add.reduceat(y, tasks.offsets[:-1])
-    square[which] = np.add.reduceat(y * tasks.targets, tasks.offsets[:-1])
-    return grams, cross, square
+        X = np.asarray(X, float)
+        c = mean_of(X, s)
+        A = X - c
+        total, cross = weights @ A, A.T @ weighted
+        if s is not None:
+            A *= np.sqrt(weights)[:, None]
+        G = A.T @ A
+    square = np.einsum("ij,ij->j", B, weighted)
+    own = (np.array([weights.sum()]), c, total, G, labels, weights @ B, cross, square)
+    return Spread(np.zeros(1, int), own[0], *(np.asarray(one)[None] for one in own[1:]))
+
+
+def mean_of(X: np.ndarray, s: np.ndarray | None) -> np.ndarray:
+    """The mean of the rows with weights s, which of equal ones is exactly each of them."""
+    away, total = X - X[0], 0.0 if s is None else float(s.sum())
+    return X[0] + (away.mean(axis=0) if s is None or total == 0.0 else (s @ away) / total)
+
+
+def _without_full_columns(X: Any, s) -> tuple[Any, np.ndarray]:
+    """(sparse inputs with the mean taken off those columns that have no zeros, which costs no entry; what was taken off)."""
+    X = sparse.csr_array(X, dtype=float, copy=False)
+    n, d = X.shape
+    full = np.bincount(X.indices, minlength=d) == n
+    c = np.zeros(d)
+    if not full.any():
+        return X, c
+    X.sum_duplicates()
+    c[full] = mean_of(X[:, full].toarray(), s)
+    return sparse.csr_array((X.data - c[X.indices], X.indices, X.indptr), shape=X.shape), c
+
+
+def summed(pieces: Iterable) -> Any:
+    """Their sum as `tree_sum` makes it, with the logarithm of their number in memory at once."""
+    waiting: list[tuple[int, Any]] = []
+    for piece in pieces:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            piece, level = waiting.pop()[1] + piece, level + 1
+        waiting.append((level, piece))
+    _, total = waiting.pop()
+    while waiting:
+        total = waiting.pop()[1] + total
+    return total
 
 
 def gram_with_ones(X, weights) -> np.ndarray:
@@ -201,32 +343,3 @@ def gram_with_ones(X, weights) -> np.ndarray:
     G[-1, :-1] = G[:-1, -1] = X.T @ ones
     G[-1, -1] = ones.sum()
     return G
-
-
-def _rows(G, cross, square, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(R (r+1, d), Y (r+1, m)) with ||R w - Y_i||^2 = w^T G w - 2 w^T c_i + s_i; the last row holds what no weights explain."""
-    H, c, s = G[:-1, :-1], cross[:-1], square
-    if centred:
-        centre, means = G[:-1, -1] / G[-1, -1], cross[-1] / G[-1, -1]
-        H = H - G[-1, -1] * np.outer(centre, centre)
-        c, s = c - G[-1, -1] * np.outer(centre, means), s - G[-1, -1] * means**2
-    R, Y = factor_of(H, c)
-    rest = np.sqrt(np.maximum(s - np.einsum("ij,ij->j", Y, Y), 0.0))
-    return np.vstack([R, np.zeros(R.shape[1])]), np.vstack([Y, rest])
-
-
-def factor_of(H, c) -> tuple[np.ndarray, np.ndarray]:
-    """(R, Y) with R^T R = H and R^T Y = c, for c in the range of H."""
-    largest = float(H.diagonal().max(initial=0.0))
-    try:
-        R = cholesky(H, check_finite=False)
-        if R.diagonal().min() ** 2 > SMALLEST_PIVOT * largest:
-            return R, solve_triangular(R, c, trans="T", check_finite=False)
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = eigh(H)
-    kept = values > _NOTHING * max(values[-1], np.finfo(float).tiny)
-    roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
-    if not kept.any():
-        return np.zeros((1, len(H))), np.zeros((1, c.shape[1]))
-    return roots[:, None] * vectors.T, (vectors.T @ c) / roots[:, None]

@@ -19,18 +19,21 @@ from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import as_whole
 
 __all__ = ["arff_tasks", "read_arff"]
 
 _QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)(?:\s+|(?=\{{))(\{{.*\}}|\S.*)$", re.IGNORECASE)
 _PIECE = re.compile(rf"{_QUOTED}|[,\t]|[^,\t'\"]+|['\"]")
+_LINES = re.compile(r"\r\n?|\n")  # a cell may hold what else Python takes for the end of a line
+_MEKA = re.compile(r":.*?\s-[Cc]\s+(-?\d+)(?![\w.])")
 _SPARSE_CELL = re.compile(r"(\d+)\s+(\S.*)$")
 
 
 def read_arff(
     path,
-    labels: int | str | Sequence[str],
+    labels: int | str | Sequence[str] | None = None,
     *,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -40,12 +43,14 @@ def read_arff(
     """Tasks that share the inputs of an ARFF file, dense or sparse ("{index value, ...}"; then X is CSR).
 
     labels   : how many of the last attributes are labels; or their names; or Mulan's XML file that lists them, named from where
-               we are or from beside the ARFF file
+               we are or from beside the ARFF file. In a file of MEKA's, whose relation says "-C 6" (the first six attributes are labels) or
+               "-C -6" (the last six), that decides where they are: None, or the same number
     features : the input attributes (None: all others that are not in `drop`)
     binary   : numeric labels are 0/1 and are read as -1/+1
     impute   : as in `read_csv`, of dense files
 
-    Nominal labels with two values become -1 and +1 (the larger number, or the value declared second); with k > 2 values, k one-vs-rest tasks.
+    Nominal labels with two values become -1 and +1, in whatever order they are declared: +1 is yes of yes and no, the larger number, the
+    later word, as in `read_csv`. With k > 2 values they are k one-vs-rest tasks.
     Nominal features with two values become one column 0/1, "name=second value"; with k > 2, k columns "name=value".
     "?" in a label: the row is not in that task. DataError, with file and line, for what does not parse, a missing feature, text.
 
@@ -63,18 +68,36 @@ def read_arff(
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     """`read_arff` on the rows of several files with the same attributes."""
-    tables = [_parse(regular_file(path)) for path in paths]
-    first = tables[0]
-    for table in tables[1:]:
-        if table.columns != first.columns:
+    found = [_parse(regular_file(path, "data")) for path in paths]
+    tables = [table for table, _ in found]
+    (first, count) = found[0]
+    for table, other in found[1:]:
+        if table.columns != first.columns or other != count:
             raise DataError(f"its attributes are not those of {first.path}", term=table.path)
     cells: list[Any] = [table.cells for table in tables]
     stack: Any = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
     table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
     if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         beside = first.path.parent / labels
-        labels = _label_names(beside if beside.is_file() else regular_file(labels))
-    return table.tasks(labels, **options)
+        labels = _label_names(regular_file(beside if beside.is_file() else labels, "data"))
+    return table.tasks(_as_meka_says(first, count, labels), **options)
+
+
+def _as_meka_says(table: Table, count: int | None, labels):
+    """Names of the labels where the relation says "-C n" and the caller no names; else what the caller says. DataError where both differ."""
+    number = as_whole(labels)
+    if labels is not None and number is None:
+        return labels
+    if count is None or count == 0:
+        if labels is None:
+            raise DataError("does not say which attributes are labels", term=table.path, write_instead="write " + Spelled.option("labels", "1"), argument="labels")  # fmt: skip
+        return labels
+    where = f"its {'first' if count > 0 else 'last'} {abs(count)} attributes are labels (-C {count} in its @relation)"
+    if number not in (None, abs(count)) or abs(count) >= len(table.columns):
+        raise DataError(
+            where, term=table.path, write_instead="leave labels out, or name them", argument="labels"
+        )
+    return table.names[:count] if count > 0 else table.names[count:]
 
 
 def _label_names(path: Path) -> list[str]:
@@ -97,10 +120,11 @@ def _label_names(path: Path) -> list[str]:
     return names
 
 
-def _parse(path: Path) -> Table:
-    columns: list[Column] = []
+def _parse(path: Path) -> tuple[Table, int | None]:
+    """(the table, MEKA's number of labels where the relation says it)."""
+    count, columns = None, list[Column]()
     rows, lines, readers = [], [], None
-    for at, line in enumerate(_text(path).splitlines(), start=1):
+    for at, line in enumerate(_LINES.split(_text(path)), start=1):
         line = line.strip()
         if not line or line.startswith("%"):
             continue
@@ -116,11 +140,14 @@ def _parse(path: Path) -> Table:
             columns.append(_attribute(line, where))
         elif line.lower().startswith("@data"):
             readers = [_reader(column) for column in columns]
-        elif not line.lower().startswith("@relation"):
+        elif line.lower().startswith("@relation"):
+            said = _MEKA.search(line)
+            count = None if said is None else int(said[1])
+        else:
             raise DataError(f"expected @attribute or @data, found {line[:40]!r}", term=where)
     if not rows or not columns:
         raise DataError("no @data section with rows; is this an ARFF file?", term=path)
-    return Table(path, tuple(columns), _cells(rows, len(columns)), np.array(lines))
+    return Table(path, tuple(columns), _cells(rows, len(columns)), np.array(lines)), count
 
 
 def _text(path: Path) -> str:

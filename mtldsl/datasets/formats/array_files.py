@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -10,12 +13,18 @@ from scipy import sparse
 from mtldsl.datasets.formats.cells import as_signs
 from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.datasets.formats.mat_files import Other, mat_variables
+from mtldsl.datasets.out_of_core.libsvm import require_plain
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.archives import read_archive
 from mtldsl.system.memory import as_dense
 from mtldsl.system.reading import reading, regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import changed
+from mtldsl.tasks.description import DataDescription, TableColumn
+from mtldsl.values.array import as_array
 from mtldsl.values.listing import as_list
+from mtldsl.values.number import as_whole, quoted
+from mtldsl.values.option import as_flag
 from mtldsl.values.path import as_path
 
 __all__ = ["read_libsvm", "read_mat", "read_npz", "tasks_of_variables"]
@@ -75,7 +84,8 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
         cells = [_numbers(path, f"{X}{{{i}}}", cell) for i, cell in enumerate(inputs.ravel(), start=1)]
         labels = [_numbers(path, f"{Y}{{{i}}}", cell) for i, cell in enumerate(targets.ravel(), start=1)]
         labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
-        return Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
+        made = Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
+        return _described(made, labels) if binary else made
     ids = None if task_ids is None else _member(path, content, task_ids, "task_ids").ravel()
     return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary, impute)
 
@@ -107,7 +117,7 @@ def read_npz(
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
     check_impute(impute, path)
-    arrays = read_archive(path, "an .npz file of numbers")
+    arrays = read_archive(path, "an .npz file of numbers", role="data")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
@@ -121,6 +131,7 @@ def read_libsvm(
     path,
     *,
     n_features: int | None = None,
+    zero_based: bool | None = None,
     one_vs_rest: bool = False,
     multilabel: bool = False,
     binary: bool = False,
@@ -128,11 +139,14 @@ def read_libsvm(
     """Tasks with sparse inputs from LIBSVM files: of one file, or of a list of files, one task each, named by the files.
 
     n_features  : columns of X (None: the largest index that occurs)
+    zero_based  : whether indices count from 0, in all files. None: from 1, as LIBSVM has it, unless an index 0 occurs in one of them; a
+                  UserWarning says so, since a part of the same data without an index 0 would be read from 1
     one_vs_rest : labels are classes: a task per class, +1 against -1 (two classes: one task, the larger against the other)
     multilabel  : a row carries a list of labels, "1,3 2:0.5": a task per label
     binary      : labels are 0/1 and are read as -1/+1
 
-    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse.
+    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse, for an index 0 where
+    zero_based=False, and for "qid:", which `scan` and `store` read as the tasks of rows.
 
     >>> import tempfile, pathlib
     >>> from mtldsl import datasets
@@ -144,15 +158,21 @@ def read_libsvm(
     from sklearn.datasets import load_svmlight_files
 
     listed = as_list(path)
-    paths = [regular_file(one) for one in ([path] if listed is None else listed)]
+    paths = [regular_file(one, "data") for one in ([path] if listed is None else listed)]
     if not paths:
         raise DataError("at least one file is needed", term="read_libsvm([])")
     if len(paths) > 1 and (one_vs_rest or multilabel):
         raise DataError(
             "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
         )
+    if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
+        raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
+    if zero_based is not None:
+        zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
+    for one in paths:
+        require_plain(one)
     try:
-        loaded = load_svmlight_files([str(p) for p in paths], n_features=n_features, multilabel=multilabel)
+        loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
         several = "could not convert" in str(error) and "," in str(error)
         hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
@@ -160,36 +180,74 @@ def read_libsvm(
             f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}",
             write_instead=hint if several else "",
         ) from None
-    inputs, labels = loaded[0::2], loaded[1::2]
+    inputs, labels = _counted_from(zero_based, loaded[0::2], paths, n_features), loaded[1::2]
     if len(paths) > 1:
         names = [p.stem for p in paths]
         names = names if len(set(names)) == len(names) else [str(p) for p in paths]
-        labels = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
-        return Tasks.separate(inputs, labels, task_names=names)
+        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
+        made = Tasks.separate(inputs, signs, task_names=names)
+        return _described(made, labels) if binary else made
     if not (one_vs_rest or multilabel):
         y = as_signs(labels[0], paths[0]) if binary else labels[0]
-        return Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+        made = Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+        return _described(made, labels) if binary else made
     given = [set(row) for row in labels[0]] if multilabel else [{label} for label in labels[0]]
-    classes = sorted(set().union(*given))
-    if one_vs_rest and len(classes) == 2:
-        classes = classes[1:]
+    known = sorted(set().union(*given))
+    classes = known[1:] if one_vs_rest and len(known) == 2 else known
     Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in given])
-    return Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+    made = Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
+    if not one_vs_rest:
+        return made
+    texts = [f"{c:g}" for c in known]
+    return changed(made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),)))
+
+
+def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
+    """The tasks of labels that were read as -1 and +1, which know of 0 and 1. given: the labels of each task, or of all, as they were."""
+    each = given if len(given) == tasks.n_tasks else [given[0]] * tasks.n_tasks
+    units = [("0", "1") if bool((y == 0.0).any()) else ("-1", "1") for y in each]
+    columns = [
+        TableColumn.of(name, own, [name] * 2) for name, own in zip(tasks.task_names, units, strict=True)
+    ]
+    return changed(tasks, description=DataDescription(labels=tuple(columns)))
+
+
+def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
+    """The inputs, read with columns from 0 on, as their indices are meant: by one rule for all files."""
+    first = next((p for X, p in zip(inputs, paths, strict=True) if (X.indices == 0).any()), None)
+    if first is not None and zero_based is False:
+        raise DataError("it has an index 0, and zero_based=False says that indices count from 1", term=first, argument="zero_based")  # fmt: skip
+    if first is not None and zero_based is None:
+        warnings.warn(
+            f"{first}: indices are read as counting from 0, since an index 0 occurs. A part of these data without one would be read as counting "
+            "from 1: write zero_based=True for all of them",
+            stacklevel=3,
+        )  # fmt: skip
+    shift = int(first is None and not zero_based)
+    d = max(X.shape[1] - shift for X in inputs)
+    if n_features is not None:
+        wide = next((p for X, p in zip(inputs, paths, strict=True) if X.shape[1] - shift > n_features), None)
+        if wide is not None:
+            raise DataError(f"n_features was set to {n_features}, and it has {d} features", term=wide, argument="n_features")  # fmt: skip
+        d = n_features
+    return [sparse.csr_matrix((X.data, X.indices - shift, X.indptr), shape=(X.shape[0], d)) for X in inputs]
 
 
 def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     size = " x ".join(f"{n:,}" for n in Y.shape)
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
-    Y = as_signs(Y, path) if binary else Y
+    given, Y = Y, as_signs(Y, path) if binary else Y
     if ids is None:
-        return filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        made = filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        return _described(made, [given]) if binary else made
     if names.pop("task_names", None) is not None:
         raise DataError(
             "with task_ids the tasks are named by their ids",
             term=path,
             write_instead="take task_names out of the file",
         )
-    return filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    made = filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    return _described(made, [given]) if binary else made
 
 
 def _member(path, content, name, role):
@@ -202,11 +260,11 @@ def _member(path, content, name, role):
     return content[name]
 
 
-def _numbers(path, name, value):
-    """float64; DataError for text, structures, cells, complex numbers."""
+def _numbers(path, name, value) -> Any:
+    """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
     if isinstance(value, Other) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
-    return value.astype(float)
+    return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 
 
 def _last_columns(path, table, k):

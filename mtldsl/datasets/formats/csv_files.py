@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
-from mtldsl.datasets.formats.cells import as_numbers, is_number, number, with_point
+from mtldsl.datasets.formats.cells import (
+    answers_of,
+    as_numbers,
+    in_order,
+    is_missing,
+    is_number,
+    number,
+    with_point,
+)
 from mtldsl.datasets.formats.no_number import no_number
 from mtldsl.datasets.formats.table import Column, Table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
+from mtldsl.values.number import as_whole
 
 __all__ = ["delimiter_of", "read_csv", "rows_of"]
 
@@ -60,8 +70,13 @@ def read_csv(
     >>> tasks.task_names, tasks.feature_names, tasks.targets
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
-    path = regular_file(path)
+    path = regular_file(path, "data")
     names, rows, lines = rows_of(path, delimiter, header, decimal)
+    if header and as_whole(labels) is not None and all(map(is_number, names)):
+        raise DataError(
+            f"the first line, {', '.join(names[:4])}{', ...' * (len(names) > 4)}, is to name the columns, and has numbers alone", term=path,
+            write_instead="write " + Spelled.option("header", "False") + ", or name the labels if these are names", argument="header",
+        )  # fmt: skip
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
@@ -78,8 +93,11 @@ def read_csv(
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
     answers = label_columns if binary and not one_vs_rest else set()
+    said = {name: answers_of(texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True) if name in answers}  # fmt: skip
     columns = [
-        _column(
+        (Column(name, yes_no[0]), yes_no[1])
+        if (yes_no := said.get(name)) is not None
+        else _column(
             name,
             as_numbers(texts) if name in answers else texts,
             lines,
@@ -89,7 +107,8 @@ def read_csv(
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
-    table = Table(path, tuple(c for c, _ in columns), np.column_stack([cells for _, cells in columns]), lines)
+    cells = np.column_stack([cells for _, cells in columns])
+    table = Table(path, tuple(column for column, _ in columns), cells, lines, decimal)
     return table.tasks(
         labels,
         features=features,
@@ -122,20 +141,21 @@ def rows_of(path, delimiter, header, decimal="."):
             term=path,
             argument="delimiter",
         )
-    rows, lines = [], []
+    rows, lines, before = [], [], 0  # the last line of the row before
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        reader = csv.reader(_sound_lines(file, path), delimiter=delimiter, skipinitialspace=True, strict=True)
         try:
             for row in reader:
                 if row:
                     rows.append(row)
                     lines.append(reader.line_num)
+                before = reader.line_num
         except UnicodeDecodeError as error:
             raise DataError(
                 f"is not in UTF-8 ({error})", term=path, write_instead="save it in UTF-8"
             ) from None
         except csv.Error as error:
-            raise DataError(f"{path}:{reader.line_num}: cannot be read as CSV: {error}") from None
+            raise _wrong_row(path, delimiter, before, reader.line_num, error) from None
     if len(rows) <= header:
         raise DataError(f"needs {'a line of names and ' * header}at least one row", term=path)
     names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
@@ -146,7 +166,7 @@ def rows_of(path, delimiter, header, decimal="."):
             write_instead="write " + Spelled.option("delimiter", repr(other)),
         )
     rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
-    rows = [list(map(with_point, row)) for row in rows] if decimal == "," else rows
+    rows = _with_points(rows, lines, path) if decimal == "," else rows
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
@@ -154,6 +174,71 @@ def rows_of(path, delimiter, header, decimal="."):
                 argument="delimiter",
             )
     return names, rows, np.array(lines)
+
+
+def _sound_lines(file: Iterable[str], path) -> Iterator[str]:
+    """The lines; DataError for one with a NUL, as files have that are damaged, or in an encoding of two bytes a letter."""
+    for k, line in enumerate(file, start=1):
+        if "\0" in line:
+            raise DataError(f"{path}:{k}: has a NUL, which no text has", write_instead="save it in UTF-8")
+        yield line
+
+
+def _with_points(rows: list[list[str]], lines: list[int], path) -> list[list[str]]:
+    """Numbers with a point in the place of the comma. DataError where others have a point already, which may be of thousands."""
+    found = [list(map(with_point, row)) for row in rows]
+    if found != rows:
+        for row, line in zip(rows, lines, strict=True):
+            for text in row:
+                if "." in text and is_number(text):
+                    raise DataError(
+                        f"{path}:{line}: {text.strip()!r} has a point, where in other numbers a comma is the decimal mark",
+                        write_instead="write it without the point",
+                        argument="decimal",
+                    )
+    return found
+
+
+def _wrong_row(path, delimiter: str, before: int, at: int, error: csv.Error) -> DataError:
+    """What is wrong with the row behind the line `before`, of which `csv` refused the line `at`."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        text = list(islice(file, before, at))
+    opened, closed = _last_quote(text, delimiter)
+    if opened is None:
+        return DataError(f"{path}:{at}: cannot be read as CSV: {error}")
+    if closed is None:
+        return DataError(
+            f"{path}:{before + opened}: a cell begins with a quote that is never closed, so that the lines below belong to it",
+            write_instead="close it, or leave it out; a quote inside of a quoted cell is written twice",
+        )
+    return DataError(
+        f"{path}:{before + opened}: a cell begins with a quote that is closed in line {before + closed}, and text follows it",
+        write_instead="put the other quote right behind it, or leave it out; a quote inside of a quoted cell is written twice",
+    )
+
+
+def _last_quote(lines: Sequence[str], delimiter: str) -> tuple[int | None, int | None]:
+    """(line, from 1, in which the last quoted cell begins, the line in which it ends); None for what there is not.
+
+    >>> _last_quote(['a,"b\\n', 'c",d,"e\\n', 'f\\n'], ","), _last_quote(['"a"b,c'], ","), _last_quote(["a,5\\" pipe"], ",")
+    ((2, None), (1, 1), (None, None))
+    """
+    opened = closed = None
+    begins, inside, doubled = True, False, False
+    for k, line in enumerate(lines, start=1):
+        for letter in line:
+            if inside:
+                if doubled and letter != '"':
+                    inside, closed = False, k
+                    if letter not in (delimiter, "\r", "\n"):
+                        return opened, closed
+                    begins = True
+                doubled = letter == '"' and not doubled and inside
+            elif begins and letter == '"':
+                opened, closed, inside, doubled, begins = k, None, True, False, False
+            else:
+                begins = letter in (delimiter, "\r", "\n") or (begins and letter == " ")
+    return opened, closed
 
 
 def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str):
@@ -174,13 +259,9 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str)
 
 
 def _nominal(name, texts):
-    """Categories in sorted order: by number where all are numbers."""
+    """Categories in the order of `in_order`."""
     texts = [text.strip() for text in texts]
-    present = {text for text in texts if not _is_missing(text)}
-    values = sorted(present, key=float) if all(map(is_number, present)) else sorted(present)
+    present = {text for text in texts if not is_missing(text)}
+    values = in_order(present)
     code = {value: float(k) for k, value in enumerate(values)}
     return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]
-
-
-def _is_missing(text: str) -> bool:
-    return is_number(text) and bool(np.isnan(number(text)))

@@ -38,7 +38,7 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | Other]:
     DataError for what is not a MATLAB file, and for one on which scipy's reader crashes, wants more memory than there is, or does not
     come to an end.
     """
-    path = regular_file(path)
+    path = regular_file(path, "data")
     seconds = _SECONDS + _SECONDS_A_MEGABYTE * path.stat().st_size // 1_000_000
     memory = int(min(max(available_memory(), _BYTES), 2.0**62))
     command = [sys.executable, "-P", str(_CHILD), str(path.resolve()), str(memory), str(seconds)]

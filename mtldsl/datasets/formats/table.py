@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,12 +13,14 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from mtldsl.datasets.formats.cells import as_signs
+from mtldsl.datasets.formats.cells import as_signs, in_order
 from mtldsl.datasets.formats.filling import check_impute, filled
 from mtldsl.errors import DataError, Spelled
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import changed
+from mtldsl.tasks.description import DataDescription, TableColumn
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "Table", "require_distinct"]
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,16 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file."""
+    """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file; `decimal` is the mark in numbers."""
 
     path: Path
     columns: tuple[Column, ...]
     cells: np.ndarray | sparse.csc_array
     lines: np.ndarray
+    decimal: str = "."
 
     def __post_init__(self):
-        names = self.names
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"two columns are named {twice!r}", term=self.path, write_instead="rename one")
+        require_distinct(self.names, self.path)
 
     @cached_property
     def names(self) -> list[str]:
@@ -61,34 +61,26 @@ class Table:
         task_at = None if task is None else self.position(task, "task")
         weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
         roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
-        X, x_names = self._design(self._features(features, drop, roles), impute)
-        Y, y_names = self._labels(chosen)
-        if binary:  # one by one: some may be -1/+1 already
-            Y = np.column_stack([as_signs(y, self.path) for y in Y.T])
+        X, x_names, categories = self._design(self._features(features, drop, roles), impute)
+        Y, y_names, label_columns = self._labels(chosen, binary)
         weights = None if weights_at is None else self._numbers(weights_at)
-        if task_at is None:
-            return filled(
-                X,
-                impute,
-                self.path,
-                lambda X: Tasks.shared(
-                    X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names
-                ),
-            )
-        if Y.shape[1] > 1:
+        if task_at is not None and Y.shape[1] > 1:
             raise DataError(
                 f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
                 term=self.path,
                 write_instead="give one column of labels",
                 argument="task",
             )
-        ids = self._categories(task_at)
-        return filled(
-            X,
-            impute,
-            self.path,
-            lambda X: Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names),
-        )
+        ids = None if task_at is None else self._categories(task_at)
+
+        def made(X) -> Tasks:
+            if ids is None:
+                return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
+            return Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names)
+
+        tasks = filled(X, impute, self.path, made)
+        by_rows = None if task_at is None else self.names[task_at]
+        return changed(tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal))
 
     # ---------------------------------------------------------------------------------- choice of columns
 
@@ -179,10 +171,10 @@ class Table:
         return [f"{cell:g}" if values is None else values[int(cell)] for cell in cells]
 
     def _design(self, positions: list[int], impute: str):
-        """Feature matrix and names; a nominal column becomes indicators, see `_indicators`."""
+        """Feature matrix, names, and the columns of categories, which become indicators."""
         if impute == "error":
             self._refuse_missing(positions)
-        parts, names = [], []
+        parts, names, found = [], [], []
         for is_number, group in groupby(positions, key=lambda j: self.columns[j].values is None):
             group = list(group)
             if is_number:
@@ -190,31 +182,37 @@ class Table:
                 names += [self.names[j] for j in group]
                 continue
             for j in group:
-                indicators, which = _indicators(self._numbers(j), self.columns[j].values)
-                parts.append(indicators)
-                names += [f"{self.names[j]}={value}" for value in which]
+                column = TableColumn.of(self.names[j], self.columns[j].values or ())
+                parts.append(column.indicators(self._numbers(j)))
+                names += column.made
+                found += [column] if column.values else []
         if sparse.issparse(self.cells):
-            return sparse.hstack([sparse.csc_array(part) for part in parts], format="csr"), names
-        return np.hstack(parts), names
+            return (
+                sparse.hstack([sparse.csc_array(part) for part in parts], format="csr"),
+                names,
+                tuple(found),
+            )
+        return np.hstack(parts), names, tuple(found)
 
-    def _labels(self, positions: list[int]):
-        """Label matrix and task names: numbers as they are, classes as -1/+1."""
-        parts, names = [], []
+    def _labels(self, positions: list[int], binary: bool):
+        """Label matrix, task names and the columns: numbers as they are, classes and what `binary` reads as -1/+1."""
+        parts, columns = [], []
         for j in positions:
             name, values, cells = self.names[j], self.columns[j].values, self._numbers(j)
             if values is None:
-                parts.append(cells[:, None])
-                names.append(name)
+                signs = (
+                    as_signs(cells, self.path) if binary else cells
+                )  # one by one: some may be -1/+1 already
+                units = () if signs is cells else ("0", "1")
+                columns.append(TableColumn(name, units, (None, name) if units else (name,)))
+                parts.append(signs[:, None])
                 continue
-            if _falling(values):  # declared {1, 0}: 1 is the positive class all the same
+            if len(values) == 2 and list(values) != in_order(values):  # whatever is declared first
                 values, cells = values[::-1], 1.0 - cells
-            indicators, which = _indicators(cells, values)
-            parts.append(2.0 * indicators - 1.0)
-            if len(which) == 1:
-                names.append(name)
-            else:
-                names += which if len(positions) == 1 else [f"{name}={value}" for value in which]
-        return np.hstack(parts), names
+            parts_of = [name] * len(values) if len(values) < 3 else values if len(positions) == 1 else None
+            columns.append(TableColumn.of(name, values, parts_of))
+            parts.append(2.0 * columns[-1].indicators(cells) - 1.0)
+        return np.hstack(parts), [part for column in columns for part in column.made], tuple(columns)
 
     def _refuse_missing(self, positions) -> None:
         cells = self.cells[:, positions]
@@ -243,21 +241,12 @@ class Table:
             )
 
 
+def require_distinct(names: Sequence[str], path) -> None:
+    """DataError where two columns of a table have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two columns are named {twice!r}", term=path, write_instead="rename one")
+
+
 def _dense(cells) -> np.ndarray:
     return cells.toarray() if sparse.issparse(cells) else cells
-
-
-def _falling(values) -> bool:
-    """Two numbers, the larger one first."""
-    try:
-        return len(values) == 2 and float(values[0]) > float(values[1])
-    except ValueError:
-        return False
-
-
-def _indicators(codes, values) -> tuple[np.ndarray, list[str]]:
-    """0/1 columns and the value each stands for: one per value; for two values the second's only, which says it all. NaN stays."""
-    which = [1] if len(values) == 2 else list(range(len(values)))
-    table = (codes[:, None] == np.array(which)).astype(float)
-    table[np.isnan(codes)] = np.nan
-    return table, [values[k] for k in which]

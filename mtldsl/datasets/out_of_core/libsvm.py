@@ -12,7 +12,7 @@ from scipy import sparse
 from mtldsl.datasets.out_of_core.chunk import Chunk
 from mtldsl.errors import DataError
 
-__all__ = ["has_qid", "libsvm_chunks"]
+__all__ = ["has_qid", "libsvm_chunks", "require_plain"]
 
 #: bytes of text parsed at once; what is held for them is some ten times as much
 _BYTES = 8 << 20
@@ -31,6 +31,23 @@ def has_qid(path: Path) -> bool:
         except (OSError, EOFError) as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
     return len(words) > 1 and words[1].startswith(b"qid:")
+
+
+def require_plain(path: Path) -> None:
+    """DataError, with file and line, for what other readers pass over or misread: a task "qid:", an index or value 1_000."""
+    with _OPEN.get(path.suffix, open)(path, "rb") as file:
+        try:
+            for k, line in enumerate(file, start=1):
+                text = line.split(b"#", 1)[0]
+                if b"qid:" in text:
+                    raise DataError(
+                        f'{path}:{k}: the row says its task, "qid:..."', write_instead="write datasets.scan(path) or datasets.store(path, folder)"
+                    )  # fmt: skip
+                if b"_" in text:
+                    word = next(word for word in text.decode(errors="replace").split() if "_" in word)
+                    raise DataError(f"{path}:{k}: {word!r} has no number on one side of the colon")
+        except (OSError, EOFError) as error:
+            raise DataError(f"cannot be read: {error}", term=path) from None
 
 
 def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features: int | None):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from mtldsl.datasets.out_of_core.arrays import npz_chunks
 from mtldsl.datasets.out_of_core.libsvm import has_qid, libsvm_chunks
-from mtldsl.datasets.out_of_core.parquet import parquet_chunks
+from mtldsl.datasets.out_of_core.parquet import parquet_chunks, partitions_of
 from mtldsl.errors import DataError
 from mtldsl.system.reading import regular_file
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
 
-__all__ = ["file_parts", "listed_files"]
+__all__ = ["common_folder", "file_parts", "listed_files"]
 
 #: format -> endings of its files; text may be compressed
 _SUFFIXES = {
@@ -25,19 +26,21 @@ _COMPRESSED = (".gz", ".bz2")
 
 
 def listed_files(parts) -> list[Path] | None:
-    """The files meant - of a folder in the order of their names, hidden ones left out -, or None where parts are chunks."""
+    """The files meant - of a folder, and of those in it that are called "column=value", in the order of their names, hidden ones left out -,
+    or None where parts are chunks."""
     if isinstance(parts, str | Path):
         path = Path(parts)
         if not path.is_dir():
-            return [regular_file(path)]
-        files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
+            return [regular_file(path, "data")]
+        files = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+        files = [p for p in files if all("=" in folder for folder in p.relative_to(path).parts[:-1])]
         if not files:
             raise DataError("there is no file in that folder", term=f"store({str(parts)!r})")
-        return files
+        return [regular_file(path, "data") for path in files]
     if isinstance(parts, list | tuple) and (not parts or isinstance(parts[0], str | Path)):
         if not parts:
             raise DataError("at least one part is needed", term="store([])")
-        return [regular_file(path) for path in parts]
+        return [regular_file(path, "data") for path in parts]
     if not isinstance(parts, Iterator | list | tuple):
         raise DataError(
             term=f"store({quoted(parts)})",
@@ -46,8 +49,17 @@ def listed_files(parts) -> list[Path] | None:
     return None
 
 
-def file_parts(files: list[Path], format, task, label, features, n_features, zero_based) -> list[tuple]:
-    """(signature, function that gives the chunks) of every file."""
+def common_folder(path, files: list[Path]) -> str | None:
+    """The folder given, or that in which all of several files lie: below it, the names of folders may be columns."""
+    if not isinstance(path, str | Path):
+        return os.path.commonpath([one.parent for one in files]) if len(files) > 1 else None
+    return str(path) if Path(path).is_dir() else None
+
+
+def file_parts(
+    files: list[Path], root: str | None, format, task, label, features, n_features, zero_based
+) -> list[tuple]:
+    """(signature, function that gives the chunks) of every file. root: the folder below which folders are columns of Parquet files."""
     format = _format(files, format)
     if format == "libsvm":
         for word, value in (("label", label), ("features", features)):
@@ -81,8 +93,9 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
         "n_features": n_features,
         "zero_based": zero_based,
     }
+    below = partitions_of([str(path) for path in files], root if format == "parquet" else None)
     parts = []
-    for path, name in zip(files, names, strict=True):
+    for path, name, partition in zip(files, names, below, strict=True):
         about = path.stat()
         signature = {
             "path": str(path.resolve()),
@@ -90,16 +103,18 @@ def file_parts(files: list[Path], format, task, label, features, n_features, zer
             "changed": about.st_mtime_ns,
             "name": name,
             **settings,
+            **({"partition": partition} if partition else {}),
         }
-        parts.append((signature, _reader(format, path, name, task, label, features, n_features, zero_based)))
+        reader = _reader(format, path, name, task, label, features, n_features, zero_based, partition)
+        parts.append((signature, reader))
     return parts
 
 
-def _reader(format, path, name, task, label, features, n_features, zero_based):
+def _reader(format, path, name, task, label, features, n_features, zero_based, partition):
     if format == "libsvm":
         return lambda: libsvm_chunks(path, task, name, zero_based, n_features)
     if format == "parquet":
-        return lambda: parquet_chunks(path, task, label, name, features)
+        return lambda: parquet_chunks(path, task, label, name, features, partition)
     return lambda: npz_chunks(path, task, label, name)
 
 

@@ -13,11 +13,12 @@ from mtldsl.datasets.out_of_core.arrays import given_chunks
 from mtldsl.datasets.out_of_core.check import check_rows
 from mtldsl.datasets.out_of_core.chunk import hashed_columns
 from mtldsl.datasets.out_of_core.placing import ARRAYS, digest, place
-from mtldsl.datasets.out_of_core.source import file_parts, listed_files
+from mtldsl.datasets.out_of_core.source import common_folder, file_parts, listed_files
 from mtldsl.datasets.out_of_core.spool import Part, finished_part, write_json, write_part
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import remove_leftovers, writing
 from mtldsl.system.file_lock import sole_use
+from mtldsl.system.inputs import note_input
 from mtldsl.system.reading import reading
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.names import as_names, numbered
@@ -55,7 +56,7 @@ def store(
                  one. Otherwise the column or array of ids (None: "task"). "file": a task a file, named by it
     label      : Parquet: the column of labels (None: "label"); NPZ: the array (None: "y")
     features   : Parquet: the columns of inputs. None: the list columns `indices` (from 0) and `values` where there are such, else
-                 all other columns, which must be numeric
+                 all other columns but the index that pandas or Dask wrote, which must be numeric. Folders called "shop=3" are a column
     n_features : columns of X; None: those the parts have, or the largest index that occurs
     hashed     : hash the columns to so many, with signs: see `hash_columns`, which new inputs then need, too
     zero_based : LIBSVM: indices count from 0
@@ -102,7 +103,9 @@ def store(
                 raise DataError(f"store: {word}={quoted(value)} is for files; chunks are (X, y, task_ids)")
         sources, signatures = [({"chunks": True}, lambda: given_chunks(parts))], None
     else:
-        sources = file_parts(files, format, task, label, features, n_features, zero_based)
+        sources = file_parts(
+            files, common_folder(parts, files), format, task, label, features, n_features, zero_based
+        )
         sources = [(signature | {"hashed": hashed, "dtype": dtype}, read) for signature, read in sources]
         signatures = [signature for signature, _ in sources]
     if hashed is not None:
@@ -163,6 +166,8 @@ def stored(folder, *, check: bool = False) -> Tasks:
     """
     folder = as_path(folder, "stored(folder)")
     about = _about(folder)
+    for name in (_ABOUT, *(f"{name}.npy" for name in ARRAYS)):
+        note_input(folder / name, "data")
     with reading(folder, "a folder that store() wrote"):
         arrays = {name: _mapped(folder, name, *about["arrays"][name]) for name in ARRAYS}
         if check and digest(folder) != about["fingerprint"]:

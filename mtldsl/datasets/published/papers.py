@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.datasets.formats.arff import arff_tasks, read_arff
 from mtldsl.datasets.formats.array_files import read_mat
 from mtldsl.errors import DataError
+from mtldsl.system.reading import regular_file
 from mtldsl.tasks import Tasks
 
 __all__ = [
@@ -50,7 +51,7 @@ def _file(folder, *parts) -> Path:
         raise DataError(
             "there is no such file; the folder must hold the data set as published, unconverted", term=path
         )
-    return path
+    return regular_file(path, "data")
 
 
 def load_school(folder=None) -> Tasks:

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.datasets.out_of_core.parquet import column_numbers, pyarrow_parquet
+from mtldsl.datasets.out_of_core.parquet import (
+    column_numbers,
+    known_columns,
+    partitions_of,
+    pyarrow_parquet,
+    with_partition,
+)
 from mtldsl.datasets.scanning.pieces import Piece, stem
 from mtldsl.errors import DataError
 from mtldsl.tasks.distributed.given import named_columns
@@ -25,31 +31,38 @@ _ROWS = 512
 
 
 def parquet_pieces(
-    system, files: list[str], features, labels, task, weights, typed: str
+    system, files: list[str], root: str | None, features, labels, task, weights, typed: str
 ) -> tuple[list[Piece], dict]:
-    """(the partitions, the columns by what they are for). DataError for columns that the first file does not have."""
+    """(the partitions, the columns by what they are for). DataError for columns that the first file does not have.
+
+    root : the folder below which folders are columns
+    """
+    below = partitions_of(files, root)
     with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
         ends = list(pool.map(lambda one: _end(system, one), files))
-    known = ends[0][0]
-    columns = named_columns(known, features, labels, None if task == "file" else task, weights, typed)
+    known, default = known_columns(ends[0][0], files[0], below[0])
+    columns = named_columns(
+        known, features, labels, None if task == "file" else task, weights, typed, default
+    )
     columns["file"] = task == "file"
     d = len(columns["features"])
     pieces = []
-    for path, (_, groups) in zip(files, ends, strict=True):
+    for path, partition, (_, groups) in zip(files, below, ends, strict=True):
         for first, last, row, n in _runs(groups, d):
             name = PurePosixPath(path).name
             if last - first < len(groups):
                 name += f", row groups {first} to {last - 1} (rows from {row})"
             size = 8.0 * n * (d + 2 * len(columns["labels"]))
-            pieces.append(Piece(name, parquet_rows, (system, path, list(range(first, last)), columns), size))
+            own = columns | {"partition": partition}
+            pieces.append(Piece(name, parquet_rows, (system, path, list(range(first, last)), own), size))
     return pieces, columns
 
 
-def _end(system, path: str) -> tuple[list[str], list[int]]:
-    """(names of columns, rows of every row group): what stands at the end of the file."""
+def _end(system, path: str) -> tuple[Any, list[int]]:
+    """(the schema, rows of every row group): what stands at the end of the file."""
     with _opened(system, path) as file:
         groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-        return list(file.schema_arrow.names), groups
+        return file.schema_arrow, groups
 
 
 def _opened(system, path: str) -> Any:
@@ -73,7 +86,8 @@ def _runs(groups: list[int], d: int):
 
 def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
     """These row groups of the file."""
-    wanted = list(dict.fromkeys([*columns["features"], *columns["labels"], *columns["others"]]))
+    named = [*columns["features"], *columns["labels"], *columns["others"]]
+    wanted = [name for name in dict.fromkeys(named) if name not in columns["partition"]]
     with _opened(system, path) as file:
         missing = [name for name in wanted if name not in file.schema_arrow.names]
         if missing:
@@ -82,6 +96,7 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
             table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except Exception as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
+    table = with_partition(table, columns["partition"])
     Y = _matrix(table, columns["labels"], path)
     weights = None if columns["weights"] is None else _matrix(table, [columns["weights"]], path)[:, 0]
     ids: Any = None
@@ -96,7 +111,7 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
 
 def _matrix(table, names: list[str], path: str) -> np.ndarray:
     """(n, columns) float64; null is NaN."""
-    columns = [column_numbers(table.column(name), f"{path}: column {name!r}") for name in names]
+    columns = [column_numbers(table.column(name), path, name) for name in names]
     out = np.empty((table.num_rows, len(names)))
     for first in range(0, len(out), _ROWS):
         for j, column in enumerate(columns):

@@ -12,7 +12,9 @@ from scipy import sparse
 
 from mtldsl.datasets.out_of_core.arrays import npz_arrays
 from mtldsl.datasets.out_of_core.libsvm import libsvm_chunks
+from mtldsl.datasets.out_of_core.source import common_folder
 from mtldsl.errors import DataError
+from mtldsl.system.inputs import note_folder, note_input
 from mtldsl.tasks.distributed.loading import Rows
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import quoted
@@ -37,8 +39,8 @@ class Piece:
     size: float | None = None
 
 
-def files_of(path, typed: str) -> tuple[Any, list[str]]:
-    """(None or the file system of fsspec, the files in the order of their names). Hidden ones are left out."""
+def files_of(path, typed: str) -> tuple[Any, list[str], str | None]:
+    """(None or the file system of fsspec, the files in the order of their names, the folder that all are below). Hidden ones are left out."""
     if isinstance(path, str) and "://" in path:
         return _remote(path, typed)
     listed = None if isinstance(path, str | Path) else as_list(path)
@@ -62,10 +64,14 @@ def files_of(path, typed: str) -> tuple[Any, list[str]]:
             raise DataError(f"there is no file or folder {str(one)!r} (looked from {Path.cwd()})", term=typed)
     if not files:
         raise DataError(f"there is no file in {str(path)!r}", term=typed)
-    return None, [str(one) for one in files]
+    if listed is None and Path(path).is_dir():
+        note_folder(path)
+    for one in files:
+        note_input(one, "data")
+    return None, [str(one) for one in files], common_folder(path, files)
 
 
-def _remote(path: str, typed: str) -> tuple[Any, list[str]]:
+def _remote(path: str, typed: str) -> tuple[Any, list[str], str | None]:
     try:
         import fsspec
 
@@ -80,7 +86,7 @@ def _remote(path: str, typed: str) -> tuple[Any, list[str]]:
     below = [one for one in found if not PurePosixPath(one).name.startswith((".", "_"))]
     if not below:
         raise DataError(f"there is no file in {path}", term=typed)
-    return system, below
+    return system, below, str(root) if system.isdir(root) else None
 
 
 def format_of(files: list[str], format, typed: str) -> str:

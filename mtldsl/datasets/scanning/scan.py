@@ -32,8 +32,9 @@ def scan(
 ) -> Tasks:
     """Files as tasks that stay where they are: every file, or every few row groups of a large Parquet file, is a partition. Extra `dask`.
 
-    path           : a folder (with those below it), a file, a list of files; Parquet also an address of fsspec's, such as "s3://bucket/folder"
-    features       : Parquet: names of numeric columns; None: all that are nothing else
+    path           : a folder (with those below it), a file, a list of files; Parquet also an address of fsspec's, such as "s3://bucket/folder".
+                     Below it, folders called "shop=3" are a column of Parquet files, as pyarrow.dataset reads them
+    features       : Parquet: names of numeric columns; None: all that are nothing else, without the index that pandas or Dask wrote
     labels         : Parquet: the column of labels, or one column per task (None: "label"); NPZ: the array (None: "Y" or "y"), (n,) or (n, m)
     task           : the column or array of task ids of one long table; "file": a task a file, named by it; LIBSVM: "qid" (None: where the
                      first line has one). None: a table with a column of labels per task
@@ -63,7 +64,7 @@ def scan(
             raise DataError(
                 f"{word}={quoted(value)}", term=typed, write_instead="write a name as text, or leave it out"
             )
-    system, files = files_of(path, typed)
+    system, files, root = files_of(path, typed)
     known = format_of(files, format, typed)
     if known != "parquet" and (system is not None or features is not None):
         raise DataError(
@@ -77,7 +78,7 @@ def scan(
     names: dict = {}
     if known == "parquet":
         pieces, columns = parquet_pieces(
-            system, files, features, "label" if labels is None else labels, task, sample_weights, typed
+            system, files, root, features, "label" if labels is None else labels, task, sample_weights, typed
         )
         names = {
             "feature_names": columns["features"],

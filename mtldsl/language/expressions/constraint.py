@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from mtldsl.atoms.function import Set
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constants import as_matrix, constant_text
 from mtldsl.language.expressions.latex import constant_latex
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import Parameter, Scalar
 
 __all__ = ["Argument", "Balls", "Constraint", "compare", "compare_expressions"]
@@ -25,6 +28,7 @@ class Argument(Protocol):
     text: str
     latex: str
     precedence: int
+    tree: Operation
 
     @property
     def parts(self) -> tuple[Any, ...]: ...
@@ -42,12 +46,13 @@ class Balls:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """A set contains argument; `text` as typed."""
+    """A set contains argument; `text` and `tree` as typed."""
 
     given: Set | Balls
     argument: Argument
     text: str
     latex: str
+    tree: Operation
 
     @property
     def atom(self) -> Set:
@@ -78,18 +83,25 @@ def compare(left: Argument, symbol: str, right) -> Constraint:
             f"{typed}: the right-hand side must be a number, an array or another expression of weights"
             + ("" if not hasattr(right, "value") else "; a Parameter may only multiply a term")
         )
+    tree = Operation(symbol, (left.tree, _plain(bound)))
     if left.offset is not None:
         # constants move to the right, so that `W - 1 >= 0` is a bound on W itself
         bound, left = bound - left.offset, left.linear_part()
-    uniform = bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else None
     latex = f"{left.latex} {_LATEX[symbol]} {constant_latex(right)}"
-    return Constraint(_kind(symbol)(bound if uniform is None else float(uniform)), left, typed, latex)
+    return Constraint(_kind(symbol)(_plain(bound)), left, typed, latex, tree)
+
+
+def _plain(bound: np.ndarray) -> np.ndarray | float:
+    """Return one number where all entries are the same."""
+    return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
 
 
 def compare_expressions(left: Argument, symbol: str, right: Argument, difference: Argument) -> Constraint:
     """left (symbol) right, both expressions: a bound of 0 on their difference."""
     text = f"{left.text} {symbol} {right.text}"
-    return Constraint(_kind(symbol)(0.0), difference, text, f"{left.latex} {_LATEX[symbol]} {right.latex}")
+    latex = f"{left.latex} {_LATEX[symbol]} {right.latex}"
+    tree = Operation(symbol, (left.tree, right.tree))
+    return Constraint(_kind(symbol)(0.0), difference, text, latex, tree)
 
 
 def _kind(symbol: str) -> Callable[[Any], Set]:

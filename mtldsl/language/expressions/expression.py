@@ -20,6 +20,7 @@ from mtldsl.language.expressions.constraint import Constraint, compare, compare_
 from mtldsl.language.expressions.latex import constant_latex, index_latex, index_text
 from mtldsl.language.expressions.mixable import Mixable
 from mtldsl.language.expressions.names import position_of
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import Number, Scalar, as_scalar, bracket, is_foreign
 from mtldsl.values.number import as_whole, quoted
 
@@ -55,12 +56,15 @@ class Affine(Mixable):
 
     __hash__ = object.__hash__
 
-    def __init__(self, parts, shape, text: str, latex: str, precedence: int = 3, offset=None):
+    def __init__(
+        self, parts, shape, text: str, latex: str, tree: Operation, precedence: int = 3, offset=None
+    ):
         self._parts: tuple[Part, ...] = tuple(parts)
         rows, columns = shape
         self.shape: tuple[int, int] = int(rows), int(columns)
         self.text, self.latex, self.precedence = text, latex, precedence
         self.offset: np.ndarray | None = offset
+        self.tree = tree
 
     def __repr__(self):
         return self.text
@@ -105,6 +109,7 @@ class Affine(Mixable):
             right_text, right_latex = (
                 bracket(other, 1 + (symbol == "-"), kind) for kind in ("text", "latex")
             )
+            right: Any = other.tree
         else:
             if isinstance(other, Scalar):
                 raise ModelError(
@@ -113,15 +118,14 @@ class Affine(Mixable):
             constant = as_matrix(other, self.shape, f"{self.text} {symbol} ...")
             if constant is None:
                 return NotImplemented
-            parts, offset = self.parts, add_offsets(self.offset, constant, sign)
+            parts, offset, right = self.parts, add_offsets(self.offset, constant, sign), constant
             right_text, right_latex = constant_text(other), constant_latex(other)
-        pieces = [(self.text, self.latex), (right_text, right_latex)]
+        pieces = [(self.text, self.latex, self.tree), (right_text, right_latex, right)]
         if reflected:
             pieces.reverse()
-        (text_a, latex_a), (text_b, latex_b) = pieces
-        return Affine(
-            parts, self.shape, f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}", 1, offset
-        )
+        (text_a, latex_a, a), (text_b, latex_b, b) = pieces
+        text, latex = f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}"
+        return Affine(parts, self.shape, text, latex, Operation(symbol, (a, b)), 1, offset)
 
     def __mul__(self, other):
         scalar = as_scalar(other)
@@ -151,7 +155,7 @@ class Affine(Mixable):
             offset = scalar.value * self.offset
         text = f"{bracket(scalar, 2)} * {bracket(self, 2)}"
         latex = f"{bracket(scalar, 2, 'latex')} {bracket(self, 2, 'latex')}"
-        return Affine(parts, self.shape, text, latex, 2, offset)
+        return Affine(parts, self.shape, text, latex, Operation("*", (scalar, self.tree)), 2, offset)
 
     __rmul__ = __mul__
 
@@ -194,6 +198,7 @@ class Affine(Mixable):
         return self._mapped(
             None,
             matrix,
+            Operation("@", (self.tree, matrix)),
             f"{bracket(self, 2)} @ {constant_text(right)}",
             f"{bracket(self, 2, 'latex')} {constant_latex(right)}",
             2,
@@ -211,6 +216,7 @@ class Affine(Mixable):
         return self._mapped(
             matrix,
             None,
+            Operation("@", (matrix, self.tree)),
             f"{constant_text(left)} @ {bracket(self, 3)}",
             f"{constant_latex(left)} {bracket(self, 3, 'latex')}",
             2,
@@ -234,7 +240,8 @@ class Affine(Mixable):
             0: rf"\mathbf 1^\top {bracket(self, 2, 'latex')}",
             1: rf"{bracket(self, 2, 'latex')} \mathbf 1",
         }[axis]
-        return self._mapped(left, right, f"{bracket(self, 3)}.sum({argument})", latex)
+        typed = Operation("sum", (self.tree, axis))
+        return self._mapped(left, right, typed, f"{bracket(self, 3)}.sum({argument})", latex)
 
     def __getitem__(self, key) -> Affine:
         rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
@@ -243,7 +250,8 @@ class Affine(Mixable):
         left = selector(rows, self.shape[0], lambda name: position_of(name, self, 0, row), row)
         right = selector(columns, self.shape[1], lambda name: position_of(name, self, 1, task), task)
         latex = rf"{bracket(self, 3, 'latex')}_{{{index_latex(rows)},\,{index_latex(columns)}}}"
-        return self._mapped(left, None if right is None else right.T.tocsr(), text, latex)
+        typed = Operation("[]", (self.tree, _positions(rows, left), _positions(columns, right)))
+        return self._mapped(left, None if right is None else right.T.tocsr(), typed, text, latex)
 
     @property
     def T(self):
@@ -261,7 +269,7 @@ class Affine(Mixable):
     def __iter__(self):
         raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
 
-    def _mapped(self, left, right, text, latex, precedence=3):
+    def _mapped(self, left, right, tree, text, latex, precedence=3):
         parts = [
             Part(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
             for part in self.parts
@@ -272,13 +280,13 @@ class Affine(Mixable):
         if offset is not None:
             offset = offset if left is None else left @ offset
             offset = offset if right is None else offset @ right
-        return Affine(parts, (p, q), text, latex, precedence, offset)
+        return Affine(parts, (p, q), text, latex, tree, precedence, offset)
 
     # --------------------------------------------------------------------------------------- constraints
 
     def linear_part(self) -> Affine:
         """The expression without its constants."""
-        return Affine(self.parts, self.shape, self.text, self.latex, self.precedence)
+        return Affine(self.parts, self.shape, self.text, self.latex, self.tree, self.precedence)
 
     def _compared(self, symbol: str, other) -> Constraint:
         if isinstance(other, Affine):
@@ -322,6 +330,14 @@ def _shown(other) -> str:
     if isinstance(text, str):
         return text
     return constant_text(other) if isinstance(other, np.ndarray) and other.ndim else quoted(other)
+
+
+def _positions(key, selected):
+    """Return what stands between brackets, where numpy reads it too; of names and all else the positions that were found."""
+    if isinstance(key, slice):
+        return key
+    plain = isinstance(key, list | tuple | np.ndarray) and np.asarray(key).dtype.kind in "biu"
+    return np.asarray(key) if plain else selected.indices
 
 
 def _nonzero(scalar: Scalar, expression: Affine) -> float:

@@ -10,6 +10,7 @@ from mtldsl.errors import ModelError
 from mtldsl.language.expressions.constraint import Balls, Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.mixable import NoArray
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import ONE, Number, Parameter, Scalar, as_scalar, bracket
 from mtldsl.tasks import Tasks
 from mtldsl.values.number import quoted
@@ -165,7 +166,8 @@ class Objective(NoArray):
         ball = partial(_ball, term, text)
         now = ball(radius.value)  # what is wrong with it is said here, also where a Parameter will change
         given = Balls(ball, radius) if radius.parameters else now
-        return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}")
+        tree = Operation("ball", (c, term.atom, term.argument.tree, radius))
+        return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}", tree)
 
     def __lt__(self, other):
         raise ModelError(

@@ -7,6 +7,7 @@ import numpy as np
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.expression import Affine, Part
 from mtldsl.language.expressions.latex import escaped
+from mtldsl.language.expressions.operation import block
 from mtldsl.language.expressions.scalar import ONE
 from mtldsl.tasks import Tasks
 from mtldsl.values.arguments import complete
@@ -50,7 +51,7 @@ class Weights(Affine):
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
         latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
-        super().__init__((), (tasks.n_features, self.n_columns), name, latex)
+        super().__init__((), (tasks.n_features, self.n_columns), name, latex, block(name))
 
     @property
     def parts(self) -> tuple[Part, ...]:

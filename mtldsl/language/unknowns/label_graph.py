@@ -15,6 +15,7 @@ from mtldsl.errors import DataError, ModelError, Spelled
 from mtldsl.inference import GAP, Cliques
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import ONE
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.spelling import made
@@ -159,9 +160,11 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
         raise error.about(typed) from None
     S, K = cliques.n_entries, cliques.n_labels
     place = sparse.eye_array(S, format="csr")
-    argument = U._mapped(None, place[: 2 * K], U.text, U.latex)
+    both = Operation("beside", (U.tree, V.tree)) if cliques.n_cliques else U.tree
+    argument = U._mapped(None, place[: 2 * K], both, U.text, U.latex)
     if cliques.n_cliques:
-        argument = argument + V._mapped(None, place[2 * K :], V.text, V.latex)
+        argument = argument + V._mapped(None, place[2 * K :], both, V.text, V.latex)
+    argument.tree = both
     argument.text, argument.latex = f"{U.text}, {V.text}", f"{U.latex}, {V.latex}"
     scores = rf"({U.latex}, {V.latex})^\top x_i"
     if any(part.weights.intercept for part in U.parts):

@@ -13,6 +13,7 @@ from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective, Term
+from mtldsl.language.expressions.operation import Operation
 from mtldsl.language.expressions.scalar import ONE
 from mtldsl.language.spelling import made
 from mtldsl.language.unknowns import label_graph
@@ -274,6 +275,6 @@ def constraint(cls: type[Set]):
         problem = atom.check(W.shape)
         if problem:
             raise ModelError(f"{problem}", term=typed)
-        return Constraint(atom, W, typed, atom.latex(W.latex))
+        return Constraint(atom, W, typed, atom.latex(W.latex), Operation("in", (atom, W.tree)))
 
     return dressed(word, cls, [parameter("W")], [])

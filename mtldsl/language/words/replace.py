@@ -77,7 +77,8 @@ def replace_tasks(
                 exchanged[weights] = weights.of_tasks(tasks)
             parts.append(replace(part, weights=exchanged[weights]))
         shape = _shape_of_some(argument, tasks) if some else argument.shape
-        return Affine(parts, shape, argument.text, argument.latex, argument.precedence, argument.offset)
+        tree, precedence, offset = argument.tree, argument.precedence, argument.offset
+        return Affine(parts, shape, argument.text, argument.latex, tree, precedence, offset)
 
     terms = []
     for term in objective.terms:

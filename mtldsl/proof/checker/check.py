@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.errors import ProofError
 from mtldsl.proof.checker.feasible import made_feasible
+from mtldsl.proof.checker.in_words import in_words
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.terms import FunctionTerm, LossTerm
@@ -13,18 +14,37 @@ from mtldsl.proof.checker.verdict import Verdict
 
 __all__ = ["Check"]
 
+#: the part of the objective at weights of zero below which an optimum counts as zero
+_SHARE = 1e-8
+#: the sizes of the point and of the labels that a region holds at least
+_REACH = 100.0
+
 
 class Check:
-    def __init__(self, proof, data, exact: bool):
+    """A proof whose parts are of their kinds (`schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
+
+    own_tol: whether the user named it; the file's own is looked at where it is smaller, and the user named none
+    """
+
+    def __init__(self, proof, data, exact: bool, tol: float = 1e-6, own_tol: bool = False):
         self.proof, self.exact, self.data = proof, exact, data
+        of_file = proof["claimed"]["tol"]
+        self.tol = tol if own_tol or of_file >= tol else of_file
 
     def verdict(self) -> Verdict:
         proof = self.proof
-        found = Verdict(proof["model"], -np.inf, np.inf, False, proof["claimed"], exact=self.exact)
+        found = Verdict(in_words(proof), -np.inf, np.inf, False, proof["claimed"], exact=self.exact)
+        found.constant, found.tol = proof["constant"], self.tol
         refused = [
             f"{one['word']}: not convex, no bound to verify"
             for one in proof["functions"]
             if not one["convex"]
+        ]
+        intercepts = {one["name"] for one in proof["blocks"] if one["intercept_of"] is not None}
+        refused += [
+            f"{one['word']} of an intercept"
+            for one in proof["functions"]
+            if any(e["block"] in intercepts for e in one["map"]["entries"])
         ]
         self.losses, self.functions = [], []
         for described in proof["losses"]:
@@ -38,6 +58,7 @@ class Check:
             try:
                 found.high, found.violation = self.primal()
                 found.low = self.dual(found)
+                found.scale = self.scale()
             except NotChecked as error:
                 refused.append(str(error))
         if refused:
@@ -53,10 +74,10 @@ class Check:
             refused.append(str(error))
 
     def _judge(self, found: Verdict) -> None:
-        claimed, tol = found.claimed, float(found.claimed["tol"])
+        claimed, tol = found.claimed, found.tol
         found.low = -np.inf if np.isnan(found.low) else found.low
         found.high = np.inf if np.isnan(found.high) else found.high
-        slack = tol * max(abs(found.low), abs(found.high), float(claimed.get("scale", 0.0)))
+        slack = tol * found.size
         if found.low > found.high and found.violation == 0:
             raise ProofError(
                 f"internal error of the checker: the lower end {found.low:.17g} is above the upper one, {found.high:.17g}. "
@@ -82,14 +103,31 @@ class Check:
             for one in self.proof["blocks"]
         }
         x, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
-        total = Interval.of(float(self.proof["constant"]), self.exact)
+        return _float(self.objective(x).high, 1), _float(violation, 1)
+
+    def objective(self, x) -> Interval:
+        """The objective, constraints aside; anything where float64 does not hold the arguments of a term."""
+        total = Interval.of(self.proof["constant"], self.exact)
         for loss in self.losses:
-            total = total + loss.part.value(loss.predictions(x))
+            total = total + loss.part.value(_held(loss.predictions(x)))
         for f in self.functions:
             if not f.part.is_set:
-                total = total + f.part.value(f.map.forward(x)) * f.c
-        self.x = x
-        return _float(total.high, 1), _float(violation, 1)
+                total = total + f.part.value(_held(f.map.forward(x))) * f.c
+        return total
+
+    def scale(self) -> float:
+        """Below this, an optimum counts as zero when a gap is made relative: a small part of the objective at weights of zero.
+
+        The file may say less, and not more.
+        """
+        zero = {name: Interval.of(np.zeros(x.shape), self.exact) for name, x in self.proof["point"].items()}
+        try:
+            at_zero = self.objective(zero) - self.proof["constant"]
+        except (OverflowError, NotChecked):
+            return 0.0
+        most = _SHARE * float(np.asarray(abs(at_zero).low))
+        given = self.proof["claimed"]["scale"]
+        return min(most, given) if given is not None and given >= 0.0 and np.isfinite(most) else 0.0
 
     # ------------------------------------------------------------------------------------------- lower end
 
@@ -120,7 +158,7 @@ class Check:
         if gauge > 1:
             t = t / Interval.of(gauge, self.exact)
             t = Interval(t.low, t.low)
-        total = Interval.of(float(self.proof["constant"]), self.exact) - paid * t
+        total = Interval.of(self.proof["constant"], self.exact) - paid * t
         for loss, dual in zip(self.losses, u, strict=True):
             total = total - loss.part.conjugate(dual, t)
             if loss.map.offset is not None:
@@ -162,12 +200,22 @@ class Check:
         return total
 
     def _reach(self, name: str) -> np.ndarray:
-        """The file's region, no smaller than the point; without one, a thousand times the largest entry of the point."""
-        point = np.abs(np.asarray(self.proof["point"][name], float))
-        given = (self.proof.get("region") or {}).get(name)
-        if given is not None and np.shape(given) == point.shape and np.isfinite(given).all():
-            return np.maximum(np.asarray(given, float), point)
-        return np.full(point.shape, 2.0 ** np.ceil(np.log2(1000.0 * max(point.max(initial=0.0), 1.0))))
+        """The file's region, where it is no smaller than a hundred times the point, and what it takes to move predictions by a hundred times
+        the labels' size: the least that a verdict is about, whatever the file says.
+        """
+        given = self.proof["region"][name]
+        least = _REACH * np.maximum(np.abs(self.proof["point"][name]), self._unit(name))
+        return least if given is None else np.maximum(given, least)
+
+    def _unit(self, name: str) -> np.ndarray:
+        """What every weight of a block is, roughly, where it moves predictions by the size of the labels."""
+        effects, labels = np.zeros(self.proof["point"][name].shape), 0.0
+        for loss in self.losses:
+            effect = loss.effect(name)
+            if effect is not None:
+                effects, labels = effects + effect, labels + float(np.square(loss.data.targets).sum())
+        labels = labels if labels > 0 else float(sum(len(loss.data.targets) for loss in self.losses))
+        return np.sqrt(np.divide(labels, effects, out=np.ones_like(effects), where=effects > 0))
 
     def _reach_of_image(self, map, found: Verdict) -> np.ndarray:
         """An upper bound of the absolute values of a map over the region, which the verdict then names."""
@@ -180,9 +228,18 @@ class Check:
         return total
 
     def _balance_intercepts(self, u, left) -> None:
-        """Make the multipliers of every task sum to zero over the losses that share an intercept, by what one loss takes."""
-        for name in {name for loss in self.losses for name in loss.intercepts}:
-            sharing = [t for t, loss in enumerate(self.losses) if name in loss.intercepts]
+        """Make the multipliers of every task sum to zero over the losses that share intercepts, by what one loss takes.
+
+        No map is of an intercept (`verdict` and the schema refuse it): nothing else is in its equation.
+        """
+        sharing_of: dict[
+            tuple, list[str]
+        ] = {}  # the losses that share intercepts -> these, whose equations are one
+        for name in self.proof["point"]:
+            sharing = tuple(t for t, loss in enumerate(self.losses) if name in loss.intercepts)
+            if sharing:
+                sharing_of.setdefault(sharing, []).append(name)
+        for sharing, names in sharing_of.items():
             totals = None
             for t in sharing:
                 sums = u[t].sums(self.losses[t].data.offsets[:-1])
@@ -190,10 +247,21 @@ class Check:
             assert totals is not None  # the name is of one of the losses
             for i in range(totals.shape[0]):
                 for t in sharing:
+                    if set(self.losses[t].intercepts) != set(names):
+                        continue  # that would move another equation
                     moved = self.losses[t].part.shifted(u[t], i, totals[i], len(sharing) == 1)
                     if moved is not None:  # zero as real numbers, whatever an enclosure of the sum says
-                        u[t], left[name][0, i] = moved, False
+                        u[t] = moved
+                        for name in names:
+                            left[name][0, i] = False
                         break
+
+
+def _held(argument: Interval) -> Interval:
+    """The same; OverflowError where an end is not finite: an order or a maximum of such numbers need not show it."""
+    if not argument.exact and not (np.isfinite(argument.low).all() and np.isfinite(argument.high).all()):
+        raise OverflowError("the arguments of a term are beyond float64")
+    return argument
 
 
 def _float(end, side: int) -> float:

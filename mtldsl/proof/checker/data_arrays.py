@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mtldsl.proof.checker.kinds import array, matrix, wholes
 from mtldsl.system.archives import checked_csr
 
 __all__ = ["DataArrays"]
+
+#: rows, and entries of a matrix, at most
+_MOST = 2**53
 
 
 @dataclass(eq=False)
@@ -91,22 +95,48 @@ class DataArrays:
         return found
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, np.ndarray], shared: bool) -> DataArrays:
-        """Back from `arrays`."""
+    def of_arrays(cls, arrays: dict[str, np.ndarray | None], shared: bool) -> DataArrays:
+        """Back from `arrays` of a file, of which everything is held to its kind; ValueError that names what is not."""
+        numbers, line = array((None,)), wholes((None,), 0, _MOST)
+        y, counts = numbers(arrays["y"], "y"), line(arrays["rows_of_tasks"], "rows_of_tasks")
         if "X" in arrays:
-            X = arrays["X"]
+            X = matrix(arrays["X"], "X")
         else:
-            shape = tuple(int(k) for k in arrays["X.shape"])
-            X = checked_csr(arrays["X.data"], arrays["X.indices"], arrays["X.indptr"], shape)
-        mask = arrays.get("labelled")
-        return cls(
-            X,
-            arrays["y"],
-            arrays["rows_of_tasks"],
-            shared,
-            None if mask is None else mask.astype(bool),
-            arrays.get("sample_weights"),
+            shape = wholes((2,), 1, _MOST)(arrays["X.shape"], "X.shape")
+            columns, starts = (line(arrays[name], name) for name in ("X.indices", "X.indptr"))
+            stored = checked_csr(numbers(arrays["X.data"], "X.data"), columns, starts, tuple(shape.tolist()))
+            X = matrix(stored, "X")
+        mask, weights = arrays.get("labelled"), arrays.get("sample_weights")
+        mask = (
+            None if mask is None else wholes((X.shape[0], len(counts)), 0, 1)(mask, "labelled").astype(bool)
         )
+        weights = None if weights is None else array((len(y),), 0.0)(weights, "sample_weights")
+        found = cls(X, y, counts, shared, mask, weights)
+        found.require_layout()
+        return found
+
+    def require_layout(self) -> None:
+        """ValueError where rows of tasks, labels and weights do not divide the labels as they must."""
+        n, N, m = self.inputs.shape[0], len(self.targets), len(self.counts)
+        fits = (
+            self.targets.shape == (N,)
+            and m > 0
+            and int(self.counts.sum()) == N
+            and bool(np.all(self.counts >= 0))
+        )
+        if self.shared:
+            rows = np.full(m, n) if self.mask is None else self.mask.sum(axis=0)
+            fits = (
+                fits
+                and np.array_equal(self.counts, rows)
+                and (self.mask is None or self.mask.shape == (n, m))
+            )
+        else:
+            fits = fits and n == N and self.mask is None
+        if not fits or (self.sample_weights is not None and self.sample_weights.shape != (N,)):
+            raise ValueError(
+                "rows_of_tasks, labelled and sample_weights do not divide the labels and the rows"
+            )
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of every array with its shape, by name."""

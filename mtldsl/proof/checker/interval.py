@@ -129,10 +129,18 @@ class Interval:
     __rmul__ = __mul__
 
     def __truediv__(self, other) -> Interval:
-        """Only by intervals that do not hold 0."""
+        """Anything where the other holds 0; of fractions ZeroDivisionError."""
         other = self.like(other)
+        zero = np.asarray((other.low <= 0) & (other.high >= 0), dtype=bool)
+        if zero.any() and (self.exact or other.exact):
+            raise ZeroDivisionError("a division by what may be zero")
         corners = [as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Interval(down(as_array(_least(corners))), up(as_array(_most(corners))))
+        low, high = down(as_array(_least(corners))), up(as_array(_most(corners)))
+        return (
+            Interval(np.where(zero, -np.inf, low), np.where(zero, np.inf, high))
+            if zero.any()
+            else Interval(low, high)
+        )
 
     def __rtruediv__(self, other) -> Interval:
         return self.like(other) / self
@@ -167,6 +175,8 @@ class Interval:
     def sums(self, starts) -> Interval:
         """Sums of neighbours, from every start to the next."""
         starts = np.asarray(starts)
+        if not len(starts) or starts[0] != 0 or np.any(np.diff(np.append(starts, len(self.low))) <= 0):
+            raise ValueError("sums of nothing")  # of which numpy makes a number
         if self.exact:
             return self._each(lambda x: np.add.reduceat(x, starts))
         longest = int(np.diff(np.append(starts, len(self.low))).max())

@@ -8,6 +8,7 @@ from mtldsl.proof.checker.interval import Interval, maximum, tighter
 from mtldsl.proof.checker.label_costs import LabelCosts
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
+from mtldsl.proof.checker.schema import witness_of_labellings
 
 __all__ = ["LabelGraphPart"]
 
@@ -28,11 +29,13 @@ class LabelGraphPart:
     def __init__(self, word, parameters, coefficients: Interval, data, exact: bool, witness):
         self.exact, self.is_hinge, self.witness = exact, word == "clique_hinge", witness
         self.members = [tuple(clique) for clique in parameters["members"]]
-        self.K = int(parameters["n_labels"])
+        self.K = parameters["n_labels"]
         if len(data.counts) != self.K:
             raise NotChecked(f"{word} over {self.K} labels, and data of {len(data.counts)}")
         if self.K > _MOST_LABELS:
             raise NotChecked(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
+        if any(k >= self.K for clique in self.members for k in clique):
+            raise ValueError(f"{word} over a label that is not there")
         self.truth = _by_sample(data, (data.targets > 0).astype(np.int64), GAP)
         n = len(self.truth)
         own = None if data.sample_weights is None else _of_samples(data, word)
@@ -82,11 +85,8 @@ class LabelGraphPart:
         """The multipliers that the proof's random labellings stand for; u itself is not looked at."""
         if self.witness is None:
             raise NotChecked("a loss over a graph of labels: the proof brings no random labellings")
-        labels = np.asarray(self.witness["labels"], dtype=np.int64)
-        weights, starts = (
-            np.maximum(self.witness["weights"], 0.0),
-            np.asarray(self.witness["starts"], dtype=np.int64),
-        )
+        read = witness_of_labellings(len(self.truth), self.K)(self.witness, "the witness of a label graph")
+        labels, weights, starts = read["labels"], read["weights"], read["starts"]
         own, n = self.indicators(self.truth), len(self.truth)
         self.promised = u.like(0.0)
         lows, highs = [], []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.proof.checker.interval import Interval, joined, maximum, minimum
+from mtldsl.proof.checker.kinds import array, wholes
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
 
@@ -27,6 +28,16 @@ class Metric:
 
     def number(self, x):
         return Interval.of(x, self.exact)
+
+    def checked(self, law):
+        """The witness [b, c, weights], counts that a labelling of the task can have; ValueError for others."""
+        if law is None:
+            return None
+        if not isinstance(law, list) or len(law) != 3:
+            raise ValueError("a random labelling that is not made of three arrays")
+        b = wholes((None,), 0, self.N)(law[0], "the wrong negatives of a random labelling")
+        c = wholes(b.shape, 0, self.P)(law[1], "its wrong positives")
+        return [b, c, array(b.shape, 0.0)(law[2], "its weights")]
 
     def delta(self, b, c) -> Interval:
         """How wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
@@ -52,8 +63,8 @@ class Metric:
             raise NotChecked(
                 f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling"
             )
-        b, c, weights = (np.asarray(part) for part in law)
-        weights = self.number(np.maximum(weights, 0.0))
+        b, c, weights = law
+        weights = self.number(weights)
         weights = weights / maximum(weights.sum(), 1.0)
         moved = p
         for kind, counts in ((y > 0, c), (y < 0, b)):
@@ -108,10 +119,7 @@ class FScore(Metric):
     every_labelling = True
 
     def delta(self, b, c):
-        beta = float(self.plain.get("beta", 1.0))
-        if not 0 < beta < np.inf:
-            raise NotChecked(f"FScore with beta={beta:g}")
-        square = self.number(beta).square()
+        square = self.number(self.plain.get("beta", 1.0)).square()
         b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
         return (b + c * square) / (float(self.P) - c + b + square * float(self.P))
 
@@ -223,9 +231,16 @@ class Top(Metric):
         """Delta, which is linear, at expected numbers of wrong samples."""
         raise NotImplementedError
 
+    def __init__(self, plain, positives: int, negatives: int, exact: bool):
+        super().__init__(plain, positives, negatives, exact)
+        if self.count() > positives + negatives:
+            raise NotChecked(
+                f"{plain['metric']} of the best {self.count()} of {positives + negatives} samples"
+            )
+
     def count(self) -> int:
         k = self.plain["k"]
-        return int(k) if isinstance(k, int) else max(1, round(k * (self.P + self.N)))
+        return k if isinstance(k, int) else max(1, round(k * (self.P + self.N)))
 
     def value(self, positive, negative):
         c = np.arange(max(0, self.P - self.count()), min(self.P, self.N + self.P - self.count()) + 1)

@@ -11,6 +11,7 @@ from math import ceil
 import numpy as np
 
 from mtldsl.proof.checker.interval import Interval, joined, maximum
+from mtldsl.proof.checker.kinds import array, wholes
 from mtldsl.proof.checker.metrics import CHUNK, Metric, ROCArea
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.products import product
@@ -44,23 +45,26 @@ class Orders(Metric):
             best = Interval(np.maximum.accumulate(best.low), np.maximum.accumulate(best.high)) + own
         return best.max()
 
+    def checked(self, law):
+        """The witness [ranks, places, weights], orders of these samples; ValueError for others."""
+        if law is None:
+            return None
+        if not isinstance(law, list) or len(law) != 3:
+            raise ValueError("random orders that are not made of three arrays")
+        ranks = wholes((None, self.P), 0, len(self.reached) - 1)(law[0], "the ranks of random orders")
+        places = wholes((len(ranks), self.N), 0, self.N - 1)(law[1], "the places of random orders")
+        if not len(ranks) or not np.all(np.sort(places, axis=1) == np.arange(self.N)):
+            raise ValueError("what the proof brings are not orders of these samples")
+        return [ranks, places, array((len(ranks),), 0.0)(law[2], "the weights of random orders")]
+
     def law_of(self, p, y, law):
         if law is None:
             raise NotChecked(
                 f"structured_hinge with {self.plain['metric']}: the proof brings no random orders"
             )
-        ranks, places, weights = (np.asarray(part) for part in law)
-        K, most = len(weights), len(self.reached) - 1
-        fits = ranks.shape == (K, self.P) and places.shape == (K, self.N) and K > 0
-        if not (
-            fits
-            and np.all((ranks >= 0) & (ranks <= most))
-            and np.all(np.sort(places, axis=1) == np.arange(self.N))
-        ):
-            raise NotChecked(
-                f"structured_hinge with {self.plain['metric']}: what the proof brings are not orders of these samples"
-            )
-        weights = self.number(np.maximum(weights, 0.0))
+        ranks, places, weights = law
+        most = len(self.reached) - 1
+        weights = self.number(weights)
         weights = weights / maximum(weights.sum(), 1.0)
         half = self.unit * 0.5
         counts = np.append(np.diff(self.reached), np.zeros(self.N - most))
@@ -97,7 +101,7 @@ class PartialAUC(Orders):
     def __init__(self, plain, positives, negatives, exact):
         super().__init__(plain, positives, negatives, exact)
         self.a, self.b = (
-            _near_whole(float(plain.get(name, rate)) * negatives)
+            _near_whole(plain.get(name, rate) * negatives)
             for name, rate in (("min_fpr", 0.0), ("max_fpr", 0.1))
         )
         if not 0 <= self.a < self.b <= negatives:

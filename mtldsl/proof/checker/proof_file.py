@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,15 @@ from scipy import sparse
 
 from mtldsl.errors import DataError
 from mtldsl.proof.checker.data_arrays import DataArrays
+from mtldsl.proof.checker.schema import checked_form, checked_proof
 from mtldsl.system.archives import checked_csr, npz_path, read_archive
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.reading import reading
 from mtldsl.values.path import as_path
 
-__all__ = ["FORMAT", "read_proof", "write_proof"]
+__all__ = ["FORMAT", "as_read", "read_proof", "write_proof"]
 
 FORMAT = "mtldsl-proof-1"
-
-#: What every proof has, and of what kind.
-_FIELDS = {
-    "model": str, "claimed": dict, "constant": (int, float), "blocks": list, "data": list, "losses": list, "functions": list, "point": dict,
-}  # fmt: skip
 
 #: The balls of some norms had words of their own in version 0.1: the word, and the parameters, of the norm.
 _BALLS: dict[str, tuple[str, dict]] = {
@@ -51,7 +46,7 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
     try:
         arrays = read_archive(path, "a saved proof")
         with reading(path, "a saved proof"):
-            proof = json.loads(str(arrays.pop("json")))
+            proof = json.loads(str(arrays.pop("json")), object_pairs_hook=_once)
     except DataError as error:
         raise DataError(f"{typed}: not a saved proof ({error})") from error
     if not isinstance(proof, dict) or proof.pop("format", None) != FORMAT:
@@ -59,41 +54,26 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
             f"{typed}: not a saved proof of the format {FORMAT}; write one with solution.certificate.save(path)"
         )
     try:
-        proof = _with_arrays(proof, arrays)
-        wrong = [name for name, kind in _FIELDS.items() if not isinstance(proof.get(name), kind)]
-        if wrong:
-            raise DataError(f"{typed}: {wrong[0]!r} is missing or of another kind")
-        _check(proof)
+        used: set[str] = set()
+        proof = checked_proof(_with_arrays(proof, arrays, used))
         proof["functions"] = [_as_written_now(one) for one in proof["functions"]]
-        return proof, _held_data(proof, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        return proof, _held_data(proof, {name: one for name, one in arrays.items() if name not in used})
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise DataError(f"{typed}: parts of the proof are missing or do not fit ({error})") from error
 
 
-def _check(proof) -> None:
-    """Shapes and numbers that the formulas rely on; ValueError says which do not fit."""
-    shapes = {one["name"]: tuple(one["shape"]) for one in proof["blocks"]}
-    for name, shape in shapes.items():
-        if proof["point"][name].shape != shape:
-            raise ValueError(f"the point has the shape {proof['point'][name].shape} for {name}, not {shape}")
-    for key in ("objective", "dual_bound", "tol"):
-        float(proof["claimed"][key])
-    for one in [*proof["losses"], *proof["functions"]]:
-        if any(e["block"] not in shapes for e in one["map"]["entries"]) or not one["map"]["entries"]:
-            raise ValueError(f"{one['word']} is of a block that is not there")
-    for one in proof["losses"]:
-        if any(name not in shapes for name in one["intercepts"]):
-            raise ValueError(f"{one['word']} has an intercept that is not there")
-    for array in _arrays_in(proof["point"]):
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError("the point is not finite")
-    for one in [*proof["losses"], *proof["functions"]]:
-        for array in _arrays_in(
-            [one["multipliers"], one.get("witness"), one["map"], one.get("coefficients")]
-        ):
-            values = array.data if sparse.issparse(array) else array
-            if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
-                raise ValueError(f"{one['word']} has numbers that are not finite")
+def as_read(form: dict) -> dict:
+    """The description of a normal form, as it is where it was written and read."""
+    arrays: dict[str, Any] = {}
+    return checked_form(_with_arrays(_without_arrays(form, arrays), arrays, set()))
 
 
 def _as_written_now(one: dict) -> dict:
@@ -105,24 +85,18 @@ def _as_written_now(one: dict) -> dict:
     return one | {"word": "norm_ball", "parameters": {"of": of, "radius": one["parameters"]["radius"]}}
 
 
-def _arrays_in(value) -> Iterator[Any]:
-    if isinstance(value, np.ndarray) or sparse.issparse(value):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _arrays_in(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _arrays_in(item)
-
-
 def _held_data(proof, arrays) -> list[DataArrays]:
+    """The data that a file holds itself; ValueError where an array is neither of these nor of the proof."""
     found = []
     for k, described in enumerate(proof["data"]):
-        prefix = f"data:{k}:"
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        if own:
+        own = {name: arrays.pop(f"data:{k}:{name}", None) for name in described["hashes"]}
+        held = [name for name, array in own.items() if array is not None]
+        if held and len(held) < len(own):
+            raise ValueError(f"the file holds {held[0]} of data set {k + 1}, and not all of it")
+        if held:
             found.append(DataArrays.of_arrays(own, described["shared"]))
+    if arrays:
+        raise ValueError(f"the file holds {sorted(arrays)[0]!r}, which nothing refers to")
     return found
 
 
@@ -142,12 +116,21 @@ def _without_arrays(value, arrays: dict[str, Any]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _with_arrays(value, arrays) -> Any:
+def _with_arrays(value, arrays, used: set[str]) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"array"}:
+            used.add(value["array"])
             return arrays[value["array"]]
         if value.keys() == {"csr", "shape"}:
-            data, indices, starts = (_with_arrays(part, arrays) for part in value["csr"])
+            data, indices, starts = (_with_arrays(part, arrays, used) for part in value["csr"])
             return checked_csr(data, indices, starts, value["shape"])
-        return {key: _with_arrays(item, arrays) for key, item in value.items()}
-    return [_with_arrays(item, arrays) for item in value] if isinstance(value, list) else value
+        return {key: _with_arrays(item, arrays, used) for key, item in value.items()}
+    return [_with_arrays(item, arrays, used) for item in value] if isinstance(value, list) else value
+
+
+def _once(pairs) -> dict:
+    """An object of JSON; ValueError where a name is there twice, of which only one would be seen."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a name is there twice, among {', '.join(found)}")
+    return found

@@ -21,6 +21,8 @@ class RowPart:
         true = (np.asarray(data.targets) > 0).reshape(K, -1) if (np.asarray(data.counts) == n).all() else None
         if true is None or not data.shared or not (true.sum(axis=0) == 1).all():
             raise NotChecked(f"{word} of rows that do not belong to one class each")
+        if not (np.asarray(coefficients.low) == coefficients.low[0]).all():
+            raise NotChecked(f"{word} with other coefficients for other classes")
         self.word, self.shape, self.true = word, (K, n), Interval.of(true.astype(float), exact)
         self.own = true.argmax(axis=0) * n + np.arange(n)  # places in a flat array
         self.w = Interval.of(np.ones(n), exact) * coefficients[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.proof.checker.function import Function, positive
-from mtldsl.proof.checker.interval import maximum
+from mtldsl.proof.checker.interval import Interval, maximum
 from mtldsl.proof.checker.norms import NORMS
 from mtldsl.proof.checker.not_checked import NotChecked
 
@@ -38,7 +38,10 @@ class Ball(Function):
 
     def repaired(self, W):
         size = self.of.value(W)
-        return W if size.high <= self.radius.low else W * (self.radius / maximum(size, self.radius))
+        if size.high <= self.radius.low:
+            return W
+        most = W.like(0.0) + Interval(size.high, size.high)  # a number that the norm is not above
+        return W * (self.radius / most)
 
     def conjugate(self, Z):
         return self.of.gauge(Z) * self.radius
@@ -100,12 +103,15 @@ class EqualTo(Comparison):
     def violation(self, W):
         return abs(W - self.bound).max()
 
+    def repaired(self, W):
+        return self.bound
+
 
 class Simplex(Function):
     is_set, finite_dual = True, True
 
     def read(self, parameters):
-        self.total = self.number(positive(parameters.get("total", 1.0), "a simplex with a total"))
+        self.total = self.number(positive(parameters["total"], "a simplex with a total"))
 
     def violation(self, W):
         return maximum(maximum(-W, 0.0).max(), abs(W.sum(axis=0) - self.total).max())

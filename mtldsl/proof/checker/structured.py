@@ -25,13 +25,18 @@ class StructuredPart:
         self.c, self.exact, self.offsets = coefficients, exact, data.offsets
         self.rows = [slice(int(a), int(b)) for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
         self.y = [data.targets[rows] for rows in self.rows]
-        self.laws = witness or [None] * len(self.rows)
+        if len(metrics) not in (1, len(self.rows)):
+            raise ValueError(f"structured_hinge of {len(self.rows)} tasks with {len(metrics)} metrics")
         self.metrics = []
         for i, y in enumerate(self.y):
             plain = metrics[i] if len(metrics) > 1 else metrics[0]
             if plain["metric"] not in KNOWN:
                 raise NotChecked(f"structured_hinge with the metric {plain['metric']}")
             self.metrics.append(KNOWN[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact))
+        laws = [None] * len(self.rows) if witness is None else witness
+        if not isinstance(laws, list) or len(laws) != len(self.rows):
+            raise ValueError("structured_hinge with a witness that is not one a task")
+        self.laws = [metric.checked(law) for metric, law in zip(self.metrics, laws, strict=True)]
 
     def _tasks(self):
         return zip(self.rows, self.y, self.metrics, self.laws, range(len(self.rows)), strict=True)

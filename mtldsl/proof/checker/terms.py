@@ -18,13 +18,16 @@ from mtldsl.proof.checker.worst_task import WorstTaskPart
 
 __all__ = ["FunctionTerm", "LossTerm", "Map"]
 
+#: losses of which something has to be shown
+_WITH_WITNESS = ("clique_hinge", "pairwise_log_loss", "structured_hinge", "worst_task")
+
 
 class Map:
     """x -> sum of coefficient * left @ x[block] @ right + offset."""
 
     def __init__(self, described, exact: bool):
         self.entries, self.shape, self.exact = described["entries"], tuple(described["shape"]), exact
-        self.offset = None if described.get("offset") is None else Interval.of(described["offset"], exact)
+        self.offset = None if described["offset"] is None else Interval.of(described["offset"], exact)
 
     def forward(self, x) -> Interval:
         total = None
@@ -34,8 +37,7 @@ class Map:
             part = part if e["right"] is None else product(part, e["right"])
             part = part if e["coefficient"] == 1.0 else part * e["coefficient"]
             total = part if total is None else total + part
-        assert total is not None  # read_proof refuses a map without entries
-        total = total.broadcast(self.shape) if total.shape != self.shape else total
+        assert total is not None and total.shape == self.shape  # by the schema
         return total if self.offset is None else total + self.offset
 
     def add_adjoint(self, Z: Interval, into) -> None:
@@ -51,7 +53,8 @@ class Map:
             return None
         (e,) = self.entries
         rows, columns = _picks(e["left"]), _picks(None if e["right"] is None else e["right"].T)
-        return None if rows is None or columns is None else (e["block"], e["coefficient"], rows, columns)
+        found = rows is not None and columns is not None and e["coefficient"] != 0
+        return (e["block"], e["coefficient"], rows, columns) if found else None
 
 
 def _picks(factor):
@@ -71,10 +74,9 @@ class LossTerm:
         self.map, self.data, self.intercepts = Map(described["map"], exact), data, described["intercepts"]
         self.exact, self.word = exact, described["word"]
         self.graph = self.word in ("clique_hinge", "pairwise_log_loss")
+        parameters, witness = described["parameters"], described["witness"]
+        _require_fit(described, data, self.map.shape, self.graph)
         coefficients = Interval.of(described["coefficients"], exact)
-        if not (np.asarray(coefficients.low) > 0).all():
-            raise NotChecked(f"{self.word} with a coefficient that is not positive")
-        parameters, witness = described["parameters"], described.get("witness")
         if self.word in SCALAR_LOSSES:
             scalar = scalar_loss(self.word, parameters, exact)
             self.part = SumPart(scalar, coefficients, data, exact)
@@ -82,7 +84,7 @@ class LossTerm:
             scalar = scalar_loss(parameters["of"]["word"], parameters["of"]["parameters"], exact)
             self.part = WorstTaskPart(scalar, coefficients, data, exact, witness)
         elif self.word == "square_root_loss":
-            eps = Interval.of(max(float(parameters.get("eps", 0.0)), 0.0), exact)
+            eps = Interval.of(parameters["eps"] or 0.0, exact)
             self.part = SquareRootPart(eps, coefficients, data, exact)
         elif self.word == "structured_hinge":
             self.part = StructuredPart(parameters["metrics"], coefficients, data, exact, witness)
@@ -99,11 +101,8 @@ class LossTerm:
             raise NotChecked(f"{self.word} with labels that it is not defined for")
         if data.sample_weights is not None and not (data.sample_weights > 0).all():
             raise NotChecked(f"{self.word} with a sample weight that is not positive")
-        multipliers = described["multipliers"]
-        size = len(data.targets)
-        self.u = Interval.of(
-            np.zeros(size) if self.graph else np.asarray(multipliers, float).reshape(size), exact
-        )
+        given = described["multipliers"]
+        self.u = Interval.of(np.zeros(len(data.targets)) if given is None else given, exact)
 
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""
@@ -117,6 +116,24 @@ class LossTerm:
             for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
         ]
         return joined(parts)
+
+    def effect(self, name: str) -> np.ndarray | None:
+        """Roughly how far every entry of a block moves predictions, squared; None of a block that it is not of."""
+        data = self.data
+        squares = _squared(data.inputs)
+        if self.graph or data.shared:
+            of_inputs = np.repeat(np.asarray(squares.sum(axis=0)).reshape(-1, 1), self.map.shape[1], axis=1)
+        else:
+            ends = zip(data.offsets[:-1], data.offsets[1:], strict=True)
+            of_inputs = np.stack([np.asarray(squares[a:b].sum(axis=0)).ravel() for a, b in ends], axis=1)
+        total = data.counts[None, :].astype(float) if name in self.intercepts else None
+        for e in self.map.entries:
+            if e["block"] == name:
+                part = of_inputs if e["left"] is None else _squared(e["left"]).T @ of_inputs
+                part = part if e["right"] is None else part @ _squared(e["right"]).T
+                part = part * e["coefficient"] ** 2
+                total = part if total is None else total + part
+        return total
 
     def predictions(self, x) -> Interval:
         z = self.scores(self.map.forward(x))
@@ -144,19 +161,44 @@ class LossTerm:
             into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)
 
 
+def _squared(A):
+    return A.multiply(A).tocsr() if sparse.issparse(A) else np.square(A)
+
+
+def _require_fit(described, data: DataArrays, shape: tuple, graph: bool) -> None:
+    """ValueError where the sizes of a loss are not those of its data: nothing is broadcast, and no multiplier is left over."""
+    data.require_layout()
+    word, m, N = described["word"], len(data.counts), len(data.targets)
+    columns = m
+    if graph:
+        columns = 2 * m + sum(
+            2 ** len(clique) for clique in described["parameters"]["members"] if len(clique) <= m
+        )
+    sizes = {
+        "a map": (shape, (data.inputs.shape[1], columns)),
+        "coefficients": (described["coefficients"].shape, (1 if graph else m,)),
+    }
+    if described["multipliers"] is not None:
+        sizes["multipliers"] = described["multipliers"].shape, (N,)
+    for what, (own, wanted) in sizes.items():
+        if own != wanted:
+            raise ValueError(f"{word} has {what} of the shape {own}, and its data ask for {wanted}")
+    if (graph and described["intercepts"]) or (
+        described["witness"] is not None and word not in _WITH_WITNESS
+    ):
+        raise ValueError(f"{word} has an intercept or a witness, and there is none of this loss")
+    if not graph and not (data.counts > 0).all():
+        raise ValueError(f"{word} of a task without labels")
+
+
 class FunctionTerm:
     def __init__(self, described, exact: bool):
         self.word, self.map = described["word"], Map(described["map"], exact)
         if self.word not in FUNCTIONS:
             raise NotChecked(self.word)
-        self.c = Interval.of(float(described["coefficient"]), exact)
-        if not self.c.low > 0:
-            raise NotChecked(f"{self.word} with a coefficient that is not positive")
+        self.c = Interval.of(described["coefficient"], exact)
         self.part = FUNCTIONS[self.word](
             {**described["parameters"], "word": self.word}, self.map.shape, exact
         )
         given = described["multipliers"]
-        self.v = Interval.of(
-            np.zeros(self.map.shape) if given is None else np.asarray(given, float).reshape(self.map.shape),
-            exact,
-        )
+        self.v = Interval.of(np.zeros(self.map.shape) if given is None else given, exact)

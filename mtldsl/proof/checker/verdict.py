@@ -13,7 +13,9 @@ __all__ = ["Verdict"]
 class Verdict:
     """What was found: the optimum lies in [low, high].
 
-    confirmed : the claim holds: a relative gap of at most the file's tol, at a point that violates nothing by more than tol
+    model     : the model that it is the optimum of, in words made of the numbers that were checked
+    confirmed : the claim holds: a relative gap of at most `tol`, for the weights of `region`, at a point that violates nothing by more
+                than `tol`
     violation : an upper bound of what the (repaired) point still violates; `high` is then of the constraints relaxed by so much
     region    : {block: B} where `low` is proven for entries of that block up to B (an array) in absolute value only
     unchecked : words without a formula here: nothing is proven
@@ -29,27 +31,51 @@ class Verdict:
     unchecked: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     exact: bool = False
+    tol: float = 1e-6
+    scale: float = 0.0
+    constant: float = 0.0
+    model_is_named: bool = False
+    data_are_named: bool = False
+
+    @property
+    def size(self) -> float:
+        """What gaps are relative to: the larger end without the constant, and no less than `scale`."""
+        ends = [abs(end - self.constant) for end in (self.low, self.high) if np.isfinite(end)]
+        return max(*ends, self.scale, np.finfo(float).tiny) if ends else np.inf
 
     @property
     def relative_gap(self) -> float:
-        size = max(abs(self.low), abs(self.high), float(self.claimed.get("scale", 0.0)), np.finfo(float).tiny)
-        return (self.high - self.low) / size if np.isfinite(self.high - self.low) else np.inf
+        return (self.high - self.low) / self.size if np.isfinite(self.high - self.low) else np.inf
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is confirmed for all weights, and of the constraints as they stand."""
+        return self.confirmed and not self.region and self.violation == 0
+
+    @property
+    def whose(self) -> str:
+        """Whose model and whose data it is about, where they are not the user's."""
+        if self.model_is_named:
+            return ""
+        data = "the data are those given" if self.data_are_named else "its data too"
+        return f"the model is the file's, compared with none ({data}): {self.model}"
 
     def as_plain(self) -> dict:
         """As JSON can hold it: infinite ends are None."""
         low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
         return {
-            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "exact": self.exact,
+            "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "holds": self.holds, "exact": self.exact,
             "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
             "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
-            "notes": self.notes, "claimed": self.claimed,
+            "notes": self.notes, "claimed": self.claimed, "tol": self.tol, "model_is_named": self.model_is_named,
+            "data_are_named": self.data_are_named,
         }  # fmt: skip
 
     def __str__(self) -> str:
         if self.unchecked:
             return "\n".join([*(f"not checked: {what}" for what in self.unchecked), *self.notes])
         said = [
-            f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e}"
+            f"optimum in [{_outward(self.low, -1)}, {_outward(self.high, 1)}], relative gap {self.relative_gap:.1e} (up to {self.tol:.1e} is confirmed)"
         ]
         said += [
             f"for all {name} with entries up to {_range(bound)} in absolute value"
@@ -60,7 +86,13 @@ class Verdict:
                 f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
             )
         said += self.notes
-        said.append("the claim is confirmed" if self.confirmed else "the claim is NOT confirmed")
+        said += [self.whose] if self.whose else []
+        within = " and ".join(
+            ["for these weights alone"] * bool(self.region)
+            + ["to the violation above"] * (self.violation > 0)
+        )
+        confirmed = "the claim is confirmed" + (f", {within}" if within else "")
+        said.append(confirmed if self.confirmed else "the claim is NOT confirmed")
         return "\n".join(said)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.proof.checker.check import Check
+from mtldsl.proof.checker.compared import difference
 from mtldsl.proof.checker.data_arrays import DataArrays
-from mtldsl.proof.checker.proof_file import read_proof
+from mtldsl.proof.checker.proof_file import as_read, read_proof
 from mtldsl.proof.checker.verdict import Verdict
 from mtldsl.system.threads import one_blas_thread
 
@@ -15,36 +16,39 @@ __all__ = ["verify_proof"]
 
 #: products of numbers that the exact check makes at most
 _MOST_EXACT = 20_000_000
+#: the relative gap up to which a claim is confirmed where the user names none
+_DEFAULT_TOL = 1e-6
 
 
-def verify_proof(path, *data, exact: bool = False) -> Verdict:
+def verify_proof(
+    path,
+    *data,
+    model: dict | None = None,
+    where: str = "the problem",
+    exact: bool = False,
+    tol: float | None = None,
+) -> Verdict:
     """Check a saved proof against the data: `Tasks`, `DataArrays` or a list of these; none where the proof holds its data.
 
-    exact: in rational numbers, for small problems
+    model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
+    where : where the user's model stands, for the verdict
+    exact : in rational numbers, for small problems
+    tol   : the relative gap up to which the claim is confirmed; None: 1e-6, or the tolerance of the file where that is smaller
 
-    DataError where the file is not a proof, the data are not those that the proof is about (the message names the array), or `exact`
-    is asked of a large problem.
-
-    >>> import tempfile, pathlib
-    >>> import numpy as np
-    >>> import mtldsl as mtl
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(20, 3))
-    >>> tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 2)))
-    >>> W = mtl.Weights(tasks)
-    >>> solution = mtl.minimize(mtl.squared_loss(W, tasks) + 3 * mtl.trace_norm(W)).solve()
-    >>> path = solution.certificate.save(pathlib.Path(tempfile.mkdtemp()) / "proof.npz")
-    >>> verdict = mtl.verify_proof(path, tasks)
-    >>> verdict.confirmed, verdict.low <= solution.objective <= verdict.high + 1e-12
-    (True, True)
+    DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
+    `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
     """
+    if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
+        raise DataError(
+            f"tol={tol!r} is not a relative gap", term=f"verify({str(path)!r})", write_instead="write a number above 0 and below 1, such as tol=1e-6"
+        )  # fmt: skip
     proof, stored = read_proof(path)
     given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
-    matched = _matched(proof, stored, given, path)
+    matched = _matched(proof, given, stored, path)
     if exact:
         work = sum(
-            one.inputs.shape[0] * one.inputs.shape[1] * max(1, proof["blocks"][0]["shape"][1])
-            for one in matched
+            matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
+            for loss in proof["losses"]
         )
         if work > _MOST_EXACT:
             raise DataError(
@@ -54,7 +58,9 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
     try:
         # an overflow is an infinite end, which is said
         with np.errstate(all="ignore"), one_blas_thread():
-            return Check(proof, matched, exact).verdict()
+            found = Check(
+                proof, matched, exact, _DEFAULT_TOL if tol is None else tol, tol is not None
+            ).verdict()
     except (
         KeyError,
         TypeError,
@@ -67,15 +73,22 @@ def verify_proof(path, *data, exact: bool = False) -> Verdict:
         raise DataError(
             f"verify({str(path)!r}): parts of the proof do not fit each other ({error})"
         ) from error
+    found.data_are_named = bool(given)
+    other = None if model is None else difference(as_read(model), proof)
+    found.model_is_named = model is not None and other is None
+    if other is not None:
+        found.confirmed = False
+        found.notes.append(f"the proof is not of the model in {where}, as it stands there now: {other}")
+    return found
 
 
 def _flat(data) -> list:
     return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
 
 
-def _matched(proof, stored, given, path) -> list[DataArrays]:
-    """The data of every entry of proof["data"]; DataError that names the array which differs."""
-    pool = [(one, one.hashes()) for one in [*given, *stored]]
+def _matched(proof, given, stored, path) -> list[DataArrays]:
+    """The data of every entry of proof["data"]: of those given where any are, else of the file's; DataError that names what differs."""
+    pool = [(one, one.hashes()) for one in given or stored]
     found = []
     for k, described in enumerate(proof["data"]):
         wanted = described["hashes"]
@@ -97,4 +110,10 @@ def _matched(proof, stored, given, path) -> list[DataArrays]:
                 f"verify({str(path)!r}): {', '.join(wrong)}{of} differs from what the proof is about (SHA-256)"
             )
         found.append(fitting[0])
+    wanted = [one["hashes"] for one in proof["data"]]
+    for k, (_, hashes) in enumerate(pool):
+        if hashes not in wanted:
+            raise DataError(
+                f"verify({str(path)!r}): the proof is not about data set {k + 1} of the {len(pool)} that are given"
+            )
     return found

@@ -6,6 +6,7 @@ import numpy as np
 
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.losses import SumPart
+from mtldsl.proof.checker.schema import witness_of_shares
 
 __all__ = ["WorstTaskPart"]
 
@@ -22,7 +23,11 @@ class WorstTaskPart(SumPart):
 
     def __init__(self, scalar, coefficients: Interval, data, exact: bool, witness):
         m = len(data.counts)
-        given = np.ones(m) if witness is None else np.asarray(witness["shares"], float).reshape(m)
+        given = (
+            np.ones(m)
+            if witness is None
+            else witness_of_shares(m)(witness, "the witness of worst_task")["shares"]
+        )
         shares = Interval.of(np.maximum(given, _LEAST), exact)
         super().__init__(scalar, coefficients * (shares / shares.sum()), data, exact)
         self.each = SumPart(scalar, coefficients, data, exact)

@@ -15,7 +15,6 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.admm.lifted import LiftedRun
 from mtldsl.solvers.admm.nonconvex import Nonconvex
-from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.linear_algebra.x_update import has_large_systems, outgrows_inputs
 from mtldsl.solvers.multipliers.scores import is_piecewise_linear
 from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
@@ -100,8 +99,7 @@ class ADMM(Solver):
     def yields(self, form: NormalForm) -> str | None:
         """Where a solver without linear systems, if one accepts, should go first."""
         reweighted = [f for f in form.functions if f.atom.is_reweighted]
-        in_closed_form = why_not_reweighted(form) is None
-        if reweighted and (in_closed_form or all(loss.atom.smooth for loss in form.losses)):
+        if reweighted:
             return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
         slow = [loss for loss in form.losses if not loss.atom.exact_prox]
         if slow:

@@ -13,6 +13,7 @@ from mtldsl.solvers.admm.relaxed_start import relaxed_start
 from mtldsl.solvers.admm.smoothed_start import smoothed_start
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data
+from mtldsl.solvers.bare_start import bare_start
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
 
@@ -80,7 +81,8 @@ class Nonconvex:
         if self.start is not None:
             point = Point(self.start.blocks)
             return point, watch(point)
-        found = [Point(relaxed_start(self.form, watch))]
+        bare = bare_start(self.form, self.tol, watch)
+        found = [Point(relaxed_start(self.form, watch)), *([] if bare is None else [bare])]
         W = smoothed_start(self.form, data, watch) if data is not None else None
         if data is not None and W is not None:
             found.append(Point(data.blocks(W), iteration=1))

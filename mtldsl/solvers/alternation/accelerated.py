@@ -6,10 +6,14 @@ import numpy as np
 
 from mtldsl.compile.majorization import Remembered
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.single_block import single_block
 from mtldsl.compile.terms.structure import Structures, learned_matrices
 from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.layout import Layout
+from mtldsl.solvers.multipliers.descent import descend
+from mtldsl.solvers.multipliers.scores import is_piecewise_linear
+from mtldsl.solvers.multipliers.tilted import reweighted_of
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Rhythm
 
@@ -19,6 +23,37 @@ _MEMORY = 10
 
 #: The accuracy of a step's convex model, first and as a share of the residual asked for.
 _FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-14
+
+#: Steps before the first descent, and the Newton steps that it may take; both are doubled from one to the next.
+_FIRST_DESCENT, _NEWTON_STEPS = 2, 40
+
+
+class Descents:
+    """Newton steps of the method of multipliers on the model itself (`descend`), from where the steps are, after 2, 4, 8, ... of them.
+
+    Where losses have kinks a step is a convex model with kinks, and dozens of steps follow one another; near a solution a descent takes
+    as long as a few of them.
+    """
+
+    def __init__(self, form: NormalForm, tol: float, watch: Watch):
+        self.form, self.tol, self.watch = form, tol, watch
+        facts = single_block(form)
+        has_kinks = not isinstance(facts, str) and is_piecewise_linear(facts.loss)
+        self.concave = reweighted_of(form) if has_kinks else None
+        self.due, self.limit = _FIRST_DESCENT, _NEWTON_STEPS
+
+    def after(self, point: Point) -> Point | None:
+        """The last point of a descent with which the run ends, else None."""
+        if self.concave is None or point.iteration < self.due:
+            return None
+        found, _ = descend(
+            self.form, self.concave, Point(point.blocks, point.loss_duals),
+            tol=self.tol, taken=0, limit=self.limit, watch=self.watch,
+        )  # fmt: skip
+        self.due, self.limit = 2 * self.due, 2 * self.limit
+        if found is not None:
+            found.iteration += point.iteration
+        return found
 
 
 def accelerate(
@@ -31,6 +66,7 @@ def accelerate(
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
     size, looks = step.size(plain.blocks), Rhythm(watch, max_iter)
     remembered = Remembered(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
+    descents = Descents(form, tol, watch)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
@@ -49,6 +85,9 @@ def accelerate(
         image.iteration, image.majorizations = iteration, remembered.steps
         if looks(image):
             return image
+        found = descents.after(image)
+        if found is not None:
+            return found
         if moved == 0.0 and accuracy <= _BEST_ACCURACY:  # rounding: no step moves any more
             watch(image)
             return image

@@ -10,6 +10,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.smaller_side import SmallerSide
 from mtldsl.compile.terms.structure import Structures, StructureTerm, learned_matrices, structure_terms
 from mtldsl.errors import SolverError
+from mtldsl.solvers.admm.relaxed_start import relaxed_start
 from mtldsl.solvers.alternation.accelerated import accelerate
 from mtldsl.solvers.alternation.algorithm_1 import algorithm_1
 from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn, starting_matrices
@@ -21,6 +22,7 @@ from mtldsl.solvers.alternation.reweighted import minimize_reweighted
 from mtldsl.solvers.alternation.reweighting import why_not_reweighted
 from mtldsl.solvers.alternation.smoothed import alternate_smoothed
 from mtldsl.solvers.alternation.weights_step import weights_step, why_not_linear
+from mtldsl.solvers.bare_start import bare_start
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["SOLVER", "Alternating"]
@@ -95,6 +97,11 @@ class Alternating(Solver):
         continuation: int | None = None,
     ) -> Point:
         method = self._method(form, method, fudge)
+        bare = bare_start(form, tol, watch) if start is None and not form.is_convex else None
+        if bare is not None:
+            lies_lower = form.value(bare.blocks) < form.value(relaxed_start(form, watch))
+            if lies_lower and watch(bare):
+                return bare
         if method in _REWEIGHTED and why_not_reweighted(form) is None:
             return self._reweighted(form, continuation, method, w_step, tol, max_iter, start, watch)
         if continuation is not None:

@@ -60,7 +60,9 @@ def _pseudo_inverses(H: np.ndarray) -> np.ndarray:
 
 
 def _outer(H: np.ndarray) -> np.ndarray:
-    scale = np.sqrt(np.maximum(np.einsum("gii->gi", H), np.finfo(float).tiny))
+    diagonal = np.einsum("gii->gi", H)
+    # an empty row stays one: by a tiny scale its inverse would be what rounding leaves there, times 1e308
+    scale = np.sqrt(np.where(diagonal > np.finfo(float).tiny, diagonal, 1.0))
     return scale[:, :, None] * scale[:, None, :]
 
 

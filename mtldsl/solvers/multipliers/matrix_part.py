@@ -30,11 +30,11 @@ class MatrixPart:
         self.sum_prox: Any = prox_of_sum([(f.coefficient, f.atom) for f in functions])
         self.unit = np.full(len(unit), float(np.sqrt(np.mean(unit**2))))
         atoms = [f.atom for f in functions]
+        # one number for all entries is a function of singular values too; numbers of their own are not
         self.is_spectral = all(
-            atom.separable == "spectrum" or np.ndim(atom.entry_quadratic or 0.0) == 0 for atom in atoms
-        )
-        self.is_spectral &= all(
-            atom.separable == "spectrum" or atom.entry_quadratic is not None for atom in atoms
+            atom.separable == "spectrum"
+            or (atom.entry_quadratic is not None and np.ndim(atom.entry_quadratic) == 0)
+            for atom in atoms
         )
 
     def metric(self, penalties: np.ndarray) -> np.ndarray:

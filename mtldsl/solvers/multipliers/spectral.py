@@ -1,13 +1,7 @@
 """Losses with kinks beside a function of the spectrum that is not convex: the method of multipliers, by turns of two kinds.
 
-**Descent** takes the function as it is. Under a penalty M that is larger than its weak convexity its Moreau envelope is
-differentiable, so that the augmented Lagrangian is too, and Newton's method finds a stationary point of it; then the multipliers step. Near
-a solution that is as fast as for convex models, with kinks of the losses and of the penalty at zero alike; far from one nothing is sure.
+**Descent** (`descent`) takes the function as it is: fast near a solution, and far from one not sure.
 **Tilting** (`tilted`) is sure: each of its convex models lies above the objective. It begins, and goes on where a descent lost its way.
-
-Source: Rockafellar, "Convergence of augmented Lagrangian methods in extensions beyond nonlinear programming", Math. Program. 199 (2023);
-Hang and Sarabi, "Local convergence analysis of augmented Lagrangian methods for piecewise linear-quadratic composite optimization problems",
-SIAM J. Optim. 31 (2021).
 """
 
 from __future__ import annotations
@@ -18,14 +12,14 @@ import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
 from mtldsl.atoms.calculus.singular_values import largest_singular_value
-from mtldsl.atoms.calculus.spectral_matrix import singular_values
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.proof.certificate import certify
-from mtldsl.solvers.multipliers.matrix_part import MatrixPart
+from mtldsl.solvers.bare_start import bare_start
+from mtldsl.solvers.multipliers.descent import NEAR, descend
 from mtldsl.solvers.multipliers.outer import Outer
 from mtldsl.solvers.multipliers.run import Run
 from mtldsl.solvers.multipliers.tangents import Tangents, is_small
-from mtldsl.solvers.multipliers.tilted import Concave, ConcavePart, TiltedPart, concave_of, relaxed
+from mtldsl.solvers.multipliers.tilted import Concave, TiltedPart, concave_of, relaxed
 from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
@@ -42,17 +36,8 @@ _FIRST, _RAISE, _ENOUGH, _LEAST = 0.1, 2.0, 1.5, 1.2
 #: Outer steps of a tilted model are taken until what is missing is this share of the tilt's last move; at most so many.
 _SHARE, _MOST_STEPS = 0.1, 12
 
-#: A descent is over after so many outer steps that neither halve what is missing nor lower the objective by the share.
-_PATIENCE, _LOWER = 12, 1e-5
-
 #: Steps of the multipliers on the matrices of one rank in which what is missing must fall by half.
 _PATIENT = 20
-
-#: What is missing, as a multiple of tol, from which on a point is worth a look; below the share of tol a look that is not content is the last.
-_NEAR, _SETTLED = 30.0, 1e-2
-
-#: The penalty of a descent, as a multiple of what makes the augmented Lagrangian differentiable.
-_MARGIN = 2.0
 
 #: A descent begins anew after so many times the Newton steps; at most so many, and then others have their turn.
 _AGAIN, _DESCENTS = 1.5, 8
@@ -74,6 +59,9 @@ class SpectralRun:
         if self.concave.rank is not None:
             self.concave.weight = _FIRST * self._pull_at_zero()
         start = self._convex_start(watch) if self.start is None else self.start
+        bare = bare_start(self.form, self.tol, watch) if self.start is None else None
+        if bare is not None and self.form.value(bare.blocks) < self.form.value(start.blocks) and watch(bare):
+            return bare
         if watch.expired:
             watch(start)
             return start
@@ -91,7 +79,7 @@ class SpectralRun:
                 continue
             moved = self._tilt(run)
             missing = float(run.outer.residuals.worst.max())
-            if self._is_over or max(moved, missing) <= _NEAR * self.tol or self.taken >= _AGAIN * shown:
+            if self._is_over or max(moved, missing) <= NEAR * self.tol or self.taken >= _AGAIN * shown:
                 shown = self.taken
                 point = self._point(run)
                 if watch(point) or self._is_over:
@@ -182,37 +170,15 @@ class SpectralRun:
 
     def _descend(self, tilted: Run) -> Point | None:
         """From where the tilted model is; the last point where the run ends with it."""
-        form, at = self.form, tilted.outer.at
-        run = Run(relaxed(form, self.concave), self.tol, Point(self._point(tilted).blocks, [at.u]))
-        run.form = form
-        part: MatrixPart = ConcavePart(form.functions, run.designs.unit())
-        run.part = part
-        z = run.designs.forward(at.v, at.b)
-        at = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
-        outer = run.outer = Outer(run.designs, run.scores, part, at)
-        least = self._least_penalty(at) / part.unit[0] ** 2
-        best, lowest, since = np.inf, np.inf, 0
-        while since < _PATIENCE:
-            p = outer.penalties
-            outer.penalties = replace(p, regularizer=np.maximum(p.regularizer, least))
-            self.taken += max(outer.step(self.limit - self.taken), 1)
-            missing = float(outer.residuals.worst.max())
-            point = self._point(run)
-            if self._is_over:
-                self.watch(point)
-                return point
-            if missing <= _NEAR * self.tol:
-                if self.watch(point):
-                    return point
-                if missing <= _SETTLED * self.tol:
-                    break
-            value = form.value(point.blocks)
-            since += 1
-            if missing < 0.5 * best:
-                best, since = missing, 0
-            if value < lowest - _LOWER * abs(lowest) and form.violation(point.blocks) <= self.tol:
-                lowest, since = value, 0
-        return None
+        at = tilted.outer.at
+        z = tilted.designs.forward(at.v, at.b)
+        state = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
+        start = Point(self._point(tilted).blocks, [at.u])
+        point, self.taken = descend(
+            self.form, self.concave, start,
+            tol=self.tol, taken=self.taken, limit=self.limit, watch=self.watch, at=state,
+        )  # fmt: skip
+        return point
 
     # ----------------------------------------------------------------------------------------- matrices of one rank
 
@@ -245,17 +211,9 @@ class SpectralRun:
                 blocks[name] = run.designs.intercepts(steps.W, steps.b)[None, :]
             point = Point(blocks, [run.scores.duals(steps.u)], None, self.taken)
             is_last = self._is_over or since >= _PATIENT
-            if (is_last or steps.missing <= _NEAR * self.tol) and (self.watch(point) or is_last):
+            if (is_last or steps.missing <= NEAR * self.tol) and (self.watch(point) or is_last):
                 point.stopped = "stalled" if since >= _PATIENT else ""
                 return point
-
-    def _least_penalty(self, at) -> float:
-        """The penalty above which the function's prox is smooth around the weights."""
-        f = self.concave.term
-        if not f.is_constraint and np.isfinite(f.atom.weak_convexity):
-            return _MARGIN * f.coefficient * f.atom.weak_convexity
-        s = singular_values(at.v)[: self.concave.rank_of(at.v)]
-        return _MARGIN * largest_singular_value(at.P) / s[-1] if s.size else 0.0
 
 
 def _flat(form: NormalForm, duals: list | None) -> list | None:

@@ -21,18 +21,22 @@ from typing import Any
 import numpy as np
 
 from mtldsl.atoms.calculus.prox_of_sum import why_not
+from mtldsl.atoms.calculus.singular_values import largest_singular_value
 from mtldsl.atoms.calculus.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm
 from mtldsl.solvers.multipliers.matrix_part import MatrixPart
 
-__all__ = ["Concave", "ConcavePart", "TiltedPart", "concave_of", "relaxed"]
+__all__ = ["Concave", "ConcavePart", "TiltedPart", "concave_of", "relaxed", "reweighted_of"]
 
 #: A singular value this small, relative to the largest, is zero.
 _ZERO = 1e-10
 
 #: Where slopes at zero are read, relative to one; they are finite where a tenth of it has the same to this share.
 _NEAR_ZERO, _SAME = 1e-9, 1e-6
+
+#: The penalty of a descent, as a multiple of what makes the augmented Lagrangian differentiable.
+_MARGIN = 2.0
 
 
 @dataclass
@@ -60,6 +64,17 @@ class Concave:
         s = singular_values(W)
         return int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
 
+    def least_penalty(self, W: np.ndarray, P: np.ndarray) -> float:
+        """The penalty above which the function's prox is smooth around W, whose multipliers are P; inf where there is none."""
+        f = self.term
+        if not f.is_constraint and np.isfinite(f.atom.weak_convexity):
+            return _MARGIN * f.coefficient * f.atom.weak_convexity
+        s = singular_values(W)[: self.rank_of(W)]
+        jumps = [*getattr(f.atom, "kinks", ()), *([] if f.atom.is_reweighted else [0.0])]
+        apart = float(np.abs(s[:, None] - jumps).min(initial=np.inf))
+        pull = largest_singular_value(P)
+        return _MARGIN * pull / apart if apart > _ZERO * s.max(initial=0.0) else np.inf
+
     def tilt(self, W: np.ndarray) -> np.ndarray:
         """T, the gradient of h at W."""
         U, s, Vt = thin_svd(W)
@@ -77,6 +92,16 @@ def concave_of(form: NormalForm) -> Concave | str:
     if found is None:
         return f"{f.typed} is neither a concave function of the spectrum with a finite slope at zero nor a bound on the rank."
     return why_not([(g.coefficient, g.atom) for g in relaxed(form, found).functions]) or found
+
+
+def reweighted_of(form: NormalForm) -> Concave | None:
+    """The one function that is not convex, where it is smooth and an exact prox is known of its sum with all others."""
+    rough = [f for f in form.functions if not f.atom.convex]
+    if len(rough) != 1 or not (rough[0].atom.is_reweighted and rough[0].atom.exact_prox):
+        return None
+    found = Concave(rough[0], None, rough[0].coefficient)
+    both = form.functions, relaxed(form, found).functions
+    return None if any(why_not([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
 
 
 def _concave(f: FunctionTerm) -> Concave | None:

@@ -7,13 +7,14 @@ import re
 import secrets
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.terms.moments import Moments, known_moments, remember_moments
+from mtldsl.compile.terms.moments import Moments, Spread, known_moments, remember_moments
 from mtldsl.errors import DataError, SolverError
 from mtldsl.solvers.samples.checkpoint import Checkpoint
 from mtldsl.solvers.solver import Point
@@ -26,6 +27,9 @@ __all__ = ["Folder", "identity_of"]
 
 #: What is beside the rows is written at every so many passes. What is here is written at each, where there is nothing beside the rows.
 EVERY = 5
+
+#: The fields of `Moments`.
+_SPREADS = ("common", "own")
 
 _OF_ROWS = re.compile(r"rows-([0-9a-f]{16})-\d+\.npz")
 
@@ -101,9 +105,10 @@ class Folder:
         """Moments that an earlier solve has found take no pass."""
         for tasks, file in zip(self.tables, self.moments, strict=True):
             if known_moments(tasks) is None and (arrays := file.read()) is not None:
-                grams = {int(n.removeprefix("gram:")): G for n, G in arrays.items() if n.startswith("gram:")}
                 with reading(file.path, "moments of rows"):
-                    remember_moments(tasks, Moments(grams, arrays["cross"], arrays["square"]))
+                    spreads = [_read_spread(arrays, kind) for kind in _SPREADS]
+                if any(one is not None for one in spreads):  # an older version kept other sums
+                    remember_moments(tasks, Moments(*spreads))
 
     # ------------------------------------------------------------------------------------------------- writing
 
@@ -112,8 +117,14 @@ class Folder:
         for tasks, file in zip(self.tables, self.moments, strict=True):
             found = known_moments(tasks)
             if found is not None and not file.path.exists():
-                grams = {f"gram:{key}": G for key, G in found.grams.items()}
-                file.write({**grams, "cross": found.cross, "square": found.square}, now=True)
+                spreads = {kind: getattr(found, kind) for kind in _SPREADS}
+                arrays = {
+                    f"{kind} {name}": a
+                    for kind, one in spreads.items()
+                    if one is not None
+                    for name, a in vars(one).items()
+                }
+                file.write(arrays, now=True)
 
     def keep(
         self, solver: str, blocks: Blocks, duals: Sequence | None, numbers: dict[str, float],
@@ -166,6 +177,15 @@ class Folder:
 
     def _say(self, text: str) -> None:
         warnings.warn(f"{self.typed}: {text}", stacklevel=2)
+
+
+def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> Spread | None:
+    found = {
+        name: arrays[f"{kind} {name}"]
+        for name in (field.name for field in fields(Spread))
+        if f"{kind} {name}" in arrays
+    }
+    return Spread(**found) if found else None
 
 
 def identity_of(form: NormalForm) -> dict[str, str]:

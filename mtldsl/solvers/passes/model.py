@@ -6,10 +6,14 @@ import numpy as np
 
 from mtldsl.atoms.losses.squares import SquaredLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm
-from mtldsl.compile.terms.moments import SMALLEST_PIVOT, Moments, factor_of
+from mtldsl.compile.terms.few_rows import factor_of
+from mtldsl.compile.terms.moments import Moments
 from mtldsl.tasks import Tasks
 
 __all__ = ["Model"]
+
+#: Factors whose squared pivots are below this share of the largest are made one by one, of columns of one length.
+_SMALLEST_PIVOT = 1e-6
 
 #: Features up to which factors are made all at once.
 _SMALL = 64
@@ -55,7 +59,7 @@ class Model:
         except np.linalg.LinAlgError:
             return None
         pivots, sizes = np.einsum("mdd->md", L) ** 2, np.einsum("mdd->md", G)
-        if (pivots.min(axis=1) <= SMALLEST_PIVOT * sizes.max(axis=1)).any():
+        if (pivots.min(axis=1) <= _SMALLEST_PIVOT * sizes.max(axis=1)).any():
             return None
         R = np.ascontiguousarray(np.swapaxes(L, 1, 2))
         targets = np.einsum("mij,mj->mi", R, V) - np.linalg.solve(L, g[:, :, None])[:, :, 0]

@@ -15,6 +15,7 @@ from mtldsl.errors import DataError, SolverError
 from mtldsl.system.archives import npz_path, read_archive
 from mtldsl.system.atomic_files import atomic_file, remove_leftovers
 from mtldsl.system.file_lock import sole_use
+from mtldsl.system.inputs import require_no_input
 from mtldsl.system.reading import reading
 from mtldsl.values.number import quoted
 
@@ -44,6 +45,10 @@ class Checkpoint:
                 term=f"solve(checkpoint={str(path)!r})",
                 write_instead="make it first",
             )
+        try:
+            require_no_input(self.path)
+        except DataError as error:
+            raise error.as_kind(SolverError).about(f"solve(checkpoint={str(path)!r})") from error
         self.identity, self.every, self.written = identity, every, time.perf_counter()
         self.typed = f"solve(checkpoint={str(self.path)!r})"
         self.warned = False
@@ -66,7 +71,7 @@ class Checkpoint:
             return None
         typed = self.typed
         try:
-            arrays = read_archive(self.path, "a checkpoint")
+            arrays = read_archive(self.path, "a checkpoint", role="own")
             with reading(self.path, "a checkpoint"):
                 found = dict(json.loads(str(arrays.pop("identity"))))
         except DataError as error:

@@ -193,12 +193,16 @@ def of_frame(frame, features, labels, task, sample_weights, keep) -> Distributed
     )  # fmt: skip
 
 
-def named_columns(known: list, features, labels, task, sample_weights, typed: str) -> dict:
-    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others."""
+def named_columns(
+    known: list, features, labels, task, sample_weights, typed: str, default: list | None = None
+) -> dict:
+    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
     labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
     others = [one for one in (task, sample_weights) if one is not None]
     listed = (
-        [one for one in known if one not in (*labels, *others)] if features is None else as_list(features)
+        [one for one in (known if default is None else default) if one not in (*labels, *others)]
+        if features is None
+        else as_list(features)
     )
     features = [features] if listed is None else list(listed)
     if task is not None and len(labels) != 1:

@@ -41,7 +41,7 @@ def write_state(path: Path, state) -> None:
 
 def read_state(path: Path) -> Any:
     """What `write_state` wrote, bit by bit. DataError for other files."""
-    arrays = read_archive(path, _WHAT)
+    arrays = read_archive(path, _WHAT, role="own")
     with reading(path, _WHAT):
         return _filled(json.loads(str(arrays.pop("shape"))), arrays)
 

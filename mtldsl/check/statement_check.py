@@ -1,0 +1,287 @@
+"""The second evaluation of every solve: the objective and the violation that are claimed, held to the statement as typed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mtldsl.compile.normal_form import NormalForm
+from mtldsl.compile.statement import Statement
+from mtldsl.compile.terms.structure import StructureTerm
+from mtldsl.definitions.predictions import matrix_of
+from mtldsl.definitions.typed_values import TypedPoint
+from mtldsl.errors import CrossCheckError
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.language.words.shares import intercepts_of
+from mtldsl.solution.solution import Solution
+
+__all__ = ["agree_with_statement"]
+
+#: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
+_AGREEMENT_TOL = 1e-9
+
+#: Below this numbers have fewer digits than others, or are zero.
+_UNDERFLOW_SIZE = 1e-290
+
+_EPS = float(np.finfo(float).eps)
+
+_ADVICE = (
+    "this is a fault of mtldsl, or of a word of your own: mtldsl.testing.check_atom finds out about the latter; else please report the "
+    "model"
+)
+
+
+def agree_with_statement(statement: Statement, form: NormalForm, solution: Solution) -> None:
+    """Raise CrossCheckError, with the solution as `.solution`, where the statement as typed has another objective or another violation at the
+    solution's weights than the solve claims, or where `solution.W` is not what was typed. The error names the term.
+
+    One look: a product with the data and a formula a term. What differs by more than 1e-9 is held to a bound of its rounding first.
+    """
+    try:
+        _Comparison(statement, form, solution).run()
+    except CrossCheckError as error:
+        error.solution = solution
+        raise
+
+
+class _Comparison:
+    def __init__(self, statement: Statement, form: NormalForm, solution: Solution):
+        self.statement, self.form, self.solution = statement, form, solution
+        self.point = TypedPoint(solution.blocks, solution.learned)
+        self.terms: Any = statement.objective.terms
+        self.constraints: Any = statement.constraints
+        self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
+
+    def run(self) -> None:
+        if any(term.is_loss and term.tasks.is_distributed for term in self.terms):
+            return
+        try:
+            self._objective()
+            self._violation()
+            self._weights()
+            self._unused()
+        except KeyError as lacking:
+            raise CrossCheckError(
+                f"the solution has no {lacking.args[0]!r}, which stands in the model",
+                term=str(self.statement),
+                write_instead=_ADVICE,
+            ) from None
+
+    # ----------------------------------------------------------------------------------------------- objective
+
+    def _objective(self) -> None:
+        claimed, values = self.solution.objective, [self._value(term) for term in self.terms]
+        total, size = sum(values), sum(map(abs, values))
+        if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
+            return
+        if not (math.isfinite(total) or math.isfinite(claimed)):
+            return
+        roundings = [self.point.rounding(term, self._kernels(term)) for term in self.terms]
+        if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
+            return
+        self._blame(values, roundings)
+
+    def _value(self, term: Any) -> float:
+        found = self.point.value(term, self._kernels(term))
+        return self._claimed()[_key(term, self.terms)] if found is None else found
+
+    def _kernels(self, term: Any) -> Any:
+        """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
+        if term.is_loss or not getattr(term.atom, "weighs_kernels", False):
+            return None
+        others = [t for t in self.terms if not (t.is_loss or t.of_learned or 0 in t.argument.shape)]
+        k = [t for t in others if t.coefficient.value > 0].index(term) if term.coefficient.value > 0 else -1
+        return self.solution.learned.get(f"kernel weights of term {k}")
+
+    def _claimed(self) -> dict[str, float]:
+        """Return {term as typed: what it is in the normal form}."""
+        if not self.own:
+            form, x = self.form, self.solution.blocks
+            named: Any = {
+                name: getattr(one, "spectral", getattr(one, "values", None))
+                for name, one in self.solution.learned.items()
+            }
+            for loss in form.losses:
+                self.own[loss.typed] = self.own.get(loss.typed, 0.0) + loss.value_at(x)
+            for f in form.functions:
+                if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
+                    value = f.value_at(x, named)
+                else:
+                    value = f.value(x)
+                self.own[f.typed] = self.own.get(f.typed, 0.0) + value
+        return self.own
+
+    def _blame(self, values: list[float], roundings: list[float]) -> None:
+        typed: dict[str, list[float]] = {}
+        for term, value, rounding in zip(self.terms, values, roundings, strict=True):
+            sums = typed.setdefault(_key(term, self.terms), [0.0, 0.0])
+            sums[0] += value
+            sums[1] += rounding
+        claimed, worst = self._claimed(), ("", 0.0, 0.0, 0.0)
+        for text, (value, rounding) in typed.items():
+            own = claimed.get(text, 0.0) + (self.form.constant if _is_given(text, self.terms) else 0.0)
+            off = abs(own - value) - rounding - _AGREEMENT_TOL * abs(value)
+            if off > worst[1] or not math.isfinite(off):
+                worst = (text, off if math.isfinite(off) else math.inf, value, own)
+        total = sum(values)
+        if worst[0]:
+            raise CrossCheckError(
+                f"as typed this term is {worst[2]:.12g} at the solution, and the solve took it for {worst[3]:.12g}; the objective is "
+                f"{total:.12g}, not {self.solution.objective:.12g}",
+                term=worst[0],
+                write_instead=_ADVICE,
+            )
+        raise CrossCheckError(
+            f"as typed the objective is {total:.12g} at the solution, and the solve claims {self.solution.objective:.12g}; the terms agree one "
+            "by one, so these are not the weights that the claim is about",
+            term=f"minimize {self.statement.objective.text}",
+            write_instead=_ADVICE,
+        )
+
+    # ------------------------------------------------------------------------------------- blocks that are all zero
+
+    def _unused(self) -> None:
+        """Compare terms once more at random numbers in the place of blocks that are zero: there, whatever is done with a block is right. What is
+        learned has no value at such a point, and is left out.
+        """
+        blocks = self.solution.blocks
+        empty = [name for name, block in blocks.items() if not block.any()]
+        if not empty:
+            return
+        rng = np.random.default_rng(0)
+        x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) / self._lengths(name) for name in empty}
+        point, claimed = TypedPoint(x, {}), {}
+        with np.errstate(all="ignore"):
+            for f in self.form.functions:
+                if not (isinstance(f, StructureTerm) or f.is_constraint):
+                    claimed[f.typed] = claimed.get(f.typed, 0.0) + f.value(x)
+            for loss in self.form.losses:
+                if (
+                    loss.atom.labels != "indicators"
+                ):  # the best labellings of a graph with all its edges are dear
+                    claimed[loss.typed] = claimed.get(loss.typed, 0.0) + loss.value(loss.predictions(x))
+        for text in claimed:
+            terms = [term for term in self.terms if term.text == text and not term.learned]
+            values: Any = [point.value(term) for term in terms]
+            if not values or None in values or not np.isfinite([claimed[text], *values]).all():
+                continue
+            off = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE
+            if off > _AGREEMENT_TOL * sum(map(abs, values)) and off > _AGREEMENT_TOL * sum(
+                map(abs, values)
+            ) + sum(map(point.rounding, terms)):
+                raise CrossCheckError(
+                    f"as typed this term is {sum(values):.12g} at random numbers in the place of {' and '.join(empty)}, which the solve left at "
+                    f"zero, and the normal form takes it for {claimed[text]:.12g}",
+                    term=text,
+                    write_instead=_ADVICE,
+                )
+
+    def _lengths(self, name: str) -> np.ndarray | float:
+        """Return the root mean squares of the features of a block, so that predictions are of the size of one."""
+        for term in self.terms:
+            for part in term.argument.parts if term.is_loss else ():
+                if part.weights.name == name and term.tasks.n_features == part.weights.shape[0]:
+                    lengths = term.tasks.column_lengths[:, :1] / math.sqrt(
+                        max(term.tasks.n_samples / term.tasks.n_tasks, 1.0)
+                    )
+                    return np.where(lengths > 0.0, lengths, 1.0)
+        return 1.0
+
+    # --------------------------------------------------------------------------------------------- constraints
+
+    def _violation(self) -> None:
+        plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
+        outside = [self.point.violation(c) for c in plain]
+        claimed, worst = self.solution.violation, max(outside, default=0.0)
+        if abs(worst - claimed) > _AGREEMENT_TOL * abs(worst):
+            for c, own in zip(plain, outside, strict=True):
+                if own - claimed > _AGREEMENT_TOL * own + self.point.rounding_of_violation(c):
+                    raise CrossCheckError(
+                        f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
+                        term=c.text,
+                        write_instead=_ADVICE,
+                    )
+            if claimed > worst + sum(self.point.rounding_of_violation(c) for c in plain):
+                raise CrossCheckError(
+                    f"the solve claims that a constraint is violated by {claimed:.6g}, and as typed it is by {worst:.6g}",
+                    term="; ".join(c.text for c in plain) or str(self.statement),
+                    write_instead=_ADVICE,
+                )
+        for c in self.constraints:
+            if isinstance(c, RangeConstraint):
+                self._range(c)
+
+    def _range(self, c: Any) -> None:
+        """Check that bounds on what is learned hold to rounding; its term may have the coefficient 0."""
+        found: Any = self.solution.learned.get(c.unknown.name)
+        if found is None:
+            return
+        if c.bound == "norm":
+            values = np.asarray(found.values)
+            p = getattr(c, "p", None)
+            size = float(np.max(values, initial=0.0))
+            outside = -float(np.min(values)) if p is None else float(np.linalg.norm(values, p)) - c.value
+        else:
+            values = found.eigenvalues()
+            size = float(values[-1])
+            sides = {
+                "lower": c.value - values[0],
+                "upper": size - c.value,
+                "trace": float(values.sum()) - c.value,
+            }
+            outside = sides[c.bound]
+        if outside > _AGREEMENT_TOL * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
+            raise CrossCheckError(
+                f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
+            )
+
+    # ------------------------------------------------------------------------------------------------- weights
+
+    def _weights(self) -> None:
+        """Check that `solution.W` and `solution.intercept` are those of the losses as typed."""
+        shares = self.statement.shares
+        terms = (
+            [(self.statement.first_loss, slice(None))]
+            if shares is None
+            else zip(shares.terms, shares.columns, strict=True)
+        )
+        for term, columns in terms:
+            W = matrix_of(term.argument.tree, self.point.blocks)
+            self._same(
+                term,
+                self.solution.coef[:, columns],
+                W,
+                lambda tree=term.argument.tree: matrix_of(tree, self.point.blocks, sizes=True),
+            )
+            for name in list(intercepts_of(term.argument))[:1]:
+                b, own = np.ravel(self.point.blocks[name]), self.solution.intercept
+                given = None if own is None else own[columns][: b.size]
+                self._same(term, given, b, lambda b=b: np.abs(b))
+
+    def _same(self, term: Any, given: Any, typed: np.ndarray, sizes) -> None:
+        off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
+        if np.all(off <= _AGREEMENT_TOL * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
+            return
+        raise CrossCheckError(
+            "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
+            term=term.text,
+            write_instead=_ADVICE,
+        )
+
+
+def _key(term: Any, terms: Any) -> str:
+    """Return the text of a term; of a norm of what is learned, that of the term which it is a part of in the normal form."""
+    if not term.of_learned:
+        return term.text
+    return next(t.text for t in terms if any(one is term.argument for one in t.learned))
+
+
+def _is_given(text: str, terms: Any) -> bool:
+    """Tell whether all matrices of a term are given: then a constant belongs to it."""
+    return any(
+        t.text == text and t.learned and not any(isinstance(m, LearnedUnknown) for m in t.learned)
+        for t in terms
+    )

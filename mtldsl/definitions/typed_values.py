@@ -1,0 +1,337 @@
+"""The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mtldsl.definitions import (
+    plain_labellings,
+    plain_losses,
+    plain_metrics,
+    plain_penalties,
+    plain_structures,
+)
+from mtldsl.definitions.formula import DEFINITIONS, Definition
+from mtldsl.definitions.plain_labellings import GAP
+from mtldsl.definitions.plain_sets import above, apart
+from mtldsl.definitions.plain_spectra import singular_values
+from mtldsl.definitions.plain_structures import spectrum_of
+from mtldsl.definitions.predictions import matrix_of, predictions, scores, table_of
+from mtldsl.language.unknowns.learned import LearnedUnknown
+from mtldsl.language.words.shares import intercepts_of
+
+__all__ = ["TypedPoint"]
+
+_EPS = float(np.finfo(float).eps)
+_PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
+
+#: Samples of which a formula's temporaries stay in the cache.
+_SLAB_SAMPLES = 1 << 14
+
+#: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `proof/rounding.py`.
+_ROUNDING_UNITS = 64.0
+
+#: Random signs of rounding errors that a function of many numbers is tried with.
+_RANDOM_DIRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class TypedPoint:
+    """Weights and what is learned beside them, at which terms and constraints are evaluated as typed.
+
+    blocks  : {name: array}, intercepts as "W.intercept"
+    learned : {name: a `LearnedMatrix` or `LearnedWeights`}
+    """
+
+    blocks: Mapping[str, np.ndarray]
+    learned: Mapping[str, Any]
+
+    # --------------------------------------------------------------------------------------------------- terms
+
+    def value(self, term: Any, kernels: Any = None) -> float | None:
+        """Return coefficient * word(argument); None where the word is too dear to evaluate. kernels: the weights of `mkl_norm` where they have
+        no name.
+        """
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            found = self._loss(term) if term.is_loss else self._penalty(term, kernels)
+            return None if found is None else float(factor * found)
+
+    def rounding(self, term: Any, kernels: Any = None) -> float:
+        """Bound how far rounding, here or there, may have moved `value`."""
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            own = self._rounding_of_loss(term) if term.is_loss else self._rounding_of_penalty(term, kernels)
+            return float(abs(factor) * own)
+
+    # -------------------------------------------------------------------------------------------------- losses
+
+    def _intercept(self, term: Any, sizes: bool = False) -> np.ndarray | None:
+        names = list(intercepts_of(term.argument))
+        if not names:
+            return None
+        b = np.ravel(self.blocks[names[0]])
+        return np.abs(b) if sizes else b
+
+    def _predictions(self, term: Any, sizes: bool = False) -> np.ndarray:
+        W = matrix_of(term.argument.tree, self.blocks, sizes)
+        return predictions(term.tasks, W, self._intercept(term, sizes), sizes)
+
+    def _loss(self, term: Any, move: Any = None) -> float | None:
+        """Return the loss, at predictions that `move` has changed."""
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            return self._of_labellings(term, definition)
+        has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
+        if definition is not None and definition.kind == "samples" and has_table:
+            W = matrix_of(term.argument.tree, self.blocks)
+            sums = _sums_of_table(term, definition.function, W, self._intercept(term))
+            return _over_tasks(term, sums, definition.of_sum)
+        z = self._predictions(term)
+        z = z if move is None else move(z)
+        if definition is None and term.atom.labels == "classes":
+            return None
+        if definition is not None and definition.kind == "classes":
+            return _of_classes(term, definition.function, z)
+        if definition is None or definition.kind == "task":
+            return _over_tasks(term, _of_tasks(term, definition, z))
+        l = _pointwise(definition.function, term, z)
+        return _over_tasks(term, l if definition.of_sum is None else _sums(term, l), definition.of_sum)
+
+    def _of_labellings(self, term: Any, definition: Definition | None, sizes: bool = False) -> float | None:
+        tasks, atom = term.data, term.atom
+        b, K = self._intercept(term, sizes), term.data.n_tasks
+        E = matrix_of(term.argument.tree, self.blocks, sizes)
+        b = None if b is None else np.append(b, np.zeros(E.shape[1] - 2 * K))
+        s = scores(tasks.X, E, b, sizes).T
+        if sizes:
+            return float(np.abs(s).sum(axis=1).max())
+        truth = table_of(tasks, np.where(tasks.targets > 0, 1, 0), GAP).astype(int)
+        values = None if definition is None else definition.function(s, truth, atom)
+        if values is None:
+            return None
+        known = np.any(truth != GAP, axis=1)
+        weights = known.astype(float)
+        if tasks.sample_weights is not None:
+            weights = weights * table_of(tasks, tasks.sample_weights, 0.0).max(axis=1)
+        return float(weights @ values / weights.sum())
+
+    def _rounding_of_loss(self, term: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            size = self._of_labellings(term, definition, sizes=True)
+            return _ROUNDING_UNITS * _EPS * (1.0 + (size or 0.0))
+        tasks = term.tasks
+        sizes = self._predictions(term, sizes=True) + np.abs(tasks.targets)
+        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * sizes
+        if definition is not None and definition.kind == "samples" and definition.of_sum is None:
+            z, f = self._predictions(term), definition.function
+            l = _pointwise(f, term, z.copy())
+            moved = [np.abs(_pointwise(f, term, z + sign * step) - l) for sign in (1.0, -1.0)]
+            total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
+            if definition.size is not None:
+                total += _EPS * _ROUNDING_UNITS * _pointwise(definition.size, term, z)
+            return _over_tasks(term, total)
+        plain, rng = self._loss(term), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
+        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_RANDOM_DIRECTIONS)]
+        moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
+        changes = [abs(one - plain) for one in moved]
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        if definition is not None and definition.size is not None:
+            total += _ROUNDING_UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+        return total
+
+    # ----------------------------------------------------------------------------------------------- penalties
+
+    def _penalty(self, term: Any, kernels: Any) -> float | None:
+        definition, atom = DEFINITIONS.get(term.atom.name), term.atom
+        if term.of_learned:
+            matrix = spectrum_of(self._learned(term.argument)).dense()
+            return None if definition is None else definition.function(matrix, atom)
+        W = matrix_of(term.argument.tree, self.blocks)
+        return self._of_matrix(term, definition, W, kernels)
+
+    def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> Any:
+        atom = term.atom
+        if definition is None and term.learned:  # a structure of one's own, without a plain formula
+            return atom.value_at(W, tuple(self._learned(one) for one in term.learned))
+        if definition is not None and definition.kind == "kept":
+            return definition.function(W, self._matrices(term, kernels), atom)
+        return _of_weights(definition, atom, W)[0]
+
+    def _learned(self, matrix: Any) -> Any:
+        """Return a matrix, or weights, by its name; one that is given is itself."""
+        if not isinstance(matrix, LearnedUnknown):
+            return matrix
+        found = self.learned[matrix.name]
+        return getattr(found, "spectral", found)
+
+    def _matrices(self, term: Any, kernels: Any) -> tuple:
+        if term.atom.weighs_kernels:
+            return (np.asarray(self._learned(term.learned[0]) if term.learned else kernels, float),)
+        return tuple(spectrum_of(self._learned(one)) for one in term.learned)
+
+    def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.of_learned:
+            return _ROUNDING_UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
+        W = matrix_of(term.argument.tree, self.blocks)
+        if definition is not None and definition.kind == "between":
+            value, spread = _of_weights(definition, term.atom, W)
+            return spread + (definition.within + _ROUNDING_UNITS * _EPS) * value
+        step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
+        plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
+        if definition is not None and definition.kind == "spectrum":
+            s = _padded(singular_values(W), len(W))
+            by = _ROUNDING_UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
+            r = definition.function(s, term.atom)
+            moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
+            return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
+        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(_RANDOM_DIRECTIONS)]
+        changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        if definition is not None:
+            if definition.kind == "kept":
+                total += _ROUNDING_UNITS * len(W) * _EPS * abs(plain)
+            if definition.size is not None:
+                more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
+                total += _ROUNDING_UNITS * _EPS * abs(definition.size(W, *more, term.atom))
+        return total
+
+    # --------------------------------------------------------------------------------------------- constraints
+
+    def violation(self, constraint: Any) -> float:
+        """Return how far a constraint on weights is from being met, in its own units."""
+        return self._outside(constraint.tree)
+
+    def rounding_of_violation(self, constraint: Any) -> float:
+        """Bound how far rounding may have moved it."""
+        name, operands = constraint.tree.name, constraint.tree.operands
+        units = _ROUNDING_UNITS * _EPS
+        with np.errstate(all="ignore"):
+            if name == "in":
+                return units * float(np.sum(matrix_of(operands[1], self.blocks, sizes=True)))
+            if name == "ball":
+                atom, definition = operands[1], DEFINITIONS.get(operands[1].name)
+                size = matrix_of(operands[2], self.blocks, sizes=True)
+                norm, spread = _of_weights(definition, atom, size)
+                within = 0.0 if definition is None else definition.within
+                return float(units * np.sum(size) + (units + within) * norm + spread)
+            left, right = (matrix_of(one, self.blocks, sizes=True) for one in operands)
+            return units * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
+
+    def _outside(self, tree: Any) -> float:
+        operands, blocks = tree.operands, self.blocks
+        with np.errstate(all="ignore"):
+            if tree.name == "in":
+                atom, W = operands[0], matrix_of(operands[1], blocks)
+                definition = DEFINITIONS.get(atom.name)
+                return float(atom.violation(W) if definition is None else definition.function(W, atom))
+            if tree.name == "ball":
+                factor, atom, argument, radius = operands
+                W, most = matrix_of(argument, blocks), radius.value / factor.value
+                if atom.name == "rank":
+                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
+                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
+            left, right = (matrix_of(one, blocks) for one in operands)
+            if tree.name == "==":
+                return float(apart(left, right))
+            return float(above(left, right) if tree.name == "<=" else above(-left, -right))
+
+
+def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:
+    """Return (a penalty of W alone, by how much it may be off); without a plain formula it is what the word says itself."""
+    if definition is None:
+        return atom.value(W), 0.0
+    if definition.kind == "spectrum":
+        return np.sum(definition.function(_padded(singular_values(W), len(W)), atom)), 0.0
+    found = definition.function(W, atom)
+    low, high = found if definition.kind == "between" else (found, found)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
+# --------------------------------------------------------------------------------------------- losses over tasks
+
+
+def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
+    """Write the losses of samples (N,), weighted, over z, and return it."""
+    y, s = term.tasks.targets, term.tasks.sample_weights
+    for first in range(0, z.size, _SLAB_SAMPLES):
+        some = slice(first, first + _SLAB_SAMPLES)
+        l = function(z[some], y[some], term.atom)
+        z[some] = l if s is None else s[some] * l
+    return z
+
+
+def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
+    tasks, m = term.tasks, term.tasks.n_tasks
+    y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
+    s = None if s is None else s.reshape(m, -1)
+    n, sums = tasks.X.shape[0], np.zeros(m)
+    step = max(_SLAB_SAMPLES // m, 1)
+    for first in range(0, n, step):
+        rows = slice(first, first + step)
+        l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
+        sums += np.sum(l if s is None else s[:, rows] * l, axis=1)
+    return sums
+
+
+def _sums(term: Any, l: np.ndarray) -> np.ndarray:
+    """Add up (m,) over every task's samples."""
+    return np.add.reduceat(l, term.tasks.offsets[:-1])
+
+
+def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
+    """Return losses (m,) that are functions of a whole task; of a word of one's own, what it says itself."""
+    tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
+    ends, s = tasks.offsets.tolist(), tasks.sample_weights
+    for i, (first, last) in enumerate(pairwise(ends)):
+        rows = slice(first, last)
+        atom = term.atom.of_task(i)
+        given = z[rows], tasks.targets[rows], None if s is None else s[rows]
+        found[i] = atom.value(*given) if definition is None else definition.function(*given, atom)
+    return found
+
+
+def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
+    """Return the sum, or the largest where the worst task counts, of losses of samples (N,) or of tasks (m,)."""
+    tasks = term.tasks
+    if not (term.mean or term.worst or of_sum):
+        return float(np.sum(losses))
+    if losses.size == tasks.n_samples and losses.size != tasks.n_tasks:
+        losses = _sums(term, losses)
+    losses = losses if of_sum is None else of_sum(losses, term.atom)
+    if term.mean:
+        losses = losses / (
+            tasks.counts if tasks.sample_weights is None else _sums(term, tasks.sample_weights)
+        )
+    return float(np.max(losses) if term.worst else np.sum(losses))
+
+
+def _of_classes(term: Any, function, z: np.ndarray) -> float:
+    """Add up losses of rows, each a function of all of its scores."""
+    tasks = term.tasks
+    m, s = tasks.n_tasks, tasks.sample_weights
+    table, true = z.reshape(m, -1).T, np.argmax(tasks.targets.reshape(m, -1), axis=0)
+    l = function(table, true, term.atom)
+    s = np.ones(len(l)) if s is None else s[: len(l)]
+    return float(s @ l / (s.sum() if term.mean else 1.0))
+
+
+def _padded(s: np.ndarray, n: int) -> np.ndarray:
+    """Add zeros to the singular values of a matrix with n rows: formulas are of n of them."""
+    return np.append(s, np.zeros(n - s.size)) if s.size < n else s

@@ -1,0 +1,195 @@
+"""Output never replaces an input: every door that writes, against every file that it reads, by whatever name."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl import datasets
+from mtldsl.cli.command_line import main
+from mtldsl.errors import DataError, SolverError
+from mtldsl.files.problem_file import load_problem
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = X @ RNG.normal(size=(3, 2))
+MODEL = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W)"\n'
+TAIL = "[parameters]\nlam = 1.0\n[weights]\nW = {}\n[check]\ncross_check = false\n[split]\ntest_size = 0.25\n"
+
+
+def content(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Data in several formats and spellings, a model, new rows; the current directory is there."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("d.npz", X=X, Y=Y)
+    rows = [",".join(f"{v:.5f}" for v in row) for row in np.hstack([X, Y])]
+    pathlib.Path("d.csv").write_text("a,b,c,y,z\n" + "\n".join(rows) + "\n")
+    pathlib.Path("new.csv").write_text("x0,x1,x2,a,b,c\n1,2,3,1,2,3\n")
+    pathlib.Path("text.txt").write_text(MODEL + '[data]\npath = "d.npz"\n' + TAIL)
+    os.symlink("d.csv", "soft.csv")
+    os.link("d.csv", "hard.csv")
+    os.link("d.npz", "hard.npz")
+    os.symlink("d.npz", "soft.npz")
+    pathlib.Path("sub").mkdir()
+    os.symlink("..", "sub/up")
+    return tmp_path
+
+
+def problem(data='path = "d.npz"', output="", more=""):
+    pathlib.Path("p.toml").write_text(MODEL + f"[data]\n{data}\n" + TAIL + more + f"[output]\n{output}\n")
+    return "p.toml"
+
+
+def refused(folder, capsys, *arguments):
+    """The message of a command that is refused and changes nothing."""
+    before = content(folder)
+    code = main([str(argument) for argument in arguments])
+    said = capsys.readouterr().err
+    assert content(folder) == before, [k for k, v in content(folder).items() if before.get(k) != v]
+    assert code == 2 and ("never replaces" in said or "would be one of them" in said), said
+    return said
+
+
+@pytest.mark.parametrize(
+    "name", ["d.npz", "./d.npz", "d", "sub/../d.npz", "sub/up/d.npz", "hard.npz", "soft.npz"]
+)
+def test_the_solution_of_a_problem_file_is_not_its_data(folder, capsys, name):
+    said = refused(folder, capsys, "solve", problem(output=f'solution = "{name}"'), "--allow-outside")
+    assert "p.toml:12:" in said or "p.toml:13:" in said  # the place of the name
+
+
+@pytest.mark.parametrize("name", ["d.csv", "hard.csv", "soft.csv", "sub/up/d.csv"])
+def test_predictions_are_not_the_data(folder, capsys, name):
+    data = 'path = "d.csv"\nlabels = 2'
+    refused(folder, capsys, "solve", problem(data, f'predictions = "{name}"'), "--allow-outside")
+    refused(folder, capsys, "solve", problem(data), "--output", name)
+
+
+def test_predictions_are_not_the_new_rows(folder, capsys):
+    data = 'path = "d.csv"\nlabels = 2'
+    refused(folder, capsys, "solve", problem(data, 'predictions = {path = "new.csv", new = "new.csv"}'))
+
+
+def test_a_report_is_not_the_problem_file_nor_an_array_nor_groups(folder, capsys):
+    refused(folder, capsys, "solve", "text.txt", "--report", "text.txt")
+    os.link("text.txt", "page.html")
+    refused(folder, capsys, "solve", "text.txt", "--report", "page.html")
+    np.savez("L.npz", L=np.eye(2))
+    model = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + graph_laplacian(W, L)"\n'
+    pathlib.Path("g.toml").write_text(
+        model + '[data]\npath = "d.npz"\n' + TAIL + '[arrays]\nL = "L.npz"\n[output]\nsolution = "L.npz"\n'
+    )
+    refused(folder, capsys, "solve", "g.toml")
+
+
+@pytest.mark.parametrize("option", ["--csv", "--report", "--plot"])
+@pytest.mark.parametrize("command", ["path", "cv"])
+def test_tables_and_pictures_of_path_and_cv(folder, capsys, command, option):
+    name = {"--csv": "d.csv", "--report": "d.html", "--plot": "d.png"}[option]
+    if name != "d.csv":
+        os.link("d.csv", name)
+    refused(folder, capsys, command, problem('path = "d.csv"\nlabels = 2'), "--values", "2,1", option, name)
+
+
+def test_predict_and_report_of_a_saved_solution(folder, capsys):
+    assert main(["solve", problem(output='solution = "w.npz"'), "--quiet"]) == 0
+    os.symlink("new.csv", "link.csv")
+    for name in ("new.csv", "link.csv", "w.npz"):
+        refused(folder, capsys, "predict", "w.npz", "new.csv", "--output", name)
+    os.link("w.npz", "w.html")
+    refused(folder, capsys, "report", "w.npz", "-o", "w.html")
+    os.link("p.toml", "q.html")
+    refused(folder, capsys, "report", "w.npz", "p.toml", "-o", "q.html")
+    # and what nobody reads is written over as ever
+    assert main(["solve", "p.toml", "--quiet"]) == 0
+    assert main(["predict", "w.npz", "new.csv", "--output", "out.csv"]) == 0
+    assert main(["predict", "w.npz", "new.csv", "--output", "out.csv"]) == 0
+
+
+def test_a_folder_of_data_gets_no_file(folder, capsys):
+    pytest.importorskip("dask")
+    (folder / "parts").mkdir()
+    np.savez("parts/a.npz", X=X, Y=Y)
+    data = 'path = "parts"\nengine = "dask"'
+    for name in ("parts/a.npz", "parts/new.npz", "parts/below/new.npz"):
+        (folder / "parts" / "below").mkdir(exist_ok=True)
+        refused(folder, capsys, "solve", problem(data, f'solution = "{name}"'))
+    refused(folder, capsys, "solve", problem(data), "--report", "parts/a.html")
+    for place in ("parts", "parts/below"):
+        solver = f'[solve]\nsolver = "passes"\ncheckpoint = "{place}"\n'
+        name = _pass_solver()
+        refused(folder, capsys, "solve", problem(data, "", solver.replace("passes", name)))
+
+
+def _pass_solver():
+    from mtldsl.solvers.registry import SOLVERS, get_solver
+
+    return next(
+        name for name in SOLVERS if "passes" in type(get_solver(name)).__module__ and get_solver(name).writes
+    )
+
+
+def test_in_python_what_was_read_as_data_is_not_saved_over(folder):
+    tasks = datasets.read_npz("d.npz")
+    W = mtl.Weights(tasks)
+    solved = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
+    for name in ("d.npz", "soft.npz", "hard.npz"):
+        before = pathlib.Path(name).read_bytes()
+        for save in (solved.save, solved.certificate.save):
+            with pytest.raises(DataError, match="never replaces"):
+                save(name)
+        assert pathlib.Path(name).read_bytes() == before
+    datasets.read_csv("d.csv", 2)
+    os.link("d.csv", "page.html")
+    with pytest.raises(DataError, match="never replaces"):
+        solved.report("page.html")
+    with pytest.raises(SolverError, match="never replaces"):
+        checkpointed("d.npz")
+    again = mtl.Solution.load(solved.save("w.npz"))
+    again.save("w.npz")  # a model is read and saved under its name
+
+
+def checkpointed(name):
+    tasks = mtl.Tasks.shared(X, np.sign(Y))
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(solver="dual_ascent", checkpoint=name)
+
+
+def test_a_problem_file_read_in_python(folder):
+    with pytest.raises(DataError, match=r"p\.toml:1\d:\d+: d\.npz: .*never replaces"):
+        load_problem(problem(output='solution = "d.npz"'))
+    np.savez("L.npz", L=np.eye(2))
+    model = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + graph_laplacian(W, L)"\n'
+    pathlib.Path("g.toml").write_text(model + '[data]\npath = "d.npz"\n' + TAIL + '[arrays]\nL = "L.npz"\n')
+    solved = load_problem("g.toml").problem.solve()
+    with pytest.raises(DataError, match="never replaces"):
+        solved.save("L.npz")
+
+
+def test_a_file_that_is_gone_forbids_nothing(folder):
+    datasets.read_csv("d.csv", 2)
+    datasets.read_npz("d.npz")
+    for name in ("d.npz", "soft.npz", "hard.npz"):
+        os.unlink(name)
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    solved = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
+    for _ in range(3):  # the system may give the number of the file away again
+        solved.save("d.npz")
+
+
+def test_stored_data_are_not_written_over(folder):
+    chunks = [(X, Y[:, 0], ["a"] * 20 + ["b"] * 20)]
+    datasets.store(chunks, "kept")
+    datasets.stored("kept")
+    os.link("kept/stored.json", "page.html")
+    tasks = mtl.Tasks.shared(X, Y)
+    W = mtl.Weights(tasks)
+    with pytest.raises(DataError, match="never replaces"):
+        mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve().report("page.html")

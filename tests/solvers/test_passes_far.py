@@ -1,0 +1,181 @@
+"""Squares of rows that are elsewhere, with columns and labels far from zero or of any size: what is claimed is true of the rows themselves."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mtldsl as mtl
+from mtldsl.compile.terms.few_rows import exact_sums
+from mtldsl.tasks import DistributedTasks
+
+L = np.longdouble
+N = 600
+
+
+def columns(seed=0):
+    rng = np.random.default_rng(seed)
+    a, u = rng.normal(size=(N, 3)), rng.uniform(0, 100, N)
+    y = a @ [2.0, -1.0, 0.5] + 0.1 * rng.normal(size=N)
+    return rng, a, u, y
+
+
+def far(name):
+    """(X, y) by name."""
+    rng, a, u, y = columns()
+    return {
+        "powers": (np.c_[a, u, u**2, u**3], y),
+        "customer numbers": (np.c_[a, rng.integers(0, 10**7, N)], y),
+        "labels about 1e6": (a, y + 1e6),
+        "labels about 1e9": (a, y + 1e9),
+        "seconds since 1970": (np.c_[a, 1.6e9 + 1e7 * rng.normal(size=N)], y),
+        "a day of seconds since 1970": (np.c_[a, 1.6e9 + rng.integers(0, 86_400, N)], y),
+        "salaries": (np.c_[a, 5e4 + 1e4 * rng.normal(size=N)], y),
+        "tiny": (1e-9 * a, 1e-9 * y),
+        "huge": (1e9 * a, 1e9 * y),
+        "tiny beside huge": (a * [1e-9, 1.0, 1e9], y),
+        "hardly any noise": (a, a @ [2.0, -1.0, 0.5] + 1e-7 * rng.normal(size=N)),
+        "columns almost alike": (np.c_[a, a[:, 0] + 1e-6 * a[:, 1]], y),
+        "all levels of a category": (np.c_[a, np.eye(4)[rng.integers(0, 4, N)], np.ones(N)], y + 1e4),
+        "sorted by time": (np.c_[a, 1.6e9 + 60.0 * np.arange(N)], y + 1e5 + np.arange(N)),
+    }[name]
+
+
+FAR = [
+    "powers", "customer numbers", "labels about 1e6", "labels about 1e9", "seconds since 1970", "a day of seconds since 1970", "salaries",
+    "tiny", "huge", "tiny beside huge", "hardly any noise", "columns almost alike", "all levels of a category", "sorted by time",
+]  # fmt: skip
+
+
+def residuals(X, y, w, b):
+    """X w + b - y, each rounded once: in fractions, for products of 1e12 leave extended precision too few digits of what cancels."""
+    w, b = [Fraction(float(each)) for each in w], Fraction(float(b))
+    rows = zip(np.asarray(X, float).tolist(), np.asarray(y, float).tolist(), strict=True)
+    return np.array(
+        [
+            float(sum((Fraction(x) * each for x, each in zip(row, w, strict=True)), b) - Fraction(t))
+            for row, t in rows
+        ]
+    )
+
+
+def objective(X, y, w, b, lam, loss="squared_loss", s=None):
+    """The objective of one task with a ridge, of exact residuals."""
+    r = L(residuals(X, y, w, b))
+    squares = (r * r * (L(1.0) if s is None else L(s))).sum()
+    value = {"squared_loss": squares / 2, "sum_of_squares": squares, "square_root_loss": np.sqrt(squares)}
+    return value[loss] + L(lam) / 2 * (L(w) ** 2).sum()
+
+
+def optimum(X, y, lam, intercept):
+    """(w, b) of squares and a ridge, by an orthogonal factorisation of centred, scaled columns, refined in extended precision."""
+    c, e = (L(X).mean(axis=0), L(y).mean()) if intercept else (L(0) * L(X[0]), L(0))
+    Z, t = L(X) - c, L(y) - e
+    size = np.abs(Z).max(axis=0)
+    size[size == 0.0] = 1.0  # a constant column beside an intercept
+    A = np.r_[Z / size, np.diag(np.sqrt(L(lam)) / size)].astype(L)
+    t = np.r_[t, np.zeros(X.shape[1])]
+    w = np.zeros(X.shape[1], L)
+    for _ in range(6):
+        w += np.linalg.lstsq(A.astype(float), (t - A @ w).astype(float), rcond=None)[0]
+    w = w / size
+    return w, e - c @ w
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", FAR)
+def test_bound_and_objective_enclose_the_optimum(name, intercept):
+    X, y = far(name)
+    lam = 0.1 * float(np.abs(X).max()) ** 2 * 1e-6 if name in ("tiny", "huge") else 0.1
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 4)
+    W = mtl.Weights(tasks, intercept=intercept)
+    s = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)).solve(max_seconds=30)
+    w, b = optimum(X, y, lam, intercept)
+    best = objective(X, y, w, b, lam)
+    there = objective(X, y, s.W[:, 0], s.intercept[0] if intercept else 0.0, lam)
+    rounding = s.certificate.rounding
+    assert abs(there - s.objective) <= rounding, (there, s)
+    assert s.dual_bound <= best + rounding, (best, s)
+    assert s.status == "optimal", (best, there, s)
+    assert there <= best * (1 + 2e-6) + rounding and rounding <= 1e-6 * best
+
+
+def test_sums_of_products_are_exact_where_they_cancel():
+    a, W = np.array([1.0 + 2.0**-30, 1e9, 3.0]), np.array([[1.0 - 2.0**-30], [1e9 + 1e-6], [7.0]])
+    exact = sum(L(x) * L(w) for x, w in zip(a, W[:, 0], strict=True))
+    (found,) = exact_sums(a, W, -np.array([[float(exact)]]))
+    assert found == pytest.approx(float(exact - L(float(exact))), rel=1e-3)
+
+
+LOSSES = ["squared_loss", "sum_of_squares", "square_root_loss"]
+PENALTIES = ["ridge", "l1_norm", "l21_norm", "trace_norm"]
+LAYOUTS = ["table", "missing", "weights", "separate", "sparse"]
+
+
+def layout(kind, seed):
+    """(tasks, [(X, y, weights) of each task]) with offsets of labels and columns drawn from 1 to 1e9."""
+    rng = np.random.default_rng(seed)
+    m, d = 3, 4
+    size, offset = 10.0 ** rng.uniform(-3, 3, d), 10.0 ** rng.uniform(0, 9, d) * rng.choice([-1, 1], d)
+    X = size * rng.normal(size=(N, d)) + offset
+    signal = (X - offset) / size @ rng.normal(size=(d, m)) + 0.3 * rng.normal(size=(N, m))
+    Y = signal + 10.0 ** rng.uniform(0, 8, m)
+    s = rng.uniform(0.2, 3.0, size=(N, m))
+    kept = rng.random((N, m)) < 0.8
+    if kind == "separate":
+        rows = [np.flatnonzero(k) for k in kept.T]
+        own = [(X[r], Y[r, i], None) for i, r in enumerate(rows)]
+        return mtl.Tasks.separate([o[0] for o in own], [o[1] for o in own]), own
+    if kind == "missing":
+        rows = [np.flatnonzero(k) for k in kept.T]
+        return mtl.Tasks.shared(X, np.where(kept, Y, np.nan)), [
+            (X[r], Y[r, i], None) for i, r in enumerate(rows)
+        ]
+    if kind == "weights":
+        return mtl.Tasks.shared(X, Y, sample_weights=s), [(X, Y[:, i], s[:, i]) for i in range(m)]
+    if kind == "sparse":
+        X = X * (np.arange(d) < 2) + X * (rng.random(X.shape) < 0.5) * (np.arange(d) >= 2)
+        return mtl.Tasks.shared(sparse.csr_array(X), Y), [(X, Y[:, i], None) for i in range(m)]
+    return mtl.Tasks.shared(X, Y), [(X, Y[:, i], None) for i in range(m)]
+
+
+def penalty_of(name, W):
+    if name == "ridge":
+        return (L(W) ** 2).sum() / 2
+    if name == "l1_norm":
+        return np.abs(L(W)).sum()
+    if name == "l21_norm":
+        return np.sqrt((L(W) ** 2).sum(axis=1)).sum()
+    return L(np.linalg.svd(W, compute_uv=False).sum())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, intercept):
+    """The objective is that of the rows; and what is proven optimal here lies above no bound proven there, nor below it."""
+    here, own = layout(kind, PENALTIES.index(penalty) + 10 * LAYOUTS.index(kind))
+    mean = kind == "table" and loss != "square_root_loss"
+    found = []
+    for tasks in (DistributedTasks.cut(here, 3), here):
+        W = mtl.Weights(tasks, intercept=intercept)
+        term = getattr(mtl, loss)(W, tasks, mean=True) if mean else getattr(mtl, loss)(W, tasks)
+        found.append(mtl.minimize(term + 0.5 * getattr(mtl, penalty)(W)).solve(max_seconds=10))
+    s, near = found
+    b = s.intercept if intercept else np.zeros(3)
+    parts = [
+        objective(X, y, w, own_b, 0.0, loss, r) / (len(y) if mean else 1)
+        for (X, y, r), w, own_b in zip(own, s.W.T, b, strict=True)
+    ]
+    truth = sum(parts) + L(0.5) * penalty_of(penalty, s.W)
+    rounding = s.certificate.rounding
+    assert abs(truth - s.objective) <= rounding + 1e-15 * abs(truth), (truth, s)
+    if near.status == "optimal":
+        assert s.dual_bound <= near.objective + near.certificate.rounding
+    if s.status == "optimal":
+        assert s.certificate.relative_rounding <= 1e-6
+        assert near.dual_bound - near.certificate.rounding <= s.objective + rounding
+    if intercept:
+        assert s.status == "optimal", s
