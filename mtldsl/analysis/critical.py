@@ -114,7 +114,7 @@ def scale_of(
         raise ModelError(
             f"{norm.typed} is flat at zero, and {culprit.typed} has no lower bound to measure by", term=typed
         )
-    pull = _adjoint(sets, [s.middle() for s in sets], block, form.zeros())
+    pull = pull_of(sets, block, form.zeros())
     at_zero = value_at_zero()
     return float(norm.conjugate(pull)) / at_zero if at_zero > 0 else 0.0
 

@@ -193,7 +193,7 @@ class CrossValidated(MultiTaskEstimator):
                 argument="values",
                 write_instead=f"write values=[...], what to try for {self.parameter}",
             ) from error
-        if not most > 0:
+        if not 0 < most < np.inf:
             raise DataError(
                 "the weights are zero whatever the parameter: the labels do not depend on X",
                 argument="y",

@@ -61,7 +61,7 @@ _SHAPES = "all rows need the same number of entries, and every entry is a number
 _ENTRY = "each entry of the argument must be neither a container nor a string, but a number"
 _RANGE = "rescale, for example X / np.abs(X).max(axis=0)"
 _KINDS = {
-    "c": f"Complex data not supported: complex numbers; {INSTEAD['complex']}",
+    "c": f"complex numbers (Complex data not supported); {INSTEAD['complex']}",
     "M": f"not an array of numbers but of times; {INSTEAD['times']}",
     "m": f"not an array of numbers but of times; {INSTEAD['times']}",
     "U": f"not an array of numbers but of text; {INSTEAD['text']}",
