@@ -144,6 +144,11 @@ class SeparableLoss(Loss):
         """l(z, y), elementwise."""
         raise NotImplementedError
 
+    def summands(self, z, y):
+        """(n,) the sizes of what l(z, y) and l*(u, y), u a slope at z, are sums of, where these cancel: more than |l| and |u| (|z| + |y|) say.
+        None where nothing cancels."""
+        return None
+
     def slope(self, z, y):
         """A subgradient of l in z (its derivative where smooth), elementwise."""
         raise NotImplementedError

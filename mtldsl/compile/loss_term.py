@@ -99,7 +99,15 @@ class LossTerm:
             total += float(np.abs(u[part]) @ np.abs(y[part]))
         for name in self.intercepts:
             total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
-        return total
+        return total + self._summands(x)
+
+    def _summands(self, x: Blocks) -> float:
+        """What `SeparableLoss.summands` adds up to."""
+        if not isinstance(self.atom, SeparableLoss) or type(self.atom).summands is SeparableLoss.summands:
+            return 0.0
+        sizes = self.atom.summands(self.known_predictions(x), self.tasks.targets)
+        assert sizes is not None
+        return float(sizes.sum() if self.scale is None else self.scale @ sizes)
 
     def sums(self, u) -> np.ndarray:
         """(m,) the sums of multipliers over every task's samples."""

@@ -13,6 +13,9 @@ from mtldsl.atoms.losses.counts import finite_exp, log_link_prox
 
 __all__ = ["GammaLoss"]
 
+#: below this |t| differences of e^t and log(1 - t) with their first terms go by series, of so many terms to rounding
+_SERIES, _TERMS, _LOG_TERMS = 0.1, 12, 18
+
 
 @register
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,13 @@ class GammaLoss(SeparableLoss):
     smooth: ClassVar[bool] = True
 
     def pointwise(self, z, y):
-        return y * finite_exp(-z) + (z - np.log(y) - 1.0)
+        return _exp_excess(np.log(y) - z)
+
+    def summands(self, z, y):
+        return np.abs(self.slope(z, y) * np.log(y))  # log y - z rounds, which moves the loss by its slope
 
     def slope(self, z, y):
-        return 1.0 - y * finite_exp(-z)
+        return _minus_expm1(np.log(y) - z)
 
     def second_slope(self, z, y):
         return y * finite_exp(-z)
@@ -71,11 +77,40 @@ class GammaLoss(SeparableLoss):
         return -log_link_prox(step - z, step * y)
 
     def pointwise_conjugate(self, u, y):
-        a = 1.0 - u
-        return scipy.special.xlogy(a, a / y) - a + (np.log(y) + 1.0)
+        return _entropy_excess(np.asarray(u, float)) + u * np.log(y)
 
     def dual_interval(self, y):
         return -np.inf, 1.0
 
     def decide(self, z):
         return finite_exp(z)  # the expected amount
+
+
+def _minus_expm1(t):
+    """1 - e^t, -inf without a warning where e^t is beyond the largest float."""
+    with np.errstate(over="ignore"):
+        return -np.expm1(t)
+
+
+def _exp_excess(t):
+    """e^t - 1 - t, elementwise, which is nearly t^2 / 2 around zero: there by its series, for the difference cancels.
+
+    >>> bool(abs(_exp_excess(np.array([1e-9])) / 5e-19 - 1) < 1e-8)
+    True
+    """
+    t = np.asarray(t, float)
+    near = np.clip(t, -_SERIES, _SERIES)
+    total = np.zeros_like(near)
+    for k in range(_TERMS, 1, -1):
+        total = (1.0 + total) * near / k
+    with np.errstate(over="ignore"):
+        return np.where(near == t, near * total, np.expm1(t) - t)
+
+
+def _entropy_excess(u):
+    """(1 - u) log(1 - u) + u, elementwise, u <= 1, which is u^2 / 2 + u^3 / 6 + ... + u^k / (k (k - 1)) around zero."""
+    near = np.clip(u, -_SERIES, _SERIES)
+    total = np.zeros_like(near)
+    for k in range(_LOG_TERMS, 1, -1):
+        total = (1.0 / (k * (k - 1)) + total) * near
+    return np.where(near == u, near * total, scipy.special.xlogy(1.0 - u, 1.0 - u) + u)

@@ -59,6 +59,9 @@ class PoissonLoss(SeparableLoss):
     def pointwise(self, z, y):
         return finite_exp(z) - y * z
 
+    def summands(self, z, y):
+        return finite_exp(z) * (1.0 + np.abs(z)) + y * np.abs(z)
+
     def slope(self, z, y):
         return finite_exp(z) - y
 

@@ -167,6 +167,16 @@ class KroneckerRidge(Regularizer):
             return np.inf
         return 0.5 * float(np.vdot(Z, kronecker_apply(_pseudo_inverse, self.rows, self.columns, Z)))
 
+    def lineality(self, n_columns):
+        B = self.columns
+        if self.absorbs or not self.rows.is_positive:
+            return None
+        rest = (
+            np.eye(n_columns) - B.basis @ B.basis.T if B.n_rest and B.rest <= 0 else np.zeros((n_columns, 0))
+        )
+        inside = np.linalg.svd(rest)[0][:, : B.n_rest] if rest.size else rest
+        return np.hstack([B.basis[:, B.values <= 0], inside])
+
     def dual_gauge(self, Z):
         if self.absorbs:
             return 0.0
