@@ -99,7 +99,7 @@ def test_inputs_far_from_zero_are_summed_around_their_means():
     assert FewRows.pays(problem.form(), 4)
     assert all(isinstance(point, CertifiedPoint) for point in points)
     near = path_of("l21", table("shared"), True, tol=1e-6)[3]
-    for value, far, point in zip(values, points, near, strict=True):
+    for far, point in zip(points, near, strict=True):
         assert far.certificate.objective == pytest.approx(point.certificate.objective, rel=2e-6)
         assert far.certificate.dual_bound <= point.certificate.objective * (1 + 1e-9)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
-from mtldsl.compile.terms.triangles import factors_of
 from mtldsl.compile.terms.seen_sums import SeenSums
+from mtldsl.compile.terms.triangles import factors_of
 from mtldsl.tasks import Tasks
 
 if TYPE_CHECKING:
