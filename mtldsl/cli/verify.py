@@ -23,7 +23,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help="in rational numbers: for small problems")
     parser.add_argument(
         "--tol", type=float, metavar="GAP",
-        help="the relative gap up to which the claim is confirmed; without it 1e-6, or what the proof claims where that is smaller",
+        help="the relative gap up to which the claim is confirmed; without it 1e-4, or what the proof claims where that is smaller",
     )  # fmt: skip
     parser.add_argument(
         "--within", action="store_true",

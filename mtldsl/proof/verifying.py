@@ -19,7 +19,7 @@ def verify_proof(
             data, and the model is the file's, which the verdict states; nothing where the proof holds its data, which are the file's too
     exact : in rational numbers, for small problems
     where : how the verdict calls the problem
-    tol   : the relative gap up to which the claim is confirmed; None: 1e-6, or the tolerance of the file where that is smaller
+    tol   : the relative gap up to which the claim is confirmed; None: 1e-4, or the tolerance of the file where that is smaller
 
     DataError where the file is not a proof, where it is not of the data that are named (the message says which array differs), or where
     `exact` is asked of a large problem. A proof of another model is not confirmed, and the verdict says in what it differs.

@@ -372,7 +372,7 @@ def _judge(path, problem, sound, exact=False) -> str:
         return "not confirmed"
     assert verdict.low <= sound.high, str(verdict)
     assert verdict.violation > 0 or verdict.high >= sound.low, str(verdict)
-    assert not verdict.confirmed or verdict.relative_gap <= 1e-6
+    assert not verdict.confirmed or verdict.relative_gap <= 1e-4
     return "confirmed" if verdict.confirmed else "not confirmed"
 
 
@@ -442,11 +442,11 @@ def test_a_tolerance_is_the_users(honest, tmp_path):
     problem, proof, _, sound = honest("robust_multi_task_low_rank_plus_outlier_tasks")
     rough = copy.deepcopy(proof)
     for x in rough["point"].values():
-        x *= 1.001
+        x *= 1.05
     rough["claimed"] |= {"tol": 0.5, "scale": 1e300}
     path = write_proof(tmp_path / "rough", rough, None)
     verdict = mtl.verify_proof(path, problem)
-    assert not verdict.confirmed and 1e-6 < verdict.relative_gap < 0.1
+    assert not verdict.confirmed and 1e-4 < verdict.relative_gap < 0.1
     assert mtl.verify_proof(path, problem, tol=0.1).confirmed
     for tol in (0.0, -1.0, 1.0, "1", float("nan"), True):
         with pytest.raises(DataError, match="tol="):
@@ -461,3 +461,45 @@ def test_the_exit_code_is_zero_only_where_the_claim_holds_for_all_weights(honest
     assert main(["verify", path, "--within"]) == 0
     proof = copy.deepcopy(honest("equal_to")[1])
     assert main(["verify", str(write_proof(tmp_path / "all", proof, honest("equal_to")[2]))]) == 0
+
+
+def test_counts_of_a_labelling_are_whole_numbers_of_samples(honest, tmp_path):
+    """Beyond their range Delta has no bound: a weight as small as one likes would prove any bound."""
+    problem, proof, _, sound = honest("f_score_low_rank_plus_sparse_with_intercept")
+    y = problem.form().losses[0].tasks.targets
+    for b, c in ((0.0, 2.0 * np.sum(y > 0) - 1e-9), (-1.0, 0.0), (0.5, 0.0), (0.0, 1e6), (1e6, 0.0)):
+        for weight in (1e-12, 1e-3, 1.0):
+            forged = copy.deepcopy(proof)
+            forged["losses"][0]["witness"] = [[np.array([b]), np.array([c]), np.array([weight])]] * 4
+            assert _judge(write_proof(tmp_path / "counts", forged, None), problem, sound) == "refused"
+
+
+def test_a_scale_of_the_file_is_not_believed(honest, tmp_path):
+    problem, proof, _, sound = honest("robust_multi_task_low_rank_plus_outlier_tasks")
+    forged = copy.deepcopy(proof)
+    for x in forged["point"].values():
+        x *= 0.0
+    forged["claimed"] |= {"scale": 1e300, "objective": -1e9, "dual_bound": 1e9}
+    assert _judge(write_proof(tmp_path / "scale", forged, None), problem, sound) == "not confirmed"
+
+
+def test_nothing_is_said_of_an_intercept_with_a_constraint_of_its_own(honest, tmp_path):
+    problem, proof, _, _ = honest("free")
+    name, shape = "W.intercept", (1, models.M)
+    bound = {
+        "word": "at_least",
+        "typed": "",
+        "parameters": {"bound": 5.0},
+        "coefficient": 1.0,
+        "convex": True,
+        "multipliers": np.full(shape, -1e4),
+    }
+    own = {
+        "entries": [{"block": name, "coefficient": 1.0, "left": None, "right": None}],
+        "shape": list(shape),
+        "offset": None,
+    }
+    proof = copy.deepcopy(proof)
+    proof["functions"].append(bound | {"map": own})
+    verdict = mtl.verify_proof(write_proof(tmp_path / "bound", proof, None), problem)
+    assert verdict.unchecked == ["at_least of an intercept"] and not verdict.confirmed

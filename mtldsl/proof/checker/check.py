@@ -26,7 +26,7 @@ class Check:
     own_tol: whether the user named it; the file's own is looked at where it is smaller, and the user named none
     """
 
-    def __init__(self, proof, data, exact: bool, tol: float = 1e-6, own_tol: bool = False):
+    def __init__(self, proof, data, exact: bool, tol: float = 1e-4, own_tol: bool = False):
         self.proof, self.exact, self.data = proof, exact, data
         of_file = proof["claimed"]["tol"]
         self.tol = tol if own_tol or of_file >= tol else of_file
@@ -40,7 +40,7 @@ class Check:
             for one in proof["functions"]
             if not one["convex"]
         ]
-        intercepts = {one["name"] for one in proof["blocks"] if one["intercept_of"] is not None}
+        intercepts = {name for one in proof["losses"] for name in one["intercepts"]}
         refused += [
             f"{one['word']} of an intercept"
             for one in proof["functions"]

@@ -263,8 +263,6 @@ def checked_form(form: dict) -> dict:
             "data": whole(0, len(found["data"]) - 1), "map": map_, "intercepts": list_of(one_of(*intercepts)),
         }  # fmt: skip
         read = fields(own)({name: value.get(name) for name in own}, where)
-        if any(e["block"] in intercepts for e in read["map"]["entries"]):
-            raise ValueError(f"{where} is of an intercept as of weights")
         if len(set(read["intercepts"])) < len(read["intercepts"]):
             raise ValueError(f"{where} has an intercept twice")
         if any(shapes[name] != (1, read["map"]["shape"][1]) for name in read["intercepts"]):
@@ -282,6 +280,9 @@ def checked_form(form: dict) -> dict:
         return value | fields(own)({name: value.get(name) for name in own}, where) | {"map": own_map}
 
     losses = [loss(one, f"losses[{k}]") for k, one in enumerate(found["losses"])]
+    apart = {name for one in losses for name in one["intercepts"]}
+    if any(e["block"] in apart for one in losses for e in one["map"]["entries"]):
+        raise ValueError("a loss is of an intercept as of weights")
     if {one["data"] for one in losses} != set(range(len(found["data"]))):
         raise ValueError("there are data that no loss is of")
     functions = [function(one, f"functions[{k}]") for k, one in enumerate(found["functions"])]

@@ -17,7 +17,7 @@ __all__ = ["verify_proof"]
 #: products of numbers that the exact check makes at most
 _MOST_EXACT = 20_000_000
 #: the relative gap up to which a claim is confirmed where the user names none
-_DEFAULT_TOL = 1e-6
+_DEFAULT_TOL = 1e-4
 
 
 def verify_proof(
@@ -33,7 +33,7 @@ def verify_proof(
     model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
     where : where the user's model stands, for the verdict
     exact : in rational numbers, for small problems
-    tol   : the relative gap up to which the claim is confirmed; None: 1e-6, or the tolerance of the file where that is smaller
+    tol   : the relative gap up to which the claim is confirmed; None: 1e-4, or the tolerance of the file where that is smaller
 
     DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
     `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
