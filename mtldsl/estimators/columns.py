@@ -29,8 +29,9 @@ def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
     if sparse.issparse(y):
         require_sound(y, "y")
         y = (y.astype(np.int64) if y.dtype.kind in "iu" else y).toarray()  # 100 + 100 is -56 in int8
-    flat, frame = is_vector(y), None if isinstance(y, np.ndarray) else as_frame(y)
+    frame = None if isinstance(y, np.ndarray) else as_frame(y)
     if frame is not None:
+        flat = is_vector(y)
         for name, dtype in frame.schema.items():
             if dtype.is_temporal():
                 raise DataError(f"y: column {name!r} is {dtype}; {INSTEAD['times']}", argument="y")

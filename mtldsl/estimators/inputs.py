@@ -68,11 +68,13 @@ def refuse_unpaired(X, **beside) -> None:
 
 
 def _length(table) -> int | None:
-    """The number of rows; None of what has no rows to count, such as one number for all of them."""
+    """The number of rows; None of what has none to count: one number for all, or what is no table of anything."""
+    if not hasattr(table, "shape") and not isinstance(table, list | tuple) and hasattr(table, "__array__"):
+        table = np.asarray(table)
     shape = getattr(table, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else None
-    return len(table) if hasattr(table, "__len__") else None
+    return len(table) if isinstance(table, list | tuple) else None
 
 
 def ids_of(ids, n: int) -> np.ndarray:

@@ -64,8 +64,10 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     names = as_names(task_names, None, len(inputs), "task_names", "task")
     designs, labels, kept = [], [], []
     columns: tuple[str, ...] | None = None
-    for name, X, y in zip(names, inputs, targets, strict=True):
+    for i, (name, X, y) in enumerate(zip(names, inputs, targets, strict=True)):
         refuse_shuffled(X, y, f"y of task {name!r}")
+        if weights is not None:
+            refuse_shuffled(X, weights[i], f"sample_weights of task {name!r}")
         X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
         require_visible(X, its_columns, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
