@@ -32,7 +32,7 @@ from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.language.words.worst_task import worst_task
 from mtldsl.named_models.lookup import model, models
 from mtldsl.problem import Problem, minimize
-from mtldsl.proof.checker.verify import verify_proof
+from mtldsl.proof.verifying import verify_proof
 from mtldsl.solution.solution import Solution
 from mtldsl.system.defaults import defaults
 from mtldsl.tasks.across import AcrossLabels

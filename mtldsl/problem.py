@@ -188,6 +188,7 @@ class Problem(Resampled, Taught, Checked, Statement):
             attach(self, solution, asked, max_seconds)
             with one_blas_thread():
                 agree_with_statement(self, form, solution)
+            solution.interrupted = solution.interrupted or stops.pending()
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")

@@ -145,9 +145,11 @@ class _Comparison:
 
     def _unused(self) -> None:
         """Compare terms once more at random numbers in the place of blocks that are zero: there, whatever is done with a block is right. What is
-        learned has no value at such a point, and is left out.
+        learned has no value at such a point, and is left out. A run that was cut short has no time for it.
         """
         blocks = self.solution.blocks
+        if self.solution.status in ("time_limit", "interrupted"):
+            return
         empty = [name for name, block in blocks.items() if not block.any()]
         if not empty:
             return

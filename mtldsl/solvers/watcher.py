@@ -51,8 +51,7 @@ class Watcher(Closing):
         self.kept_from = ""  # the solver that found the best point
         self.progress: Progress | None = None
         self.unattained: Unattained | None = None  # a proof that no weights are best
-        first = _FIRST_ASKED if form.is_convex else 1  # looks are rare where models are not convex
-        self._asked = first if falls_for_ever(form) else np.inf  # the look at which it is asked for
+        self._asked = _FIRST_ASKED if falls_for_ever(form) else np.inf  # the look at which it is asked for
 
     def begin(self, solver: str, progress: Progress, below_guesses: bool = False) -> None:
         """From here on points are this solver's, and it runs as long as there is progress."""
@@ -90,8 +89,7 @@ class Watcher(Closing):
         return bool(self.stopped)
 
     def _runs_away(self) -> bool:
-        """Whether there is a proof that weights grow for ever, at the 24th, 48th, ... look; the first, second, ... of a model that is
-        not convex."""
+        """Whether there is a proof that weights grow for ever, at the 24th, 48th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
             self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)

@@ -70,7 +70,7 @@ def tasks_of(kind: str, seed: int = 0, n: int = 20, d: int = 5, m: int = 4) -> m
 
 @pytest.mark.parametrize("loss, penalty, equation", GRID)
 def test_stationary_beside_equations_with_zero(loss, penalty, equation):
-    """The image of an equation is rounding where it holds: its own length is no measure of what is missing."""
+    """The image of an equation is rounding where it holds: its own length does not measure what is missing."""
     tasks = tasks_of(LOSSES[loss])
     W = mtl.Weights(tasks)
     equations, project = EQUATIONS[equation]

@@ -89,7 +89,7 @@ class GammaLoss(SeparableLoss):
 def _minus_expm1(t):
     """1 - e^t, -inf without a warning where e^t is beyond the largest float."""
     with np.errstate(over="ignore"):
-        return -np.expm1(t)
+        return 0.0 - np.expm1(t)  # not -0 at a perfect fit
 
 
 def _exp_excess(t):
