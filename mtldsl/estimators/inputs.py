@@ -22,7 +22,7 @@ __all__ = [
 
 
 class InputError(DataError, TypeError):
-    """Inputs that are no matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
+    """Inputs other than a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
 
 
 def checked_inputs(estimator, X, *, reset: bool):
@@ -68,7 +68,7 @@ def refuse_unpaired(X, **beside) -> None:
 
 
 def _length(table) -> int | None:
-    """The number of rows; None of what has none to count: one number for all, or what is no table of anything."""
+    """The number of rows; None where there are none to count, as of one number for all rows."""
     if not hasattr(table, "shape") and not isinstance(table, list | tuple) and hasattr(table, "__array__"):
         table = np.asarray(table)
     shape = getattr(table, "shape", None)
