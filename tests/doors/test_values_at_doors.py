@@ -124,7 +124,7 @@ class NoCell(Exception):
 
 
 def elsewhere(X, y):
-    """An array of Dask; what is not an array of numpy cannot be one."""
+    """Arrays of Dask, which are made of arrays of numpy alone."""
     if not all(isinstance(one, np.ndarray) and one.ndim and one.dtype.names is None for one in (X, y)):
         raise NoCell
     parts = [da.from_array(one, chunks=(8, *one.shape[1:])) for one in (X, y)]
@@ -485,7 +485,7 @@ def test_rows_in_another_order(slot, kept):
 
 
 def test_a_table_beside_no_table_is_matched_by_position():
-    """An index that X does not have, and X as an array, do not order rows."""
+    """An index that X does not have says nothing of the order of rows."""
 
     def ask(name, door):
         later = table(door.plain()["y"]).set_axis(range(100, 100 + N), axis=0)
