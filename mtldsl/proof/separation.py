@@ -19,6 +19,9 @@ _MOST_EXACT = 100_000
 #: Digits to which a direction is rounded, so that what should cancel does.
 _DIGITS = (12, 6, 3)
 
+#: A margin this small beside its terms is one that a linear program holds at zero.
+_TIGHT = 1e-7
+
 #: A prediction beyond which no loss that falls has anything left to lose in float64.
 _FARTHEST = 1e8
 
@@ -77,7 +80,28 @@ class OneTask:
             rounded = np.clip(np.round(found, digits), low, high)
             if self.is_proven(rounded):
                 return rounded
-        return None
+        return self._nearest_exact(found, low, high)
+
+    def _nearest_exact(self, D: np.ndarray, low, high) -> np.ndarray | None:
+        """D, moved to rational numbers with  <x_j, D> = 0  in all rows j where it nearly is, as a program's corners have it; proven there."""
+        margins, used = np.abs(np.asarray(self.X @ D).ravel()), np.abs(D) > _TIGHT
+        size = np.asarray(abs(self.X) @ np.abs(D)).ravel()
+        tight = np.flatnonzero((margins <= _TIGHT * size) | (self.side == 0))
+        if len(tight) * len(D) > _MOST_EXACT:
+            return None
+        rows = self.X[tight].toarray() if sparse.issparse(self.X) else self.X[tight]
+        exact = _in_null_space(rows[:, used], D[used])
+        if exact is None:
+            return None
+        moved = np.zeros(len(D))
+        moved[used] = [float(x) for x in exact]
+        margins, rounding = self._margins(moved)
+        others = np.ones(len(margins), bool)
+        others[tight] = False
+        within = np.array_equal(np.clip(moved, low, high), moved)
+        rises = others & (self.side != 0) & (margins <= rounding)
+        falls = np.any(others & self.strict & (margins > rounding))
+        return moved if within and falls and not rises.any() else None
 
     def _program(self, low, high) -> np.ndarray | None:
         """D with as many margins of one as there can be, columns scaled; max sum t with s_j <x_j, D> >= t_j, 0 <= t_j <= 1."""
@@ -149,3 +173,31 @@ class OneTask:
         row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
         used = np.flatnonzero((row != 0.0) & (D != 0.0))
         return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
+
+
+def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:
+    """The rational numbers next to D, as it stands in coordinates that are free, which all rows multiply to zero; None where only zeros do."""
+    table = [[Fraction(float(x)) for x in row] for row in rows if row.any()]
+    found, pivots = [Fraction(float(x)) for x in D], []
+    reduced: list[list[Fraction]] = []
+    for row in table:
+        for done, pivot in zip(reduced, pivots, strict=True):
+            if row[pivot]:
+                factor = row[pivot]
+                row = [x - factor * y for x, y in zip(row, done, strict=True)]
+        # the coordinate that can bear it best
+        pivot = max((k for k in range(len(row)) if row[k]), key=lambda k: abs(row[k]), default=None)
+        if pivot is None:
+            continue
+        row = [x / row[pivot] for x in row]
+        for k, done in enumerate(reduced):
+            if done[pivot]:
+                factor = done[pivot]
+                reduced[k] = [x - factor * y for x, y in zip(done, row, strict=True)]
+        reduced.append(row)
+        pivots.append(pivot)
+        if len(pivots) == len(found):
+            return None
+    for row, pivot in zip(reduced, pivots, strict=True):
+        found[pivot] = -sum((row[k] * found[k] for k in range(len(found)) if k not in pivots), Fraction(0))
+    return found

@@ -69,7 +69,8 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
                  to a proven lower bound on the global optimum); else "time_limit", "iteration_limit", "stalled",
                  "selected" (a rule of clique generation ended it: see its options),
                  "interrupted", "stopped" (a callback said so), or "uncertified" (no finite bound could be formed; `note` says why),
-                 or "unattained" (no weights are best: separable labels and nothing that grows with the weights; `note` names the tasks)
+                 or "unattained" (no weights are best, however small the gap: separable labels and nothing that grows with the weights;
+                 `note` names the tasks)
     unattained   of such a model the tasks and a direction in which the objective falls for ever, proven, and `limit`, what it falls to; None otherwise. Not saved
     learned      what is learned beside the weights, {name: LearnedMatrix or LearnedWeights}; also as attributes: solution.Sigma1
     kernel_weights  of `mkl_norm`: the LearnedWeights of its similarities, also where theta is eliminated or given
@@ -236,7 +237,8 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
             if np.isfinite(self.relative_gap)
             else f"objective {self.objective:.10g}, no dual bound: {self.note}"
         )
-        return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self._time_said}"
+        away = f"; {self.note}" if self.status == "unattained" and np.isfinite(self.relative_gap) else ""
+        return f"{status}: {proof}, violation {self.violation:.1e}, {self.solver}, {self._time_said}{away}"
 
     def __repr__(self) -> str:
         return f"<Solution {self}>"

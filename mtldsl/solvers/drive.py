@@ -136,10 +136,12 @@ def drive(
         if not watcher.kept.is_guess or watcher.restart is not None:
             start = watcher.point_to_go_on_from()
     found = watcher.unattained
-    if found is None and not watcher.left:
-        found = unattained(form, watcher.kept.blocks, in_passing=watcher.certificate.within(tol))
+    if found is None and watcher.left in ("", "time_limit"):
+        hurried = bool(watcher.left) or watcher.certificate.within(tol)
+        found = unattained(form, watcher.kept.blocks, in_passing=hurried)
     if found is not None:
-        status = status if watcher.certificate.within(tol) else "unattained"
+        # of a convex model no weights are best, however near to the infimum these are
+        status = status if watcher.certificate.within(tol) and not found.everywhere else "unattained"
         certified = True  # no more is known by going on
     kept = watcher.kept
     if (

@@ -29,7 +29,7 @@ log = logging.getLogger("mtldsl")
 _MOST_RESTARTS = 10
 
 #: Looks after which it is asked whether the weights run away.
-_FIRST_ASKED = 24
+_FIRST_ASKED = 6
 
 
 class Watcher(Closing):
@@ -89,7 +89,7 @@ class Watcher(Closing):
         return bool(self.stopped)
 
     def _runs_away(self) -> bool:
-        """Whether there is a proof that weights grow for ever, at the 24th, 48th, ... look."""
+        """Whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
             self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)
