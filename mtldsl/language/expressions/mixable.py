@@ -46,17 +46,10 @@ _OF_ARRAYS = {
 
 
 class NoArray:
-<<<<<<< HEAD
-    """A thing of the language, which is not an array: one object for numpy and scipy, which then leave `A @ W` to it."""
-
-    def __array__(self, dtype=None, copy=None):
-        """(), the object itself. ModelError where pandas asks: `table @ W` and `table.dot(W)` are not operators that it leaves to others."""
-=======
     """A thing of the language: one object for numpy and scipy, which then leave `A @ W` to it."""
 
     def __array__(self, dtype=None, copy=None):
         """Return the object itself, of shape (). ModelError where pandas asks, which keeps `table @ W` and `table.dot(W)` to itself."""
->>>>>>> values
         if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
             raise ModelError(
                 f"{getattr(self, 'text', type(self).__name__)} is not an array of numbers, and a pandas table on the left of @ wants one",
