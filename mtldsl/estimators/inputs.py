@@ -22,11 +22,7 @@ __all__ = [
 
 
 class InputError(DataError, TypeError):
-<<<<<<< HEAD
-    """Inputs that do not make a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
-=======
     """Inputs other than a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
->>>>>>> values
 
 
 def checked_inputs(estimator, X, *, reset: bool):
@@ -72,11 +68,7 @@ def refuse_unpaired(X, **beside) -> None:
 
 
 def _length(table) -> int | None:
-<<<<<<< HEAD
-    """The number of rows; None of what has none to count: one number for all, or what is not a table."""
-=======
     """The number of rows; None where there are none to count, as of one number for all rows."""
->>>>>>> values
     if not hasattr(table, "shape") and not isinstance(table, list | tuple) and hasattr(table, "__array__"):
         table = np.asarray(table)
     shape = getattr(table, "shape", None)
