@@ -24,7 +24,10 @@ from mtldsl.system.memory import memory_errors
 from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.system.told import Listener
 
-__all__ = ["Outcome", "as_typed", "drive"]
+__all__ = ["COARSE_INTERCEPTS", "Outcome", "as_typed", "drive"]
+
+#: The note of an objective that lies above the one found, for its intercepts are rounded.
+COARSE_INTERCEPTS = "beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels"
 
 
 @dataclass
@@ -183,7 +186,7 @@ def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) ->
         status = "stalled"
         certificate = replace(
             certificate,
-            note="beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels",
+            note=COARSE_INTERCEPTS,
         )
     return replace(outcome, blocks=blocks, certificate=certificate, status=status)
 

@@ -9,7 +9,7 @@ from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import Centred, moved
 from mtldsl.compile.reductions.gathered import Gathered, Recipe, can_be_reflected
 from mtldsl.errors import SolverError
-from mtldsl.solvers.drive import Outcome, as_typed, drive
+from mtldsl.solvers.drive import COARSE_INTERCEPTS, Outcome, as_typed, drive
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
@@ -121,9 +121,10 @@ def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: di
         dual_bound=found.dual_bound - rounding,
         rounding=found.rounding + rounding,
     )
-    proven = certificate.within(how["tol"]) or outcome.status != "optimal"
-    is_told = certificate.relative_rounding <= how["tol"] or outcome.status != "stationary"
-    status = outcome.status if proven and is_told else "stalled"
+    status, tells = outcome.status, certificate.relative_rounding <= how["tol"]
+    if (status == "optimal" and not certificate.within(how["tol"])) or (status == "stationary" and not tells):
+        status = "stalled"
+        certificate = replace(certificate, note=COARSE_INTERCEPTS if tells else "")
     return replace(
         outcome, blocks=blocks, certificate=certificate, status=status, duals=(None, outcome.duals[1])
     )

@@ -101,6 +101,22 @@ def test_bound_and_objective_enclose_the_optimum(name, intercept):
     assert there <= best * (1 + 2e-6) + rounding and rounding <= 1e-6 * best
 
 
+@pytest.mark.parametrize("offset", [2.0**k for k in (40, 46, 50, 53)])
+def test_the_objective_is_that_of_the_intercepts_returned(offset):
+    """Beside labels of 1e15 an intercept is a multiple of 1/8."""
+    _, X, _, y = columns()
+    y = np.round(64 * y) / 64 + offset
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 3)
+    W = mtl.Weights(tasks, intercept=True)
+    s = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W)).solve()
+    truth = objective(X, y, s.W[:, 0], s.intercept[0], 0.1)
+    assert abs(truth - s.objective) <= s.certificate.rounding
+    best = objective(X, y - offset, *optimum(X, y - offset, 0.1, True), 0.1)
+    assert s.dual_bound <= best
+    assert (s.status == "optimal") == (offset == 2.0**40)
+    assert s.status == "optimal" or "take their mean off the labels" in s.note
+
+
 def test_sums_of_products_are_exact_where_they_cancel():
     a, W = np.array([1.0 + 2.0**-30, 1e9, 3.0]), np.array([[1.0 - 2.0**-30], [1e9 + 1e-6], [7.0]])
     exact = sum(L(x) * L(w) for x, w in zip(a, W[:, 0], strict=True))

@@ -44,8 +44,8 @@ class Recipe:
         for loss, factors in zip(self.losses, self.factors, strict=True):
             W = np.asarray(loss.map.forward(blocks))
             b = sum((blocks[name][0] for name in loss.intercepts), np.zeros(W.shape[1]))
-            best = factors.intercepts(W) if loss.intercepts else b
-            squares, least = factors.residual_squares(W, b), factors.residual_squares(W, best)
+            squares = factors.residual_squares(W, b)
+            least = factors.least_squares(W) if loss.intercepts else squares
             off = factors.rounding(W, squares, bool(loss.intercepts))
             low, here, high = (_value(loss, s) for s in (squares - off, squares, squares + off))
             above += max(here - _value(loss, least), 0.0)

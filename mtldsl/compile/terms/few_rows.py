@@ -60,10 +60,14 @@ class Factor:
             np.stack([b, -self.label_centre, -self.label_mean]),
         )
 
+    def least_squares(self, W: np.ndarray) -> np.ndarray:
+        """(l,) the squared residuals with the intercepts that fit best, as if float64 had every number."""
+        away = self.R @ W - self.Z
+        return np.einsum("ij,ij->j", away, away) + self.rest
+
     def squares(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(l,) the squared residuals."""
-        away = self.R @ W - self.Z
-        return np.einsum("ij,ij->j", away, away) + self.rest + self.weight * self.misfits(W, b) ** 2
+        return self.least_squares(W) + self.weight * self.misfits(W, b) ** 2
 
     def rounding(self, W: np.ndarray, squares: np.ndarray, centred: bool) -> np.ndarray:
         """(l,) by how much float64 may have misplaced squared residuals at weights W.
@@ -118,6 +122,10 @@ class Factors:
     def residual_squares(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(m,) ||X_i w_i + b_i - y_i||^2."""
         return self._each(Factor.squares, W, b)
+
+    def least_squares(self, W: np.ndarray) -> np.ndarray:
+        """(m,) the same with the intercepts that fit best, as if float64 had every number."""
+        return self._each(Factor.least_squares, W)
 
     def rounding(self, W: np.ndarray, squares: np.ndarray, centred: bool) -> np.ndarray:
         """(m,) by how much float64 may have misplaced squared residuals."""
