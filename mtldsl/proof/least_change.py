@@ -45,7 +45,7 @@ class Member:
 
 
 def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> Member | None:
-    """None where the loss is of another block, or its multipliers are not plain numbers of rows that are here."""
+    """The loss as a member; None where it is of another block, or its multipliers are not plain numbers of rows in memory."""
     entries = [entry for entry in loss.map.entries if entry.block == block]
     if len(entries) != 1 or loss.tasks.is_distributed or type(u) is not np.ndarray:
         return None

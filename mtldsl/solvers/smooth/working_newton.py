@@ -151,9 +151,11 @@ class WorkingNewton:
         t, value = 1.0 / gauge, float(state.values.sum())
         gap = penalised - t * along + 0.5 * t * t * square + (1.0 - t) ** 2 * abs(value)
         if self.centred:  # what the intercepts would still bring
-            totals = np.maximum(self.loss.sums(state.curvature), np.finfo(float).tiny)
-            gap += float(np.sum(state.sums**2 / totals))
-        return gap / max(abs(value + penalised), np.finfo(float).tiny), excess
+            totals, squares = self.loss.sums(state.curvature), state.sums**2
+            unknown = np.where(squares > 0.0, np.inf, 0.0)  # where a task's loss is straight
+            with np.errstate(over="ignore"):
+                gap += float(np.sum(np.divide(squares, totals, out=unknown, where=totals > 0.0)))
+        return float(gap) / max(abs(value + penalised), np.finfo(float).tiny), excess
 
     # ------------------------------------------------------------------------------------- of row penalties
 
@@ -207,7 +209,9 @@ class WorkingNewton:
         """That of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
         if known is not columns or gap * gap > self.target * before:
-            held = np.maximum(state.curvature, self.damping * state.curvature.max(initial=1e-300))
+            # where every sample's loss is straight, as Huber's far out, the curvature that it may come to
+            top = float(state.curvature.max(initial=0.0)) or self.loss.largest_curvature()
+            held = np.maximum(state.curvature, self.damping * top)
         self.last = columns if self._holds(columns) else None, held, gap
         return held
 
