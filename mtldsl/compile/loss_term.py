@@ -66,6 +66,15 @@ class LossTerm:
         return per_sample if weights is None else per_sample * weights
 
     @cached_property
+    def steepest(self) -> np.ndarray | None:
+        """(N,) the largest size of any multiplier of each sample, of a loss with kinks: how far its value moves with a prediction there."""
+        if not self.atom.separable or self.atom.smooth or self.tasks.is_distributed:
+            return None
+        low, high = self.dual_interval()
+        sizes = np.maximum(np.abs(low), np.abs(high))
+        return sizes if np.isfinite(sizes).all() else None
+
+    @cached_property
     def uniform_scale(self) -> float | None:
         """The one number that `scale` repeats, else None."""
         if self.scale is None:

@@ -45,7 +45,7 @@ def constant_scores(train: Any, tasks: Any, classes: bool) -> np.ndarray:
         share = tasks.positives / tasks.counts
         return np.where(learned > 0, share, 1.0 - share)
     n = tasks.counts
-    spread = facts.squares - facts.total**2 / n
+    spread = facts.deviations
     there = facts.distinct > 1
     lost = spread + n * (facts.total / n - learned) ** 2
     return np.where(there, 1.0 - lost / np.where(there, spread, 1.0), np.nan)

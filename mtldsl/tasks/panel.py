@@ -44,13 +44,14 @@ def _imputed(found: Any) -> str:
 def _labels(tasks: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """(the head, a row a task)."""
     counts = [f"{n:,}" for n in tasks.counts.tolist()]
-    total, squares, lowest, highest = tasks.label_sums()
+    total, deviations, lowest, highest = tasks.label_sums()
     mean = total / tasks.counts
-    two_classes = np.isin(lowest, (-1.0, 1.0)) & np.isin(highest, (-1.0, 1.0)) & (squares == tasks.counts)
+    signs = np.isin(lowest, (-1.0, 1.0)) & np.isin(highest, (-1.0, 1.0))
+    two_classes = signs & np.isclose(deviations / tasks.counts + mean**2, 1.0, rtol=1e-12, atol=0.0)
     if two_classes.all():
         shares = [f"{100.0 * share:.1f} %" for share in (1.0 + mean) / 2.0]
         return ("task", "rows", "labels +1"), list(zip(tasks.task_names, counts, shares, strict=True))
-    spread = np.sqrt(np.maximum(squares / tasks.counts - mean**2, 0.0))
+    spread = np.sqrt(deviations / tasks.counts)
     numbers = [[f"{value:.4g}" for value in one] for one in (mean, spread, lowest, highest)]
     head = ("task", "rows", "mean", "standard deviation", "lowest", "highest")
     return head, list(zip(tasks.task_names, counts, *numbers, strict=True))

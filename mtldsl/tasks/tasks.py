@@ -292,15 +292,17 @@ class Tasks(LinearMap, FromDask, Shown):
         return fingerprint(self)
 
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(sum, sum of squares, least, largest) of every task's labels, (m,) each.
+        """(sum, sum of squared deviations from the mean, least, largest) of every task's labels, (m,) each.
 
         >>> Tasks.shared([[1.0], [2.0]], [[0.0, 1.0], [3.0, 5.0]]).label_sums()[0]
         array([3., 6.])
         """
         y, starts = self.targets, self.offsets[:-1]
+        total = np.add.reduceat(y, starts)
+        away = y - np.repeat(total / self.counts, self.counts)
         return (
-            np.add.reduceat(y, starts),
-            np.add.reduceat(y * y, starts),
+            total,
+            np.add.reduceat(away * away, starts),
             np.minimum.reduceat(y, starts),
             np.maximum.reduceat(y, starts),
         )

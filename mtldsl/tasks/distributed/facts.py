@@ -14,7 +14,7 @@ from mtldsl.tasks.labels import LABEL_KINDS
 __all__ = ["Facts", "LabelFacts", "facts_of", "facts_of_tasks"]
 
 #: columns of `Facts.sums`
-_SUMS = ("counts", "total", "squares", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
+_SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
 _KINDS = tuple(LABEL_KINDS)
 
 
@@ -36,7 +36,7 @@ class Facts:
         left, right = self.on(keys), other.on(keys)
         return Facts(
             keys,
-            left.sums + right.sums,
+            _added(left.sums, right.sums),
             np.minimum(left.lowest, right.lowest),
             np.maximum(left.highest, right.highest),
             np.where(np.isnan(left.unfit), right.unfit, left.unfit),
@@ -59,6 +59,18 @@ class Facts:
         return self.sums.nbytes + self.lowest.nbytes + self.highest.nbytes + self.unfit.nbytes
 
 
+def _added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Sums of both; squared deviations are those from the mean of both (Chan, Golub and LeVeque, eq. 2.1)."""
+    total = left + right
+    (n, first), (k, second) = left.T[:2], right.T[:2]
+    both = (n > 0) & (k > 0)
+    apart = np.divide(second, k, out=np.zeros_like(k), where=both) - np.divide(
+        first, n, out=np.zeros_like(n), where=both
+    )
+    total[:, 2] += np.divide(n * k, n + k, out=np.zeros_like(n), where=both) * apart**2
+    return total
+
+
 def facts_of(part: Part) -> Facts:
     """Those of one part; the keys are positions of tasks."""
     return facts_of_tasks(part.tasks, tuple(part.which.tolist()), part.index)
@@ -68,7 +80,8 @@ def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
     """Those of in-memory tasks that are called by these keys elsewhere."""
     y, starts = tasks.targets, tasks.offsets[:-1]
     s = np.ones_like(y) if tasks.sample_weights is None else tasks.sample_weights
-    columns = (np.ones_like(y), y, y * y, s, s * y, s * y * y, (y != 0.0) & (y != 1.0))
+    away = y - np.repeat(np.add.reduceat(y, starts) / tasks.counts, tasks.counts)
+    columns = (np.ones_like(y), y, away * away, s, s * y, s * y * y, (y != 0.0) & (y != 1.0))
     unfit = np.full((len(keys), len(_KINDS), 3), np.nan)
     for k, known in enumerate(LABEL_KINDS.values()):
         wrong = np.flatnonzero(known.unfit(y))
@@ -92,13 +105,14 @@ def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
 class LabelFacts:
     """What is known of the labels of all tasks, (m,) each: how many, the smallest and largest, sums, and the same with sample weights.
 
+    deviations     : sum of squares of what labels differ from their mean by
     weights        : sum of sample weights (of ones, where there are none)
     weighted_total : sum of s y; `weighted_squares`: sum of s y^2
     """
 
     counts: np.ndarray
     total: np.ndarray
-    squares: np.ndarray
+    deviations: np.ndarray
     weights: np.ndarray
     weighted_total: np.ndarray
     weighted_squares: np.ndarray
@@ -114,6 +128,11 @@ class LabelFacts:
         there = facts.on(keys)
         columns = dict(zip(_SUMS, there.sums.T, strict=True)) | {"counts": there.sums[:, 0].astype(int)}
         return cls(minimum=there.lowest, maximum=there.highest, unfit=there.unfit, **columns)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """(m,) sum of y^2, where its size is all that counts."""
+        return self.deviations + self.total**2 / self.counts
 
     @property
     def distinct(self) -> np.ndarray:

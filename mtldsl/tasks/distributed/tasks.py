@@ -289,7 +289,7 @@ class DistributedTasks(Tasks):
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """See `Tasks.label_sums`."""
         facts = self.label_facts
-        return facts.total, facts.squares, facts.minimum, facts.maximum
+        return facts.total, facts.deviations, facts.minimum, facts.maximum
 
     def __repr__(self) -> str:
         return one_line(self)

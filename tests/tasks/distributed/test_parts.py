@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
+from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
 from mtldsl.tasks.distributed.sums import add, size_of, tree_sum
 
@@ -85,6 +86,18 @@ def test_facts_are_those_of_the_labels(tasks):
     assert facts.weighted_total == pytest.approx([s @ y for s, y in zip(weights, labels, strict=True)])
     assert facts.weighted_squares == pytest.approx([s @ y**2 for s, y in zip(weights, labels, strict=True)])
     assert facts.distinct.tolist() == [len(set(y)) for y in labels]
+
+
+def test_spreads_of_labels_far_from_zero_are_those_of_the_labels():
+    """Sums of squares minus squares of sums had none of their digits."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(90, 2))
+    far = Tasks.shared(rng.normal(size=(90, 3)), np.round(2**20 * signal) / 2**20 + 2.0**30)
+    cut = DistributedTasks.cut(far, 7)
+    truth = 90 * np.std(np.round(2**20 * signal) / 2**20, axis=0) ** 2
+    for tasks in (far, cut):
+        assert tasks.label_sums()[1] == pytest.approx(truth, rel=1e-6)  # as far as the mean has digits
+    assert constant_scores(cut, cut, classes=False) == pytest.approx([0.0, 0.0], abs=1e-12)
 
 
 def test_a_part_has_the_tasks_that_have_a_label_in_it():

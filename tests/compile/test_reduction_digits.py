@@ -1,0 +1,322 @@
+"""The law of every reduction that promises exactness: what is claimed of a point taken back is true of the data as given, digit by digit.
+
+Columns and labels have sizes from 1e-9 to 1e9, and offsets. Objectives are evaluated by formulas of their own: residuals in fractions, the
+rest in extended precision.
+"""
+
+import importlib
+import pkgutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+import mtldsl.compile.reductions as folder
+from mtldsl.analysis.few_rows import FewRows
+from mtldsl.compile.reductions.centred import Centred, moved
+from mtldsl.compile.reductions.gathered import Gathered
+from mtldsl.compile.reductions.lifted import Lifted
+from mtldsl.compile.reductions.reduction import Promise
+from mtldsl.compile.reductions.smaller_side import SmallerSide
+from mtldsl.compile.reductions.spanned import Spanned
+from mtldsl.compile.reductions.whitened import Whitened
+from mtldsl.proof.certificate import certify
+from mtldsl.solvers.admm.lifted import plane_function
+from mtldsl.solvers.registry import get_solver, in_turn
+from mtldsl.solvers.solver import Point
+from mtldsl.tasks import DistributedTasks
+
+L = np.longdouble
+SEEDS = range(6)
+
+#: Powers of ten that labels lie from zero, where `Centred` has come before.
+NEAR = (-3.0, 3.5)
+
+
+def exact(numbers):
+    return [Fraction(float(one)) for one in np.asarray(numbers, float)]
+
+
+def scores(X, w, b, y):
+    """X w + b - y of every row, each rounded once."""
+    w, b = exact(w), Fraction(float(b))
+    rows = zip(np.asarray(X, float), exact(y), strict=True)
+    return np.array(
+        [L(float(sum((x * v for x, v in zip(exact(row), w, strict=True)), b) - t)) for row, t in rows]
+    )
+
+
+def f_score(z, y):
+    """The most violated labelling's Delta + 2 (scores flipped), over all numbers of flips."""
+    positive, negative = np.sort(z[y > 0]), np.sort(z[y < 0])[::-1]
+    P, found = len(positive), []
+    for c in range(P + 1):
+        for b in range(len(negative) + 1):
+            a = P - c
+            delta = 1.0 - L(2.0) * a / (a + b + P)
+            found.append(delta - 2 * positive[:c].sum() + 2 * negative[:b].sum())
+    return max(found)
+
+
+LOSSES = {
+    "squared_loss": lambda r: (r * r).sum() / 2,
+    "sum_of_squares": lambda r: (r * r).sum(),
+    "square_root_loss": lambda r: np.sqrt((r * r).sum()),
+    "absolute_loss": lambda r: np.abs(r).sum(),
+}
+
+
+class Model:
+    """A model, and its objective by formulas of this file."""
+
+    def __init__(self, tasks, own, loss, penalties, intercept, subject_to=None):
+        self.own, self.loss, self.intercept = own, loss, intercept
+        self.W = mtl.Weights(tasks, intercept=intercept)
+        term = getattr(mtl, loss)(self.W, tasks)
+        self.values = [value for _, value in penalties]
+        whole = term + sum(words(self.W, tasks) for words, _ in penalties)
+        self.problem = mtl.minimize(whole, subject_to=subject_to(tasks) if subject_to else [])
+        self.form = self.problem.form()
+
+    def value(self, blocks):
+        W = next(blocks[name] for name in self.form.shapes if not name.endswith("intercept"))
+        b = next(
+            (blocks[name][0] for name in self.form.shapes if name.endswith("intercept")), np.zeros(W.shape[1])
+        )
+        total = L(0)
+        for (X, y), w, own in zip(self.own, W.T, b, strict=True):
+            if self.loss == "structured_hinge":
+                total += f_score(scores(X, w, own, np.zeros(len(y))), y)
+            else:
+                total += LOSSES[self.loss](scores(X, w, own, y))
+        return total + sum(value(W) for value in self.values)
+
+
+def ridge(c):
+    return lambda W, tasks: c * mtl.ridge(W), lambda W: L(c) / 2 * (L(W) ** 2).sum()
+
+
+def trace_norm(c):
+    return (
+        lambda W, tasks: c * mtl.trace_norm(W),
+        lambda W: L(c) * L(np.linalg.svd(W, compute_uv=False).sum()),
+    )
+
+
+def l21(c):
+    return lambda W, tasks: c * mtl.l21_norm(W), lambda W: L(c) * np.sqrt((L(W) ** 2).sum(axis=1)).sum()
+
+
+def between(A):
+    def value(W):
+        return sum((L(w) @ L(A) @ L(w)) for w in W.T) / 2
+
+    return lambda W, tasks: mtl.kronecker_ridge(W, A, np.eye(tasks.n_tasks)), value
+
+
+def table(rng, n, d, m, same_size=False, labels="real", far=(-3.0, 6.0)):
+    """(X, Y) with columns of sizes 1e-9 to 1e9 and offsets as large again, or a thousand times."""
+    size = 10.0 ** (rng.uniform(-9, 9) if same_size else rng.uniform(-9, 9, d))
+    offset = size * np.where(rng.random(d) < 0.5, 0.0, 10.0 ** rng.uniform(0, 6, d))
+    Z = rng.normal(size=(n, d))
+    Y = Z @ rng.normal(size=(d, m)) + 0.3 * rng.normal(size=(n, m))
+    if labels == "sign":
+        Y = np.where(np.median(Y, axis=0) < Y, 1.0, -1.0)
+    else:
+        Y = 10.0 ** rng.uniform(-9, 9) * Y
+        Y = Y + np.abs(Y).max() * 10.0 ** rng.uniform(*far)
+    return size * Z + offset, Y, size
+
+
+def columns_of(X, Y):
+    return [(X, y) for y in Y.T]
+
+
+def draw(key, seed):
+    """(model, tasks here) of the kind that a reduction takes."""
+    rng = np.random.default_rng([seed, sorted(KEYS).index(key)])
+    if key in ("gathered", "reflected", "few rows"):
+        X, Y, size = table(rng, 60, 4, 2)
+        c = float(np.median(size)) ** 2
+        tasks = mtl.Tasks.shared(X, Y)
+        if key != "few rows":
+            tasks = DistributedTasks.cut(tasks, 3)
+        loss = ["squared_loss", "sum_of_squares", "square_root_loss"][seed % (2 if key == "few rows" else 3)]
+        return Model(
+            tasks,
+            columns_of(X, Y),
+            loss,
+            [ridge(c) if seed % 2 else l21(np.sqrt(c))],
+            seed % 2 == 0 or seed > 3,
+        )
+    if key == "centred":
+        X, Y, size = table(rng, 30, 3, 2, far=(4.5, 7.0))
+        loss = ["squared_loss", "absolute_loss", "square_root_loss"][seed % 3]
+        return Model(mtl.Tasks.shared(X, Y), columns_of(X, Y), loss, [l21(float(np.median(size)))], True)
+    if key == "spanned":
+        X, Y, size = table(rng, 6, 14, 3, same_size=seed % 2 == 0, far=NEAR)
+        tasks = mtl.Tasks.shared(X, Y)
+        return Model(
+            tasks,
+            columns_of(X, Y),
+            ["squared_loss", "absolute_loss"][seed % 2],
+            [trace_norm(float(np.median(size)))],
+            seed > 2,
+        )
+    if key == "whitened":
+        X, Y, size = table(rng, 25, 4, 2, far=NEAR)
+        M = rng.normal(size=(4, 4))
+        scale = np.median(size) * np.diag(10.0 ** rng.uniform(-2, 2, 4))
+        tasks = mtl.Tasks.shared(X, Y)
+        return Model(
+            tasks,
+            columns_of(X, Y),
+            ["absolute_loss", "squared_loss"][seed % 2],
+            [between(scale @ (M @ M.T + np.eye(4)) @ scale)],
+            seed > 2,
+        )
+    if key == "smaller side":
+        X, Y, size = table(rng, 20, 5, 2)
+        tasks, c = mtl.Tasks.shared(X, Y), float(np.median(size))
+        made = {}
+
+        def penalty(W, tasks):
+            made["D"] = mtl.FeatureCovariance(tasks)
+            return c * mtl.feature_covariance_norm(W, made["D"])
+
+        def value(W):
+            return L(c) * L(np.linalg.svd(W, compute_uv=False).sum()) ** 2
+
+        return Model(
+            tasks,
+            columns_of(X, Y),
+            "squared_loss",
+            [(penalty, value)],
+            False,
+            lambda tasks: [made["D"].trace() <= 1],
+        )
+    assert key == "lifted"
+    X, Y, size = table(rng, 14, 3, 2, labels="sign")
+    return Model(
+        mtl.Tasks.shared(X, Y),
+        columns_of(X, Y),
+        "structured_hinge",
+        [ridge(float(np.median(size)) ** 2)],
+        seed % 2 == 0,
+    )
+
+
+#: key -> the reduction; "few rows" has another shape, and stands for itself
+KEYS = {
+    "gathered": Gathered, "reflected": Gathered, "few rows": FewRows, "centred": Centred, "spanned": Spanned, "whitened": Whitened,
+    "smaller side": SmallerSide, "lifted": Lifted,
+}  # fmt: skip
+
+
+def reduced(key, form):
+    """(easier form, point -> the point of the form, what the claim is off by beside its own certificate at a point of the form)."""
+    if key == "few rows":
+        few = FewRows(form)
+        return (
+            few.of(form),
+            lambda point: Point(few.whole(point.blocks)[0]),
+            lambda blocks: few.whole(blocks)[1],
+        )
+    made = {
+        "gathered": Gathered, "reflected": lambda: Gathered(reflected=True), "centred": Centred, "spanned": Spanned, "whitened": Whitened,
+        "smaller side": SmallerSide, "lifted": lambda: Lifted(plane_function),
+    }[key]()  # fmt: skip
+    assert made.accepts(form) is None
+    easier, recipe = made.apply(form)
+
+    def hidden(blocks):
+        return sum(recipe.misplaced(blocks)) if isinstance(made, Gathered) else 0.0
+
+    return easier, lambda point: made.invert(point, recipe), hidden
+
+
+def test_no_exact_reduction_is_left_out():
+    modules = [
+        importlib.import_module(f"{folder.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(folder.__path__)
+    ]
+    found = {
+        kind for module in modules for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and getattr(kind, "promise", None) is Promise.EXACT
+    }  # fmt: skip
+    assert found | {FewRows} == set(KEYS.values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("key", KEYS)
+def test_values_anywhere_are_those_of_the_data(key, seed):
+    model = draw(key, seed)
+    easier, back, hidden = reduced(key, model.form)
+    rng = np.random.default_rng(seed)
+    for size in (1e-3, 1.0, 1e3):
+        lengths = np.median([np.abs(y).max() / np.abs(X - X.mean(axis=0)).max() for X, y in model.own])
+        blocks = {name: size * lengths * rng.normal(size=shape) for name, shape in easier.shapes.items()}
+        lifted = back(Point(blocks)).blocks
+        truth = model.value(lifted)
+        if key == "centred":  # intercepts are rounded where they are moved
+            blocks = moved(
+                lifted, {n: lifted[n] - blocks[n] for n in lifted if n.endswith("intercept")}, -1.0
+            )
+        claimed, rounding = easier.value(blocks), hidden(lifted)
+        if key != "lifted":  # whose functions have no conjugate of their own
+            rounding += certify(easier, blocks).rounding
+        if key in ("whitened", "lifted"):  # certified as given
+            rounding += certify(model.form, lifted).rounding
+        assert abs(truth - claimed) <= rounding + 4e-16 * abs(truth), (float(truth), claimed, rounding)
+
+
+class Ended:
+    """Stops where the point, taken back, is proven."""
+
+    expired = False
+
+    def __init__(self, prove):
+        self.prove, self.found = prove, None
+
+    def __call__(self, point):
+        known = self.prove(point)
+        if self.found is None or known[1].relative_gap < self.found[1].relative_gap:
+            self.found = known
+        return known[1].within(1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("key", KEYS)
+def test_no_bound_lies_above_and_no_objective_beside(key, seed):
+    model = draw(key, seed)
+    easier, back, hidden = reduced(key, model.form)
+    summed = key in ("gathered", "reflected", "few rows", "centred")  # proven of the easier form
+
+    def prove(point):
+        whole = back(point)
+        if summed:
+            return (
+                whole.blocks,
+                certify(easier, point.blocks, point.loss_duals, point.function_duals),
+                hidden(whole.blocks),
+            )
+        return whole.blocks, certify(model.form, whole.blocks, whole.loss_duals, whole.function_duals), 0.0
+
+    watch = Ended(prove)
+    solver = get_solver("admm" if key == "lifted" else next(in_turn(easier)))
+    solver.solve(easier, tol=1e-7, max_iter=300, start=None, watch=watch)
+    blocks, known, off = watch.found
+    truth, rng = model.value(blocks), np.random.default_rng(seed)
+    off += known.rounding
+    if not known.within(1e-6):  # rounding is that of multipliers, which are none of this point
+        off += 1e-12 * abs(truth)
+    if key != "centred":
+        assert abs(truth - known.objective) <= off + 4e-16 * abs(truth), (float(truth), known, off)
+    # the bound lies below the value of every point: the one found, and its neighbours
+    lowest = truth
+    for step in (1e-9, 1e-6, 1e-3, 1e-1):
+        for _ in range(3):
+            near = {name: V * (1.0 + step * rng.normal(size=V.shape)) for name, V in blocks.items()}
+            lowest = min(lowest, model.value(near))
+    assert known.dual_bound <= lowest + off, (known, float(lowest), off)
