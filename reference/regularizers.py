@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import erfinv
 
+from mtldsl.system.memory import require_memory
+
 from .column_groups import Statement, at
 from .registry import formula
 
@@ -267,7 +269,8 @@ def kronecker_ridge(W, atom):
 @formula("mean_regularizer")
 def mean_regularizer(W, atom):
     """1/2 sum over columns of ||column - mean of the columns||^2"""
-    n = W.shape[1]
+    d, n = W.shape
+    require_memory(32.0 * d * n * n, f"the reference's quadratic between {n:,} tasks", "take fewer tasks")
     return 0.5 * cp.sum_squares(W - W @ np.full((n, n), 1.0 / n))
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LossTerm"]
 
+#: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
+_NEAR = 64 * float(np.finfo(float).eps)
+
 #: predictions up to so many are kept beside the last value asked for
 _KEPT = 1 << 20
 
@@ -66,15 +69,6 @@ class LossTerm:
         return per_sample if weights is None else per_sample * weights
 
     @cached_property
-    def steepest(self) -> np.ndarray | None:
-        """(N,) the largest size of any multiplier of each sample, of a loss with kinks: how far its value moves with a prediction there."""
-        if not self.atom.separable or self.atom.smooth or self.tasks.is_distributed:
-            return None
-        low, high = self.dual_interval()
-        sizes = np.maximum(np.abs(low), np.abs(high))
-        return sizes if np.isfinite(sizes).all() else None
-
-    @cached_property
     def uniform_scale(self) -> float | None:
         """The one number that `scale` repeats, else None."""
         if self.scale is None:
@@ -109,6 +103,23 @@ class LossTerm:
         for name in self.intercepts:
             total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
         return total + self._summands(x)
+
+    def slopes_at_kinks(self, x: Blocks) -> np.ndarray | None:
+        """(N,) the steepest slope of every sample whose prediction a kink of the loss is within rounding of, else 0; None of other losses.
+
+        There a value moves with the prediction by that slope, whatever the multiplier is.
+        """
+        atom = self.atom
+        if not isinstance(atom, SeparableLoss) or atom.smooth or self.tasks.is_distributed:
+            return None
+        z, y = self.known_predictions(x), self.tasks.targets
+        summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
+        for name in self.intercepts:
+            summed = summed + np.abs(x[name][0])
+        near = _NEAR * (np.repeat(summed, self.tasks.counts) + np.abs(y))
+        below, above = atom.slope(z - near, y), atom.slope(z + near, y)
+        steepest = np.where(below != above, np.maximum(np.abs(below), np.abs(above)), 0.0)
+        return steepest if self.scale is None else self.scale * steepest
 
     def _summands(self, x: Blocks) -> float:
         """What `SeparableLoss.summands` adds up to."""

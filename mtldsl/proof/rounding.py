@@ -20,14 +20,15 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float
     """64 eps times the sum of the absolute values that objective and bound are sums of, for the price of neither.
 
     These are both themselves (sums of parts of one sign, but for what follows); <|u|, |y|> of a loss and what its predictions are
-    sums of (`LossTerm.magnitude`), and once, not 64 times, the same of the largest multipliers of a loss with kinks; <|v|, |B x|> of a function and, where it is an uneven quadratic, what its steepest direction makes
-    of B x and its flattest of v.
+    sums of (`LossTerm.magnitude`); once, not 64 times, the same of slopes at kinks (`LossTerm.slopes_at_kinks`); <|v|, |B x|> of a
+    function and, where it is an uneven quadratic, what its steepest direction makes of B x and its flattest of v.
     """
     total = abs(form.constant) + abs(objective) + abs(proof.value)
     for loss, u in zip(form.losses, proof.loss_duals, strict=True):
         total += loss.magnitude(u, blocks)
-        if loss.steepest is not None:  # at a kink a value moves by more than the multiplier says
-            total += loss.magnitude(loss.steepest, blocks) / UNITS
+        steepest = loss.slopes_at_kinks(blocks)
+        if steepest is not None:
+            total += loss.magnitude(steepest, blocks) / UNITS
     for f, v in zip(form.functions, proof.function_duals, strict=True):
         total += _of_function(f, v, f.map.forward(blocks))
     return UNITS * _EPS * total if math.isfinite(total) else math.inf
