@@ -229,11 +229,12 @@ def test_libsvm_indices_count_from_0_in_all_files_or_in_none(tmp_path):
     assert read_libsvm(test).X.toarray().tolist() == from_1
     assert read_libsvm(test, zero_based=False).X.toarray().tolist() == from_1
     assert read_libsvm(test, zero_based=True).X.toarray().tolist() == from_0
-    both = read_libsvm([test, train], zero_based=True)
+    with pytest.warns(UserWarning, match=r"train\.svm: indices are read as counting from 0.*zero_based=True"):
+        both = read_libsvm([test, train])  # by one rule
     assert both.inputs[0].toarray().tolist() == from_0
     assert both.inputs[1].toarray().tolist() == [[5, 1, 0], [0, 0, 2]]
-    with pytest.raises(DataError, match=r"train\.svm: it has the index 0.*write zero_based=True"):
-        read_libsvm([test, train])
+    with pytest.raises(DataError, match=r"train\.svm: it has an index 0"):
+        read_libsvm([test, train], zero_based=False)
     assert read_libsvm(test, zero_based=True, n_features=3).n_features == 3
     with pytest.raises(DataError, match="n_features was set to 2, and it has 3 features"):
         read_libsvm(test, zero_based=True, n_features=2)

@@ -239,7 +239,7 @@ QUIRKS = {
         files={".svm": "".join(f"{y!r} 0:{a!r} 1:{c!r}\n" for y, a, c in zip(Y, A, PLAIN, strict=True))},
     ),
     "an index 0 where they count from 1": Quirk(
-        table(PLAIN), cells((Absent("it has no indices"), TEXT, ARFF, ARRAYS, PARQUET), (ERROR, LIBSVM)),
+        table(PLAIN), cells((Absent("it has no indices"), TEXT, ARFF, ARRAYS, PARQUET), (ERROR, LIBSVM)), options={"zero_based": False},
         files={".svm": "1 1:2\n-1 0:3\n" * N}, refused="index 0",
     ),
 }  # fmt: skip

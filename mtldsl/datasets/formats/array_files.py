@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ def read_libsvm(
     path,
     *,
     n_features: int | None = None,
-    zero_based: bool = False,
+    zero_based: bool | None = None,
     one_vs_rest: bool = False,
     multilabel: bool = False,
     binary: bool = False,
@@ -138,13 +139,14 @@ def read_libsvm(
     """Tasks with sparse inputs from LIBSVM files: of one file, or of a list of files, one task each, named by the files.
 
     n_features  : columns of X (None: the largest index that occurs)
-    zero_based  : indices count from 0, in all files; else from 1, as LIBSVM has it
+    zero_based  : whether indices count from 0, in all files. None: from 1, as LIBSVM has it, unless an index 0 occurs in one of them; a
+                  UserWarning says so, since a part of the same data without an index 0 would be read from 1
     one_vs_rest : labels are classes: a task per class, +1 against -1 (two classes: one task, the larger against the other)
     multilabel  : a row carries a list of labels, "1,3 2:0.5": a task per label
     binary      : labels are 0/1 and are read as -1/+1
 
-    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse, for an index 0
-    where `zero_based` is not written, and for "qid:", which `scan` and `store` read as the tasks of rows.
+    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse, for an index 0 where
+    zero_based=False, and for "qid:", which `scan` and `store` read as the tasks of rows.
 
     >>> import tempfile, pathlib
     >>> from mtldsl import datasets
@@ -165,7 +167,8 @@ def read_libsvm(
         )
     if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
         raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
-    zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
+    if zero_based is not None:
+        zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
     for one in paths:
         require_plain(one)
     try:
@@ -209,16 +212,18 @@ def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
     return changed(tasks, description=DataDescription(labels=tuple(columns)))
 
 
-def _counted_from(zero_based: bool, inputs: list, paths: list[Path], n_features: int | None) -> list:
+def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
     """The inputs, read with columns from 0 on, as their indices are meant: by one rule for all files."""
     first = next((p for X, p in zip(inputs, paths, strict=True) if (X.indices == 0).any()), None)
-    if first is not None and not zero_based:
-        from_0 = Spelled.option("zero_based", "True")
-        raise DataError(
-            "it has the index 0, and LIBSVM counts from 1", term=first, argument="zero_based",
-            write_instead=f"write {from_0} if these files count from 0",
+    if first is not None and zero_based is False:
+        raise DataError("it has an index 0, and zero_based=False says that indices count from 1", term=first, argument="zero_based")  # fmt: skip
+    if first is not None and zero_based is None:
+        warnings.warn(
+            f"{first}: indices are read as counting from 0, since an index 0 occurs. A part of these data without one would be read as counting "
+            "from 1: write zero_based=True for all of them",
+            stacklevel=3,
         )  # fmt: skip
-    shift = int(not zero_based)
+    shift = int(first is None and not zero_based)
     d = max(X.shape[1] - shift for X in inputs)
     if n_features is not None:
         wide = next((p for X, p in zip(inputs, paths, strict=True) if X.shape[1] - shift > n_features), None)
