@@ -176,7 +176,9 @@ def _features(columns: dict[str, Column], taken: set[str]):
     for name, column in columns.items():
         if name in taken:
             continue
-        if column.missing == column.rows:
+        if not name:
+            dropped[name] = "no name, as where a data frame was written with its index"
+        elif column.missing == column.rows:
             dropped[name] = "no value at all"
         elif 2 * column.missing > column.rows:
             dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
@@ -303,7 +305,10 @@ _WHY = "a label is rare: chosen by accuracy, no feature might be used at all, si
 def _dropped(dropped: dict[str, str]) -> list[str]:
     if not dropped:
         return []
-    return [*(f"# {name}: {why}" for name, why in dropped.items()), f"drop = {_list(list(dropped))}"]
+    return [
+        *(f"# {name or _list([name])[1:-1]}: {why}" for name, why in dropped.items()),
+        f"drop = {_list(list(dropped))}",
+    ]
 
 
 def _imputed(gaps: dict[str, int]) -> list[str]:

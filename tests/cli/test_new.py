@@ -350,3 +350,16 @@ def test_a_table_of_yes_and_no_alone_keeps_its_inputs(tmp_path, capsys):
     assert "Label: y, the last column" in capsys.readouterr().out
     with load_problem(tmp_path / "t.toml") as file:
         assert file.tasks_train.feature_names == ("a", "b", "c")
+
+
+def test_index_of_data_frame_is_left_out(tmp_path, capsys):
+    path = table(tmp_path, {"y": np.round(SCORE, 3)})
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))]) + "\n")
+    assert main(["new", str(path)]) == 0
+    text = (tmp_path / "my data.toml").read_text()
+    assert (
+        'drop = ["", "id", ' in text
+        and '# "": no name, as where a data frame was written with its index' in text
+    )
+    assert main(["solve", str(tmp_path / "my data.toml"), "--quiet"]) == 0

@@ -219,6 +219,11 @@ QUIRKS = {
     "the index of a data frame": Quirk(table(PLAIN), PARQUET_ALONE, columns_as(PLAIN), Y, parquet=with_index(None)),
     "an index with a name": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("id")),
     "the index that Dask writes": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("__null_dask_index__")),
+    "a column without a name": Quirk(
+        [("", list(range(N))), ("a", A), ("c", PLAIN), ("y", Y)],
+        cells((ERROR, TEXT), (Absent("each of its columns has a name"), ARFF, PARQUET, ARRAYS, LIBSVM), (Absent("columns that are not asked for are left alone"), ("predict", "report"))),
+        refused="column 1 has no name",
+    ),
     "folders that are a column": Quirk(
         table(PLAIN), {**PARQUET_ALONE, "from_dask_dataframe": ERROR}, columns_as([12.0] * 4 + [3.0] * 4), Y, parquet=in_folders([12] * 4 + [3] * 4),
         refused="column 'c' is Categorical, not numeric",  # what Dask makes of it

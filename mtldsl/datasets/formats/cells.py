@@ -20,6 +20,7 @@ __all__ = [
     "as_signs",
     "codes_of",
     "in_order",
+    "is_lost",
     "is_missing",
     "is_number",
     "number",
@@ -59,6 +60,15 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_lost(text: str) -> bool:
+    """Tell whether it is a whole number that float64 does not have.
+
+    >>> is_lost("9007199254740993"), is_lost("9007199254740992"), is_lost("no number")
+    (True, False, False)
+    """
+    return _WHOLE.fullmatch(text.strip()) is not None and not is_number(text)
 
 
 def in_order(values: Iterable[str]) -> list[str]:

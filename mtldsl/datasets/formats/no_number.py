@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtldsl.datasets.formats.cells import ANSWERS, is_number, with_point
+from mtldsl.datasets.formats.cells import ANSWERS, is_lost, is_number, with_point
 from mtldsl.errors import Spelled
 
 __all__ = ["no_number"]
@@ -25,6 +25,11 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
     """
     wrong = [(line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text)]
     line, text = wrong[0]
+    if is_lost(text):
+        return (
+            f"has {text!r} in line {line}, a whole number that float64 does not have; subtract a constant, or, where it is a code, "
+            "leave the column out with " + Spelled.option("drop", "[...]")
+        )
     said = f"has text that is not a number, {text!r} in line {line}"
     if role == "answer":
         return f"has {text!r} in line {line}, which says neither yes nor no; mend it, or leave the cell empty: the label is then missing"

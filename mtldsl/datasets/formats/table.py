@@ -132,6 +132,14 @@ class Table:
         if features is None:
             dropped = set(self.positions(drop, "drop")) if len(drop) else set()
             chosen = [j for j in range(len(self.columns)) if j not in dropped.union(roles)]
+            nameless = next((j for j in chosen if not self.names[j]), None)
+            if nameless is not None:
+                raise DataError(
+                    f"column {nameless + 1} has no name, as where a data frame was written with its index",
+                    term=self.path,
+                    write_instead="write " + Spelled.option("drop", '[""]') + ", or give it a name",
+                    argument="drop",
+                )
         elif len(drop):
             raise DataError(
                 f"{self.path}: write either "
