@@ -82,16 +82,16 @@ def test_newton_steps_end_where_interior_points_do(loss, layout, penalty, interc
     assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-8)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_beside_a_bound(sign):
+@pytest.mark.parametrize(("sign", "solver"), [(1, "multipliers"), (-1, "auto")])
+def test_beside_a_bound(sign, solver):
     tasks = shared(7, n=30)
     W = mtl.Weights(tasks, intercept=True)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [sign * W >= 0])
     expected = problem.solve(solver="cvxpy", tol=1e-7).objective
-    if get_solver("multipliers").refuses(problem.form()) is None:
-        solution = assert_solved(problem)
-        assert (sign * solution.W.array >= 0).all() if hasattr(solution.W, "array") else True
-        assert solution.objective == pytest.approx(expected, rel=2e-7)
+    assert (get_solver("multipliers").refuses(problem.form()) is None) == (solver == "multipliers")
+    solution = problem.solve(solver=solver, tol=1e-8)
+    assert solution.status == "optimal" and (sign * solution.W >= 0).all()
+    assert solution.objective == pytest.approx(expected, rel=2e-7)
 
 
 def generated(n, d, m, seed, scale=1.0):

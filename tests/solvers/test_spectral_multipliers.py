@@ -59,7 +59,7 @@ def test_the_first_order_conditions_hold_in_plain_numpy(name, penalty, intercept
     assert np.abs(Z[:rank, :rank] - slopes).max(initial=0.0) <= 1e-4 * size
     mixed = np.concatenate([Z[:rank, rank:].ravel(), Z[rank:, :rank].ravel()])
     assert np.abs(mixed).max(initial=0.0) <= 1e-4 * size
-    assert np.linalg.norm(Z[rank:, rank:], 2) <= 1.0 + 1e-4 if rank < min(Z.shape) else True
+    assert rank == min(Z.shape) or np.linalg.norm(Z[rank:, rank:], 2) <= 1.0 + 1e-4
     if intercept:
         # where every sample is beyond its margin, u is rounding of nought
         assert np.abs(u.sum(axis=1)).max() <= 1e-5 * np.abs(u).sum() + 1e-12 * C
