@@ -45,7 +45,7 @@ def rank(s, atom):
 @defined("log_rank", "spectrum")
 def log_rank(s, atom):
     """log(1 + sqrt(s^2 + eps))"""
-    return np.log(1.0 + np.sqrt(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps))
+    return np.log1p(np.sqrt(_seen(s, _ROUNDING_SHARE, atom.eps) ** 2 + atom.eps))
 
 
 @defined("capped_trace_norm", "spectrum")

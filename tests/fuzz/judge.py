@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 import traceback
 import warnings
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -139,6 +140,8 @@ def _compare(model: Model, case: Case, solution, oracle: Oracle, tol: float) -> 
     if solution.status == "optimal" and missed > tol * (1 + 1e-9) + 1e-15 * _size(blocks):
         case.findings["violated"] = f"by {missed:.3g}"
     here = float(objective(model, repaired(model, blocks)))
+    if _is_beyond(model, solution, blocks, oracle):
+        oracle = replace(oracle, status="beyond the weights that the proof is about", attained=np.inf)
     case.attained = min(oracle.attained, here if np.isfinite(here) else np.inf)
     scale = max(abs(own), abs(case.attained), FLOOR * oracle.scale)
     if solution.status == "stationary":
@@ -160,6 +163,18 @@ def _compare(model: Model, case: Case, solution, oracle: Oracle, tol: float) -> 
     if solution.status == "optimal" and own > case.attained + 1.01 * tol * scale + rounding:
         relative = (own - case.attained) / max(scale, np.finfo(float).tiny)
         case.findings["false optimal"] = f"{own!r} > {case.attained!r} (relative {relative:.1e})"
+
+
+def _is_beyond(model: Model, solution, blocks: dict, oracle: Oracle) -> bool:
+    """Tell whether the solution's note leaves out weights as large as the oracle's: of columns that are collinear to the last digit."""
+    stated = re.search(r"up to ([\d,]+) times the size of the solution's", solution.note)
+    if stated is None or oracle.blocks is None:
+        return False
+    reach = float(stated[1].replace(",", ""))
+    return any(
+        np.abs(oracle.blocks[name]).max(initial=0) > reach * np.abs(blocks[name]).max(initial=0)
+        for name in model.blocks
+    )
 
 
 def _stated_rounding(model: Model, blocks: dict, solution) -> float:

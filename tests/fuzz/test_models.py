@@ -54,7 +54,7 @@ def _judged(monkeypatch, seed, change):
     def solve(*args):
         solution = ask(*args)
         return SimpleNamespace(**{
-            name: getattr(solution, name) for name in ("status", "solver", "objective", "dual_bound", "blocks")
+            name: getattr(solution, name) for name in ("status", "solver", "objective", "dual_bound", "blocks", "note")
         } | change(solution))  # fmt: skip
 
     monkeypatch.setattr(judging, "_solve", solve)
@@ -93,6 +93,16 @@ def test_a_constraint_that_is_missed_is_found(monkeypatch):
         }
 
     assert "violated" in _judged(monkeypatch, seed, shifted)
+
+
+def test_weights_beyond_those_of_the_proof_are_no_evidence(monkeypatch):
+    """Columns are collinear to the last digit: the optimum has weights of 1e15, which the note leaves out; without the note it counts."""
+    assert not judge(420976).findings
+    assert _judged(monkeypatch, 420976, lambda s: {"note": ""}) == {"false bound", "false optimal"}
+
+
+def test_values_of_one_unit_in_the_last_place_are_no_fault():
+    assert not judge(421247).findings
 
 
 def test_a_word_of_infeasibility_is_checked(monkeypatch):
