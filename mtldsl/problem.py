@@ -142,9 +142,11 @@ class Problem(Resampled, Taught, Checked, Statement):
                       `solution.seconds`; `solution.compile_seconds` stands beside
         verbose     : says a line for every look at the certificate, one for every function that is compiled, and one for every start
                       of several (a bar in a terminal), on standard error; the same lines go to the logger
-                      "mtldsl" at level DEBUG
+                      "mtldsl" at level DEBUG. Where rows are elsewhere, it says after the first pass over them what they will take; without
+                      verbose that is a warning of the logger, where it is more than a minute
         callback    : called with every look as a dict: solver, iteration, seconds, objective, bound (the best proven so far), gap, violation,
-                      and more; where it returns something true, the solve ends with the best point and the status "stopped"
+                      and more (where rows are elsewhere: passes, pass_seconds, passes_left, seconds_left); where it returns
+                      something true, the solve ends with the best point and the status "stopped"
         warm_start  : a Solution of a problem with the same blocks, or a dict {block name: array}
         starts      : of a model that is not convex, from how many starts to solve it: the solver's own (or warm_start) and random
                       ones, seeded by random_state; the best is returned, and `solution.starts` tells what came of each. max_seconds

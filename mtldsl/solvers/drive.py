@@ -19,7 +19,7 @@ from mtldsl.solvers.asking import turns_of
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
-from mtldsl.system import stops
+from mtldsl.system import passes, stops
 from mtldsl.system.memory import memory_errors
 from mtldsl.system.threads import on_one_blas_thread
 from mtldsl.system.told import Listener
@@ -77,6 +77,8 @@ def drive(
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
+        if form.elsewhere:
+            passes.expect(name, chosen.usual_passes(form))
         watcher.begin(name, turn.progress(), chosen.below_guesses)
         point, failure = None, None
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.reductions.centred import Centred, moved
@@ -11,10 +11,12 @@ from mtldsl.compile.reductions.gathered import Gathered, Recipe, can_be_reflecte
 from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import COARSE_INTERCEPTS, Outcome, as_typed, drive
 from mtldsl.solvers.passes.checkpoint import Folder
+from mtldsl.solvers.passes.forecast import Forecast
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.starts import checked_starts, from_several_starts
 from mtldsl.solvers.warm_start import Solved, starting_point
-from mtldsl.system.told import Listener
+from mtldsl.system import passes
+from mtldsl.system.told import Listener, say
 
 __all__ = ["seen_by_solvers", "solve_form"]
 
@@ -41,7 +43,25 @@ def solve_form(
         "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
         "random_state": random_state, "listener": listener, "options": options, "verbose": verbose,
     }  # fmt: skip
-    if not form.elsewhere or "checkpoint" not in options:
+    if not form.elsewhere:
+        return _solved(form, warm_start, how, None)
+    how["listener"] = forecast = _forecast(form, tol, listener, verbose)
+    with passes.heard_by(forecast):
+        return _elsewhere(form, warm_start, how)
+
+
+def _forecast(form: NormalForm, tol: float, listener: Listener | None, verbose: bool) -> Forecast:
+    """Whoever tells what passes over the rows will take; the lines of looks are written by the listener."""
+    rows = max(
+        tasks.n_rows or tasks.n_samples for tasks in (cast(Any, loss.tasks) for loss in form.elsewhere)
+    )
+    return Forecast(rows, tol, listener, say if verbose else None)
+
+
+def _elsewhere(form: NormalForm, warm_start, how: dict[str, Any]) -> Outcome:
+    """Solve a form whose rows are elsewhere, with a checkpoint or without."""
+    options, starts = how["options"], how["starts"]
+    if "checkpoint" not in options:
         return _solved(form, warm_start, how, None)
     how["options"] = {key: value for key, value in options.items() if key != "checkpoint"}
     if options["checkpoint"] is None:
@@ -89,6 +109,7 @@ def seen_by_solvers(form: NormalForm) -> NormalForm:
 def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
     """On a few rows made of sums of products; where float64 cannot tell on these, on those made by reflections, in one more pass."""
     first = starting_point(form, warm_start)
+    passes.expect("squares", (1, 1))
     here, recipe = Gathered().apply(form)
     if folder is not None:
         folder.keep_moments()

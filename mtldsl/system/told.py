@@ -64,15 +64,18 @@ def say(text: str) -> None:
 
 
 def line_of(record: dict[str, Any]) -> str:
-    """A look at the certificate as one line.
+    """A look at the certificate as one line; of rows that are elsewhere with what is left to be done (`solvers/passes/forecast.py`).
 
     >>> line_of({"solver": "admm", "iteration": 7, "objective": 2.0, "bound": 1.0, "gap": 0.5, "violation": 0.0, "seconds": 0.25})
     '                admm       7  objective 2  bound 1  gap 5.00e-01  violation 0.0e+00  0.25 s'
     """
     far = f"residual {record['residual']:.2e}" if "residual" in record else f"gap {record['gap']:.2e}"
+    left = ""
+    if record.get("passes_left"):
+        left = f"  about {record['passes_left']} passes, {record['seconds_left']:.0f} s to go"
     return (
         f"{record['solver']:>20} {record['iteration']:7d}  objective {record['objective']:.10g}  bound {record['bound']:.10g}  {far}  "
-        f"violation {record['violation']:.1e}  {record['seconds']:.2f} s"
+        f"violation {record['violation']:.1e}  {record['seconds']:.2f} s{left}"
     )
 
 

@@ -80,6 +80,9 @@ class AscentByPasses(SolverByPasses):
     def patience(self, form: NormalForm) -> int:
         return _PATIENCE
 
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        return 5, 30
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
     ) -> Point:  # fmt: skip

@@ -78,6 +78,9 @@ class Majorization(SolverByPasses):
         """Where the curvature varies much, Newton steps take fewer passes."""
         return _PATIENCE
 
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        return 25, 60
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
     ) -> Point:  # fmt: skip

@@ -64,6 +64,10 @@ class PlanesByPasses(SolverByPasses):
         fits = all(loss.tasks.is_distributed and has_one_maximum_a_task(loss) for loss in form.losses)
         return None if fits and form.losses else "structured hinges of rows that are elsewhere"
 
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        """Two for a look."""
+        return 40, 280
+
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
     ) -> Point:  # fmt: skip

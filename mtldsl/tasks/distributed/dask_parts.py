@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mtldsl.system.passes import timed
 from mtldsl.tasks.distributed.dask_engine import call, computed, constant, kept, n_workers
 from mtldsl.tasks.distributed.exchange import ByTask, grouped, groups, piece, put_together
 from mtldsl.tasks.distributed.failures import lacking_memory
@@ -47,6 +48,7 @@ class DaskParts:
             self._nodes, self._there = kept(self._nodes, self.names), True
         return self._nodes
 
+    @timed()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `Parts.run`."""
         held = stateful or state is not None

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtldsl.system.allocator import freed_memory_is_kept
+from mtldsl.system.passes import timed
 from mtldsl.system.threads import one_blas_thread
 from mtldsl.tasks.distributed.exchange import ByTask, Columns, grouped
 from mtldsl.tasks.distributed.states import read_state, state_path, write_state
@@ -131,6 +132,7 @@ class LocalParts:
         self.passes = self.bytes_moved = 0
         self._mark: str | None = None
 
+    @timed()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `Parts.run`."""
         held = stateful or state is not None
