@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import ProofError
+from mtldsl.proof.checker.balancing import balanced
 from mtldsl.proof.checker.feasible import made_feasible
 from mtldsl.proof.checker.in_words import in_words
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.row_spans import give_spans, row_kinds, rows_seen
 from mtldsl.proof.checker.terms import FunctionTerm, LossTerm
 from mtldsl.proof.checker.verdict import Verdict
 
@@ -18,6 +20,8 @@ __all__ = ["Check"]
 _SHARE = 1e-8
 #: the sizes of the point and of the labels that a region holds at least
 _REACH = 100.0
+#: by how much multipliers are drawn towards zero, one after the other: at the ends of their domains they have no room
+_DRAWN_SHARES = (0.0, 1e-9, 1e-6)
 
 
 class Check:
@@ -57,8 +61,8 @@ class Check:
         if not refused:
             try:
                 found.high, found.violation = self.primal()
-                found.low = self.dual(found)
                 found.scale = self.scale()
+                found.low = self.dual(found)
             except NotChecked as error:
                 refused.append(str(error))
         if refused:
@@ -140,16 +144,36 @@ class Check:
         return r
 
     def dual(self, found: Verdict) -> float:
-        u = [loss.part.inside(loss.u) for loss in self.losses]
-        v = [f.part.inside(f.v / f.c) * f.c for f in self.functions]
+        """The bound for all weights, of multipliers drawn towards zero as little as that takes; else the one over a region."""
+        lows = []
+        for share in _DRAWN_SHARES:
+            region: dict = {}
+            lows.append((self._dual(region, share), region))
+            if not share and not region:
+                return lows[0][0]
+            if not region and found.gap_of(lows[-1][0]) <= self.tol:
+                return lows[-1][0]
+        low, found.region = lows[0]
+        return low
+
+    def _dual(self, region: dict, share: float) -> float:
+        u = [loss.part.inside(loss.u * (1.0 - share) if share else loss.u) for loss in self.losses]
+        v = [f.part.inside(f.v / f.c * (1.0 - share) if share else f.v / f.c) * f.c for f in self.functions]
         left = {
             one["name"]: np.ones(one["shape"], dtype=bool) for one in self.proof["blocks"]
         }  # entries that no term has taken
         self._balance_intercepts(u, left)
+        u, spans = self._balance_weights(u, v, left)
         r = self.residual(u, v)
         for k in sorted(range(len(v)), key=lambda k: not self.functions[k].part.finite_dual):
             self._give(k, v, r, left)
-        paid = self._pay(r, left, found)
+        for name, kind in spans:
+            if not len(kind.rows):
+                continue
+            rest = r[name][kind.rows] * left[name][kind.rows].astype(float)
+            if not kind.span.shape[1] or give_spans(kind, rest, v, self.functions):
+                left[name][kind.rows] = False
+        paid = self._pay(r, left, region)
         gauges = [f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)]
         if not np.isfinite(np.array(gauges, dtype=float)).all():  # NaN too, which no comparison sees
             return -np.inf
@@ -167,7 +191,7 @@ class Check:
             cost = f.part.conjugate(dual / f.c) * f.c
             total = total - (cost * t if f.part.degree == 1 else cost * t.square())
             if f.part.short is not None and f.part.short.high > 0:
-                total = total - f.part.lost(self._reach_of_image(f.map, found)) * f.c
+                total = total - f.part.lost(self._reach_of_image(f.map, region)) * f.c
             if f.map.offset is not None:
                 total = total + (dual * f.map.offset).sum() * t
         return _float(total.low, -1)
@@ -183,11 +207,41 @@ class Check:
             return
         part = r[block][rows][:, columns] * takes.astype(float)
         v[k] = v[k] - part / c
+        self._take(left, picked, takes)
+
+    def _balance_weights(self, u, v, left):
+        """(multipliers of losses, [(block, rows)] whose residual is orthogonal to all that no function sees, as real numbers)."""
+        untaken = {name: entries.copy() for name, entries in left.items()}
+        for f in self.functions:
+            picked = f.map.picked()
+            if picked is not None:
+                self._take(untaken, picked, f.part.takes)
+        intercepts = {name: ~left[name][0] for loss in self.losses for name in loss.intercepts}
+        kinds = {
+            name: row_kinds(name, self.functions, entries)
+            for name, entries in untaken.items()
+            if name not in intercepts and entries.any()
+        }
+        if not any(kinds.values()):
+            return u, []
+        r = self.residual(u, v)
+        seen = rows_seen(self.functions, v, {name: x.shape for name, x in left.items()})
+        u, done = balanced(self.losses, kinds, seen, intercepts, u, r, self.exact)
+        for name, held in intercepts.items():
+            left[name][0] &= [(name, -1 - i) not in done for i in range(len(held))]
+        return u, [
+            (name, kind.within([row for row in kind.rows.tolist() if (name, row) in done]))
+            for name, own in kinds.items()
+            for kind in own
+        ]
+
+    def _take(self, left, picked, takes) -> None:
+        block, _, rows, columns = picked
         changed = left[block][rows]
         changed[:, columns] &= ~takes
         left[block][rows] = changed
 
-    def _pay(self, r, left, found: Verdict) -> Interval:
+    def _pay(self, r, left, region: dict) -> Interval:
         """max |<what is left, x>| over a box, which the verdict names."""
         total = Interval.of(0.0, self.exact)
         for name, entries in left.items():
@@ -195,7 +249,7 @@ class Check:
             if np.all(rest == 0):
                 continue
             bound = self._reach(name)
-            found.region[name] = bound
+            region[name] = bound
             total = total + (Interval(rest, rest) * bound).sum()
         return total
 
@@ -217,11 +271,11 @@ class Check:
         labels = labels if labels > 0 else float(sum(len(loss.data.targets) for loss in self.losses))
         return np.sqrt(np.divide(labels, effects, out=np.ones_like(effects), where=effects > 0))
 
-    def _reach_of_image(self, map, found: Verdict) -> np.ndarray:
+    def _reach_of_image(self, map, region: dict) -> np.ndarray:
         """An upper bound of the absolute values of a map over the region, which the verdict then names."""
         total = np.zeros(map.shape) if map.offset is None else np.asarray(abs(map.offset).high, float)
         for e in map.entries:
-            part = found.region[e["block"]] = self._reach(e["block"])
+            part = region[e["block"]] = self._reach(e["block"])
             part = part if e["left"] is None else abs(e["left"]) @ part
             part = part if e["right"] is None else part @ abs(e["right"])
             total = total + abs(e["coefficient"]) * part * (1.0 + 1e-9)

@@ -6,6 +6,7 @@ value(W)     an enclosure, or an upper bound, of g(W); of a set 0
 violation(W) an upper bound of how far W is outside, of a set
 inside(Z)    a matrix near Z in the cone spanned by dom g*, as a real operation; `takes` the entries in which any change stays there
 gauge(Z)     an upper bound of the t >= 0 with Z in t dom g* (a norm's dual norm); 0 where dom g* is a cone
+span(row)    the changes of a row of Z that stay in it
 conjugate(Z) an upper bound of g*(Z), for a Z that `inside` made and gauge allows
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.not_checked import NotChecked
 
-__all__ = ["Function", "positive"]
+__all__ = ["Function", "differences", "positive"]
 
 
 class Function:
@@ -24,6 +25,7 @@ class Function:
     cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere
     shrinks = False  # a set that holds t W for 0 <= t <= 1, W in it
+    is_spanned = True  # all rows of what `inside` makes are in `span`
     short = None  # of a quadratic form: see `Quadratic`
     degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
 
@@ -40,6 +42,13 @@ class Function:
     @property
     def takes(self) -> np.ndarray:
         return np.ones(self.shape, dtype=bool)
+
+    def span(self, row: int) -> np.ndarray:
+        """(columns, s) E: multipliers of a row may be changed by E c, any c, without leaving the cone."""
+        return np.eye(self.shape[1])[:, self.takes[row]]
+
+    def taken(self, rows, columns, C: Interval) -> None:
+        """Note that the multipliers of these rows were changed by C E^T, E these columns of `span`."""
 
     def value(self, W) -> Interval:
         return self.number(0.0)
@@ -59,3 +68,8 @@ def positive(x, what: str, least: float = 5e-324) -> float:
     if not (x >= least and np.isfinite(x)):
         raise NotChecked(f"{what} of {x:g}")
     return x
+
+
+def differences(m: int) -> np.ndarray:
+    """(m, m - 1): a basis of the rows that sum to zero."""
+    return np.eye(m)[:, 1:] - np.eye(m)[:, :-1]

@@ -193,7 +193,7 @@ class SumPart:
         low, high = self.scalar.ends(self.y)
         return None if low is None else self.s * low, None if high is None else self.s * high
 
-    def room(self, u: Interval, rows: slice) -> np.ndarray:
+    def room(self, u: Interval, rows: slice = slice(None)) -> np.ndarray:
         """How far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
         room = np.full(u.shape, np.inf)
         if hasattr(self.scalar, "inside"):
@@ -265,6 +265,12 @@ class SquareRootPart:
         rows = slice(a, a + int(self.counts[i]))
         moved = u.with_entries(rows, u[rows] - total / float(self.counts[i]))
         return moved.with_entries(rows, self.inside(moved)[rows])
+
+    def room(self, u: Interval) -> np.ndarray:
+        """How far all multipliers may be moved at once, either way, without leaving the balls."""
+        s = 1.0 if self.s is None else self.s.low.astype(float)
+        left = np.asarray(((1.0 - self._dual_norms(u)) * self.c / np.sqrt(self.counts + 1.0)).low, float)
+        return np.repeat(left, self.counts) * np.sqrt(s) * (1.0 - 1e-12)
 
     def inside(self, u: Interval) -> Interval:
         return u / maximum(self._dual_norms(u), 1.0).repeat(self.counts)

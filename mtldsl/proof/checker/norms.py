@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.proof.checker.function import Function, positive
+from mtldsl.proof.checker.function import Function, differences, positive
 from mtldsl.proof.checker.interval import Interval, joined
 from mtldsl.proof.checker.latent_groups import LatentGroups
 from mtldsl.proof.checker.not_checked import NotChecked
@@ -219,6 +219,9 @@ class SquaredTrace(Function):
 
 class TotalVariation(Function):
     takes = property(lambda self: np.zeros(self.shape, dtype=bool))
+
+    def span(self, row):
+        return differences(self.shape[1])
 
     def value(self, W):
         return abs(W[:, 1:] - W[:, :-1]).sum() if self.shape[1] > 1 else self.number(0.0)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtldsl.proof.checker.function import Function
+from mtldsl.proof.checker.function import Function, differences
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.norms import CellNorm
 from mtldsl.proof.checker.not_checked import NotChecked
@@ -55,6 +55,9 @@ class Mean(Function):
 
     def inside(self, Z):
         return self._centred(Z)
+
+    def span(self, row):
+        return differences(self.shape[1])
 
     def conjugate(self, Z):
         return Z.square().sum() * 0.5
@@ -119,6 +122,19 @@ class Quadratic(Function):
             return Z
         self.Y = self.number(self._inverse(Z.middle))
         return self._apply(self.Y)
+
+    @property
+    def is_spanned(self):
+        """Not where A mixes rows."""
+        return self.finite_dual or self.A is None
+
+    def span(self, row):
+        return super().span(row) if self.finite_dual or self.A is not None else np.asarray(self.B, float)
+
+    def taken(self, rows, columns, C):
+        if not self.finite_dual:
+            where = np.ix_(rows, columns)
+            self.Y = self.Y.with_entries(where, self.Y[where] + C)
 
     def conjugate(self, Z):
         if not self.finite_dual:  # what `inside` made is there still: no entry of it takes anything

@@ -30,6 +30,13 @@ class Ball(Function):
     def finite_dual(self):
         return bool(np.all(self.takes))
 
+    @property
+    def is_spanned(self):
+        return self.of.is_spanned
+
+    def span(self, row):
+        return self.of.span(row)
+
     def inside(self, Z):
         return self.of.inside(Z)
 
@@ -48,7 +55,7 @@ class Ball(Function):
 
 
 class Comparison(Function):
-    is_set = True
+    is_set, is_spanned = True, False
     side = 0.0
 
     def read(self, parameters):
@@ -93,7 +100,7 @@ class AtMost(Comparison):
 
 
 class EqualTo(Comparison):
-    finite_dual = True
+    finite_dual = is_spanned = True
     shrinks = property(lambda self: self.cone)
     takes = Function.takes
 

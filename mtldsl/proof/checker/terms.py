@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -16,7 +18,7 @@ from mtldsl.proof.checker.rows import ROW_LOSSES, RowPart
 from mtldsl.proof.checker.structured import StructuredPart
 from mtldsl.proof.checker.worst_task import WorstTaskPart
 
-__all__ = ["FunctionTerm", "LossTerm", "Map"]
+__all__ = ["FunctionTerm", "LossTerm", "Map", "picks"]
 
 #: losses of which something has to be shown
 _WITH_WITNESS = ("clique_hinge", "pairwise_log_loss", "structured_hinge", "worst_task")
@@ -52,12 +54,12 @@ class Map:
         if len(self.entries) != 1:
             return None
         (e,) = self.entries
-        rows, columns = _picks(e["left"]), _picks(None if e["right"] is None else e["right"].T)
+        rows, columns = picks(e["left"]), picks(None if e["right"] is None else e["right"].T)
         found = rows is not None and columns is not None and e["coefficient"] != 0
         return (e["block"], e["coefficient"], rows, columns) if found else None
 
 
-def _picks(factor):
+def picks(factor):
     """The positions that a matrix of one 1 a row picks, none twice; a slice for the identity, None for other matrices."""
     if factor is None:
         return slice(None)
@@ -103,6 +105,13 @@ class LossTerm:
             raise NotChecked(f"{self.word} with a sample weight that is not positive")
         given = described["multipliers"]
         self.u = Interval.of(np.zeros(len(data.targets)) if given is None else given, exact)
+
+    def rows_of(self, i: int) -> tuple[Any, slice]:
+        """The inputs of task i, and where its multipliers stand."""
+        data, own = self.data, slice(int(self.data.offsets[i]), int(self.data.offsets[i + 1]))
+        if not data.shared:
+            return data.inputs[own], own
+        return data.inputs if data.mask is None else data.inputs[data.mask[:, i]], own
 
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""

@@ -40,12 +40,19 @@ class Verdict:
     @property
     def size(self) -> float:
         """What gaps are relative to: the larger end without the constant, and no less than `scale`."""
-        ends = [abs(end - self.constant) for end in (self.low, self.high) if np.isfinite(end)]
+        return self._size(self.low)
+
+    def _size(self, low: float) -> float:
+        ends = [abs(end - self.constant) for end in (low, self.high) if np.isfinite(end)]
         return max(*ends, self.scale, np.finfo(float).tiny) if ends else np.inf
+
+    def gap_of(self, low: float) -> float:
+        """The relative gap that another lower end would leave."""
+        return (self.high - low) / self._size(low) if np.isfinite(self.high - low) else np.inf
 
     @property
     def relative_gap(self) -> float:
-        return (self.high - self.low) / self.size if np.isfinite(self.high - self.low) else np.inf
+        return self.gap_of(self.low)
 
     @property
     def holds(self) -> bool:
@@ -93,7 +100,25 @@ class Verdict:
         )
         confirmed = "the claim is confirmed" + (f", {within}" if within else "")
         said.append(confirmed if self.confirmed else "the claim is NOT confirmed")
+        if within and self.confirmed:
+            said.append(self.advice)
         return "\n".join(said)
+
+    @property
+    def advice(self) -> str:
+        """What to type where a claim is confirmed with a restriction."""
+        ways = ["mtldsl verify --within takes that for enough (exit code 0)"]
+        if self.region:
+            names = " and ".join(self.region)
+            added = " + ".join(f"1e-6 * ridge({name})" for name in self.region)
+            ways.append(
+                f"no term bounds {names} and columns of the data nearly depend on each other: with + {added} in the model it holds for all weights"
+            )
+        if self.violation > 0:
+            ways.append(
+                "a smaller tol at the solve, such as tol=1e-9, brings the point nearer to the constraints"
+            )
+        return "; ".join(ways)
 
 
 def _range(bound: np.ndarray) -> str:
