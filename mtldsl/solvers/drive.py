@@ -14,8 +14,8 @@ from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.proof.attainment import Unattained, unattained
 from mtldsl.proof.certificate import Certificate
 from mtldsl.proof.infeasibility import feasibility
-from mtldsl.solvers import spans
 from mtldsl.solvers.asking import turns_of
+from mtldsl.solvers.easier import Easier
 from mtldsl.solvers.registry import get_solver
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
@@ -73,7 +73,8 @@ def drive(
     watcher = Watcher(form, tol, max_seconds, listener)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
-    turns = turns_of(form, solver, options)
+    easier = Easier(form)
+    turns = turns_of(easier.form, solver, options)
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
@@ -88,13 +89,13 @@ def drive(
                 breakdowns(name),
                 memory_errors(name),
             ):
-                point = spans.solver_of(chosen, form, options)(
-                    form,
+                point = easier.solve(
+                    chosen,
+                    options,
                     tol=tol,
                     max_iter=max_iter if max_iter is not None else chosen.max_iter,
                     start=turn.left_at if turn.left_at and watcher.kept_from == name else start,
                     watch=watcher,
-                    **options,
                 )
         except KeyboardInterrupt as stop:
             watcher.leave(stop)

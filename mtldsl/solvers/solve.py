@@ -10,6 +10,7 @@ from mtldsl.compile.reductions.centred import Centred, moved
 from mtldsl.compile.reductions.gathered import Gathered, Recipe, can_be_reflected
 from mtldsl.errors import SolverError
 from mtldsl.solvers.drive import COARSE_INTERCEPTS, Outcome, as_typed, drive
+from mtldsl.solvers.easier import Easier
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.forecast import Forecast
 from mtldsl.solvers.solver import Point
@@ -102,8 +103,9 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | 
 
 
 def seen_by_solvers(form: NormalForm) -> NormalForm:
-    """The form that solvers are asked about: a few rows in place of those that are elsewhere, where squares allow it."""
-    return Gathered().apply(form)[0] if Gathered().accepts(form) is None else form
+    """The form that solvers are asked about: a few rows in place of those that are elsewhere, where squares allow it; without equations
+    that are solved beforehand."""
+    return Gathered().apply(form)[0] if Gathered().accepts(form) is None else Easier(form).form
 
 
 def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
