@@ -159,7 +159,7 @@ MUTATIONS = [
     M("solvers.proximal.accelerated_gradient", "if curved <= self.L * length", "if True or curved <= self.L * length"),
     # ---- reductions
     M("compile.reductions.centred", "loss.tasks.targets - centre", "loss.tasks.targets + centre"),
-    M("compile.reductions.centred", "sign * shift", "shift"),
+    M("compile.reductions.centred", "-sign * self.distances", "sign * self.distances"),
     M("compile.reductions.kept", "constant += extra", "pass"),
     M("compile.reductions.majorized", "f.coefficient * way.constant", "way.constant"),
     M("compile.reductions.relaxed", "f.atom.relaxed(self.factor)", "f.atom"),

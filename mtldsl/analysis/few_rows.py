@@ -20,8 +20,8 @@ class FewRows:
     """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there, as in
     `mtldsl.compile.reductions.gathered`, for rows that are here.
 
-    R comes of sums of products, with rounding of their own: `whole` says how much an objective may owe to that, which no certificate of the
-    smaller form can know.
+    R comes of sums of products, with rounding of their own: `misplaced` says how much an objective may owe to that, which no certificate of
+    the smaller form can know.
     """
 
     def __init__(self, form: NormalForm):
@@ -50,10 +50,13 @@ class FewRows:
         small.share(form.remembered.setdefault(FewRows, {}))
         return small
 
-    def whole(self, blocks: Blocks) -> tuple[Blocks, float]:
-        """(these weights with the intercepts that fit best, by how much objective and bound may be misplaced there as sums over the rows)."""
-        found = self._recipe.with_intercepts(blocks)
-        return found, sum(self._recipe.misplaced(found))
+    def whole(self, blocks: Blocks) -> Blocks:
+        """These weights with the intercepts that fit best."""
+        return self._recipe.with_intercepts(blocks)
+
+    def misplaced(self, blocks: Blocks) -> float:
+        """By how much objective and bound may be misplaced there as sums over the rows."""
+        return sum(self._recipe.misplaced(blocks))
 
 
 def _pays(loss: LossTerm, values: int) -> bool:

@@ -8,7 +8,7 @@ solver where the first is there to be tried; where these do not end with a certi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from mtldsl.analysis.ahead import Past, ahead
 from mtldsl.analysis.few_rows import FewRows
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.reductions.centred import Centred
+from mtldsl.compile.reductions.centred import Centred, moved
 from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.proof.certificate import Certificate
@@ -93,13 +93,10 @@ class _Walk:
         self.past, self.last = Past(), None
         self.ended = ""  # the solver that had the last value proven
         form = problem.form()
-        # labels far from zero need the care that `solve` takes of them, and a limit of time counts what it counts
-        self.is_plain = (
-            not form.elsewhere
-            and solve_options.get("max_seconds") is None
-            and Centred().accepts(form) is not None
-        )
-        self.few = FewRows(form) if self.is_plain and FewRows.pays(form, values) else None
+        # a limit of time counts what `solve` counts
+        self.is_plain = not form.elsewhere and solve_options.get("max_seconds") is None
+        pays = self.is_plain and FewRows.pays(form, values)
+        self.few = FewRows(Centred().apply(form)[0]) if pays else None
 
     def at(self, value: float) -> CertifiedPoint | Solution:
         form = self.problem.form()
@@ -118,19 +115,27 @@ class _Walk:
 
     def _in_few_turns(self, form: NormalForm, value: float) -> CertifiedPoint | None:
         """None where it does not end with a certificate of tol."""
-        seen = form if self.few is None else self.few.of(form)
-        start = ahead(seen, self.past, self.last, value)
+        near, moves = Centred().apply(form)
+        seen = near if self.few is None else self.few.of(near)
+        start = starting_point(seen, ahead(seen, self.past, self.last, value))
+        if start is not None and self.few is None:
+            start.blocks = moved(start.blocks, moves, -1.0)
         watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if watcher is None or not watcher.certificate.within(self.tol):
             return None
         point, certificate, blocks = watcher.last_point, watcher.certificate, watcher.kept.blocks
         assert point is not None  # that of the certificate, or a later one
-        whole, misplaced = (blocks, 0.0) if self.few is None else self.few.whole(blocks)
+        whole = blocks if self.few is None else self.few.whole(blocks)
+        typed = moved(whole, moves)
+        if moves:
+            whole = moved(typed, moves, -1.0)  # intercepts are rounded where they are moved
+            certificate = replace(certificate, objective=near.value(whole))
+        misplaced = 0.0 if self.few is None else self.few.misplaced(whole)
         if not _within(certificate, misplaced, self.tol):
             return None
         coef = coef_of(self.problem, blocks)
-        intercept = intercept_of(self.problem, whole, coef.shape[1])
-        found = CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
+        intercept = intercept_of(self.problem, typed, coef.shape[1])
+        found = CertifiedPoint(typed, coef, intercept, certificate, point.iteration, point, self.loss)
         self._keep(value, found)
         self.ended = watcher.solver
         return found
@@ -142,13 +147,13 @@ def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
     return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
 
 
-def _watched(form: NormalForm, start, solver: str, tol: float, first: str) -> Watcher | None:
+def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Watcher | None:
     """What was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
 
     first : a solver to go before the others where it takes the form; it ended at a value near this one
     """
     turns, watcher = turns_of(form, solver, {}, first=first), Watcher(form, tol, None)
-    at = starting_point(form, start)
+    at = start
     for _ in range(_TURNS):
         if not turns:
             break

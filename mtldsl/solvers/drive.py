@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.reductions.centred import moved
+from mtldsl.compile.reductions.centred import Moves, moved
 from mtldsl.compile.terms.structure import Structures, kept_value, learned_matrices
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.proof.attainment import Unattained, unattained
+from mtldsl.proof.bound import prove
 from mtldsl.proof.certificate import Certificate
+from mtldsl.proof.gap import over
 from mtldsl.proof.infeasibility import feasibility
+from mtldsl.proof.rounding import rounding_of
 from mtldsl.solvers.asking import turns_of
 from mtldsl.solvers.easier import Easier
 from mtldsl.solvers.registry import get_solver
@@ -27,7 +31,7 @@ from mtldsl.system.told import Listener
 __all__ = ["COARSE_INTERCEPTS", "Outcome", "as_typed", "drive"]
 
 #: The note of an objective that lies above the one found, for its intercepts are rounded.
-COARSE_INTERCEPTS = "beside labels so far from zero float64 has no intercepts that are close enough: take their mean off the labels"
+COARSE_INTERCEPTS = "beside numbers so far from zero float64 has no intercepts that are close enough: take their mean off the labels, and off columns"
 
 
 @dataclass
@@ -168,30 +172,36 @@ def drive(
     )  # fmt: skip
 
 
-def as_typed(outcome: Outcome, form: NormalForm, lacking: Blocks, tol: float) -> Outcome:
-    """What came out of a drive of labels moved to zero (`Centred`), in the units typed.
+def as_typed(outcome: Outcome, form: NormalForm, typed: NormalForm, moves: Moves, tol: float) -> Outcome:
+    """What came out of a drive of labels and columns moved to zero (`Centred`, whose result `form` is), in the units typed.
 
-    An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
-    of those found, and what they do not reach is not called optimal.
+    The bound is that of the numbers moved; multipliers are handed on as the form as typed takes them, where they prove less. An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
+    of those found, and what they do not reach is not called optimal, nor stationary.
     """
-    if not lacking:
+    if not moves:
         return outcome
-    blocks = moved(outcome.blocks, lacking)
-    rounded = moved(blocks, lacking, -1.0)  # exactly: the two are close to each other
-    known = outcome.structures
+    blocks, found, known = moved(outcome.blocks, moves), outcome.certificate, outcome.structures
+    rounded = moved(blocks, moves, -1.0)  # to the last digit
     certificate = replace(
-        outcome.certificate,
+        found,
         objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
         violation=form.violation(rounded),
     )
+    if found.proof is not None and found.proof.loss_duals:
+        rounding = rounding_of(form, rounded, found.proof, certificate.objective)
+        proof = prove(typed, blocks, found.proof.loss_duals, found.proof.function_duals)
+        proof = proof if math.isfinite(proof.value) else found.proof
+        certificate = replace(certificate, rounding=max(found.rounding, rounding), proof=proof)
     status = outcome.status
-    if status == "optimal" and not certificate.within(tol):
+    missed = certificate.objective - found.objective > tol * over(abs(found.objective), found.scale)
+    if (status == "optimal" and not certificate.within(tol)) or (status == "stationary" and missed):
         status = "stalled"
-        certificate = replace(
-            certificate,
-            note=COARSE_INTERCEPTS,
-        )
-    return replace(outcome, blocks=blocks, certificate=certificate, status=status)
+        certificate = replace(certificate, note=COARSE_INTERCEPTS)
+    endless = outcome.unattained
+    if endless is not None:
+        turned = {name: replace(shift, centre=0.0 * shift.centre) for name, shift in moves.items()}
+        endless = replace(endless, direction=moved(endless.direction, turned))
+    return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
 
 
 def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:

@@ -1,4 +1,4 @@
-"""From a normal form to its outcome: the warm start checked, far labels moved to zero, one start or several, and back."""
+"""From a normal form to its outcome: the warm start checked, far labels and columns moved to zero, one start or several, and back."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | 
     if Gathered().accepts(form) is None:
         return _gathered(form, warm_start, how, folder)
     starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
-    solved, lacking = Centred().apply(form)
+    solved, moves = Centred().apply(form)
     if first is not None:
-        first.blocks = moved(first.blocks, lacking, -1.0)
+        first.blocks = moved(first.blocks, moves, -1.0)
     options = how["options"]
     if folder is not None:
         first, options = folder.point() or first, options | {"checkpoint": folder}
@@ -99,7 +99,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | 
         outcome = run(first)
     else:
         outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
-    return as_typed(outcome, solved, lacking, how["tol"])
+    return as_typed(outcome, solved, form, moves, how["tol"])
 
 
 def seen_by_solvers(form: NormalForm) -> NormalForm:

@@ -9,9 +9,11 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.shown.panel import Panel
 from mtldsl.shown.shown import Shown
+from mtldsl.system.kept import cached_property
 from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.classes import signs_of_classes
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
+from mtldsl.tasks.far_columns import columns_near_zero
 from mtldsl.tasks.folding import folds
 from mtldsl.tasks.from_dask import FromDask
 from mtldsl.tasks.inputs import as_design
@@ -219,6 +221,11 @@ class Tasks(LinearMap, FromDask, Shown):
     def with_targets(self, flat) -> Tasks:
         """The same tasks with other labels: flat (N,), task after task."""
         return with_targets(self, flat)
+
+    @cached_property
+    def near_zero(self) -> tuple[Tasks, np.ndarray, np.ndarray] | None:
+        """(the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move."""
+        return columns_near_zero(self)
 
     def standardize(self, center: bool = True, scale: bool = True, each_fold: bool = False) -> Tasks:
         """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.

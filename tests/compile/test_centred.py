@@ -55,11 +55,12 @@ def test_only_where_it_matters():
     assert Centred().apply(form) == (form, {})
     assert Centred().apply(problem(SIGNAL + 1e9, intercept=False).form())[1] == {}
     only_one = SIGNAL + np.array([0.0, 1e9])
-    moved_form, lacking = Centred().apply(problem(only_one).form())
-    assert lacking["W.intercept"][0, 0] == 0.0 and abs(lacking["W.intercept"][0, 1] - 1e9) < 5
+    moved_form, moves = Centred().apply(problem(only_one).form())
+    centre = moves["W.intercept"].centre
+    assert centre[0, 0] == 0.0 and abs(centre[0, 1] - 1e9) < 5
     x = {"W": RNG.normal(size=(3, 2)), "W.intercept": np.array([[0.5, 0.25]])}
     # the form as typed has its predictions at 1e9, where float64 keeps 1e-7 of them
-    assert problem(only_one).form().value(moved(x, lacking)) == pytest.approx(moved_form.value(x), rel=1e-5)
+    assert problem(only_one).form().value(moved(x, moves)) == pytest.approx(moved_form.value(x), rel=1e-5)
 
 
 def test_a_warm_start_is_in_the_units_typed():

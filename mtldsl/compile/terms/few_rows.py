@@ -193,12 +193,14 @@ def _pulled(root, lengths, C) -> np.ndarray:
 def exact_sums(a: np.ndarray, W: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(l,) a^T W + the sum of others (., l) over rows, rounded once: of products with the parts that rounding has taken off them.
 
+    a : (k,), or (k, l) where every column has its own
+
     Source: Ogita, Rump and Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm 3.3 (Dekker, Veltkamp).
 
     >>> exact_sums(np.array([1e9, 1.0]), np.array([[1e9], [3.0]]), np.array([[-1e18]]))
     array([3.])
     """
-    a = np.broadcast_to(a[:, None], W.shape)
+    a = np.broadcast_to(a[:, None] if a.ndim == 1 else a, W.shape)
     products = a * W
     (high, low), (top, rest) = _halves(a), _halves(W)
     lost = low * rest - (((products - high * top) - low * top) - high * rest)
