@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
 import numpy as np
 
+from mtldsl.check.rows_elsewhere import PartsCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import StructureTerm
 from mtldsl.definitions.predictions import matrix_of
 from mtldsl.definitions.typed_values import TypedPoint
-from mtldsl.errors import CrossCheckError
+from mtldsl.errors import CrossCheckError, LostClusterError
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.unknowns.ranges import RangeConstraint
 from mtldsl.language.words.shares import intercepts_of
 from mtldsl.solution.solution import Solution
 
 __all__ = ["agree_with_statement"]
+
+log = logging.getLogger("mtldsl")
 
 #: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
 _AGREEMENT_TOL = 1e-9
@@ -54,21 +58,38 @@ class _Comparison:
         self.terms: Any = statement.objective.terms
         self.constraints: Any = statement.constraints
         self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
+        self.checks: dict[tuple[int, int], PartsCheck] = {}  # by term and point
+        self.is_cut_short = solution.status in ("time_limit", "interrupted") or solution.interrupted
 
     def run(self) -> None:
-        if any(term.is_loss and term.tasks.is_distributed for term in self.terms):
-            return
         try:
-            self._objective()
+            if not self._has_no_time:
+                self._objective()
             self._violation()
             self._weights()
-            self._unused()
+            if not self._has_no_time:
+                self._unused()
+        except LostClusterError as error:  # what was solved is not lost with it
+            log.warning("the second evaluation of the objective could not be made: %s", error)
         except KeyError as lacking:
             raise CrossCheckError(
                 f"the solution has no {lacking.args[0]!r}, which stands in the model",
                 term=str(self.statement),
                 write_instead=_ADVICE,
             ) from None
+
+    @property
+    def _has_no_time(self) -> bool:
+        """Whether a run was cut short whose rows are elsewhere, where a pass may take minutes; few rows are looked at but after a signal."""
+        late = self.solution.interrupted or self.solution.status == "interrupted"
+        some = [term.tasks for term in self.terms if _is_elsewhere(term)]
+        return any(late or (self.is_cut_short and not PartsCheck.are_few(tasks)) for tasks in some)
+
+    def _in_parts(self, term: Any, point: TypedPoint) -> PartsCheck:
+        key = id(term), id(point)
+        if key not in self.checks:
+            self.checks[key] = PartsCheck(self.form, term, point)
+        return self.checks[key]
 
     # ----------------------------------------------------------------------------------------------- objective
 
@@ -79,14 +100,26 @@ class _Comparison:
             return
         if not (math.isfinite(total) or math.isfinite(claimed)):
             return
-        roundings = [self.point.rounding(term, self._kernels(term)) for term in self.terms]
+        roundings = [self._rounding(term, self.point) for term in self.terms]
+        if any(
+            map(_is_elsewhere, self.terms)
+        ):  # what is claimed of few rows is off by what their sums have lost
+            roundings = [one + self.solution.certificate.rounding / len(roundings) for one in roundings]
         if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
             return
         self._blame(values, roundings)
 
     def _value(self, term: Any) -> float:
-        found = self.point.value(term, self._kernels(term))
+        if _is_elsewhere(term):
+            found = self._in_parts(term, self.point).value()
+        else:
+            found = self.point.value(term, self._kernels(term))
         return self._claimed()[_key(term, self.terms)] if found is None else found
+
+    def _rounding(self, term: Any, point: TypedPoint) -> float:
+        if _is_elsewhere(term):
+            return self._in_parts(term, point).rounding()
+        return point.rounding(term, self._kernels(term))
 
     def _kernels(self, term: Any) -> Any:
         """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
@@ -104,8 +137,10 @@ class _Comparison:
                 name: getattr(one, "spectral", getattr(one, "values", None))
                 for name, one in self.solution.learned.items()
             }
-            for loss in form.losses:
-                self.own[loss.typed] = self.own.get(loss.typed, 0.0) + loss.value_at(x)
+            losses: Any = form.losses
+            for loss in losses:
+                value = loss.claim(x) if loss.tasks.is_distributed else loss.value_at(x)
+                self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
             for f in form.functions:
                 if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
                     value = f.value_at(x, named)
@@ -148,7 +183,7 @@ class _Comparison:
         learned has no value at such a point, and is left out. A run that was cut short has no time for it.
         """
         blocks = self.solution.blocks
-        if self.solution.status in ("time_limit", "interrupted"):
+        if self.is_cut_short:
             return
         empty = [name for name, block in blocks.items() if not block.any()]
         if not empty:
@@ -160,20 +195,25 @@ class _Comparison:
             for f in self.form.functions:
                 if not (isinstance(f, StructureTerm) or f.is_constraint):
                     claimed[f.typed] = claimed.get(f.typed, 0.0) + f.value(x)
+            for term in filter(_is_elsewhere, self.terms):
+                claimed[term.text] = self._in_parts(term, point).own()
             for loss in self.form.losses:
                 if (
-                    loss.atom.labels != "indicators"
+                    not loss.tasks.is_distributed and loss.atom.labels != "indicators"
                 ):  # the best labellings of a graph with all its edges are dear
                     claimed[loss.typed] = claimed.get(loss.typed, 0.0) + loss.value(loss.predictions(x))
         for text in claimed:
             terms = [term for term in self.terms if term.text == text and not term.learned]
-            values: Any = [point.value(term) for term in terms]
+            values: Any = [
+                self._in_parts(term, point).typed_value() if _is_elsewhere(term) else point.value(term)
+                for term in terms
+            ]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():
                 continue
             off = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE
             if off > _AGREEMENT_TOL * sum(map(abs, values)) and off > _AGREEMENT_TOL * sum(
                 map(abs, values)
-            ) + sum(map(point.rounding, terms)):
+            ) + sum(self._rounding(term, point) for term in terms):
                 raise CrossCheckError(
                     f"as typed this term is {sum(values):.12g} at random numbers in the place of {' and '.join(empty)}, which the solve left at "
                     f"zero, and the normal form takes it for {claimed[text]:.12g}",
@@ -272,6 +312,13 @@ class _Comparison:
             term=term.text,
             write_instead=_ADVICE,
         )
+
+
+def _is_elsewhere(term: Any) -> bool:
+    """Tell whether it is a loss whose rows are elsewhere, and counts."""
+    if not term.is_loss or not term.tasks.is_distributed:
+        return False
+    return term.coefficient.value != 0.0 and 0 not in term.argument.shape
 
 
 def _key(term: Any, terms: Any) -> str:

@@ -25,7 +25,7 @@ from mtldsl.definitions.predictions import matrix_of, predictions, scores, table
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.words.shares import intercepts_of
 
-__all__ = ["TypedPoint"]
+__all__ = ["TypedPoint", "over_tasks", "pointwise", "rounding_of_samples", "sums_of_table", "sums_of_tasks"]
 
 _EPS = float(np.finfo(float).eps)
 _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
@@ -75,7 +75,8 @@ class TypedPoint:
 
     # -------------------------------------------------------------------------------------------------- losses
 
-    def _intercept(self, term: Any, sizes: bool = False) -> np.ndarray | None:
+    def intercept(self, term: Any, sizes: bool = False) -> np.ndarray | None:
+        """Return the intercepts (m,) of a loss, None where it has none. sizes: their absolute values."""
         names = list(intercepts_of(term.argument))
         if not names:
             return None
@@ -84,7 +85,7 @@ class TypedPoint:
 
     def _predictions(self, term: Any, sizes: bool = False) -> np.ndarray:
         W = matrix_of(term.argument.tree, self.blocks, sizes)
-        return predictions(term.tasks, W, self._intercept(term, sizes), sizes)
+        return predictions(term.tasks, W, self.intercept(term, sizes), sizes)
 
     def _loss(self, term: Any, move: Any = None) -> float | None:
         """Return the loss, at predictions that `move` has changed."""
@@ -94,8 +95,8 @@ class TypedPoint:
         has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
         if definition is not None and definition.kind == "samples" and has_table:
             W = matrix_of(term.argument.tree, self.blocks)
-            sums = _sums_of_table(term, definition.function, W, self._intercept(term))
-            return _over_tasks(term, sums, definition.of_sum)
+            sums = sums_of_table(term, definition.function, W, self.intercept(term))
+            return over_tasks(term, sums, definition.of_sum)
         z = self._predictions(term)
         z = z if move is None else move(z)
         if definition is None and term.atom.labels == "classes":
@@ -103,13 +104,13 @@ class TypedPoint:
         if definition is not None and definition.kind == "classes":
             return _of_classes(term, definition.function, z)
         if definition is None or definition.kind == "task":
-            return _over_tasks(term, _of_tasks(term, definition, z))
-        l = _pointwise(definition.function, term, z)
-        return _over_tasks(term, l if definition.of_sum is None else _sums(term, l), definition.of_sum)
+            return over_tasks(term, _of_tasks(term, definition, z))
+        l = pointwise(definition.function, term, z)
+        return over_tasks(term, l if definition.of_sum is None else sums_of_tasks(term, l), definition.of_sum)
 
     def _of_labellings(self, term: Any, definition: Definition | None, sizes: bool = False) -> float | None:
         tasks, atom = term.data, term.atom
-        b, K = self._intercept(term, sizes), term.data.n_tasks
+        b, K = self.intercept(term, sizes), term.data.n_tasks
         E = matrix_of(term.argument.tree, self.blocks, sizes)
         b = None if b is None else np.append(b, np.zeros(E.shape[1] - 2 * K))
         s = scores(tasks.X, E, b, sizes).T
@@ -130,17 +131,11 @@ class TypedPoint:
         if term.atom.labels == "indicators":
             size = self._of_labellings(term, definition, sizes=True)
             return _ROUNDING_UNITS * _EPS * (1.0 + (size or 0.0))
-        tasks = term.tasks
-        sizes = self._predictions(term, sizes=True) + np.abs(tasks.targets)
-        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * sizes
+        tasks, sizes = term.tasks, self._predictions(term, sizes=True)
         if definition is not None and definition.kind == "samples" and definition.of_sum is None:
-            z, f = self._predictions(term), definition.function
-            l = _pointwise(f, term, z.copy())
-            moved = [np.abs(_pointwise(f, term, z + sign * step) - l) for sign in (1.0, -1.0)]
-            total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
-            if definition.size is not None:
-                total += _EPS * _ROUNDING_UNITS * _pointwise(definition.size, term, z)
-            return _over_tasks(term, total)
+            z = self._predictions(term)
+            return over_tasks(term, rounding_of_samples(term, definition.function, definition.size, z, sizes))
+        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * (sizes + np.abs(tasks.targets))
         plain, rng = self._loss(term), np.random.default_rng(0)
         if plain is None:
             return 0.0
@@ -266,7 +261,7 @@ def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tupl
 # --------------------------------------------------------------------------------------------- losses over tasks
 
 
-def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
+def pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
     """Write the losses of samples (N,), weighted, over z, and return it."""
     y, s = term.tasks.targets, term.tasks.sample_weights
     for first in range(0, z.size, _SLAB_SAMPLES):
@@ -276,7 +271,16 @@ def _pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
     return z
 
 
-def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Bound (N,) how far rounding may have moved every sample's loss at predictions z, the sums of numbers of these sizes."""
+    step = _EPS * (8.0 + np.sqrt(term.tasks.n_features)) * (sizes + np.abs(term.tasks.targets))
+    l = pointwise(function, term, z.copy())
+    moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
+    total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
+    return total if size is None else total + _EPS * _ROUNDING_UNITS * pointwise(size, term, z.copy())
+
+
+def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
     """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
     tasks, m = term.tasks, term.tasks.n_tasks
     y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
@@ -290,7 +294,7 @@ def _sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> 
     return sums
 
 
-def _sums(term: Any, l: np.ndarray) -> np.ndarray:
+def sums_of_tasks(term: Any, l: np.ndarray) -> np.ndarray:
     """Add up (m,) over every task's samples."""
     return np.add.reduceat(l, term.tasks.offsets[:-1])
 
@@ -307,18 +311,21 @@ def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.nda
     return found
 
 
-def _over_tasks(term: Any, losses: np.ndarray, of_sum=None) -> float:
-    """Return the sum, or the largest where the worst task counts, of losses of samples (N,) or of tasks (m,)."""
+def over_tasks(term: Any, losses: np.ndarray, of_sum=None, totals: np.ndarray | None = None) -> float:
+    """Return the sum, or the largest where the worst task counts, of losses of samples (N,) or of tasks (m,). totals: the weights (m,) of
+    every task's samples, where tasks do not hold them.
+    """
     tasks = term.tasks
     if not (term.mean or term.worst or of_sum):
         return float(np.sum(losses))
     if losses.size == tasks.n_samples and losses.size != tasks.n_tasks:
-        losses = _sums(term, losses)
+        losses = sums_of_tasks(term, losses)
     losses = losses if of_sum is None else of_sum(losses, term.atom)
     if term.mean:
-        losses = losses / (
-            tasks.counts if tasks.sample_weights is None else _sums(term, tasks.sample_weights)
-        )
+        if totals is None:
+            s = tasks.sample_weights
+            totals = tasks.counts if s is None else sums_of_tasks(term, s)
+        losses = losses / totals
     return float(np.max(losses) if term.worst else np.sum(losses))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -70,8 +71,10 @@ def objective_scale(form: NormalForm) -> float:
 
 
 def _medians(loss: LossTerm) -> np.ndarray:
-    """(m,) of every task's labels; of an even number of them the mean of the middle two."""
-    tasks = loss.tasks
+    """(m,) of every task's labels; of an even number of them the mean of the middle two. Their means, where rows are elsewhere: these are known."""
+    tasks: Any = loss.tasks
+    if tasks.is_distributed:
+        return tasks.label_facts.total / tasks.counts
     if tasks.is_shared and tasks.mask is None:
         return _median_of_rows(tasks.targets.reshape(tasks.n_tasks, -1))
     return np.array([_median_of_rows(y[None, :])[0] for y in tasks.per_task(tasks.targets)])

@@ -113,8 +113,11 @@ def test_what_is_left_follows_how_fast_the_gap_falls(monkeypatch):
     one({"gap": 1e-7})
     assert seen[-1]["passes_left"] == 0
     one.expects("another", 3, 5)  # begins anew
-    one({"gap": 1e-3})
-    assert seen[-1]["passes_left"] == 4
+    for left in (4, 3, 2, 1, 1, None, None):
+        one({"gap": np.inf})
+        one.passed(2.0)
+        assert seen[-1]["passes_left"] == left
+    assert seen[-1]["seconds_left"] is None
 
 
 def test_rows_that_are_here_hear_nothing(capsys):

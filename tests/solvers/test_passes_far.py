@@ -8,6 +8,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.compile.terms.few_rows import exact_sums
+from mtldsl.proof.gap import objective_scale
 from mtldsl.tasks import DistributedTasks
 
 L = np.longdouble
@@ -199,3 +200,15 @@ def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, i
         assert near.dual_bound - near.certificate.rounding <= s.objective + rounding
     if intercept:
         assert s.status == "optimal", s
+
+
+def test_the_size_that_counts_as_zero_is_known_of_rows_elsewhere():
+    """It is asked where an objective is far below that of zero weights; the labels themselves are not here."""
+    _, X, _, y = columns()
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, (y + 1e9)[:, None]), 4)
+    W = mtl.Weights(tasks, intercept=True)
+    form = mtl.minimize(mtl.huber_loss(W, tasks) + 0.1 * mtl.ridge(W)).form()
+    spread = np.abs(y - y.mean())
+    assert objective_scale(form) == pytest.approx(
+        1e-8 * np.where(spread < 1, spread**2 / 2, spread - 0.5).sum(), rel=1e-5
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _MOST_DENSE = 100_000_000
 class Recipe:
     """The losses as given, and their rows as few."""
 
-    losses: tuple[LossTerm, ...]
+    losses: tuple[Any, ...]  # each a DistributedTerm
     factors: tuple[Factors, ...]
 
     def with_intercepts(self, blocks: Blocks) -> Blocks:
@@ -47,8 +47,8 @@ class Recipe:
             squares = factors.residual_squares(W, b)
             least = factors.least_squares(W) if loss.intercepts else squares
             off = factors.rounding(W, squares, bool(loss.intercepts))
-            low, here, high = (_value(loss, s) for s in (squares - off, squares, squares + off))
-            above += max(here - _value(loss, least), 0.0)
+            low, here, high = (loss.of_squares(s) for s in (squares - off, squares, squares + off))
+            above += max(here - loss.of_squares(least), 0.0)
             rounding += max(high - here, here - low)
         return above, rounding if math.isfinite(rounding) else math.inf
 
@@ -111,8 +111,3 @@ def on_few_rows(losses: Sequence[LossTerm], here: Sequence[Tasks]) -> tuple[Loss
         kind_of(loss.atom, tasks)(loss.atom, loss.coefficients, tasks, loss.map, (), loss.typed)
         for loss, tasks in zip(losses, here, strict=True)
     )
-
-
-def _value(loss: LossTerm, squares: np.ndarray) -> float:
-    """A loss whose tasks have these squared residuals."""
-    return float(loss.coefficients @ loss.atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
+from mtldsl.compile.terms.moments import moments_here
 from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.compile.terms.triangles import factors_of
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.distributed.sums import TaskSum
 
 if TYPE_CHECKING:
-    from mtldsl.tasks.distributed.parts import Part
+    from mtldsl.tasks.distributed.parts import Part, Parts
 
 __all__ = ["DistributedTerm", "RowDual", "Scores", "seen_of", "term_of"]
 
@@ -151,6 +153,34 @@ class DistributedTerm(LossTerm):
     def value(self, z: Scores) -> float:
         return float(z.seen["value"].sum())
 
+    @property
+    def _is_of_norms(self) -> bool:
+        """Whether it is a function of the norms of every task's residuals, which sums over the rows tell at any weights."""
+        return self.atom.quadratic is not None or self.atom.radial
+
+    def claim(self, x: Blocks) -> float:
+        """The value, from sums that are known where these tell it: what a solve on few rows says that it is."""
+        if not (self._is_of_norms and self.tasks.__dict__.get("_factors")):
+            return self.value_at(x)
+        return self.of_squares(self.residual_squares(x))
+
+    def of_squares(self, squares: np.ndarray) -> float:
+        """The value where every task has these squared residuals (m,)."""
+        return float(self.coefficients @ self.atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
+
+    def claim_of(self, parts: Parts, x: Blocks) -> tuple[float, float]:
+        """(the value of the rows in some of the parts, made as solvers make it; how far rounding may have moved it)."""
+        z, sent = self.predictions(x), (self.tasks.n_tasks, self.atom, self.coefficients)
+        if not self._is_of_norms:
+            seen = parts.run(_look, *sent, z.V, z.b, False)
+            return 0.0 if seen is None else float(seen["value"].sum()), 0.0
+        found = parts.run(_squares_of, z.V, z.b, bool(self.intercepts))
+        if found is None:  # parts without a labelled row
+            return 0.0, 0.0
+        squares, off = found.of_all(self.tasks.n_tasks).T
+        here, high = self.of_squares(squares), self.of_squares(squares + off)
+        return here, max(high - here, here - self.of_squares(squares - off))
+
     def gradient(self, z: Scores) -> RowDual:  # type: ignore[override]
         return RowDual(z.seen, np.ones_like(z.seen["sums"]))
 
@@ -221,6 +251,13 @@ def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         sums.add(slab, slab.take(u))
     return sums.seen()
+
+
+def _squares_of(part: Part, V, b, centred: bool) -> TaskSum:
+    """(k, 2) squared residuals of a part's rows by their moments, and how far rounding may have moved them."""
+    factors, V = moments_here(part.tasks).factors(), part.columns(V)
+    squares = factors.residual_squares(V, b[part.which])
+    return TaskSum(part.which, np.stack([squares, factors.rounding(V, squares, centred)], axis=1))
 
 
 def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:

@@ -114,6 +114,10 @@ class StructuredElsewhere(DistributedTerm):
     def value(self, z: Scores) -> float:
         return float(self.coefficients @ z.seen["value"])
 
+    def claim_of(self, parts: Any, x: Any) -> tuple[float, float]:
+        """The claim of all rows, whatever the parts: a task is whole."""
+        return self.claim(x), 0.0
+
     def gradient(self, z: Scores) -> PlaneDual:  # type: ignore[override]
         return self.plane(dict(z.seen))
 

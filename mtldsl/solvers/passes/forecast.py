@@ -32,7 +32,8 @@ class Forecast:
     to the logger, as a warning where that is long and `say` is None. A record of a look has beside its other fields
 
     passes, pass_seconds      : how many there were in this solve, and what one takes, with what is computed here in between
-    passes_left, seconds_left : about how many will follow, as the gap has fallen so far; at first, as the solver usually needs
+    passes_left, seconds_left : about how many will follow, as the gap has fallen so far; at first, as the solver usually needs;
+                                None where nobody can tell
 
     rows : of the data; tol : the gap asked for
     """
@@ -100,7 +101,7 @@ class Forecast:
             "passes": len(self.ends),
             "pass_seconds": one,
             "passes_left": left,
-            "seconds_left": left * one,
+            "seconds_left": None if left is None else left * one,
         }
 
     def _cycle(self) -> float:
@@ -109,17 +110,17 @@ class Forecast:
             return self.seconds
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
 
-    def _left(self) -> int:
-        """Return about how many passes will follow: those in which the gap falls to tol as fast as in the later half of the looks so far."""
+    def _left(self) -> int | None:
+        """Return about how many passes will follow: those in which the gap falls to tol as fast as in the later half of the looks so far.
+        None where it does not fall, and there were more passes than usual.
+        """
         now, gap = self.gaps[-1]
         if gap <= self.tol or self.high == 1:
             return 0
         before, wide = self.gaps[(len(self.gaps) - 1) // 2]
         falls = math.isfinite(wide) and gap < wide and now > before
-        if not falls:
-            return max((self.low + self.high) // 2 - now, 1)
-        if self.tol == 0.0:
-            return max(self.high - now, 1)
+        if not falls or self.tol == 0.0:
+            return max((self.low + self.high) // 2 - now, 1) if now < self.high else None
         return max(math.ceil(math.log(gap / self.tol) / math.log(wide / gap) * (now - before)), 1)
 
 

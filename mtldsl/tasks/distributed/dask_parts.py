@@ -116,6 +116,12 @@ class DaskParts:
         ]
         return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
 
+    def some(self, which: Sequence[int]) -> DaskParts:
+        """See `Parts.some`: kept where these are, else made anew."""
+        nodes, chosen = self.nodes(), list(which)
+        names = [self.names[k] for k in chosen]
+        return DaskParts([nodes[k] for k in chosen], names, False, digest(self.mark, chosen))
+
 
 def tree(nodes: Sequence) -> Any:
     """The node of their sum, in the order of `tree_sum`: some pairs, and pairs of pairs, at once, since a node costs Dask a millisecond."""

@@ -118,6 +118,10 @@ class Parts(Protocol):
         """Other parts: step(part, *broadcast) is a Part, or None where nothing is left of it."""
         ...
 
+    def some(self, which: Sequence[int]) -> Parts:
+        """Some of the parts, as they are; what runs over them is counted there."""
+        ...
+
 
 class LocalParts:
     """Parts in this process."""
@@ -180,6 +184,10 @@ class LocalParts:
         return LocalParts(
             [None if part is None else step(part, *broadcast) for part in self.parts], self.names
         )
+
+    def some(self, which: Sequence[int]) -> LocalParts:
+        """See `Parts.some`."""
+        return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 
 def evaluated(function, part: Part | None, state, held: bool, stateful: bool, *broadcast) -> tuple[Any, Any]:
