@@ -46,7 +46,8 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
     """(new multipliers, {(block, row)} where the equation holds on all directions; of an intercept (block, -1 - task)).
 
     kinds      : {block: its `RowKind`s}
-    seen       : {block: rows} that other multipliers reach: then directions that move predictions alike may differ in what they ask for
+    seen       : of (block, row, weights by task), whether other multipliers may see it: then directions that move predictions alike may
+                 differ in what they ask for
     intercepts : {block: whether its equation holds, by task}
     """
     directions = [
@@ -68,8 +69,7 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
         if all(one.row < 0 and intercepts[one.block][-1 - one.row] for one in own):
             continue
         rho = joined([missing[e].reshape(1) for e in group])
-        own_seen = np.array([one.row >= 0 and seen[one.block][one.row] for one in own])
-        moved = _moved(losses, own, rho, own_seen, u, exact)
+        moved = _moved(losses, own, rho, seen, u, exact)
         rows = {(one.block, one.row) for one in own}
         if moved is None:
             failed |= rows
@@ -170,7 +170,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
     return parts
 
 
-def _moved(losses, own, rho: Interval, seen: np.ndarray, u, exact: bool):
+def _moved(losses, own, rho: Interval, seen, u, exact: bool):
     """[(loss, where, new multipliers)]; None where it is not shown that there are any."""
     parts = _parts(losses, own, u, exact)
     if parts is None:
@@ -196,7 +196,16 @@ def _moved(losses, own, rho: Interval, seen: np.ndarray, u, exact: bool):
     if len(bound):
         shares = np.linalg.lstsq(G.middle[np.ix_(free, free)], G.middle[np.ix_(free, bound)], rcond=None)[0]
         shares = shares * scale[free][:, None] / scale[bound]
-        if not all(_is_sum(parts, free, j, shares[:, c], seen) for c, j in enumerate(bound)):
+        if not all(
+            _is_sum(
+                parts,
+                free,
+                j,
+                shares[:, c],
+                lambda e: own[e].row >= 0 and seen(own[e].block, own[e].row, own[e].by_task),
+            )
+            for c, j in enumerate(bound)
+        ):
             return None
     return _steps(parts, free, scale, found, -rho, u) if len(free) else []
 
@@ -240,7 +249,7 @@ def _pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
     return pivots - 1, int(rank)
 
 
-def _is_sum(parts, free, j: int, shares: np.ndarray, seen: np.ndarray) -> bool:
+def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     """Whether the predictions of direction j are a sum of those of free ones, in fractions, and no multiplier of a function tells them apart.
 
     The shares are ratios of small whole numbers, each direction in the unit of its largest entry.
@@ -252,7 +261,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen: np.ndarray) -> bool:
             if abs(largest) > abs(units.get(number, (0.0,))[0]):
                 value = Fraction(float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column]))
                 units[number] = (float(largest), value * Fraction(float(factor)))
-    if seen[j]:
+    if seen(j):
         return False
     if j not in units:
         return True  # it moves no prediction
@@ -266,7 +275,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen: np.ndarray) -> bool:
         ratio = Fraction(float(share)).limit_denominator(64)
         if abs(float(ratio) - share) > 1e-4 * max(1.0, abs(share)):
             return False
-        if ratio and seen[e]:
+        if ratio and seen(e):
             return False
         if ratio:
             found[e] = ratio

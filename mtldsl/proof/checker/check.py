@@ -10,7 +10,7 @@ from mtldsl.proof.checker.feasible import made_feasible
 from mtldsl.proof.checker.in_words import in_words
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.not_checked import NotChecked
-from mtldsl.proof.checker.row_spans import give_spans, row_kinds, rows_seen
+from mtldsl.proof.checker.row_spans import give_spans, row_kinds, seen_by_others
 from mtldsl.proof.checker.terms import FunctionTerm, LossTerm
 from mtldsl.proof.checker.verdict import Verdict
 
@@ -23,6 +23,13 @@ _REACH = 100.0
 #: by how much multipliers are drawn towards zero, one after the other: at the ends of their domains they have no room
 _DRAWN_SHARES = (0.0, 1e-9, 1e-6)
 
+#: how often multipliers of bounds are left out that would have another sign
+_MOST_LEFT_OUT = 5
+
+
+class _OutOfCone(Exception):
+    pass
+
 
 class Check:
     """A proof whose parts are of their kinds (`schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
@@ -34,6 +41,8 @@ class Check:
         self.proof, self.exact, self.data = proof, exact, data
         of_file = proof["claimed"]["tol"]
         self.tol = tol if own_tol or of_file >= tol else of_file
+        self.own_tol, self.most = own_tol, tol
+        self.moved = 0.0  # by how much moving the point and the multipliers widened the interval
 
     def verdict(self) -> Verdict:
         proof = self.proof
@@ -71,6 +80,14 @@ class Check:
         self._judge(found)
         return found
 
+    def _allowed(self, found: Verdict, cost: float = 0.0) -> float:
+        """The tolerance; of the file's own, which is of its own point and multipliers, and what it costs to move them to where all holds."""
+        return (
+            self.tol
+            if self.own_tol
+            else max(self.tol, min(self.most, self.tol + (self.moved + cost) / found.size))
+        )
+
     def _read(self, refused, into, make) -> None:
         try:
             into.append(make())
@@ -93,7 +110,8 @@ class Check:
         if not claimed["objective"] >= found.low - slack:
             wrong.append(f"the claimed objective {claimed['objective']:.10g} is below the optimum")
         found.notes += wrong
-        found.confirmed = not wrong and abs(found.relative_gap) <= tol and found.violation <= tol
+        found.tol = self._allowed(found)
+        found.confirmed = not wrong and abs(found.relative_gap) <= found.tol and found.violation <= tol
         if not (found.confirmed or wrong or found.exact) and found.violation <= tol:
             found.notes.append(
                 "intervals of float64 may be too wide for these numbers; in fractions they are not: --exact, exact=True"
@@ -106,8 +124,11 @@ class Check:
             one["name"]: Interval.of(self.proof["point"][one["name"]], self.exact)
             for one in self.proof["blocks"]
         }
-        x, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
-        return _float(self.objective(x).high, 1), _float(violation, 1)
+        moved, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
+        high = _float(self.objective(moved).high, 1)
+        if moved is not x and violation == 0.0:
+            self.moved = max(0.0, high - _float(self.objective(x).high, 1))
+        return high, _float(violation, 1)
 
     def objective(self, x) -> Interval:
         """The objective, constraints aside; anything where float64 does not hold the arguments of a term."""
@@ -148,13 +169,23 @@ class Check:
         lows = []
         for share in _DRAWN_SHARES:
             region: dict = {}
-            lows.append((self._dual(region, share), region))
+            lows.append((self._dual_in_cone(region, share), region))
             if not share and not region:
                 return lows[0][0]
-            if not region and found.gap_of(lows[-1][0]) <= self.tol:
+            cost = lows[0][0] - lows[-1][0]
+            if not region and found.gap_of(lows[-1][0]) <= self._allowed(found, max(cost, 0.0)):
+                self.moved += max(cost, 0.0)
                 return lows[-1][0]
         low, found.region = lows[0]
         return low
+
+    def _dual_in_cone(self, region: dict, share: float) -> float:
+        for _ in range(_MOST_LEFT_OUT):
+            try:
+                return self._dual(region, share)
+            except _OutOfCone:
+                region.clear()
+        return -np.inf
 
     def _dual(self, region: dict, share: float) -> float:
         u = [loss.part.inside(loss.u * (1.0 - share) if share else loss.u) for loss in self.losses]
@@ -165,14 +196,14 @@ class Check:
         self._balance_intercepts(u, left)
         u, spans = self._balance_weights(u, v, left)
         r = self.residual(u, v)
-        for k in sorted(range(len(v)), key=lambda k: not self.functions[k].part.finite_dual):
+        for k in sorted(range(len(v)), key=lambda k: _turn(self.functions[k].part)):
             self._give(k, v, r, left)
         for name, kind in spans:
-            if not len(kind.rows):
-                continue
             rest = r[name][kind.rows] * left[name][kind.rows].astype(float)
-            if not kind.span.shape[1] or give_spans(kind, rest, v, self.functions):
+            if len(kind.rows) and (not kind.span.shape[1] or give_spans(kind, rest, v, self.functions)):
                 left[name][kind.rows] = False
+        for k in range(len(v)):
+            self._check_signs(k, v)
         paid = self._pay(r, left, region)
         gauges = [f.part.gauge(dual / f.c).high.item() for f, dual in zip(self.functions, v, strict=True)]
         if not np.isfinite(np.array(gauges, dtype=float)).all():  # NaN too, which no comparison sees
@@ -208,6 +239,15 @@ class Check:
         part = r[block][rows][:, columns] * takes.astype(float)
         v[k] = v[k] - part / c
         self._take(left, picked, takes)
+        self._check_signs(k, v)
+
+    def _check_signs(self, k: int, v) -> None:
+        """_OutOfCone where a bound's multiplier may have another sign than it must: that one is left out then."""
+        f = self.functions[k]
+        wrong = f.part.out_of_cone(v[k])
+        if wrong.any():
+            f.part.left_out = f.part.left_out | wrong
+            raise _OutOfCone
 
     def _balance_weights(self, u, v, left):
         """(multipliers of losses, [(block, rows)] whose residual is orthogonal to all that no function sees, as real numbers)."""
@@ -225,7 +265,10 @@ class Check:
         if not any(kinds.values()):
             return u, []
         r = self.residual(u, v)
-        seen = rows_seen(self.functions, v, {name: x.shape for name, x in left.items()})
+
+        def seen(name: str, row: int, by_task: np.ndarray) -> bool:
+            return seen_by_others(self.functions, v, name, row, by_task)
+
         u, done = balanced(self.losses, kinds, seen, intercepts, u, r, self.exact)
         for name, held in intercepts.items():
             left[name][0] &= [(name, -1 - i) not in done for i in range(len(held))]
@@ -309,6 +352,11 @@ class Check:
                         for name in names:
                             left[name][0, i] = False
                         break
+
+
+def _turn(part) -> int:
+    """When a function is given what is left: those that take all first, and bounds last, whose multipliers have one sign."""
+    return 0 if part.finite_dual else 1 if part.is_cone_free else 2
 
 
 def _held(argument: Interval) -> Interval:

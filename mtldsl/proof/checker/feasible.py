@@ -1,114 +1,282 @@
-"""A point that misses constraints by rounding or tolerance, moved to where they hold: as a real point, of which an enclosure is known."""
+"""A point that misses constraints by rounding or tolerance, moved to where they hold: as a real point, of which an enclosure is known.
+
+Balls are drawn towards their centres, by more and more. Linear constraints B x = t, B x >= t that are missed are met by the least move,
+x + B^T y with  B B^T y = t - B x,  which has a solution where B B^T is regular, shown by an enclosure. What this move touches otherwise is
+looked at, and met as well.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from mtldsl.proof.checker.interval import Interval, maximum
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from mtldsl.proof.checker.interval import Interval
+from mtldsl.proof.checker.linear import solved
 from mtldsl.proof.checker.products import product
-from mtldsl.proof.checker.sets import Ball, EqualTo
+from mtldsl.proof.checker.rounding import UNIT, gamma
+from mtldsl.proof.checker.sets import Ball, Comparison, EqualTo, Simplex
+from mtldsl.proof.checker.terms import picks
 
 __all__ = ["made_feasible"]
+
+#: by how much points are drawn into balls beyond their surface, one after the other: what linear constraints undo of it
+_DRAWN_SHARES = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
+#: how often linear constraints that a move touches are added
+_MOST_ROUNDS = 25
+#: equations that are solved at once
+_MOST_EQUATIONS = 1_500
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Linear constraints  side (B x + offset - target) >= 0, or = 0 where side is 0; of all blocks, one after the other."""
+
+    B: Any
+    offset: Interval
+    target: Interval
+    side: float
+    there: np.ndarray
 
 
 def made_feasible(x, sets) -> tuple[dict, object]:
     """(the point, an upper bound of its largest violation). `sets` have a `part` with formulas and a `map`."""
     if not sets:
         return x, 0.0
-    held = _held_exactly(x, sets)
-    violations = [
-        s.part.violation(s.map.forward(held[0])).high for k, s in enumerate(sets) if k not in held[1]
-    ]
-    before = [s.part.violation(s.map.forward(x)).high for s in sets]
-    after = float(np.max(np.array(violations, dtype=float), initial=0.0))  # NaN where one is NaN
-    worst = float(np.max(np.array(before, dtype=float)))
-    return (held[0], after) if after < worst else (x, worst)
+    best, least = x, _worst(s.part.violation(s.map.forward(x)) for s in sets)
+    if least == 0.0:
+        return best, least
+    blocks = _Blocks(x)
+    linear, others, balls = [], [], []
+    for s in sets:
+        if isinstance(s.part, Ball):
+            balls.append(s)
+        elif (rows := _rows_of(s, blocks, x)) is not None:
+            linear += rows
+        else:
+            others.append(s)
+    exactly = _drawn_exactly(balls, linear, blocks)
+    for share in _DRAWN_SHARES if balls else _DRAWN_SHARES[:1]:
+        drawn = dict(x)
+        for s in balls:
+            _draw(s, drawn, share)
+        moved, missed = _met(linear, blocks, drawn)
+        own = others if exactly and not share else [*others, *balls]
+        found = max(missed, _worst(s.part.violation(s.map.forward(moved)) for s in own))
+        if found < least:
+            best, least = moved, found
+        if least == 0.0:
+            break
+    return best, least
 
 
-def _held_exactly(x, sets):
-    """(a point near, the sets in which it is by construction)."""
-    x, done = dict(x), set()
-    names = {e["block"] for s in sets for e in s.map.entries}
-    for name in names:
-        own = [k for k, s in enumerate(sets) if {e["block"] for e in s.map.entries} == {name}]
-        if any(name in {e["block"] for e in s.map.entries} and k not in own for k, s in enumerate(sets)):
-            continue  # a constraint on several blocks at once
-        W = x[name]
-        plain = [k for k in own if _is_plain(sets[k].map)]
-        equations = [k for k in own if isinstance(sets[k].part, EqualTo)]
-        sums = [k for k in equations if _is_column_sum(sets[k].map)]
-        above = [k for k in plain if getattr(sets[k].part, "side", 0.0) > 0 and sets[k].part.cone]
-        balls = [k for k in plain if isinstance(sets[k].part, Ball)]
-        if sums and set(own) == {*sums, *above} and len(sums) == 1:
-            (k,) = sums
-            target = sets[k].part.bound.reshape(-1) / sets[k].map.entries[0]["coefficient"]
-            W = maximum(W, 0.0) if above else W
-            totals = W.sum(axis=0)
-            if above and (totals.low > 0).all() and (target.low > 0).all():
-                x[name] = W * (target / totals).reshape(1, -1)
-                done |= {*sums, *above}
-            elif not above:
-                x[name] = W + ((target - totals) / float(W.shape[0])).reshape(1, -1)
-                done |= set(sums)
-            continue
-        others = [k for k in own if k not in plain]
-        if others and all(k in equations and sets[k].part.cone for k in others) and len(others) == 1:
-            projected = _onto_kernel(W, sets[others[0]].map)
-            if projected is None:
-                continue
-            W = projected
-            done |= set(others)
-        elif others:
-            continue
-        boxes = [k for k in plain if k not in balls and hasattr(sets[k].part, "repaired")]
-        if boxes and (others or (balls and not all(sets[k].part.shrinks for k in boxes))):
-            done -= set(others)
-            continue
-        for k in [*boxes, *balls]:  # shrinking keeps boxes around 0, cones and equations of 0
-            W = sets[k].part.repaired(W)
-        x[name] = W
-        # of several boxes or simplices the last repair may undo the first: they are looked at again
-        done |= set(balls) | (set(boxes) if len(boxes) == 1 else set())
-    return x, done
-
-
-def _is_plain(map) -> bool:
-    e = map.entries[0]
-    return (
-        len(map.entries) == 1
-        and e["left"] is None
-        and e["right"] is None
-        and e["coefficient"] == 1.0
-        and map.offset is None
+def _drawn_exactly(balls, linear, blocks) -> bool:
+    """Whether drawing points into balls is all that is done to their blocks, and one draw undoes no other."""
+    names = [s.map.entries[0]["block"] for s in balls]
+    alone = all(
+        _is_whole(s.map) and (s.map.offset is None or names.count(name) == 1)
+        for s, name in zip(balls, names, strict=True)
     )
+    return alone and not any(blocks.touches(one.B, names) for one in linear)
 
 
-def _is_column_sum(map) -> bool:
-    e = map.entries[0]
-    if len(map.entries) > 1 or e["right"] is not None or e["left"] is None or map.offset is not None:
-        return False
-    left = e["left"].toarray() if hasattr(e["left"], "toarray") else np.asarray(e["left"])
-    return left.shape[0] == 1 and bool((left == 1).all())
+def _worst(violations) -> float:
+    return float(
+        np.max(np.array([one.high for one in violations], dtype=float), initial=0.0)
+    )  # NaN where one is NaN
 
 
-def _onto_kernel(W: Interval, map) -> Interval | None:
-    """The nearest W with A W = 0, or W A = 0, for an A of full rank; its enclosure by a checked approximate inverse."""
-    e = map.entries[0]
-    if len(map.entries) > 1 or map.offset is not None or (e["left"] is None) == (e["right"] is None):
+class _Blocks:
+    """All blocks as one vector."""
+
+    def __init__(self, x):
+        self.shapes, self.starts, at = {}, {}, 0
+        for name, one in x.items():
+            self.shapes[name], self.starts[name] = one.shape, at
+            at += int(np.prod(one.shape))
+        self.size = at
+
+    def whole(self, map):
+        """The matrix of a map, or None where float64 does not hold its entries."""
+        total, entries, whole = sparse.csr_array((int(np.prod(map.shape)), self.size)), 0, True
+        for e in map.entries:
+            plain = (picks(e["left"]) is not None) + (picks(_turned(e["right"])) is not None)
+            if plain + (e["coefficient"] in (1.0, -1.0)) < 2:
+                return None
+            p, m = self.shapes[e["block"]]
+            left = sparse.eye_array(p) if e["left"] is None else sparse.csr_array(e["left"])
+            right = sparse.eye_array(m) if e["right"] is None else sparse.csr_array(e["right"])
+            own = sparse.coo_array(sparse.kron(left, right.T) * e["coefficient"])
+            own = sparse.coo_array(
+                (own.data, (own.coords[0], own.coords[1] + self.starts[e["block"]])), shape=total.shape
+            )
+            entries, whole = (
+                entries + own.nnz,
+                whole and bool(np.all(own.data == np.clip(np.round(own.data), -1e9, 1e9))),
+            )
+            total = total + own.tocsr()
+        return total if whole or total.nnz == entries else None  # sums of whole numbers are exact
+
+    def touches(self, B, names) -> bool:
+        used = np.unique(B.indices)
+        return any(
+            np.any((used >= self.starts[name]) & (used < self.starts[name] + int(np.prod(self.shapes[name]))))
+            for name in names
+        )
+
+    def added(self, x, step: Interval, touched: np.ndarray) -> dict:
+        """The point with these entries moved by a step."""
+        whole = self.flat(x)
+        whole = whole.with_entries(touched, whole[touched] + step[touched])
+        return {
+            name: whole[self.starts[name] : self.starts[name] + int(np.prod(one.shape))].reshape(*one.shape)
+            for name, one in x.items()
+        }
+
+    def flat(self, x) -> Interval:
+        parts = [one.reshape(-1) for one in x.values()]
+        return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+
+
+def _turned(right):
+    return None if right is None else right.T
+
+
+def _rows_of(s, blocks: _Blocks, x) -> list[_Rows] | None:
+    """The linear constraints of a set; None of one that has a form which is not looked into."""
+    B = blocks.whole(s.map)
+    if B is None:
         return None
-    A = e["left"] if e["left"] is not None else e["right"].T
-    A = A.toarray() if hasattr(A, "toarray") else np.asarray(A, float)
-    a, V = W.like(A), W if e["left"] is not None else W.T
-    gram = product(a, a.T)
-    try:
-        R = np.linalg.inv(gram.middle)
-    except np.linalg.LinAlgError:
+    some = next(iter(x.values()))
+    offset = some.like(np.zeros(B.shape[0])) if s.map.offset is None else s.map.offset.reshape(-1)
+    if isinstance(s.part, Simplex):
+        if not _is_whole(s.map) or s.map.offset is not None:
+            return None
+        p, m = s.map.shape
+        zero, all_there = some.like(np.zeros(p * m)), np.ones(p * m, dtype=bool)
+        sums = sparse.csr_array(sparse.kron(np.ones((1, p)), sparse.eye_array(m)) @ B)
+        total = s.part.total.broadcast((m,))
+        return [_Rows(B, zero, zero, 1.0, all_there), _Rows(sums, zero[:m], total, 0.0, all_there[:m])]
+    if not isinstance(s.part, Comparison):
         return None
-    off = abs(product(W.like(R), gram) - np.eye(len(R))).sum(axis=1).max()
-    if not off.high < 0.5:
-        return None
-    guess = product(W.like(R), product(a, V))
-    slack = (abs(guess).max(axis=0) * (off / (1.0 - off))).high[None, :]
-    y = Interval(guess.low - slack * 2, guess.high + slack * 2)
-    found = V - product(a.T, y)
-    return found if e["left"] is not None else found.T
+    side = 0.0 if isinstance(s.part, EqualTo) else s.part.side
+    return [_Rows(B, offset, s.part.bound.reshape(-1), side, np.asarray(s.part.there).reshape(-1))]
+
+
+def _is_whole(map) -> bool:
+    """Whether it is a block as it stands, but for an offset."""
+    (e, *more) = map.entries
+    return not more and e["left"] is None and e["right"] is None and e["coefficient"] == 1.0
+
+
+def _draw(s, x, share: float) -> None:
+    """The entries that a ball sees, towards the point where its argument is zero."""
+    argument = s.map.forward(x)
+    size, radius = s.part.of.value(argument), s.part.radius
+    if (size * (1.0 + 2.0 * share) if share else size).high <= radius.low:
+        return
+    factor = radius / Interval(size.high, size.high) * (1.0 - share)
+    picked = s.map.picked()
+    if picked is not None:
+        name, c, rows, columns = picked
+        where = _place(rows, columns, x[name].shape)
+        new = argument * factor
+        new = new if s.map.offset is None else new - s.map.offset
+        x[name] = x[name].with_entries(where, new if c == 1.0 else new / c)
+    elif s.map.offset is None:
+        for e in s.map.entries:
+            x[e["block"]] = x[e["block"]] * factor
+
+
+def _place(rows, columns, shape):
+    return np.ix_(np.arange(shape[0])[rows], np.arange(shape[1])[columns])
+
+
+def _met(linear: list[_Rows], blocks: _Blocks, x) -> tuple[dict, float]:
+    """(the point moved to where linear constraints hold, an upper bound of what is still missed)."""
+    if not linear:
+        return x, 0.0
+    B = sparse.csr_array(sparse.vstack([one.B for one in linear]))
+    target, there = (
+        _joined([one.target - one.offset for one in linear]),
+        np.concatenate([one.there for one in linear]),
+    )
+    side = np.concatenate([np.full(one.B.shape[0], one.side) for one in linear])
+    active = there & (side == 0.0)
+    start, moved = blocks.flat(x), x
+    value = _image(B, start)
+    missing = target - value
+    missed = _missed(value, target, side, there)
+    active |= np.asarray(missed > 0, bool)
+    for _ in range(_MOST_ROUNDS):
+        chosen = np.flatnonzero(active)
+        if not len(chosen):
+            return moved, 0.0
+        y = _multipliers(B[chosen], missing[chosen])
+        if y is None:
+            break
+        step = product(B[chosen].T, y.reshape(-1, 1))[:, 0]
+        moved = blocks.added(x, step, np.unique(B[chosen].indices))
+        new = np.asarray(_missed(_image(B, blocks.flat(moved)), target, side, there & ~active) > 0, bool)
+        if not new.any():
+            return moved, 0.0
+        active |= new
+    return x, float(np.max(np.asarray(missed, float), initial=0.0))
+
+
+def _joined(parts) -> Interval:
+    return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+
+
+def _image(B, x: Interval) -> Interval:
+    """B x; of rows that pick one entry this entry, without rounding."""
+    found = product(B, x.reshape(-1, 1))[:, 0]
+    single = np.flatnonzero(np.diff(B.indptr) == 1)
+    single = single[B.data[B.indptr[single]] == 1.0]
+    return found.with_entries(single, x[B.indices[B.indptr[single]]])
+
+
+def _missed(value: Interval, target: Interval, side, there) -> np.ndarray:
+    """Upper bounds of what is missed: 0 where a constraint holds."""
+    missing = target - value
+    held = np.where(side > 0, value.low >= target.high, (side < 0) & (value.high <= target.low))
+    size = np.where(side == 0.0, abs(missing).high, np.where(side > 0, missing.high, -missing.low))
+    return np.where(there & ~np.asarray(held, bool), np.maximum(size, 0), 0)
+
+
+def _multipliers(B, right: Interval) -> Interval | None:
+    """Enclose the y with B B^T y = right; None where it is not shown that there is one."""
+    gram, sizes = sparse.csr_array(B @ B.T), sparse.csr_array(abs(B) @ abs(B).T)
+    slack = gamma(int(np.diff(B.indptr).max(initial=0))) + 2.0 * UNIT
+    parts, label = connected_components(gram, directed=False)
+    low, high = right.low.copy(), right.high.copy()
+    order = np.argsort(label, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    single = np.array([g[0] for g in groups if len(g) == 1], dtype=int)
+    if len(single):
+        diagonal = gram.diagonal()[single]
+        if not (diagonal > 0).all():
+            return None
+        y = right[single] / _around(right, diagonal, slack * diagonal)
+        low[single], high[single] = y.low, y.high
+    for g in groups:
+        if len(g) == 1:
+            continue
+        if len(g) > _MOST_EQUATIONS:
+            return None
+        block = gram[g][:, g].toarray()
+        found = solved(_around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1))
+        if found is None:
+            return None
+        low[g], high[g] = found.low[:, 0], found.high[:, 0]
+    return Interval(low, high)
+
+
+def _around(like: Interval, middle, slack) -> Interval:
+    if not like.exact:
+        return Interval(middle - slack, middle + slack)
+    a, b = like.like(middle), like.like(slack)
+    return Interval((a - b).low, (a + b).high)

@@ -25,6 +25,8 @@ class Function:
     cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere
     shrinks = False  # a set that holds t W for 0 <= t <= 1, W in it
+    is_cone_free = True  # any change of the entries in `takes` stays in the cone, and not only small ones
+    left_out: np.ndarray | bool = False  # entries whose multipliers are to be 0
     is_spanned = True  # all rows of what `inside` makes are in `span`
     short = None  # of a quadratic form: see `Quadratic`
     degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
@@ -42,6 +44,10 @@ class Function:
     @property
     def takes(self) -> np.ndarray:
         return np.ones(self.shape, dtype=bool)
+
+    def out_of_cone(self, Z) -> np.ndarray:
+        """Entries that may have left the cone since `inside`."""
+        return np.zeros(self.shape, dtype=bool)
 
     def span(self, row: int) -> np.ndarray:
         """(columns, s) E: multipliers of a row may be changed by E c, any c, without leaving the cone."""

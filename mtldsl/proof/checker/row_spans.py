@@ -18,7 +18,7 @@ from mtldsl.proof.checker.linear import solved
 from mtldsl.proof.checker.products import product
 from mtldsl.proof.checker.terms import picks
 
-__all__ = ["RowKind", "give_spans", "row_kinds", "rows_seen"]
+__all__ = ["RowKind", "give_spans", "row_kinds", "seen_by_others"]
 
 #: singular values up to this share of the largest count as zero, in a guess that is looked at in fractions
 _ZERO_SHARE = 1e-10
@@ -68,18 +68,35 @@ def row_kinds(name: str, functions, untaken: np.ndarray) -> list[RowKind]:
     return [one for one in found if one is not None]
 
 
-def rows_seen(functions, v, shapes) -> dict[str, np.ndarray]:
-    """{block: rows} that multipliers reach which are not in the spans above: of bounds, and of functions that mix rows or blocks."""
-    seen = {name: np.zeros(shape[0], dtype=bool) for name, shape in shapes.items()}
+def seen_by_others(functions, v, name: str, row: int, by_task: np.ndarray) -> bool:
+    """Whether multipliers of functions that mix rows or blocks, or are not in `span`, may see a direction of weights."""
     for f, dual in zip(functions, v, strict=True):
-        if not (dual.low.any() or dual.high.any()):
+        entries = [e for e in f.map.entries if e["block"] == name]
+        if not entries or (f.part.is_spanned and _of_rows(f.map, name) is not None):
             continue
-        for e in f.map.entries:
-            name = e["block"]
-            if not f.part.is_spanned or _of_rows(f.map, name) is None:
-                rows = picks(e["left"])
-                seen[name][slice(None) if rows is None else rows] = True
-    return seen
+        images = [_image_of(e, row, by_task, f.map.shape) for e in entries]
+        values = [value for value, _ in images if value is not None]
+        whole = len(values) == len(images)  # then they cancel exactly
+        reached = sum(values) != 0 if whole else np.any([support for _, support in images], axis=0)
+        if np.any(reached & np.asarray((dual.low != 0) | (dual.high != 0), bool)):
+            return True
+    return False
+
+
+def _image_of(e, row: int, by_task: np.ndarray, shape):
+    """(what a map's entry makes of weights in one row, None where it is not of whole numbers; where that may not be zero)."""
+    p = shape[0]
+    left = (np.arange(p) == row).astype(float) if e["left"] is None else _dense(e["left"])[:, row]
+    right = np.eye(len(by_task)) if e["right"] is None else _dense(e["right"])
+    support = np.outer(left != 0, ((by_task != 0).astype(float) @ (right != 0).astype(float)) > 0)
+    numbers = (left, right, by_task, np.array(e["coefficient"]))
+    if not all(np.all((one == np.round(one)) & (np.abs(one) < 1e3)) for one in numbers):
+        return None, support
+    return np.outer(left, by_task @ right) * e["coefficient"], support
+
+
+def _dense(factor) -> np.ndarray:
+    return np.asarray(factor.toarray() if sparse.issparse(factor) else factor, float)
 
 
 def _of_rows(map, name: str):

@@ -55,7 +55,7 @@ class Ball(Function):
 
 
 class Comparison(Function):
-    is_set, is_spanned = True, False
+    is_set, is_cone_free = True, False
     side = 0.0
 
     def read(self, parameters):
@@ -70,12 +70,19 @@ class Comparison(Function):
 
     @property
     def takes(self):
-        return np.zeros(self.shape, dtype=bool)
+        """Where multipliers are not 0, they may be changed a little."""
+        return self.not_zero
 
     def inside(self, Z):
         """Multipliers of W >= bound are <= 0, of W <= bound >= 0, and 0 where there is no bound."""
         Z = -maximum(-Z, 0.0) if self.side > 0 else maximum(Z, 0.0)
-        return Z * self.there.astype(float)
+        self.not_zero = (
+            self.there & ~np.asarray(self.left_out, bool) & np.asarray((Z.low > 0) | (Z.high < 0), bool)
+        )
+        return Z.like(np.zeros(self.shape)).with_entries(self.not_zero, Z[self.not_zero])
+
+    def out_of_cone(self, Z):
+        return self.not_zero & ~np.asarray(Z.high <= 0 if self.side > 0 else Z.low >= 0, bool)
 
     def conjugate(self, Z):
         return (Z * self.bound).sum()
@@ -100,12 +107,15 @@ class AtMost(Comparison):
 
 
 class EqualTo(Comparison):
-    finite_dual = is_spanned = True
+    finite_dual = is_cone_free = True
     shrinks = property(lambda self: self.cone)
     takes = Function.takes
 
     def inside(self, Z):
         return Z
+
+    def out_of_cone(self, Z):
+        return Function.out_of_cone(self, Z)
 
     def violation(self, W):
         return abs(W - self.bound).max()
