@@ -4,7 +4,8 @@ The logistic and the exponential loss of a sample fall towards zero as its margi
 
     s_j <x_j, D> >= 0  for every sample of a task,  > 0 for one whose loss falls for ever        (s_j: the side to which the loss falls)
 
-and no penalty or constraint charges for D, F(W + t D) falls strictly in t at every W: no weights are best. Samples whose loss rises on
+and no penalty or constraint charges for D, F(W + t D) falls strictly in t at every W: no weights are best. Tasks that a penalty between them
+leaves common directions alone (a mean, a graph, a chain) are asked together. Samples whose loss rises on
 both sides (squares, a Poisson count above zero) ask for <x_j, D> = 0. Hinges have minimisers; beside such losses they take part like them.
 Signs are proven in float64 where a margin is larger than its rounding, else in rational numbers, which float64 numbers are.
 
@@ -17,13 +18,17 @@ Rockafellar, "Convex analysis" (1970), Theorem 8.6 (directions of recession).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from mtldsl.compile.normal_form import Blocks, FunctionTerm, NormalForm
-from mtldsl.proof.separation import OneTask, rows_of, span_of
+from mtldsl.proof.free_directions import is_between_tasks, uncharged_kinds
+from mtldsl.proof.separation import Group, Way, rows_of, span_of, ways_of
 
 __all__ = ["Unattained", "falls_for_ever", "unattained"]
 
@@ -94,26 +99,60 @@ def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Un
         if not any(map(_takes, losses)) or not plain or len(intercepts) > 1:
             continue
         name = next(iter(intercepts), None)
-        low, high = _allowed(form, block.name)
-        b_low, b_high = _allowed(form, name) if name is not None else (np.zeros((1, block.shape[1])),) * 2
-        if not np.any(low < high) and all(loss.atom.labels == "sign" for loss in losses):
+        charged, low, high = _allowed(form, block.name)
+        ways = form.remembered.get(("ways", block.name))
+        if ways is None:
+            ways = ways_of(uncharged_kinds(form, block.name, charged))
+            form.remembered["ways", block.name] = ways
+        taken, b_low, b_high = (True, 0.0, 0.0) if name is None else _allowed(form, name)
+        b_low, b_high = np.where(taken, 0.0, b_low), np.where(taken, 0.0, b_high)
+        if not ways and all(loss.atom.labels == "sign" for loss in losses):
             continue  # an intercept alone separates no task with labels of both classes
         predictions = [loss.predictions(blocks) for loss in losses]
-        for i in range(block.shape[1]):
-            rows = [rows_of(loss, z, i) for loss, z in zip(losses, predictions, strict=True)]
+        for own_tasks, own_ways in _together(ways, block.shape[1]):
+            if len(own_tasks) > 1 and not is_convex:
+                continue
+            units = [(loss, z, i) for i in own_tasks for loss, z in zip(losses, predictions, strict=True)]
+            rows = [rows_of(*unit) for unit in units]
             if max((row.farthest for row in rows), default=0.0) < _FAR:
                 continue
-            task = OneTask(rows, [name in loss.intercepts for loss in losses])
-            ends = np.append(low[:, i], b_low[0, i]), np.append(high[:, i], b_high[0, i])
-            own = np.append(blocks[block.name][:, i], 0.0 if name is None else blocks[name][0, i])
-            D = task.direction(own, *ends, others=is_convex, largest=largest)
-            if D is not None:
-                direction[block.name][:, i] = D[:-1]
-                if name is not None:
-                    direction[name][0, i] = D[-1]
-                tasks.append(str(losses[0].tasks.task_names[i]))
-                completely.append(task.is_complete(D))
-                task.move(D, [at_end[id(loss)] for loss in losses], [span_of(loss, i) for loss in losses])
+            group = Group(
+                own_tasks,
+                own_ways,
+                rows,
+                [i for *_, i in units],
+                [name in loss.intercepts for loss, *_ in units],
+            )
+            ends = [way.ends(low, high) for way in own_ways]
+            own = [way.own(blocks[block.name]) for way in own_ways]
+            beside = np.zeros((3, len(own_tasks)))
+            if name is not None:
+                beside = np.stack(
+                    [
+                        np.broadcast_to(one, blocks[name].shape)[0, own_tasks]
+                        for one in (b_low, b_high, blocks[name])
+                    ]
+                )
+            D = group.direction(
+                np.concatenate([*own, beside[2]]),
+                np.concatenate([*(one for one, _ in ends), beside[0]]),
+                np.concatenate([*(one for _, one in ends), beside[1]]),
+                others=is_convex,
+                largest=largest,
+            )
+            if D is None:
+                continue
+            parts = np.split(D, np.cumsum([len(one) for one in own]))
+            for way, part in zip(own_ways, parts, strict=False):
+                direction[block.name][np.ix_(way.rows, way.tasks)] += np.outer(part, way.values)
+            if name is not None:
+                direction[name][0, own_tasks] = parts[-1]
+            found = group.separated(D)
+            tasks += [str(losses[0].tasks.task_names[i]) for i, _ in found]
+            completely += [complete for _, complete in found]
+            group.move(
+                D, [at_end[id(loss)] for loss, *_ in units], [span_of(loss, i) for loss, _, i in units]
+            )
     if not tasks or not (is_convex or _is_free_ray(form, blocks, direction)):
         return None
     left = sum(loss.value(z) for loss, z in zip(form.losses, at_end.values(), strict=True))
@@ -132,13 +171,30 @@ def _is_plain(loss, block: str) -> bool:
     """Whether its predictions move with a block as they do with weights: itself, or a sum like L + S."""
     own = [entry for entry in loss.map.entries if entry.block == block]
     plain = len(own) == 1 and own[0].left is None and own[0].right is None and own[0].coefficient > 0.0
-    return plain and loss.atom.labels != "indicators"
+    return plain and loss.atom.labels != "indicators" and (own[0].coefficient == 1.0 or not loss.intercepts)
 
 
-def _allowed(form: NormalForm, block: str) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the entries of D within which no function charges for it: 0 or infinite ones."""
+def _together(ways: list[Way], n_tasks: int) -> Iterator[tuple[list[int], list[Way]]]:
+    """Tasks that have ways in common, each group with its ways."""
+    links = sparse.lil_array((n_tasks, n_tasks), dtype=bool)
+    for way in ways:
+        if way.tasks.size > 1:
+            links[way.tasks[0], way.tasks[1:]] = True
+    count, label = connected_components(links.tocsr(), directed=False)
+    tasks: list[list[int]] = [[] for _ in range(count)]
+    own: list[list[Way]] = [[] for _ in range(count)]
+    for i, k in enumerate(label.tolist()):
+        tasks[k].append(i)
+    for way in ways:
+        own[label[way.tasks[0]]].append(way)
+    return zip(tasks, own, strict=True)
+
+
+def _allowed(form: NormalForm, block: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(entries that a function charges for, beside those between tasks; low, high: bounds on the entries of D within which
+    none does, 0 or infinite ones)."""
     shape = form.shapes[block]
-    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    low, high, charged = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, bool)
     for f in form.functions:
         if not f.atom.convex and f.atom.is_bounded:
             continue  # for `_is_free_ray`
@@ -146,10 +202,9 @@ def _allowed(form: NormalForm, block: str) -> tuple[np.ndarray, np.ndarray]:
         if interval is not None:
             low = np.where(np.broadcast_to(np.isfinite(interval[0]), shape), np.maximum(low, 0.0), low)
             high = np.where(np.broadcast_to(np.isfinite(interval[1]), shape), np.minimum(high, 0.0), high)
-            continue
-        touched = _touched(f, block, shape)
-        low, high = np.where(touched, 0.0, low), np.where(touched, 0.0, high)
-    return low, high
+        elif not is_between_tasks(f, block):
+            charged |= _touched(f, block, shape)
+    return charged, low, high
 
 
 def _touched(f: FunctionTerm, block: str, shape: tuple[int, int]) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy import linalg, sparse
 
 from mtldsl.compile.normal_form import FunctionTerm, NormalForm, picks
 
-__all__ = ["RowKind", "mixed_magnitudes", "row_kinds"]
+__all__ = ["RowKind", "is_between_tasks", "mixed_magnitudes", "row_kinds", "uncharged_kinds"]
 
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
 _ZERO = 1e-10
@@ -40,6 +40,32 @@ def row_kinds(form: NormalForm, block: str, v) -> list[RowKind]:
     """The rows of a block, by what functions may take of them."""
     p, m = form.shapes[block]
     parts = [part for k, f in enumerate(form.functions) if (part := _part(f, k, block, v[k])) is not None]
+    return _kinds(parts, p, m)
+
+
+def uncharged_kinds(form: NormalForm, block: str, charged: np.ndarray) -> list[RowKind]:
+    """The rows of a block, with the directions along which no function changes: none of `charged` entries (p, m), and of functions between
+    tasks those of their `lineality`, or those that their argument does not see. Bounded functions that are not convex are left out."""
+    p, m = form.shapes[block]
+    parts = [_Part(-1, np.arange(p), None, 1.0, charged, None)]
+    for k, f in enumerate(form.functions):
+        if is_between_tasks(f, block) and (f.atom.convex or not f.atom.is_bounded):
+            rows, right = _rows_and_right(f)
+            lineality = f.atom.lineality(f.map.shape[1])
+            mask = np.ones(f.map.shape, bool) if lineality is None else None
+            parts.append(_Part(k, rows, right, 1.0, mask, lineality))
+    return _kinds(parts, p, m)
+
+
+def is_between_tasks(f: FunctionTerm, block: str) -> bool:
+    """Whether a function of rows of one block has a `lineality`, or sees combinations of tasks alone."""
+    entries = f.map.entries
+    if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
+        return False
+    return entries[0].right is not None or f.atom.lineality(f.map.shape[1]) is not None
+
+
+def _kinds(parts: list[_Part], p: int, m: int) -> list[RowKind]:
     codes = np.zeros((p, len(parts) + 1), int)  # what may take part in a row, in one number a function
     for column, part in enumerate(parts):
         codes[part.rows, column] = 1 if part.mask is None else 2 + _kinds_of(part.mask)
@@ -86,15 +112,21 @@ def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _Part | Non
     entries = f.map.entries
     if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
         return None
-    left, right = entries[0].left, entries[0].right
-    rows = np.arange(f.map.shape[0]) if left is None else sparse.csr_array(left).indices
-    if right is not None:
-        right = np.asarray(right.todense() if sparse.issparse(right) else right, float)
+    rows, right = _rows_and_right(f)
     lineality = f.atom.lineality(f.map.shape[1])
     mask = _spanned_entries(f, v) if lineality is None else None
     if mask is not None and not mask.any():
         return None
     return _Part(index, rows, right, entries[0].coefficient, mask, lineality)
+
+
+def _rows_and_right(f: FunctionTerm) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the rows that its map picks, what the map multiplies them by)."""
+    left, right = f.map.entries[0].left, f.map.entries[0].right
+    rows = np.arange(f.map.shape[0]) if left is None else sparse.csr_array(left).indices
+    if right is None:
+        return rows, None
+    return rows, np.asarray(right.todense() if sparse.issparse(right) else right, float)
 
 
 def _spanned_entries(f: FunctionTerm, v: np.ndarray) -> np.ndarray:

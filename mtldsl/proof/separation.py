@@ -1,4 +1,4 @@
-"""One task's rows, and directions that separate them: found by a linear program or given, and proven in rational numbers."""
+"""Rows of tasks, and directions that separate them: found by a linear program or given, and proven in rational numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["OneTask", "Rows", "rows_of", "span_of"]
+from mtldsl.proof.free_directions import RowKind
+
+__all__ = ["Group", "Rows", "Way", "rows_of", "span_of", "ways_of"]
 
 _EPS = float(np.finfo(float).eps)
+
+#: Shares of tasks in a direction are whole numbers within this.
+_WHOLE = 1e-9
 
 #: Numbers of the rows that are looked at in rational arithmetic.
 _MOST_EXACT = 100_000
@@ -50,24 +55,67 @@ def rows_of(loss, z: np.ndarray, i: int) -> Rows:
     return Rows(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
 
 
-class OneTask:
-    """The rows of all losses of a task, with a last column for its intercept."""
+@dataclass(frozen=True)
+class Way:
+    """A direction of the tasks that features may take: weights of every feature in `rows`, times `values` in each of `tasks`."""
 
-    def __init__(self, rows: list[Rows], has_intercept: list[bool]):
+    rows: np.ndarray
+    tasks: np.ndarray
+    values: np.ndarray
+
+    def own(self, W: np.ndarray) -> np.ndarray:
+        """(rows,) what weights have of it."""
+        return W[np.ix_(self.rows, self.tasks)] @ self.values / (self.values @ self.values)
+
+    def ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of what it may be multiplied by where entries have these, which are 0 or infinite."""
+        places, rises = np.ix_(self.rows, self.tasks), self.values > 0
+        first = np.where(rises, low[places], -high[places]).max(axis=1)
+        return first, np.where(rises, high[places], -low[places]).min(axis=1)
+
+
+def ways_of(kinds: list[RowKind]) -> list[Way]:
+    """Those in which tasks have whole shares, so that products with inputs are exact."""
+    ways = []
+    for kind in kinds:
+        basis = sparse.csc_array(kind.basis)
+        for c in range(basis.shape[1]):
+            part = slice(basis.indptr[c], basis.indptr[c + 1])
+            shares = basis.data[part] / basis.data[part][0]
+            values = np.round(shares)
+            if np.abs(shares - values).max() <= _WHOLE:
+                ways.append(Way(kind.rows, basis.indices[part], values))
+    return ways
+
+
+class Group:
+    """The rows of all losses of some tasks; a column for every feature of every way, and one for the intercept of every task."""
+
+    def __init__(
+        self,
+        tasks: list[int],
+        ways: list[Way],
+        rows: list[Rows],
+        owner: list[int],
+        with_intercept: list[bool],
+    ):
         parts = []
-        for row, with_one in zip(rows, has_intercept, strict=True):
-            column = np.full((row.X.shape[0], 1), float(with_one))
-            if sparse.issparse(row.X):
-                parts.append(sparse.hstack([row.X, sparse.csr_array(column)], format="csr"))
+        for row, task, with_one in zip(rows, owner, with_intercept, strict=True):
+            columns = [_times(row.X, way, task) for way in ways]
+            ones = np.zeros((row.X.shape[0], len(tasks)))
+            ones[:, tasks.index(task)] = with_one
+            if len(tasks) > 1 or sparse.issparse(row.X):
+                parts.append(sparse.hstack([*columns, sparse.csr_array(ones)], format="csr"))
             else:
-                parts.append(np.hstack([np.asarray(row.X, float), column]))
+                parts.append(np.hstack([*columns, ones]))
         stacked = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
         self.X: Any = stacked
         self.side = np.concatenate([row.side for row in rows])
         self.strict = np.concatenate([row.strict for row in rows])
+        self.owner = np.repeat(owner, [len(row.side) for row in rows])
 
     def direction(self, own: np.ndarray, low, high, others: bool, largest: int) -> np.ndarray | None:
-        """The task's own weights where they will do (without `others`: on every sample), else what a linear program finds."""
+        """The tasks' own weights where they will do (without `others`: on every sample), else what a linear program finds."""
         free = np.clip(own, low, high)
         if self.is_proven(free) and (others or (np.array_equal(free, own) and self.is_complete(free))):
             return free
@@ -137,8 +185,14 @@ class OneTask:
 
     def is_complete(self, D: np.ndarray) -> bool:
         """Whether every prediction surely moves, and each lowers its loss."""
+        return all(complete for _, complete in self.separated(D))
+
+    def separated(self, D: np.ndarray) -> list[tuple[int, bool]]:
+        """The tasks of which some loss surely falls, and whether all of each do; all tasks where none does."""
         margins, rounding = self._margins(D)
-        return bool(np.all(self.strict & (margins > rounding)))
+        falls = self.strict & (margins > rounding)
+        tasks = np.unique(self.owner[falls] if falls.any() else self.owner)
+        return [(int(i), bool(falls[self.owner == i].all())) for i in tasks]
 
     def move(self, D: np.ndarray, predictions: list[np.ndarray], spans: list[slice]) -> None:
         """Write into every loss's predictions what surely moves along D: to where nothing is left of its loss."""
@@ -173,6 +227,17 @@ class OneTask:
         row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
         used = np.flatnonzero((row != 0.0) & (D != 0.0))
         return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
+
+
+def _times(X: Any, way: Way, task: int) -> Any:
+    """(n, rows) the columns of one task's inputs that a way moves predictions by."""
+    where = np.flatnonzero(way.tasks == task)
+    if not where.size:
+        return sparse.csr_array((X.shape[0], len(way.rows)))
+    own = X if len(way.rows) == X.shape[1] else X[:, way.rows]
+    own = own if sparse.issparse(own) else np.asarray(own, float)
+    value = float(way.values[where[0]])
+    return own if value == 1.0 else value * own
 
 
 def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:

@@ -203,3 +203,62 @@ def test_the_limit_is_what_the_objective_falls_to_along_the_direction(which):
     assert found.dual_bound <= away.limit
     if which == "all":
         assert away.limit == found.dual_bound == 0.0
+
+
+PAIR = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+BETWEEN = {
+    "mean": mtl.mean_regularizer,
+    "graph": lambda W: mtl.graph_laplacian(W, PAIR),
+    "chain": mtl.total_variation,
+    "differences": lambda W: mtl.ridge(W @ np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])),
+    "some rows": lambda W: mtl.mean_regularizer(W) + mtl.l1_norm(W[:2]),
+    "two": lambda W: 0.3 * mtl.graph_laplacian(W, PAIR) + mtl.total_variation(W),
+}
+
+
+def in_common(intercept, d=9, n=8, apart=False):
+    """Three tasks that one direction separates; `apart`: the last one with the labels that it has not."""
+    rng = np.random.default_rng(4)
+    X, w = [rng.normal(size=(n, d)) for _ in range(3)], rng.normal(size=d) * (np.arange(d) > 1)
+    labels = [np.where(part @ w > 0, 1.0, -1.0) for part in X]
+    if apart:
+        X[2], labels[2] = X[0], -labels[0]
+    tasks = mtl.Tasks.separate(X, labels)
+    return tasks, mtl.Weights(tasks, intercept=intercept)
+
+
+@pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("between", BETWEEN)
+def test_tasks_that_are_separated_together_are_named(between, intercept, word):
+    """Penalties between tasks leave them a direction in common: such runs went on to their time limit."""
+    tasks, W = in_common(intercept)
+    found = mtl.minimize(getattr(mtl, word)(W, tasks) + 0.5 * BETWEEN[between](W)).solve(max_seconds=20)
+    assert found.status == "unattained" and found.unattained.tasks == tasks.task_names
+    D = found.unattained.direction["W"]
+    b = found.unattained.direction["W.intercept"][0] if intercept else np.zeros(3)
+    form = mtl.minimize(getattr(mtl, word)(W, tasks) + BETWEEN[between](W)).form()
+    assert sum(f.value({"W": D}) for f in form.functions) <= 1e-14
+    for i in range(3):
+        assert is_direction(tasks.inputs[i], tasks.per_task(tasks.targets)[i], D[:, i], b[i])
+
+
+@pytest.mark.parametrize("between", ["mean", "chain", "two"])
+def test_tasks_that_are_separated_one_by_one_alone_have_a_minimiser(between):
+    """Labels of the last task contradict those of the first in every direction that the two have in common."""
+    tasks, W = in_common(False, apart=True)
+    found = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * BETWEEN[between](W)).solve(max_seconds=20)
+    assert found.unattained is None and found.status == "optimal"
+
+
+@pytest.mark.parametrize("twice", [1.0, 2.0])
+def test_intercepts_beside_multiples_of_weights(twice):
+    """Predictions 2 X w + b move with 2 X D: directions are of the weights themselves."""
+    X, Y = data(1)
+    tasks = mtl.Tasks.shared(X + 3.0, Y)
+    W = mtl.Weights(tasks, intercept=True)
+    found = mtl.minimize(mtl.logistic_loss(twice * W, tasks)).solve(max_seconds=3)
+    if found.unattained is not None:
+        D, b = (found.unattained.direction[name] for name in ("W", "W.intercept"))
+        for i in range(2):
+            assert is_direction(X + 3.0, Y[:, i], twice * D[:, i], b[0, i])
