@@ -164,10 +164,6 @@ class DistributedTerm(LossTerm):
             return self.value_at(x)
         return self.of_squares(self.residual_squares(x))
 
-    def of_squares(self, squares: np.ndarray) -> float:
-        """The value where every task has these squared residuals (m,)."""
-        return float(self.coefficients @ self.atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
-
     def claim_of(self, parts: Parts, x: Blocks) -> tuple[float, float]:
         """(the value of the rows in some of the parts, made as solvers make it; how far rounding may have moved it)."""
         z, sent = self.predictions(x), (self.tasks.n_tasks, self.atom, self.coefficients)
