@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _MOST_DENSE = 100_000_000
 class Recipe:
     """The losses as given, and their rows as few."""
 
-    losses: tuple[Any, ...]  # each a DistributedTerm
+    losses: tuple[LossTerm, ...]
     factors: tuple[Factors, ...]
 
     def with_intercepts(self, blocks: Blocks) -> Blocks:

@@ -151,7 +151,16 @@ class DistributedTerm(LossTerm):
         )
 
     def value(self, z: Scores) -> float:
+        if "seen" not in z.__dict__ and self.atom.separable and self.atom.labels == "sign" and not z.V.any():
+            return self._at_constants(z.b)
         return float(z.seen["value"].sum())
+
+    def _at_constants(self, b: np.ndarray) -> float:
+        """The value where all predictions of a task are one number, of labels -1 and +1: their weights tell it, without a pass."""
+        facts, labels = self.tasks.label_facts, np.array([[1.0], [-1.0]])
+        sides = (facts.weights + labels * facts.weighted_total) / 2.0  # (2, m)
+        z, y = np.broadcast_to(b, sides.shape), np.broadcast_to(labels, sides.shape)
+        return self.atom.value(z.ravel(), y.ravel(), (self.coefficients * sides).ravel())
 
     @property
     def _is_of_norms(self) -> bool:
@@ -163,10 +172,6 @@ class DistributedTerm(LossTerm):
         if not (self._is_of_norms and self.tasks.__dict__.get("_factors")):
             return self.value_at(x)
         return self.of_squares(self.residual_squares(x))
-
-    def of_squares(self, squares: np.ndarray) -> float:
-        """The value where every task has these squared residuals (m,)."""
-        return float(self.coefficients @ self.atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
 
     def claim_of(self, parts: Parts, x: Blocks) -> tuple[float, float]:
         """(the value of the rows in some of the parts, made as solvers make it; how far rounding may have moved it)."""
