@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -246,6 +246,11 @@ class LossTerm:
         for rows, c, y, s in self._tasks_apart():
             flat[rows] = function(rows, c, y, s)
         return flat
+
+    def of_squares(self, squares: np.ndarray) -> float:
+        """The value where every task has these squared residuals (m,), of a function of their norms."""
+        atom: Any = self.atom
+        return float(self.coefficients @ atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
 
     def gradient(self, z) -> np.ndarray:
         if self.atom.separable:

@@ -348,3 +348,69 @@ def test_no_bound_lies_above_and_no_objective_beside(key, seed):
             near = {name: V * (1.0 + step * rng.normal(size=V.shape)) for name, V in blocks.items()}
             lowest = min(lowest, model.value(near))
     assert known.dual_bound <= lowest + off, (known, float(lowest), off)
+
+
+#: constraint -> (as typed, by how much W (d, m) misses it, in extended precision), both with a number r
+CONSTRAINTS = {
+    "lower": (lambda W, r: r <= W, lambda W, r: (r - W).max()),
+    "upper": (lambda W, r: -r >= W, lambda W, r: (W + r).max()),
+    "sum": (lambda W, r: W.sum(axis=1) == r, lambda W, r: np.abs(W.sum(axis=1) - r).max()),
+    "difference": (
+        lambda W, r: W @ np.array([[1.0], [-1.0]] + [[0.0]] * (W.shape[1] - 2)) == r,
+        lambda W, r: np.abs(W[:, 0] - W[:, 1] - r).max(),
+    ),
+    "l1_norm": (lambda W, r: mtl.l1_norm(W) <= r, lambda W, r: np.abs(W).sum() - r),
+    "l21_norm": (lambda W, r: mtl.l21_norm(W) <= r, lambda W, r: np.sqrt((W * W).sum(axis=1)).sum() - r),
+    "trace_norm": (
+        lambda W, r: mtl.trace_norm(W) <= r,
+        lambda W, r: L(np.linalg.svd(W.astype(float), compute_uv=False).sum()) - r,
+    ),
+}
+
+#: Those that hold of W as of what stands for it; a reduction that moves W otherwise refuses the others.
+KEPT = {key: set(CONSTRAINTS) for key in KEYS} | {"spanned": {"trace_norm"}, "whitened": set()}
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_violation_is_that_of_the_point_taken_back(key, name):
+    """Weights of sizes from 1e-9 to 1e9, each near to its side and far from it."""
+    typed, missed = CONSTRAINTS[name]
+    for seed in (0, 3):
+        model = draw(key, seed)
+        for size in (1e-9, 1.0, 1e9):
+            rng = np.random.default_rng(seed)
+            r = size * float(rng.uniform(0.5, 2.0))
+            both = [*model.problem.constraints, typed(model.W, r)]
+            form = mtl.minimize(model.problem.objective, subject_to=both).form()
+            if name not in KEPT[key]:
+                with pytest.raises(AssertionError):
+                    reduced(key, form)
+                continue
+            easier, back, _ = reduced(key, form)
+            for far in (1e-6, 1.0, 1e6):
+                blocks = {one: far * size * rng.normal(size=shape) for one, shape in easier.shapes.items()}
+                lifted = back(Point(blocks)).blocks
+                W = L(next(lifted[one] for one in form.shapes if not one.endswith("intercept")))
+                truth = max(missed(W, L(r)), L(0))
+                # terms that are rotated, and norms, are sums of all entries
+                rounding = 64 * np.finfo(float).eps * float(np.abs(W).sum() + r)
+                claims = [easier.violation(blocks), form.violation(lifted)]
+                if key != "lifted":  # whose functions have no conjugate of their own
+                    claims.append(certify(easier, blocks).violation)
+                for claimed in claims:
+                    assert abs(truth - claimed) <= rounding, (float(truth), claimed, far, size)
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("key", ["gathered", "reflected", "few rows", "centred", "spanned"])
+def test_a_violation_that_a_solve_claims_is_that_of_its_weights(key, name):
+    typed, missed = CONSTRAINTS[name]
+    model = draw(key, 3)
+    d = model.W.shape[0]
+    size = [np.abs(y - np.median(y)).max() / np.abs(X - X.mean(axis=0)).max() for X, y in model.own]
+    r = float(np.median(size)) / d
+    solution = mtl.minimize(model.problem.objective, subject_to=[typed(model.W, r)]).solve(max_seconds=1)
+    W = L(solution.W)
+    truth = max(missed(W, L(r)), L(0))
+    assert abs(truth - solution.violation) <= 64 * np.finfo(float).eps * float(np.abs(W).sum() + r)

@@ -54,6 +54,27 @@ KINKS = ["hinge_loss(W, tasks) + 3 * l21_norm(W)", "hinge_loss(W, tasks) + ridge
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_constants_beside_signs_take_no_pass(kind):
+    """One pass for moments, one a look, and none for zero and the best constants, which the labels tell."""
+    for mean in (False, True):
+        tasks = DistributedTasks.cut(tables(kind, "sign"), PARTS)
+        W = mtl.Weights(tasks, intercept=True)
+        problem = mtl.minimize(2 * mtl.logistic_loss(W, tasks, mean=mean) + 0.01 * mtl.ridge(W))
+        (loss,) = problem.form().losses
+        x = {name: np.zeros(shape) for name, shape in problem.form().shapes.items()}
+        before = tasks.parts.passes
+        for b in (0.0, 0.7):
+            x["W.intercept"] = np.full((1, tasks.n_tasks), b)
+            value = loss.value_at(x)
+            assert tasks.parts.passes == before
+            assert value == pytest.approx(loss.predictions(x).seen["value"].sum(), rel=1e-13)
+            before = tasks.parts.passes
+        solution = problem.solve()
+        lengths = kind == "weights"  # those of columns, which weighted moments do not tell
+        assert tasks.parts.passes - before == 1 + lengths + len(solution.history)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("words", SQUARES)
 @pytest.mark.parametrize("kind", LAYOUTS)

@@ -37,16 +37,15 @@ def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
 
 def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
     """Sums over one part's rows, of a smooth loss; the Hessian by `shares` (m,) of them."""
-    sums, envelope = SeenSums(part, n_tasks, atom, coefficients, by_sign), 0.0
+    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
     V, b, shares = part.columns(V), b[part.which], shares[part.which]
     every = bool((shares == 1.0).all())
     for slab in sums.rows.slabs(V, b):
         if every:
             sums.rows.weigh(slab, atom.hessian(slab.z, slab.y, slab.s))
         sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
-        envelope += atom.value(slab.z, slab.y, slab.s)
     grams = sums.rows.grams() if every else _estimated(part, atom, coefficients, V, b, shares)
-    return _told(part, sums, grams, envelope, 0.0)
+    return _told(part, sums, grams, float(sums.values.sum()), 0.0)
 
 
 def _estimated(part: Part, atom, coefficients, V, b, shares) -> dict[int, np.ndarray]:
