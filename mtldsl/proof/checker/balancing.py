@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.proof.checker.interval import Interval, joined
-from mtldsl.proof.checker.linear import inverted
+from mtldsl.proof.checker.linear import inverted, pivots
 from mtldsl.proof.checker.products import product
 
 __all__ = ["balanced"]
@@ -27,8 +27,6 @@ _MOST_PRODUCTS = {False: 20_000_000_000, True: 1_000_000}
 _MOST_DIRECTIONS = 1_500
 #: entries that are compared in fractions, for one direction
 _MOST_COMPARED = 100_000
-#: the part of the largest pivot below which a direction counts as one of the others, which fractions then show
-_PIVOT_SHARE = 1e-12
 #: room below this part of the largest multiplier is not used
 _ROOM_SHARE = 1e-14
 
@@ -188,7 +186,7 @@ def _moved(losses, own, rho: Interval, seen, u, exact: bool):
     diagonal = np.diag(G.middle)
     scale = np.exp2(-np.round(np.log2(np.where(diagonal > 0, diagonal, 1.0)) / 2))
     G, rho = G * scale[:, None] * scale[None, :], rho * scale
-    order, rank = _pivots(G.middle)
+    order, rank = pivots(G.middle)
     free, bound = np.sort(order[:rank]), order[rank:]
     found = inverted(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
     if found is None:
@@ -239,14 +237,6 @@ def _factored(F: np.ndarray, part: _Part, used, place, like: Interval) -> Interv
     where = part.column[used], place[part.of[used]]
     scaled = like.like(F)
     return scaled.with_entries(where, scaled[where] * part.factor[used])
-
-
-def _pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
-    """The order of a pivoted Cholesky decomposition, and its rank."""
-    if not G.any() or not np.isfinite(G).all():
-        return np.arange(len(G)), 0
-    _, pivots, rank, _ = linalg.lapack.dpstrf(G, tol=_PIVOT_SHARE * float(np.diag(G).max()), lower=1)
-    return pivots - 1, int(rank)
 
 
 def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:

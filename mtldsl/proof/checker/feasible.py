@@ -8,6 +8,7 @@ looked at, and met as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.proof.checker.interval import Interval
-from mtldsl.proof.checker.linear import solved
+from mtldsl.proof.checker.linear import pivots, solved
 from mtldsl.proof.checker.products import product
 from mtldsl.proof.checker.rounding import UNIT, gamma
 from mtldsl.proof.checker.sets import Ball, Comparison, EqualTo, Simplex
@@ -36,7 +37,7 @@ class _Rows:
     """Linear constraints  side (B x + offset - target) >= 0, or = 0 where side is 0; of all blocks, one after the other."""
 
     B: Any
-    offset: Interval
+    offset: Interval | None
     target: Interval
     side: float
     there: np.ndarray
@@ -151,7 +152,7 @@ def _rows_of(s, blocks: _Blocks, x) -> list[_Rows] | None:
     if B is None:
         return None
     some = next(iter(x.values()))
-    offset = some.like(np.zeros(B.shape[0])) if s.map.offset is None else s.map.offset.reshape(-1)
+    offset = None if s.map.offset is None else s.map.offset.reshape(-1)
     if isinstance(s.part, Simplex):
         if not _is_whole(s.map) or s.map.offset is not None:
             return None
@@ -159,7 +160,7 @@ def _rows_of(s, blocks: _Blocks, x) -> list[_Rows] | None:
         zero, all_there = some.like(np.zeros(p * m)), np.ones(p * m, dtype=bool)
         sums = sparse.csr_array(sparse.kron(np.ones((1, p)), sparse.eye_array(m)) @ B)
         total = s.part.total.broadcast((m,))
-        return [_Rows(B, zero, zero, 1.0, all_there), _Rows(sums, zero[:m], total, 0.0, all_there[:m])]
+        return [_Rows(B, None, zero, 1.0, all_there), _Rows(sums, None, total, 0.0, all_there[:m])]
     if not isinstance(s.part, Comparison):
         return None
     side = 0.0 if isinstance(s.part, EqualTo) else s.part.side
@@ -201,7 +202,7 @@ def _met(linear: list[_Rows], blocks: _Blocks, x) -> tuple[dict, float]:
         return x, 0.0
     B = sparse.csr_array(sparse.vstack([one.B for one in linear]))
     target, there = (
-        _joined([one.target - one.offset for one in linear]),
+        _joined([one.target if one.offset is None else one.target - one.offset for one in linear]),
         np.concatenate([one.there for one in linear]),
     )
     side = np.concatenate([np.full(one.B.shape[0], one.side) for one in linear])
@@ -215,7 +216,7 @@ def _met(linear: list[_Rows], blocks: _Blocks, x) -> tuple[dict, float]:
         chosen = np.flatnonzero(active)
         if not len(chosen):
             return moved, 0.0
-        y = _multipliers(B[chosen], missing[chosen])
+        y = _multipliers(B[chosen], missing[chosen], target[chosen])
         if y is None:
             break
         step = product(B[chosen].T, y.reshape(-1, 1))[:, 0]
@@ -247,14 +248,14 @@ def _missed(value: Interval, target: Interval, side, there) -> np.ndarray:
     return np.where(there & ~np.asarray(held, bool), np.maximum(size, 0), 0)
 
 
-def _multipliers(B, right: Interval) -> Interval | None:
-    """Enclose the y with B B^T y = right; None where it is not shown that there is one."""
+def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
+    """Enclose a y with B B^T y = right = target - B x; None where it is not shown that there is one."""
     gram, sizes = sparse.csr_array(B @ B.T), sparse.csr_array(abs(B) @ abs(B).T)
     slack = gamma(int(np.diff(B.indptr).max(initial=0))) + 2.0 * UNIT
     parts, label = connected_components(gram, directed=False)
     low, high = right.low.copy(), right.high.copy()
-    order = np.argsort(label, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+    by_part = np.argsort(label, kind="stable")
+    groups = np.split(by_part, np.flatnonzero(np.diff(label[by_part])) + 1)
     single = np.array([g[0] for g in groups if len(g) == 1], dtype=int)
     if len(single):
         diagonal = gram.diagonal()[single]
@@ -267,12 +268,37 @@ def _multipliers(B, right: Interval) -> Interval | None:
             continue
         if len(g) > _MOST_EQUATIONS:
             return None
+        order, rank = pivots(gram[g][:, g].toarray())
+        own, g = g, g[np.sort(order[:rank])]
+        beside = np.setdiff1d(own, g)
+        if len(beside) and not _follow(B, target, g, beside, gram):
+            return None
+        low[beside] = high[beside] = right.like(0.0).low
         block = gram[g][:, g].toarray()
         found = solved(_around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1))
         if found is None:
             return None
         low[g], high[g] = found.low[:, 0], found.high[:, 0]
     return Interval(low, high)
+
+
+def _follow(B, target: Interval, rows, beside, gram) -> bool:
+    """Whether equations are sums of others, in fractions: of ratios of small whole numbers."""
+    shares = np.linalg.lstsq(gram[rows][:, rows].toarray(), gram[rows][:, beside].toarray(), rcond=None)[0]
+    for k, j in enumerate(beside):
+        ratios = [Fraction(float(share)).limit_denominator(64) for share in shares[:, k]]
+        used = [(e, ratio) for e, ratio in zip(rows, ratios, strict=True) if ratio]
+        total: dict = {}
+        for e, ratio in [*used, (j, Fraction(-1))]:
+            if target.low[e] != target.high[e]:
+                return False
+            own = slice(B.indptr[e], B.indptr[e + 1])
+            entries = zip(B.indices[own].tolist(), B.data[own].tolist(), strict=True)
+            for column, value in [*entries, (-1, target.low[e])]:
+                total[column] = total.get(column, 0) + ratio * Fraction(value)
+        if any(total.values()):
+            return False
+    return True
 
 
 def _around(like: Interval, middle, slack) -> Interval:

@@ -189,7 +189,7 @@ class Interval:
         """0 where there is nothing; of numbers that are all >= 0, or where there is something."""
         if not self.low.size:
             return self.like(0.0)
-        return self._each(lambda x: np.max(x, axis=axis))
+        return self._each(lambda x: np.asarray(np.max(x, axis=axis), dtype=x.dtype))
 
     def cumsum(self, axis: int) -> Interval:
         if self.exact:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import linalg
 
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.products import product
 
-__all__ = ["inverted", "solved"]
+__all__ = ["inverted", "pivots", "solved"]
+
+#: the part of the largest pivot below which a row counts as a sum of others, which fractions then show
+_PIVOT_SHARE = 1e-12
 
 
 def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
@@ -34,3 +38,11 @@ def solved(matrix: Interval, right: Interval) -> Interval | None:
     guess = product(matrix.like(R), right)
     slack = (abs(guess).max(axis=0) * q).high[None, :]
     return guess + Interval(-slack, slack)
+
+
+def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
+    """The order of a pivoted Cholesky decomposition, and its rank."""
+    if not G.any() or not np.isfinite(G).all():
+        return np.arange(len(G)), 0
+    _, order, rank, _ = linalg.lapack.dpstrf(G, tol=_PIVOT_SHARE * float(np.diag(G).max()), lower=1)
+    return order - 1, int(rank)
