@@ -127,3 +127,14 @@ def test_no_function_charges_for_a_free_direction(between):
                 step[row] = beside
                 assert charged(step) > 1e-9
     assert free > 0 or between == "some entries"
+
+
+@pytest.mark.parametrize("n_tasks", [3, 40, 400])
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
+    """Every task fits exactly with the same weights: rounding was counted as if the penalty were of the weights, not of their differences."""
+    tasks = mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks)))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.mean_regularizer(W)).solve(max_seconds=5)
+    assert solution.status == "optimal", (solution, solution.note)
+    assert solution.objective <= 1e-20 * n_tasks * size**2

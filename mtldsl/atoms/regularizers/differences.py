@@ -20,6 +20,9 @@ from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
+#: A difference from a mean is off by this share of the numbers at most.
+_MEANS_ROUNDING = 64 * float(np.finfo(float).eps)
+
 
 class _TaskQuadratic(Regularizer):
     """1/2 tr(W L W^T): rows apart, entries of a row coupled by L."""
@@ -206,6 +209,10 @@ class MeanRegularizer(_TaskQuadratic):
 
     def value(self, W):
         return 0.5 * float(np.square(self.range_part(W)).sum())
+
+    def cancelling(self, W):
+        lengths = float(np.linalg.norm(self.range_part(W))), float(np.linalg.norm(W))
+        return lengths[1] * (lengths[0] + _MEANS_ROUNDING * lengths[1])
 
     def gradient(self, W):
         return self.range_part(W)
