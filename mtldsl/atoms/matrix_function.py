@@ -131,6 +131,11 @@ class MatrixFunction(Atom):
         where what it spans is a set of entries, or unknown."""
         return None
 
+    def cancelling(self, W) -> float:
+        """The absolute values that `value` is a sum of, beside itself, where it is an uneven quadratic: as large as its steepest direction makes
+        them. One that squares differences has less."""
+        return 0.5 * self.curvature * float(np.vdot(W, W)) if np.isfinite(self.curvature) else 0.0
+
     def on_rows(self, rows, shape: tuple[int, int]) -> MatrixFunction | None:
         """The function of these rows alone, of an argument of this shape whose other rows are zero; None: it says of none."""
         return None

@@ -36,9 +36,7 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float
 
 def _of_function(f: FunctionTerm, v, image) -> float:
     total = float(np.abs(v).ravel() @ np.abs(image).ravel())
-    # an uneven quadratic is the sum of parts that nearly cancel: as large as its steepest and its flattest direction make them
-    if math.isfinite(f.atom.curvature):
-        total += 0.5 * f.coefficient * f.atom.curvature * float(np.vdot(image, image))
+    total += f.coefficient * f.atom.cancelling(image)
     modulus = f.coefficient * f.atom.strong_convexity
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 

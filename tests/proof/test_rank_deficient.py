@@ -127,3 +127,33 @@ def test_no_function_charges_for_a_free_direction(between):
                 step[row] = beside
                 assert charged(step) > 1e-9
     assert free > 0 or between == "some entries"
+
+
+@pytest.mark.parametrize("n_tasks", [3, 40, 400])
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
+    """Every task fits exactly with the same weights: rounding was counted as if the penalty were of the weights, not of their differences."""
+    tasks = mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks)))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.mean_regularizer(W)).solve(max_seconds=5)
+    assert solution.status == "optimal", (solution, solution.note)
+    assert solution.objective <= 1e-20 * n_tasks * size**2
+
+
+@pytest.mark.parametrize("between", ["mean", "path", "pair", "variation"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    "loss", ["squared_loss", "huber_loss", "absolute_loss", "hinge_loss", "squared_hinge_loss"]
+)
+def test_an_optimum_of_zero_is_proven_of_wide_inputs(loss, intercept, between):
+    """More features than samples in common: one direction of all tasks fits. Stalled, or at the limit of time, beside graphs before."""
+    rng = np.random.default_rng(6)
+    X, w = [rng.normal(size=(6, 20)) for _ in range(3)], rng.normal(size=20)
+    labels = [
+        part @ w if LABELS.get(loss, "sign") == "real" else np.sign(part @ w - np.median(part @ w))
+        for part in X
+    ]
+    tasks = mtl.Tasks.separate(X, labels)
+    W = mtl.Weights(tasks, intercept=intercept)
+    solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.5 * BETWEEN[between](W)).solve(max_seconds=20)
+    assert solution.status == "optimal", (solution, solution.note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -19,6 +20,12 @@ from mtldsl.values.number import as_whole
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
+
+#: Edges a task up to which differences along them are what a Laplacian's value is made of.
+_MOST_EDGES = 8
+
+#: A difference from a mean is off by this share of the numbers at most.
+_MEANS_ROUNDING = 64 * float(np.finfo(float).eps)
 
 
 class _TaskQuadratic(Regularizer):
@@ -139,8 +146,26 @@ class GraphLaplacian(_TaskQuadratic):
     def finite_dual(self) -> bool:
         return self.strong_convexity > 0
 
+    @cached_property
+    def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """(i, j, a_ij >= 0 of every edge i < j, the sums of L's rows); None where L is of no graph, or of one with many edges."""
+        i, j = np.nonzero(np.triu(self.L, 1))
+        weights = -self.L[i, j]
+        if i.size > _MOST_EDGES * len(self.L) or not (weights > 0).all():
+            return None
+        return i, j, weights, np.array([math.fsum(row) for row in self.L.tolist()])
+
     def value(self, W):
-        return 0.5 * float(np.sum((W @ self.L) * W))
+        if self._edges is None:
+            return 0.5 * float(np.sum((W @ self.L) * W))
+        i, j, weights, rest = self._edges  # tr(W L W^T) = sum a_ij ||W_i - W_j||^2 + sum rest_i ||W_i||^2
+        between = float(np.square(W[:, i] - W[:, j]).sum(axis=0) @ weights)
+        return 0.5 * (between + float(np.square(W).sum(axis=0) @ rest) if rest.any() else between)
+
+    def cancelling(self, W):
+        if self._edges is None:
+            return super().cancelling(W)
+        return 0.5 * float(np.square(W).sum(axis=0) @ np.abs(self._edges[-1]))
 
     def gradient(self, W):
         return W @ self.L
@@ -206,6 +231,10 @@ class MeanRegularizer(_TaskQuadratic):
 
     def value(self, W):
         return 0.5 * float(np.square(self.range_part(W)).sum())
+
+    def cancelling(self, W):
+        lengths = float(np.linalg.norm(self.range_part(W))), float(np.linalg.norm(W))
+        return lengths[1] * (lengths[0] + _MEANS_ROUNDING * lengths[1])
 
     def gradient(self, W):
         return self.range_part(W)
