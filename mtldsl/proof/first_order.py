@@ -28,8 +28,9 @@ _TINY = np.finfo(float).tiny
 #: Gradients below this share of the losses' gradient at zero count as that large: where all vanish, each is rounding of the others.
 FLOOR = 1e-6
 
-#: tau of a function that is not convex, as a share of what it is for others.
-_NEAR = 1e-3
+#: tau of a function that is not convex, as shares of what it is for others: a step of the first may still cross a kink right beside the
+#: point, and the shorter one does not; where no step is short enough, v is no subgradient.
+_NEAR = 1e-3, 1e-5
 
 
 def first_order_residuals(
@@ -133,5 +134,5 @@ def _distance(f, w, v, length: float, largest: float, usual: float) -> float:
     relative to `length`: the image itself may be nothing but what rounding leaves of zero."""
     size = max(float(np.linalg.norm(v)), largest, _TINY)
     # far steps see what is not near: for a function that is not convex they are short even where v vanishes
-    tau = length / size if f.atom.convex else _NEAR * length / max(size, usual)
-    return float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size)
+    taus = [length / size] if f.atom.convex else [near * length / max(size, usual) for near in _NEAR]
+    return min(float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size) for tau in taus)

@@ -32,8 +32,9 @@ class Easier:
         if self.recipe is None:
             return run(start=start, watch=watch)
         back = partial(_taken_back, recipe=self.recipe)
-        inside = None if start is None else NullSpace().restricted(start, self.recipe)
-        return back(run(start=inside, watch=Translated(watch, back)))
+        if start is not None:  # matrices of the given size are none of this form
+            start = NullSpace().restricted(replace(start, structures=None), self.recipe)
+        return back(run(start=start, watch=Translated(watch, back)))
 
 
 def _taken_back(point: Point, recipe: Coordinates) -> Point:

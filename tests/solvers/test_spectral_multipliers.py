@@ -6,10 +6,11 @@ from sklearn.datasets import load_digits
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import TraceNorm
+from mtldsl.atoms.structures import LogRank, SchattenNorm
 from mtldsl.datasets.published.papers import data_folder
 from mtldsl.solvers.multipliers.designs import Designs
-from mtldsl.solvers.multipliers.scores import KinkedScores
-from mtldsl.solvers.multipliers.tangents import Tangents
+from mtldsl.solvers.multipliers.scores import KinkedScores, SmoothScores
+from mtldsl.solvers.multipliers.tangents import Spectrum, Tangents
 from mtldsl.solvers.multipliers.tilted import concave_of, relaxed
 
 
@@ -162,20 +163,29 @@ def test_other_losses_beside_a_bound_on_the_rank_alone(name):
     assert found.objective < problem.form().value({"W": (U[:, :2] * s[:2]) @ Vt[:2]})
 
 
-def test_a_step_on_the_matrices_of_one_rank_is_right_to_second_order():
+@pytest.mark.parametrize("right", [None, 3])
+@pytest.mark.parametrize("name", ["hinge_loss", "logistic_loss"])
+@pytest.mark.parametrize("word", ["ridge", "log_rank", "schatten_norm", "smooth"])
+def test_a_step_on_the_matrices_of_one_rank_is_right_to_second_order(word, name, right):
     """The gradient and the matrix of Newton's steps, against differences of the objective along matrices brought back to the rank."""
     tasks, (r, c) = signs(n=40, seed=5), (2, 0.3)
     W = mtl.Weights(tasks, intercept=True)
-    form = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W), subject_to=[mtl.rank(W) <= r]).form()
+    form = mtl.minimize(getattr(mtl, name)(W, tasks) + mtl.rank(W)).form()
     (loss,) = form.losses
     designs, rng = Designs(loss), np.random.default_rng(0)
-    scores = KinkedScores(loss)
-    start = rng.normal(size=(10, 4)), rng.normal(size=4), rng.uniform(-0.5, 0.0, 160) * tasks.targets
-    run = Tangents(designs, scores, r, c, 3.0, start)
+    scores = KinkedScores(loss) if name == "hinge_loss" else SmoothScores(loss)
+    terms = {
+        "ridge": (), "log_rank": ((2.0, LogRank(0.0), 0.7),), "schatten_norm": ((2.0, SchattenNorm(0.5, 0.0), 0.7),),
+        "smooth": ((1.5, LogRank(1e-2), 1.0), (0.5, SchattenNorm(0.5, 1e-2), 2.0)),
+    }[word]  # fmt: skip
+    q = right or 4
+    start = rng.normal(size=(10, q)), rng.normal(size=4), rng.uniform(-0.5, 0.0, 160) * tasks.targets
+    R = None if right is None else rng.normal(size=(q, 4))
+    spectrum = Spectrum(c, terms)
+    run = Tangents(designs, scores, r, spectrum, 3.0, start, R)
     _, b, z, y, value = run._looked(run.W, run.b)
-    G = designs.adjoint(y) + c * run.W
-    space = run._space(run.W, G)
-    g = np.append(space.entries(G), designs.sums(y))
+    space = run._space(run.W, run._pull(y))
+    g = np.append(space.entries(run._pull(y)) + space.of_spectrum(spectrum), designs.sums(y))
     H = np.tril(run._matrix(space, y))
     H = H + np.tril(H, -1).T
     for _ in range(5):

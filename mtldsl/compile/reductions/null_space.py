@@ -313,7 +313,9 @@ def _multipliers(point: Any, blocks: Blocks, recipe: Coordinates) -> list | None
     duals: list = [None] * len(given.functions)
     for k, v in zip(recipe.places, known, strict=True):
         f = given.functions[k]
-        if v is None or np.shape(v) == f.map.shape:
+        if v is None:
+            duals[k] = f.coefficient * f.atom.gradient(f.map.forward(blocks))
+        elif np.shape(v) == f.map.shape:
             duals[k] = v
         else:
             duals[k] = _image(f, recipe.bases, v)

@@ -14,6 +14,7 @@ from mtldsl.solvers.admm.smoothed_start import smoothed_start
 from mtldsl.solvers.alternation.fixed_rank import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.alternation.radial_data import radial_data
 from mtldsl.solvers.bare_start import bare_start
+from mtldsl.solvers.multipliers.at_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.solvers.watches import Until
 
@@ -45,11 +46,15 @@ class Nonconvex:
         self.rough = [k for k, f in enumerate(form.functions) if not f.atom.convex]
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        newton = why_not_fixed_rank(self.form) is None
-        data = radial_data(self.form) if newton else None
+        data = radial_data(self.form) if why_not_fixed_rank(self.form) is None else None
+        newton = data is not None or why_not_at_rank(self.form) is None
         point, stopped = self._first(data, watch)
         if stopped or watch.expired:
             return point
+        if newton and self.start is not None and self._has_low_rank(point):
+            finished = self._at_rank(data, point, watch)
+            if finished is not None:
+                return finished
         iteration = Iteration(self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=_MEMORY)
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
@@ -63,10 +68,11 @@ class Nonconvex:
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
                 return point
-            if newton and done >= _AGAIN * tried and self._residual(point) <= _NEAR:
+            near = newton and done >= _AGAIN * tried
+            if near and (data is None or self._residual(point) <= _NEAR):
                 tried = done
-                finished = self._at_rank(data, point, lambda: watch.expired)
-                if watch(finished) or watch.expired:
+                finished = self._at_rank(data, point, watch)
+                if finished is not None:
                     return finished
             if plain and self._apart(iteration) > _APART:
                 penalties = iteration.penalties.copy()
@@ -94,11 +100,20 @@ class Nonconvex:
         assert seen.stationarity is not None  # of a form that is not convex
         return seen.stationarity.residual
 
-    def _at_rank(self, data, point: Point, expired) -> Point:
+    def _has_low_rank(self, point: Point) -> bool:
+        """Whether a start that was given has chosen a rank."""
+        (block,) = self.form.weight_blocks
+        return int(np.linalg.matrix_rank(point.blocks[block.name])) < min(block.shape)
+
+    def _at_rank(self, data, point: Point, watch: Watch) -> Point | None:
+        """The last point of Newton steps among the matrices of this one's rank, where the run ends with it."""
+        if data is None:
+            return settle_at_rank(self.form, point, tol=self.tol, watch=watch)
         (name,) = [block.name for block in self.form.weight_blocks]
         W = point.blocks[name]
-        W = newton_at_rank(self.form, data, W, int(np.linalg.matrix_rank(W)), expired)
-        return Point(data.blocks(W), iteration=point.iteration)
+        W = newton_at_rank(self.form, data, W, int(np.linalg.matrix_rank(W)), lambda: watch.expired)
+        finished = Point(data.blocks(W), iteration=point.iteration)
+        return finished if watch(finished) or watch.expired else None
 
     def _rough_copies(self, iteration: Iteration) -> list[int]:
         return [

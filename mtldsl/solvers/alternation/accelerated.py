@@ -11,6 +11,7 @@ from mtldsl.compile.terms.structure import Structures, learned_matrices
 from mtldsl.solvers.alternation.blocks import assert_descent
 from mtldsl.solvers.linear_algebra.anderson import Anderson
 from mtldsl.solvers.linear_algebra.layout import Layout
+from mtldsl.solvers.multipliers.at_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.multipliers.descent import descend
 from mtldsl.solvers.multipliers.scores import is_piecewise_linear
 from mtldsl.solvers.multipliers.tilted import reweighted_of
@@ -25,11 +26,11 @@ _MEMORY = 10
 _FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-14
 
 #: Steps before the first descent, and the Newton steps that it may take; both are doubled from one to the next.
-_FIRST_DESCENT, _NEWTON_STEPS = 2, 40
+_FIRST_DESCENT, _NEWTON_STEPS = 1, 40
 
 
 class Descents:
-    """Newton steps of the method of multipliers on the model itself (`descend`), from where the steps are, after 2, 4, 8, ... of them.
+    """Newton steps of the method of multipliers on the model itself, from where the steps are, after 1, 2, 4, 8, ... of them.
 
     Where losses have kinks a step is a convex model with kinks, and dozens of steps follow one another; near a solution a descent takes
     as long as a few of them.
@@ -37,6 +38,7 @@ class Descents:
 
     def __init__(self, form: NormalForm, tol: float, watch: Watch):
         self.form, self.tol, self.watch = form, tol, watch
+        self.is_small = why_not_at_rank(form) is None
         facts = single_block(form)
         has_kinks = not isinstance(facts, str) and is_piecewise_linear(facts.loss)
         self.concave = reweighted_of(form) if has_kinks else None
@@ -44,12 +46,14 @@ class Descents:
 
     def after(self, point: Point) -> Point | None:
         """The last point of a descent with which the run ends, else None."""
-        if self.concave is None or point.iteration < self.due:
+        if point.iteration < self.due or not (self.is_small or self.concave):
             return None
-        found, _ = descend(
-            self.form, self.concave, Point(point.blocks, point.loss_duals),
-            tol=self.tol, taken=0, limit=self.limit, watch=self.watch,
-        )  # fmt: skip
+        start = Point(point.blocks, point.loss_duals)
+        found = settle_at_rank(self.form, start, tol=self.tol, watch=self.watch) if self.is_small else None
+        if found is None and self.concave is not None:
+            found, _ = descend(
+                self.form, self.concave, start, tol=self.tol, taken=0, limit=self.limit, watch=self.watch
+            )
         self.due, self.limit = 2 * self.due, 2 * self.limit
         if found is not None:
             found.iteration += point.iteration

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.compile.normal_form import LossTerm
 from mtldsl.solvers.multipliers.designs import Designs
 
-__all__ = ["KinkedScores", "Part", "is_piecewise_linear"]
+__all__ = ["Bend", "KinkedScores", "Part", "SmoothScores", "is_piecewise_linear"]
 
 
 @dataclass
@@ -100,3 +101,55 @@ class KinkedScores:
     def sizes(self, designs: Designs) -> np.ndarray:
         """(m,) the mean size of the multipliers."""
         return designs.sums(self.high - self.low) / designs.counts
+
+
+@dataclass
+class Bend:
+    """I - D of one task as one number a sample, the square of `root`."""
+
+    root: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return self.root.size
+
+    def half(self, X) -> np.ndarray:
+        """F with F^T F = X^T (I - D) X."""
+        return self.root[:, None] * (X.toarray() if sparse.issparse(X) else X)
+
+
+class SmoothScores:
+    """A loss of samples that has a gradient and an exact prox."""
+
+    def __init__(self, loss: LossTerm):
+        self.loss = loss
+
+    def multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
+        """New multipliers; penalties are one a sample."""
+        middle = z + u / penalties
+        self.nearest = self.loss.prox(middle, 1.0 / penalties)
+        self.penalties = penalties
+        return penalties * (middle - self.nearest)
+
+    def parts(self, y: np.ndarray, designs: Designs) -> list[Bend]:
+        """Every task's I - D where `multipliers` gave y, the last time."""
+        atom: Any = self.loss.atom
+        bend = atom.hessian(self.nearest, self.loss.tasks.targets, self.loss.scale) / self.penalties
+        root = np.sqrt(bend / (1.0 + bend))
+        return [Bend(root[a:b]) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)]
+
+    def values(self, z: np.ndarray, designs: Designs) -> np.ndarray:
+        """The loss of all tasks together."""
+        return np.array([self.loss.value(z)])
+
+    def duals(self, u: np.ndarray) -> np.ndarray:
+        """As a point carries them."""
+        return u
+
+    def spread_of_scores(self, designs: Designs) -> np.ndarray:
+        """(m,) how far apart scores lie, guessed from the labels alone."""
+        return np.sqrt(designs.sums(self.loss.tasks.targets**2) / designs.counts)
+
+    def sizes(self, designs: Designs) -> np.ndarray:
+        """(m,) the mean size of the multipliers."""
+        return designs.sums(np.abs(self.loss.gradient(np.zeros(designs.offsets[-1])))) / designs.counts

@@ -15,10 +15,11 @@ from mtldsl.atoms.calculus.singular_values import largest_singular_value
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.proof.certificate import certify
 from mtldsl.solvers.bare_start import bare_start
+from mtldsl.solvers.multipliers.at_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.multipliers.descent import NEAR, descend
 from mtldsl.solvers.multipliers.outer import Outer
 from mtldsl.solvers.multipliers.run import Run
-from mtldsl.solvers.multipliers.tangents import Tangents, is_small
+from mtldsl.solvers.multipliers.tangents import Spectrum, Tangents, is_small
 from mtldsl.solvers.multipliers.tilted import Concave, TiltedPart, concave_of, relaxed
 from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point, Watch
@@ -173,7 +174,11 @@ class SpectralRun:
         at = tilted.outer.at
         z = tilted.designs.forward(at.v, at.b)
         state = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
-        start = Point(self._point(tilted).blocks, [at.u])
+        start = Point(self._point(tilted).blocks, [at.u], iteration=self.taken)
+        if why_not_at_rank(self.form) is None:
+            settled = settle_at_rank(self.form, start, tol=self.tol, watch=self.watch)
+            if settled is not None:
+                return settled
         point, self.taken = descend(
             self.form, self.concave, start,
             tol=self.tol, taken=self.taken, limit=self.limit, watch=self.watch, at=state,
@@ -188,7 +193,8 @@ class SpectralRun:
         squares: list = [
             (f.coefficient, f.atom.entry_quadratic) for f in form.functions if f is not concave.term
         ]
-        if concave.rank is None or not is_small(form.weight_blocks[0].shape, concave.rank):
+        shape = form.weight_blocks[0].shape
+        if concave.rank is None or concave.rank >= min(shape) or not is_small(shape, concave.rank):
             return None
         if any(a is None or np.ndim(a) for _, a in squares):
             return None
@@ -199,7 +205,8 @@ class SpectralRun:
         concave, at = self.concave, run.outer.at
         assert concave.rank is not None and self.ridge is not None
         penalty = float(run.outer.penalties.loss[0])
-        steps = Tangents(run.designs, run.scores, concave.rank, self.ridge, penalty, (at.v, at.b, at.u))
+        spectrum, start = Spectrum(self.ridge), (at.v, at.b, at.u)
+        steps = Tangents(run.designs, run.scores, concave.rank, spectrum, penalty, start)
         best, since = np.inf, 0
         while True:
             self.taken += steps.step()
