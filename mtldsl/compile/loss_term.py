@@ -237,10 +237,6 @@ class LossTerm:
             return self.atom.value(z, self.tasks.targets, self.scale)
         return float(sum(c * self.atom.value(z[rows], y, s) for rows, c, y, s in self._tasks_apart()))
 
-    def of_squares(self, squares: np.ndarray) -> float:
-        """The value where every task has these squared residuals (m,)."""
-        return float(self.coefficients @ self.atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
-
     def _map_tasks(self, function) -> np.ndarray:
         flat = np.empty(self.tasks.n_samples)
         for rows, c, y, s in self._tasks_apart():
