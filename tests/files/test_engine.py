@@ -139,6 +139,8 @@ def test_ctrl_c_at_the_terminal_leaves_the_best_point_and_no_process(file, tmp_p
     time.sleep(6.0)
     os.killpg(watched.pid, signal.SIGINT)  # as a terminal does: the workers hear it, too
     out, err = watched.communicate(timeout=60)
+    # on a slow machine the forecast is long enough to be said unasked
+    err = "".join(line for line in err.splitlines(True) if "usually needs" not in line)
     assert (watched.returncode, err) in ((130, ""), (130, "mtldsl: interrupted before a point was found\n"))
     assert "NOT certified (interrupted)" in out or err
     ends = time.monotonic() + 20.0

@@ -51,7 +51,7 @@ def broken_off(problem, parts, folder, passes, **options):
         ("newton_by_passes", "logistic_loss", 7),
         ("newton_by_passes", "hinge_loss", 28),
         ("auto", "hinge_loss", 28),
-        ("auto", "logistic_loss", 8),
+        ("auto", "logistic_loss", 6),
     ],
 )
 @pytest.mark.parametrize("sets", [False, True])
