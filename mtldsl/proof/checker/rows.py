@@ -51,6 +51,20 @@ class RowPart:
         """None: what one class's multipliers sum to cannot be moved without another's."""
         return None
 
+    def balanced(self, u: Interval, totals: Interval) -> Interval | None:
+        """u with exactly `totals`, its own sums, off the sums of all classes, by the row that is farthest from the ends of its simplex.
+
+        The totals sum to zero, and so does the row still. None where they are too large for it.
+        """
+        K, n = self.shape
+        p = u.reshape(K, n) / self.w + self.true
+        j = int(np.argmax(np.asarray(p.low.min(axis=0), float)))
+        room = float(np.asarray(p.low, float)[:, j].min()) * float(self.w.low[j])
+        if not float(abs(totals).max().high) < 0.5 * room:
+            return None
+        row = np.arange(K) * n + j
+        return u.with_entries(row, u[row] - totals)
+
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         u = u * t
         if self.word == "softmax_loss":
