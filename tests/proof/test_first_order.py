@@ -184,3 +184,15 @@ def test_a_block_without_a_term_of_its_own_is_balanced_by_the_losses_alone():
     assert first_order_residuals(form, blocks)["balance"] <= 1e-6
     wrong = blocks | {"W.intercept": blocks["W.intercept"] + 1.0}
     assert first_order_residuals(form, wrong)["balance"] > 1e-2
+
+
+@pytest.mark.parametrize("beside, holds", [(1e-4, True), (-1e-4, False)])
+def test_a_point_right_beside_a_cap_has_the_slope_of_its_own_side(beside, holds):
+    """Above the cap the penalty is flat, however near the cap is; below it the slope is one."""
+    labels = np.diag([2.0, 1.0 + beside])
+    tasks = mtl.Tasks.shared(np.eye(2), labels)
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.capped_trace_norm(W, 1.0)).form()
+    found = first_order_residuals(form, {"W": labels})
+    assert (max(found.values()) <= 1e-9) == holds
+    assert holds or max(found.values()) >= 0.1
