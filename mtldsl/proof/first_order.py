@@ -29,7 +29,7 @@ _TINY = np.finfo(float).tiny
 FLOOR = 1e-6
 
 #: tau of a function that is not convex, as shares of what it is for others: a step of the first may still cross a kink right beside the
-#: point, and the shorter one does not; where no step is short enough, v is no subgradient.
+#: point, and the shorter one does not; where every step is too long, v is not a subgradient.
 _NEAR = 1e-3, 1e-5
 
 

@@ -82,8 +82,11 @@ def drive(
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
-        if form.elsewhere:
-            passes.expect(name, chosen.usual_passes(form))
+        usual = getattr(
+            chosen, "usual_passes", None
+        )  # from how many to how many: of solvers that make passes
+        if form.elsewhere and usual is not None:
+            passes.expect(name, usual(form))
         watcher.begin(name, turn.progress(), chosen.below_guesses)
         point, failure = None, None
         try:

@@ -72,10 +72,6 @@ class Solver(Protocol):
         models and another one, which takes the form too, on hard ones."""
         return math.inf
 
-    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
-        """From how many to how many passes over rows that are elsewhere it usually needs to 1e-6; asked where they are."""
-        return 1, 1
-
     @abstractmethod
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch

@@ -44,7 +44,8 @@ def _random_proof(path, form, rng, size):
     return save_proof(path, form, blocks, u, v, CLAIM, {})
 
 
-def _holds(path, tasks, exact=True):
+def _holds(path, tasks, exact=True, balanced_tol=1e-9):
+    """balanced_tol: of lower ends whose multipliers are moved until they obey stationarity, by systems solved apart in either arithmetic."""
     coarse = mtl.verify_proof(path, tasks)
     fine = mtl.verify_proof(path, tasks, exact=True) if exact else coarse
     assert not coarse.unchecked and not fine.unchecked
@@ -52,7 +53,7 @@ def _holds(path, tasks, exact=True):
         assert verdict.low <= verdict.high or verdict.violation > 0
     assert fine.high <= coarse.high
     # one scaling of the multipliers is as good as another: the lower ends may differ either way, by rounding
-    assert abs(coarse.low - fine.low) <= 1e-9 * (abs(fine.low) + abs(fine.high))
+    assert abs(coarse.low - fine.low) <= balanced_tol * (abs(fine.low) + abs(fine.high))
     return coarse
 
 
@@ -71,10 +72,12 @@ def test_functions(tmp_path, word, scale):
         ridge = FunctionTerm(REGISTRY["ridge"](), 0.3, LinearMap((Entry("W"),), (6, 4)), "ridge(W)")
         f = FunctionTerm(atom, 1.0 if isinstance(atom, Set) else 0.7, rows, word)
         for functions in ([f, ridge], [f]):
+            # a random proof is far from stationary, and columns of 1e-6 to 1e6 amplify how far it is moved
             verdict = _holds(
                 _random_proof(tmp_path / "proof", _form("squared_loss", tasks, functions), rng, 0.01),
                 tasks,
                 k == 0,
+                1e-9 if scale == SCALES[0] else 1e-7,
             )
             if word != "kronecker_ridge":  # semidefinite but for rounding: proven for stated weights
                 # the last row has no term but the loss, whose multipliers are balanced there

@@ -456,7 +456,7 @@ def test_what_a_run_that_was_cut_off_has_is_what_zero_proves_where_more_takes_to
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
     expected = infimum(problem.form()).value
-    monkeypatch.setattr("mtldsl.solvers.drive.spans.solver_of", lambda *_: deaf)
+    monkeypatch.setattr("mtldsl.solvers.easier.spans.solver_of", lambda *_: deaf)
     for word in ("certify", "dual_bound"):
         monkeypatch.setattr(f"mtldsl.solvers.closing.{word}", deaf)
     started = time.monotonic()
@@ -482,7 +482,7 @@ def test_in_a_thread_nothing_rings_and_only_what_is_quick_is_tried(monkeypatch):
     def left_by_its_own(form, *, watch, **_):
         raise stops.TimeIsUp
 
-    monkeypatch.setattr("mtldsl.solvers.drive.spans.solver_of", lambda *_: left_by_its_own)
+    monkeypatch.setattr("mtldsl.solvers.easier.spans.solver_of", lambda *_: left_by_its_own)
     for size in (0, 10**9):
         monkeypatch.setattr("mtldsl.solvers.closing._QUICK_TO_BOUND", size)
         thread = threading.Thread(

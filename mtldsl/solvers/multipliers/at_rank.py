@@ -41,7 +41,7 @@ def why_not_at_rank(form: NormalForm) -> str | None:
     (block,) = form.weight_blocks
     atom = loss.atom
     if not (atom.separable and (is_piecewise_linear(loss) or (atom.smooth and atom.exact_prox))):
-        return f"{loss.typed} is no sum over samples with an exact proximal step."
+        return f"{loss.typed} has to be a sum over samples with an exact proximal step."
     own = loss.map.entries
     if len(own) != 1 or own[0].left is not None or loss.map.offset is not None or len(loss.intercepts) > 1:
         return f"{loss.typed} is not a loss of {block.name} itself."

@@ -40,10 +40,12 @@ def main(after_passes: int, times: int) -> dict:
         W = mtl.Weights(tasks)
         problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 3 * mtl.l21_norm(W))
         parts, run = tasks.parts, tasks.parts.run
-        first = parts.passes
+        first, sent = parts.passes, []
 
         def signalled(*typed, **named):
-            if parts.passes - first == after_passes:
+            # other looks at the rows come before the first pass too
+            if parts.passes - first == after_passes and not sent:
+                sent.append(True)
                 for k in range(times):
                     later(0.05 + 0.1 * k)
             return run(*typed, **named)
