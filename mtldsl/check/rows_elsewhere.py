@@ -26,7 +26,7 @@ class CheckSettings:
 
 
 class PartsCheck:
-    """What a loss is as typed, and in the normal form, over the parts that are looked at.
+    """A loss as typed, and in the normal form, over the parts that are looked at.
 
     Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
     """
@@ -45,7 +45,7 @@ class PartsCheck:
 
     @classmethod
     def are_few(cls, tasks: Any) -> bool:
-        """Whether all of these rows are looked at."""
+        """Tell whether all of these rows are looked at."""
         return tasks.n_samples * tasks.n_features <= cls.settings.whole_entries
 
     def value(self) -> float | None:

@@ -80,7 +80,7 @@ class _Comparison:
 
     @property
     def _has_no_time(self) -> bool:
-        """Whether a run was cut short whose rows are elsewhere, where a pass may take minutes; few rows are looked at but after a signal."""
+        """Tell whether a run was cut short whose rows are elsewhere: there a pass may take minutes. Few rows are looked at but after a signal."""
         late = self.solution.interrupted or self.solution.status == "interrupted"
         some = [term.tasks for term in self.terms if _is_elsewhere(term)]
         return any(late or (self.is_cut_short and not PartsCheck.are_few(tasks)) for tasks in some)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LossTerm"]
 
 #: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
-_NEAR = 64 * float(np.finfo(float).eps)
+_KINK_SHARE = 64 * float(np.finfo(float).eps)
 
 #: predictions up to so many are kept beside the last value asked for
 _KEPT = 1 << 20
@@ -116,7 +116,7 @@ class LossTerm:
         summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
         for name in self.intercepts:
             summed = summed + np.abs(x[name][0])
-        near = _NEAR * (np.repeat(summed, self.tasks.counts) + np.abs(y))
+        near = _KINK_SHARE * (np.repeat(summed, self.tasks.counts) + np.abs(y))
         below, above = atom.slope(z - near, y), atom.slope(z + near, y)
         steepest = np.where(below != above, np.maximum(np.abs(below), np.abs(above)), 0.0)
         return steepest if self.scale is None else self.scale * steepest

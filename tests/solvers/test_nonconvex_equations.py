@@ -1,5 +1,7 @@
 """Models that are not convex beside equations with zero, with caps, and with kinks: each ends in a point that is what its name says."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -72,7 +74,7 @@ def test_stationary_beside_equations_with_zero(loss, penalty, equation):
     bounds = [mtl.rank(W) <= 2] if penalty == "bounded_rank" else []
     bounds += [] if equations is None else [equations(W)]
     problem = mtl.minimize(word_of(loss, W, tasks) + PENALTIES[penalty](W), bounds)
-    solution = problem.solve(max_seconds=300)
+    solution = problem.solve(max_seconds=60)
     assert solution.status == "stationary", repr(solution)
     assert solution.violation <= 1e-12
     assert equation != "row" or not solution.W[0].any()
@@ -148,9 +150,10 @@ def test_kinks_beside_a_smoothed_log_rank_take_newton_steps(loss, eps):
     W = mtl.Weights(tasks)
     word = mtl.quantile_loss(W, tasks, 0.3) if loss == "quantile_loss" else getattr(mtl, loss)(W, tasks)
     problem = mtl.minimize(word + 1.0 * mtl.log_rank(W, eps=eps))
-    solution = problem.solve(max_seconds=300)
+    began = time.process_time()
+    solution = problem.solve(max_seconds=20)
     assert solution.status == "stationary" and solution.solver == "alternating"
-    assert solution.iterations <= 150
+    assert solution.iterations <= 150 and time.process_time() - began <= 10.0
     form, rng = problem.form(), np.random.default_rng(1)
     for _ in range(50):
         step = 1e-3 * np.abs(solution.W).max() * rng.normal(size=solution.W.shape)

@@ -22,10 +22,10 @@ from mtldsl.values.sparse_matrix import read_dense
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
 #: Edges a task up to which differences along them are what a Laplacian's value is made of.
-_MOST_EDGES = 8
+_EDGES_PER_TASK = 8
 
 #: A difference from a mean is off by this share of the numbers at most.
-_MEANS_ROUNDING = 64 * float(np.finfo(float).eps)
+_MEAN_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 
 class _TaskQuadratic(Regularizer):
@@ -151,7 +151,7 @@ class GraphLaplacian(_TaskQuadratic):
         """(i, j, a_ij >= 0 of every edge i < j, the sums of L's rows); None where L is of no graph, or of one with many edges."""
         i, j = np.nonzero(np.triu(self.L, 1))
         weights = -self.L[i, j]
-        if i.size > _MOST_EDGES * len(self.L) or not (weights > 0).all():
+        if i.size > _EDGES_PER_TASK * len(self.L) or not (weights > 0).all():
             return None
         return i, j, weights, np.array([math.fsum(row) for row in self.L.tolist()])
 
@@ -234,7 +234,7 @@ class MeanRegularizer(_TaskQuadratic):
 
     def cancelling(self, W):
         lengths = float(np.linalg.norm(self.range_part(W))), float(np.linalg.norm(W))
-        return lengths[1] * (lengths[0] + _MEANS_ROUNDING * lengths[1])
+        return lengths[1] * (lengths[0] + _MEAN_ROUNDING_SHARE * lengths[1])
 
     def gradient(self, W):
         return self.range_part(W)

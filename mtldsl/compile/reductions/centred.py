@@ -85,7 +85,7 @@ def _free_intercepts(form: NormalForm) -> set[str]:
 
 
 def _moves(form: NormalForm) -> dict[str, Shift]:
-    """What lies far from zero beside each free intercept that stands alone in its losses."""
+    """Find what lies far from zero beside each free intercept that stands alone in its losses."""
     found = {}
     for name in _free_intercepts(form):
         sharing = [loss for loss in form.losses if name in loss.intercepts]
@@ -123,7 +123,7 @@ def _near_zero(losses: Sequence[LossTerm], moves: Moves) -> tuple[LossTerm, ...]
 
 
 def _has_inputs_of(first: LossTerm, loss: LossTerm) -> bool:
-    """Whether the same weights meet the same inputs in both."""
+    """Tell whether the same weights meet the same inputs in both."""
     same = loss.map is first.map or loss.map.identity_of == first.map.identity_of is not None
     return same and loss.tasks is first.tasks
 

@@ -21,10 +21,10 @@ from mtldsl.tasks.derived import with_inputs
 __all__ = ["Bases", "Coordinates", "NullSpace"]
 
 #: Numbers of a dense basis, and of inputs that a dense basis makes dense.
-_MOST_DENSE = 4_000_000
+_DENSE_ENTRIES = 4_000_000
 
-#: What rounding leaves of a product that is zero, relative to its factors.
-_ROUNDING = 1e-12
+#: A product this small relative to its factors is zero but for rounding.
+_ZERO_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class NullSpace:
             if 0 in bases.shape:
                 return f"the equations leave nothing of {bases.block.name}"
             if any(
-                side is not None and not sparse.issparse(side) and side.size > _MOST_DENSE
+                side is not None and not sparse.issparse(side) and side.size > _DENSE_ENTRIES
                 for side in (bases.left, bases.right)
             ):
                 return f"what the equations leave free of {bases.block.name} has a large basis"
@@ -212,7 +212,7 @@ def _null_space(matrices: list, n: int):
     dense = rest.toarray()
     dense /= np.linalg.norm(dense, axis=1, keepdims=True)
     _, s, Vt = np.linalg.svd(dense, full_matrices=True)
-    rank = int(np.count_nonzero(s > _ROUNDING * s[0]))
+    rank = int(np.count_nonzero(s > _ZERO_SHARE * s[0]))
     basis = np.zeros((n, free.size - rank))
     basis[free] = Vt[rank:].T
     return basis
@@ -236,12 +236,12 @@ def _product(A, B):
 
 
 def _is_isometry(matrix) -> bool:
-    """Whether its columns are orthonormal."""
+    """Tell whether its columns are orthonormal."""
     if matrix is None:
         return True
     gram = matrix.T @ matrix
     gram = gram.toarray() if sparse.issparse(gram) else gram
-    return bool(np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= _ROUNDING)
+    return bool(np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= _ZERO_SHARE)
 
 
 def _depends_on_singular_values(f: FunctionTerm) -> bool:
@@ -281,12 +281,12 @@ def _loss(loss: LossTerm, bases: dict[str, Bases]) -> LossTerm:
 
 
 def _stays_small(loss: LossTerm, own: Bases | None) -> bool:
-    """Whether the inputs are not made dense, or are few."""
+    """Tell whether the inputs are not made dense, or are few."""
     assert own is not None
     return (
         sparse.issparse(own.left)
         or not loss.tasks.is_sparse
-        or loss.tasks.n_samples * own.shape[0] <= _MOST_DENSE
+        or loss.tasks.n_samples * own.shape[0] <= _DENSE_ENTRIES
     )
 
 
