@@ -316,11 +316,15 @@ LOSSES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["table", "missing", "weights", "grouped", "sparse"])
-@pytest.mark.parametrize("word", LOSSES)
+LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [(word, kind) for word in LOSSES for kind in LAYOUTS if (word, kind) != ("structured_hinge", "weights")],
+)
 def test_losses_and_layouts_are_what_was_typed(word, kind, looked_at):
-    if word == "structured_hinge" and kind == "weights":
-        pytest.skip("its samples have no weights")
+    """Every solve is held to its statement wherever it ends, so that a loose tolerance will do; a CrossCheckError fails the test."""
     tasks, W = rows(LOSSES[word], kind, intercept=kind != "sparse", m=2)
     mean = {"mean": True} if kind in ("missing", "weights") and word != "square_root_loss" else {}
     objective = getattr(mtl, word)(W, tasks, **mean) + 0.5 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W)
