@@ -77,7 +77,7 @@ def test_functions(tmp_path, word, scale):
                 _random_proof(tmp_path / "proof", _form("squared_loss", tasks, functions), rng, 0.01),
                 tasks,
                 k == 0,
-                1e-9 if scale == SCALES[0] else 1e-7,
+                1e-9,
             )
             if word != "kronecker_ridge":  # semidefinite but for rounding: proven for stated weights
                 # the last row has no term but the loss, whose multipliers are balanced there

@@ -38,13 +38,16 @@ RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 #: Numbers of inputs that are centred at once: they stay in the cache.
 _SLAB_NUMBERS = 1 << 17
 
+#: Rows of a slab without weights whose mean is its centre: then that is some standard deviations from the mean of all of them, at most.
+_CENTRE_ROWS = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Spread:
     """Sums over the rows of k tasks, around centres: A = X - c and B = Y - e with the rows' weights s, and l columns of labels each.
 
     which (k,)    : positions of the tasks;  weight (k,): sum of s
-    centre (k, d) : c, near the means;  total (k, d): A^T s, next to nothing;  gram (k, d, d): A^T diag(s) A
+    centre (k, d) : c, near the means;  total (k, d): A^T s;  gram (k, d, d): A^T diag(s) A
     label_centre, label_total, square (k, l) : e, B^T s, and the sums of s B^2;  cross (k, d, l): A^T diag(s) B
 
     `+` moves both to the common mean. Nothing in it is as large as the squares of the numbers themselves.
@@ -282,22 +285,25 @@ def _spread(slab: RowSlab) -> Spread:
     """That of a few rows of one table."""
     X, Y, s = slab
     weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
-    labels = mean_of(Y, s)
+    some = slice(None, None, None if s is not None else max(len(Y) // _CENTRE_ROWS, 1))
+    labels = mean_of(Y[some], s)
     B = Y - labels
-    weighted = weights[:, None] * B
+    weighted = np.column_stack([B if s is None else weights[:, None] * B, weights])
     if sparse.issparse(X):
         X, c = _without_full_columns(X, s)
-        G, total, cross = gram(X, s), X.T @ weights, X.T @ weighted
+        G, cross = gram(X, s), X.T @ weighted
     else:
         X = np.asarray(X, float)
-        c = mean_of(X, s)
+        c = mean_of(X[some], s)
         A = X - c
-        total, cross = weights @ A, A.T @ weighted
+        cross = (weighted.T @ A).T
         if s is not None:
             A *= np.sqrt(weights)[:, None]
         G = A.T @ A
-    square = np.einsum("ij,ij->j", B, weighted)
-    own = (np.array([weights.sum()]), c, total, G, labels, weights @ B, cross, square)
+    square = np.einsum("ij,ij->j", B, weighted[:, :-1])
+    own = (
+        np.array([weights.sum()]), c, cross[:, -1], G, labels, weighted[:, :-1].sum(axis=0), cross[:, :-1], square,
+    )  # fmt: skip
     return Spread(np.zeros(1, int), own[0], *(np.asarray(one)[None] for one in own[1:]))
 
 

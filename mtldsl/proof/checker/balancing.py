@@ -150,7 +150,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             return None
         room = loss.part.room(u[t]) if hasattr(loss.part, "room") and not loss.graph else np.zeros(u[t].shape)
         cap = float(np.abs(u[t].middle).max(initial=0.0)) or 1.0
-        D = np.square(np.minimum(np.where(room > _ROOM_SHARE * cap, room, 0.0) / cap, 1.0))
+        D = np.minimum(np.where(room > _ROOM_SHARE * cap, room, 0.0) / cap, 1.0)
         for i in range(loss.map.shape[1]):
             mine = [(number, max(own[number].row, -1), found[i]) for number, found in factors if found[i]]
             if not mine:
