@@ -21,6 +21,7 @@ with compiling.busy():  # half a second
     import numba
     from numba import types
     from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.dispatcher import Dispatcher
     from numba.core.registry import CPUDispatcher
     from numba.core.targetconfig import ConfigStack
@@ -102,9 +103,11 @@ class _Compiled(CPUDispatcher):
         return found
 
     def _compile_for_args(self, *args, **kwargs):
-        if self.declared is None or not self._can_compile:
+        if self.declared is None:
             return cast(Any, super())._compile_for_args(*args, **kwargs)
-        self.compile(self.declared)
+        with compiling.busy(), global_compiler_lock:
+            if self._can_compile:  # or another thread has compiled it meanwhile
+                self.compile(self.declared)
         return self  # called with the same arguments, which are held against that signature
 
 

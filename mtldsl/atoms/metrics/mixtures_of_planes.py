@@ -61,6 +61,6 @@ def largest_mixture(
     weights = nnls(sums, np.append(far * u, 1.0), maxiter=100 * len(sums))[0]
     used = touching[weights > 0.0]
     weights = weights[weights > 0.0]
-    # the mean is missed by rounding, which large scores z magnify: to first order, and never to the value's advantage
-    missed = z @ (weights @ slopes[used] - u) + height * (1.0 - weights.sum())
-    return float(weights @ deltas[used] + min(missed, 0.0)), slopes[used], weights
+    # the mean is missed by rounding, which scores magnify, of a size of at most `far`: to the value's disadvantage
+    missed = far * np.abs(weights @ slopes[used] - u).sum() + abs(height * (1.0 - weights.sum()))
+    return float(weights @ deltas[used] - missed), slopes[used], weights
