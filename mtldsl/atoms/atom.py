@@ -36,6 +36,8 @@ class Atom:
         ""  # what it is, in a few words with $LaTeX$, <field> for a parameter's value; default: `summary`
     )
     convex: ClassVar[bool] = True
+    #: why `mtldsl.proof.checker` has no formula of a convex function, "" where it must have one
+    unchecked: ClassVar[str] = ""
 
     @classmethod
     def examples(cls: type[_A]) -> list[_A]:

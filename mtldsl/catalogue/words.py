@@ -6,39 +6,17 @@ import inspect
 import re
 from dataclasses import MISSING, dataclass, fields
 
-import numpy as np
-
-from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, Set
-from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
+from mtldsl.atoms.function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer
+from mtldsl.atoms.losses import LabelGraphLoss
 from mtldsl.atoms.losses.rows import RowLoss
 from mtldsl.atoms.metrics import Metric
 from mtldsl.atoms.structures import Structure
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.objective import Objective, Term
-from mtldsl.language.expressions.operation import Operation
-from mtldsl.language.expressions.scalar import Number
-from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.words.vocabulary import SIMILARITIES, WORDS, squared_loss, unknown_of, usage
-from mtldsl.problem import minimize
+from mtldsl.language.words.vocabulary import WORDS, usage
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.solvers.registry import candidates
-from mtldsl.tasks import Tasks
-from mtldsl.tasks.labels import LABEL_KINDS
+from mtldsl.testing.smallest import KINDS, kind_of, smallest_form
 
 __all__ = ["KINDS", "Entry", "catalogue", "entry"]
-
-#: In the order of the catalogue.
-KINDS = {
-    Loss: "loss",
-    Regularizer: "regularizer",
-    Structure: "structure",
-    Set: "constraint",
-    Metric: "metric",
-}
-
-#: The shapes on which every atom's examples are defined.
-_FEATURES, _TASKS, _ROWS = 5, 4, 12
 
 
 @dataclass(frozen=True)
@@ -61,7 +39,7 @@ class Entry:
 def catalogue() -> list[Entry]:
     """Every atom of the registry, kind by kind in the order of the vocabulary."""
     kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
-    classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(_kind(cls)), words.index(cls.name)))
+    classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(kind_of(cls)), words.index(cls.name)))
     return [entry(cls.name) for cls in classes]
 
 
@@ -75,12 +53,12 @@ def entry(name: str) -> Entry:
 
     cls = REGISTRY[name]
     example = cls.examples()[0]
-    solvers = tuple(candidates(_smallest_model(example).form()))
+    solvers = tuple(candidates(smallest_form(example)))
     latex = cls.formula.replace("{}", _argument(cls))
     documentation = inspect.getdoc(cls) or ""
     return Entry(
         name=name,
-        kind=_kind(cls),
+        kind=kind_of(cls),
         typed=_typed(cls),
         summary=cls.summary(),
         latex=latex,
@@ -94,12 +72,6 @@ def entry(name: str) -> Entry:
         reference=name in FORMULAS or name in STRUCTURES or name in SPECTRA,
         documentation=documentation,
     )
-
-
-def _kind(cls: type[Atom]) -> str:
-    if issubclass(cls, Structure):  # some are regularizers too, once their matrices are eliminated
-        return KINDS[Structure]
-    return next(kind for base, kind in KINDS.items() if issubclass(cls, base))
 
 
 def _argument(cls: type[Atom]) -> str:
@@ -130,7 +102,14 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
     bases = (Loss, Structure, Regularizer, MatrixFunction, Metric)
     protocol = next(base for base in bases if issubclass(cls, base))
     declared = {name: value for base in reversed(protocol.__mro__) for name, value in vars(base).items()}
-    hidden = {"name", "formula", "meaning", "weighted_formula", *(field.name for field in fields(cls))}
+    hidden = {
+        "name",
+        "formula",
+        "meaning",
+        "unchecked",
+        "weighted_formula",
+        *(field.name for field in fields(cls)),
+    }
     found = {}
     for name, default in declared.items():
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
@@ -145,45 +124,3 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
         if (name == "convex" and protocol is not Metric) or value != default:
             found[name] = value
     return found
-
-
-def _smallest_model(atom: Atom):
-    """A loss with a ridge beside it on all its weights, a metric in such a structured hinge; anything else beside the squared loss."""
-    if isinstance(atom, Metric):
-        atom = StructuredHinge(metric=atom)
-    rng = np.random.default_rng(0)
-    kind = atom.labels if isinstance(atom, Loss) else "real"
-    labels = LABEL_KINDS["sign" if kind in ("indicators", "classes") else kind].suiting
-    Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
-    tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
-    W = Weights(tasks)
-    if isinstance(atom, RowLoss):
-        classes = Tasks.from_classes(tasks.X, np.arange(_ROWS) % atom.n_classes)
-        W = Weights(classes)
-        return minimize(WORDS[atom.name](W, classes) + WORDS["ridge"](W))
-    if isinstance(atom, Set):
-        typed = Operation("in", (atom, W.tree))
-        return minimize(squared_loss(W, tasks), [Constraint(atom, W, atom.name, atom.latex("W"), typed)])
-    if isinstance(atom, Structure):
-        return _smallest_structured(atom, W, tasks)
-    if isinstance(atom, LabelGraphLoss):
-        U, V = NodeWeights(tasks), EdgeWeights(tasks, atom.cliques.members)
-        return minimize(WORDS[atom.name](U, V, tasks) + WORDS["ridge"](U) + WORDS["ridge"](V))
-    if isinstance(atom, Loss):
-        return minimize(Objective([Term(Number(1.0), atom, W, atom.name, "", tasks)]) + WORDS["ridge"](W))
-    return minimize(squared_loss(W, tasks) + Objective([Term(Number(1.0), atom, W, atom.name, "")]))
-
-
-def _smallest_structured(atom: Structure, W: Weights, tasks: Tasks):
-    """The word with fresh unknowns, within bounds that all its examples would have; of kernels, with the two simplest."""
-    if atom.weighs_kernels:
-        similarities = [SIMILARITIES["union"](), SIMILARITIES["individual"]()]
-        return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, similarities, p=2.0))
-    unknowns = [unknown_of(matrix).declared(tasks, matrix.name) for matrix in atom.learns]
-    bounds = []
-    for unknown in unknowns:
-        if unknown.kind == "precision":
-            bounds += [unknown >> 0.01, unknown << 100.0]
-        else:
-            bounds.append(unknown.trace() <= 1.0)
-    return minimize(squared_loss(W, tasks) + WORDS[atom.name](W, *unknowns, **atom.arguments()), bounds)

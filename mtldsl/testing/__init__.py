@@ -8,5 +8,6 @@ from mtldsl.testing.agreement import assert_agrees
 from mtldsl.testing.check import check_atom, check_solver
 from mtldsl.testing.exercise import exercise
 from mtldsl.testing.law import LawError
+from mtldsl.testing.word import WordReport, check_word
 
-__all__ = ["LawError", "assert_agrees", "check_atom", "check_solver", "exercise"]
+__all__ = ["LawError", "WordReport", "assert_agrees", "check_atom", "check_solver", "check_word", "exercise"]

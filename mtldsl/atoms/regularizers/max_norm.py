@@ -53,6 +53,9 @@ class MaxNorm(Norm):
     """
 
     name: ClassVar[str] = "max_norm"
+    unchecked: ClassVar[str] = (
+        "its value is the optimum of a semidefinite program, found by an iteration to 1e-8"
+    )
     meaning: ClassVar[str] = (
         r"the max norm: over all factors $A B^\top$ of the matrix, the least product of the largest row "
         "norms of $A$ and $B$"

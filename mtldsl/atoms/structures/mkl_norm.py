@@ -81,6 +81,9 @@ class MKLNorm(Structure, Regularizer):
     about: Ball | np.ndarray | None = field(default=None, metadata={"matrix": 0})
 
     name: ClassVar[str] = "mkl_norm"
+    unchecked: ClassVar[str] = (
+        "its value is a minimum over kernel weights, found by an iteration that has its own tolerance"
+    )
     meaning: ClassVar[str] = (
         r"multi-task multiple kernel learning: $K_\theta = \sum_k \theta_k R_k$, with the similarities "
         "$R_k$ between tasks, and $^+$ the pseudoinverse"

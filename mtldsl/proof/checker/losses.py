@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.proof.checker.interval import Interval, maximum, minimum, tighter
 from mtldsl.proof.checker.not_checked import NotChecked
+from mtldsl.proof.checker.schema import LOSSES
 
 __all__ = ["SCALAR_LOSSES", "SquareRootPart", "SumPart", "scalar_loss"]
 
@@ -164,14 +165,15 @@ SCALAR_LOSSES = {
 
 def scalar_loss(word: str, parameters, exact: bool):
     """The scalar function of a word; NotChecked for words that have none here, and for parameters out of their range."""
-    if word not in SCALAR_LOSSES:
+    if word not in SCALAR_LOSSES or word not in LOSSES:
         raise NotChecked(word)
+    try:
+        LOSSES[word](parameters, "parameters")
+    except ValueError as error:
+        raise NotChecked(f"{word}: {error}") from None
 
     def number(x):
-        found = float(parameters[x]) if isinstance(x, str) else x
-        if not (0 < found < (1 if x == "q" else np.inf)):
-            raise NotChecked(f"{word} with {x}={found:g}")
-        return Interval.of(found, exact)
+        return Interval.of(float(parameters[x]) if isinstance(x, str) else x, exact)
 
     return SCALAR_LOSSES[word](number)
 

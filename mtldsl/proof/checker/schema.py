@@ -25,7 +25,7 @@ from mtldsl.proof.checker.kinds import (
     wholes,
 )
 
-__all__ = ["checked_form", "checked_proof"]
+__all__ = ["LOSSES", "checked_form", "checked_proof"]
 
 #: rows and columns of a block, at most
 _MOST = 2**40
@@ -86,7 +86,8 @@ def _distinct(below: int):
     return read
 
 
-_LOSSES = {
+#: word -> its parameters in a saved proof, and what each may be
+LOSSES = {
     **{word: fields({}) for word in (
         "squared_loss", "sum_of_squares", "absolute_loss", "hinge_loss", "squared_hinge_loss", "logistic_loss", "exponential_loss",
         "poisson_loss", "gamma_loss",
@@ -110,7 +111,7 @@ def _loss_parameters(word: str):
             return {"of": own | {"parameters": _loss_parameters(own["word"])(own["parameters"], where)}}
 
         return read
-    return _LOSSES.get(word, each(lambda value, where: value))
+    return LOSSES.get(word, each(lambda value, where: value))
 
 
 def _groups(name: str, lines: int, costs: str = "weights"):
