@@ -2,29 +2,98 @@
 
 import os
 import signal
-from functools import cache
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 from mtldsl.system.stops import TimeIsUp
-from tests.models import MODELS
-from tests.selection import mark_combinations
+from tests import optima
 
 #: all tests that were collected, those too that this run leaves out
 COLLECTED = pytest.StashKey()
 
 
-@cache
-def _reference(name):
-    solution = MODELS[name]().solve(solver="cvxpy", tol=1e-6)
-    return solution.objective, solution.dual_bound
-
-
 @pytest.fixture
 def reference_optimum():
     """name of a mixed model -> (objective, certified bound) found by the cvxpy reference."""
-    return _reference
+    return optima.reference_optimum
+
+
+@pytest.fixture
+def every_case(request):
+    """Whether a loop runs over all of its cases, as in the slow run, or over each value of each argument once."""
+    return request.config.option.markexpr == ""
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    """A cluster of two threads that are reached by sockets: rows and steps are pickled as on any cluster, and it starts in a moment.
+
+    It lives as long as one file of tests, since a process with a thread of its own is not what tests that fork expect.
+    """
+    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
+    options = {
+        "host": "127.0.0.1",
+        "protocol": "tcp://",
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": 0,
+    }
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(two_workers):
+    """A client of `two_workers`."""
+    from distributed import Client
+
+    with Client(two_workers) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def two_processes():
+    """A cluster of two processes, for tests that kill them or ask who they are; such a test has the mark `cluster`."""
+    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "memory_limit": "1GB"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client_of_processes(two_processes):
+    """A client of `two_processes`."""
+    from distributed import Client
+
+    with Client(two_processes) as client:
+        yield client
+
+
+@pytest.fixture(params=["two_workers", pytest.param("two_processes", marks=pytest.mark.cluster)])
+def each_cluster(request):
+    """Both clusters one after the other, for what must have the same bits on each."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["threading", pytest.param("loky", marks=pytest.mark.process)])
+def each_backend(request):
+    """joblib's threads, and its processes, for `n_jobs=2` in the test."""
+    import joblib
+
+    with joblib.parallel_config(backend=request.param):
+        yield
+
+
+@pytest.fixture
+def command_line(capsys):
+    """arguments -> (exit code, stdout, stderr) of `mtldsl ARGUMENTS` in the current directory, in this process."""
+    from mtldsl.cli import main
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
 
 
 def pytest_configure(config):
@@ -55,7 +124,15 @@ def pytest_xdist_auto_num_workers(config):
 
 @pytest.hookimpl(tryfirst=True)  # before the cases that are marked are left out
 def pytest_collection_modifyitems(config, items):
-    mark_combinations(items)
+    """Mark as slow the cases that `@pytest.mark.by_default("case", ...)` above their test does not name."""
+    for item in items:
+        quick = item.get_closest_marker("by_default")
+        if quick is None:
+            continue
+        if not hasattr(item, "callspec"):
+            raise pytest.UsageError(f"{item.nodeid}: by_default names cases, and this test has none")
+        if item.callspec.id not in quick.args:
+            item.add_marker(pytest.mark.slow)
     config.stash[COLLECTED] = list(items)
 
 

@@ -77,21 +77,21 @@ class Mutation:
 M = Mutation
 MUTATIONS = [
     # ---- the bound
-    M("proof.bound", "float(np.asarray(scaled) @ constant)", "0.0"),
+    M("proof.bound", "0.0 if constant is None else loss.along(dual, constant)", "0.0"),
     M("proof.bound", "float(np.vdot(t * dual, f.map.offset))", "0.0"),
     M("proof.bound", "largest = 1.0 if gauge <= 1.0 else", "largest = 1.0 if True else"),
     M("proof.bound", "value=bound.value - paid", "value=bound.value"),
     M("proof.bound", "gauge = max((f.dual_gauge(dual)", "gauge = min((f.dual_gauge(dual)"),
-    M("proof.bound", "total = form.constant + sum(", "total = sum("),
+    M("proof.bound", "        total = form.constant\n", "        total = 0.0\n"),
     M("proof.bound", "infimum = form.constant - sum(", "infimum = form.constant + sum("),
     M("proof.bound", "if stuck is not None:", "if False:"),
-    M("proof.bound", "if free and np.isfinite(bound.value) else", "if False else"),
+    M("proof.bound", "if left and np.isfinite(bound.value) else", "if False else"),
     # ---- multipliers made stationary
     M("proof.multipliers", "/ entries[0].coefficient ** 2", "/ entries[0].coefficient"),
     M("proof.multipliers", "/ form.functions[taker].map.multiple_of(name)", ""),
-    M("proof.multipliers", "if not is_rounding(residual[name], size[name]):", "if False:"),
+    M("proof.multipliers", "if not is_rounding(*left[name]):", "if False:"),
     M("proof.multipliers", "_balance_intercepts(form, u)", "pass"),
-    M("proof.multipliers", "totals = totals - before + _sums", "totals = totals + _sums"),
+    M("proof.multipliers", "totals = totals - before + form", "totals = totals + form"),
     M("proof.multipliers", "return u - u.mean()", "return u"),
     M("proof.multipliers", "return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "return True"),
     M("proof.least_change", "wanted = [-(residual[block]", "wanted = [(residual[block]"),
@@ -107,9 +107,9 @@ MUTATIONS = [
     M("proof.residual", "into[entry.block] += abs(entry.coefficient) * image", "into[entry.block] += image"),
     M("proof.residual", "np.where(residual == 0.0, 0.0, np.inf)", "np.zeros_like(residual)"),
     # ---- the gap
-    M("proof.gap", "abs(bound), scale, np.finfo(float).tiny)", "abs(bound), 1.0)"),
-    M("proof.gap", "return 1e-8 * min(finite)", "return 1e-2 * min(finite)"),
-    M("proof.gap", "np.isfinite(objective) and np.isfinite(bound)", "np.isfinite(objective) or np.isfinite(bound)"),
+    M("proof.gap", "/ over(max(abs(objective), abs(bound)), scale)", "/ max(abs(objective), abs(bound), 1.0)"),
+    M("proof.gap", "return _SHARE * min(finite)", "return 1e-2 * min(finite)"),
+    M("proof.gap", "math.isfinite(objective) and math.isfinite(bound)", "math.isfinite(objective) or math.isfinite(bound)"),
     # ---- the certificate
     M("proof.certificate", "abs(self.relative_gap) <= tol and self.violation", "abs(self.relative_gap) <= 3 * tol and self.violation"),
     M("proof.certificate", "self.violation <= tol and self.relative_rounding", "self.relative_rounding"),
@@ -118,12 +118,12 @@ MUTATIONS = [
     M("proof.certificate", "bound -= rounding", "bound += rounding"),
     M("proof.certificate", "self.stationarity.residual <= tol and self.violation <= tol", "self.stationarity.residual <= tol"),
     # ---- rounding
-    M("proof.rounding", "UNITS = 64", "UNITS = 0"),
-    M("proof.rounding", "if not proof.value > objective + rounding:", "if True:"),
+    M("proof.rounding", "return UNITS * _EPS * total", "return 0.0 * total"),
+    M("proof.rounding", "objective + rounding:\n        return\n    surplus", "np.inf:\n        return\n    surplus"),
     M("proof.rounding", "total += loss.magnitude(u, blocks)", "total += 0.0"),
     # ---- stationary points
     M("proof.stationarity", "if value >= -_ROUNDING else np.inf", "if value >= -_ROUNDING else 0.0"),
-    M("proof.stationarity", "term.coefficient * (now - after) / size", "(now - after) / size"),
+    M("proof.stationarity", "term.coefficient * (now - least) / size", "(now - least) / size"),
     M("proof.stationarity", "gradient, max(gradient, of_matrices), size)", "gradient, gradient, size)"),
     M("proof.stationarity", ".prox(x - t * g, t)", ".prox(x, t)"),
     M("proof.stationarity", "(objective - bound_of_kept(kept)) / size", "0.0 * size"),
@@ -142,7 +142,7 @@ MUTATIONS = [
     M("proof.infeasibility", "return inner - f.conjugate(dual)", "return inner + f.conjugate(dual)"),
     # ---- solvers: who is believed, and when
     M("solvers.drive", "certified = any(reached)", "certified = True"),
-    M("solvers.drive", 'if status == "optimal" and not certificate.within(tol):', "if False:"),
+    M("solvers.drive", 'if (status == "optimal" and not certificate.within(tol)) or', "if"),
     M("solvers.watcher", "if seen.dual_bound > self.bound:", "if True:"),
     M("solvers.watcher", "one.objective - value > self.tol *", "value - one.objective > self.tol *"),
     M("solvers.best_point", "abs(one.objective - bound) < abs(kept.objective - bound)", "one.objective < kept.objective"),
@@ -151,10 +151,11 @@ MUTATIONS = [
     # ---- solvers: their steps
     M("solvers.linear_algebra.split", "else loss.tasks.targets - constant", "else loss.tasks.targets"),
     M("solvers.linear_algebra.split", "-curvature.product(f.map.offset)", "curvature.product(f.map.offset)"),
-    M("solvers.linear_algebra.split", "return loss.scale / loss.scale.mean()", "return loss.scale",
+    M("solvers.linear_algebra.split", "else loss.scale / loss.scale.mean()", "else loss.scale",
       "penalties are balanced later: the same point by other steps"),
     M("solvers.admm.iteration", "2.0 * w - self.s - self.constant", "2.0 * w - self.s"),
-    M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        self.penalties = penalties", "multipliers = self.s - w\n        self.penalties = penalties"),
+    M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        self.penalties = penalties", "multipliers = self.s - w\n        self.penalties = penalties",
+      "the steps go on from other multipliers, to the same points, whose certificates are their own"),
     M("solvers.closed_form", "y_mean - x_mean @ W[:, i] if intercept", "y_mean if intercept"),
     M("solvers.proximal.accelerated_gradient", "if curved <= self.L * length", "if True or curved <= self.L * length"),
     # ---- reductions

@@ -28,6 +28,7 @@ def model(
     return mtl.minimize(loss(W, tasks, **options) + mtl.Parameter(lam) * regularizer(W)), tasks
 
 
+@pytest.mark.by_default("softmax_loss-trace_norm-True")
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("regularizer", REGULARIZERS)
 @pytest.mark.parametrize("loss", WORDS)
@@ -37,7 +38,8 @@ def test_it_is_certified_and_agrees_with_the_reference(loss, regularizer, interc
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
 
 
-def test_softmax_beside_a_ridge_is_multinomial_logistic_regression():
+def test_softmax_with_ridge_is_multinomial_logistic():
+    """Softmax beside a ridge is multinomial logistic regression."""
     problem, tasks = model(mtl.softmax_loss, mtl.ridge, rows=slice(None))
     ours = problem.solve(tol=1e-9)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, CLASSES)
@@ -122,6 +124,7 @@ def test_rows_that_are_not_of_one_class_are_refused():
         mtl.Tasks.from_classes(X[:3], np.array(["a", None, "b"], dtype=object))
 
 
+@pytest.mark.by_default("softmax_loss")
 @pytest.mark.parametrize("loss", ["softmax_loss", "crammer_singer_loss"])
 def test_an_estimator_has_a_column_for_each_of_two_classes(loss):
     """At half of a ridge a column, the difference of the two columns is logistic regression."""

@@ -23,12 +23,15 @@ def every():
     return problems()
 
 
-def test_there_are_enough_problems_and_each_has_a_name_of_its_own(every):
+@pytest.mark.slow
+def test_there_are_enough_problems_with_names_of_their_own(every):
+    """There are enough problems and each has a name of its own."""
     assert len(every) >= 400
     assert len({problem.id for problem in every}) == len(every)
 
 
-def test_every_data_set_is_in_one_half_and_each_half_has_real_and_generated_ones(every):
+def test_every_data_set_is_in_one_half_of_both_kinds(every):
+    """Every data set is in one half and each half has real and generated ones."""
     from corpus.data import SETS
     from corpus.problems import FAMILIES, HALVES
 
@@ -50,6 +53,7 @@ def test_every_loss_meets_every_common_regularizer(every):
             assert {(loss, word, True), (loss, word, False)} & met, (loss, word)
 
 
+@pytest.mark.slow
 def test_the_list_of_problems_is_always_the_same(every):
     from corpus.problems import interleaved, problems
 
@@ -127,6 +131,7 @@ _TOLD = {
 }
 
 
+@pytest.mark.by_default("kinks_plain-hinge+l1")
 @pytest.mark.parametrize(("family", "model"), _TOLD.items())
 def test_peers_solve_the_same_problem(every, family, model):
     """A peer's weights have, by the model's own objective, the optimum that our certificate proves."""
@@ -150,7 +155,8 @@ def test_peers_solve_the_same_problem(every, family, model):
         assert abs(instance.value(blocks) - optimum.objective) <= 1e-5 * abs(optimum.objective), name
 
 
-def test_files_of_a_user_become_problems_or_are_said_to_be_left_out(tmp_path):
+def test_files_of_a_user_become_problems_or_are_left_out(tmp_path):
+    """Files of a user become problems or are said to be left out."""
     from corpus.user_data import sets_of
 
     rng = np.random.default_rng(0)
@@ -193,6 +199,7 @@ def test_files_of_a_user_become_problems_or_are_said_to_be_left_out(tmp_path):
     assert len(left_out) == 2 and any("broken.csv" in line for line in left_out)
 
 
+@pytest.mark.by_default("arguments0-there is no such folder")
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -210,6 +217,7 @@ def test_a_command_that_asks_for_nothing_says_so(arguments, says, tmp_path, monk
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_page_is_made_of_rows_alone(tmp_path, every):
     from corpus.page import write
 

@@ -19,7 +19,8 @@ def rooms() -> dict[str, str]:
     return found
 
 
-def test_every_room_says_in_a_sentence_what_lives_there_and_the_page_repeats_it():
+def test_every_room_says_what_lives_there_as_the_page_does():
+    """Every room says in a sentence what lives there and the page repeats it."""
     wanted = [f"- `{folder}/`: {sentence}" for folder, sentence in rooms().items()]
     assert len(wanted) > 20 and all(line.endswith((".", ".`")) or ":" in line for line in wanted)
     missing = [line for line in wanted if line not in PAGE]

@@ -29,6 +29,7 @@ def sessions(page: Path, names: dict | None = None) -> int:
     return attempted
 
 
+@pytest.mark.by_default("scaling.md-9")
 @pytest.mark.parametrize(
     "name, at_least",
     [
@@ -47,7 +48,7 @@ def test_sessions_on_the_page_run(name, at_least, tmp_path, monkeypatch):
     assert sessions(ROOT / "docs" / name) >= at_least
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_adding_a_word_runs_as_written_and_obeys_every_law():
     """In an interpreter of its own, so that the new word stays out of the other tests' registry."""
     program = """
@@ -67,7 +68,7 @@ sys.exit(pytest.main(["tests/atoms/test_registry.py", "-k", "epsilon_insensitive
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed.group(1)) >= 100, done.stdout
+    assert passed and int(passed.group(1)) >= 12, done.stdout  # laws, each over all examples
 
 
 def test_the_problem_file_on_the_page_is_read_solved_and_checked(tmp_path, monkeypatch):
@@ -87,8 +88,7 @@ def test_the_problem_file_on_the_page_is_read_solved_and_checked(tmp_path, monke
     assert str(error.value).strip() in blocks(page, "text")
 
 
-def test_the_catalogue_page_is_what_the_command_prints():
-    command = [sys.executable, "-m", "mtldsl", "words", "--markdown"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_the_catalogue_page_is_what_the_command_prints(command_line):
+    _, printed, _ = command_line("words", "--markdown")
     page = (ROOT / "docs" / "words.md").read_text()
     assert page == printed, "write it anew: mtldsl words --markdown > docs/words.md"

@@ -37,6 +37,7 @@ def _wrong(habit, text) -> list[re.Match]:
     return [match for match in habit.finditer(text) if match["wrong"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "habit, instead", [(IS_NO, "is not a ..."), (OPENS_WITH_OF, "the subject first")], ids=["is no", "of"]
 )

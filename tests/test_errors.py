@@ -79,7 +79,8 @@ def test_a_place_brings_the_spelling_of_files():
     )
 
 
-def test_an_error_is_given_its_place_and_what_is_around_it_without_being_changed():
+def test_an_error_is_given_its_place_without_being_changed():
+    """An error is given its place and what is around it without being changed."""
     error = ModelError("wrong", term="inner", write_instead="write more", argument="labels")
     placed = error.at(PLACE).within("outer")
     assert type(placed) is ModelError and error.place is None and error.term == "inner"
@@ -132,6 +133,7 @@ def test_an_error_of_a_subclass_keeps_what_it_made():
     assert str(Silent()) == "" and str(Silent().at(PLACE)).startswith("p.toml:2:5: ")
 
 
+@pytest.mark.process
 def test_an_error_comes_back_from_a_pool_of_processes_as_it_was():
     k = len(SENT) - 2
     with ProcessPoolExecutor(1) as pool, pytest.raises(TwoArguments) as caught:

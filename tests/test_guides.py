@@ -17,6 +17,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in GUIDES if page.name != "README.md"], ids=lambda page: page.stem
 )
@@ -87,7 +88,8 @@ def pictures():
     return pictures
 
 
-def test_every_picture_of_a_page_is_drawn_and_every_drawing_is_shown():
+def test_every_picture_is_drawn_and_every_drawing_shown():
+    """Every picture of a page is drawn and every drawing is shown."""
     shown = set()
     for page in (ROOT / "docs").rglob("*.md"):
         if not any(
@@ -98,6 +100,7 @@ def test_every_picture_of_a_page_is_drawn_and_every_drawing_is_shown():
     assert shown == set(pictures().drawings())
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_once(tmp_path):
     drawn = pictures().draw(tmp_path, names=("losses", "metrics", "spectra", "solvers", "packages"))
     before = {path: path.stat().st_mtime_ns for path in drawn}
@@ -119,7 +122,8 @@ def test_curves_are_those_of_the_formulas():
 
 
 @pytest.mark.slow
-def test_a_penalty_whose_assumption_holds_is_the_best_as_the_page_says():
+def test_a_penalty_whose_assumption_holds_is_the_best():
+    """A penalty whose assumption holds is the best as the page says."""
     weights = pictures().weights
     kinds, table = weights.errors()
     best = dict(zip(kinds, [weights.COMPARED[j] for j in table.argmin(axis=1)], strict=True))

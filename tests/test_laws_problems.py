@@ -79,6 +79,7 @@ def optimum(problem, tol=1e-7):
 # ---------------------------------------------------------------------------------------------- lambda_max
 
 
+@pytest.mark.by_default("l1_norm-structured_hinge")
 @every_loss
 @pytest.mark.parametrize("norm", NORMS)
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
@@ -99,6 +100,7 @@ def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
     assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5) - 1e-9
 
 
+@pytest.mark.by_default("trace_norm-ROCArea()")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "trace_norm"])
 def test_zero_is_the_solution_up_to_the_lambda_max_of_a_metric(metric, norm):
@@ -142,6 +144,7 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     assert critical["ErrorRate"] == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
 
 
+@pytest.mark.by_default("huber_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss", "poisson_loss"])
 def test_lambda_max_with_an_intercept_and_a_ridge(loss):
     X, Y, _ = data(loss)
@@ -159,6 +162,7 @@ def test_lambda_max_with_an_intercept_and_a_ridge(loss):
 # ------------------------------------------------------------------------------------------ the same data
 
 
+@pytest.mark.by_default("square_root_loss")
 @every_loss
 def test_layouts_of_the_same_data_are_the_same_problem(loss):
     """Shared, separate, grouped and sparse: equal values and bounds at every point, equal optima."""
@@ -188,6 +192,7 @@ def test_layouts_of_the_same_data_are_the_same_problem(loss):
         assert optimum(problem) == pytest.approx(best, rel=1e-6), name
 
 
+@pytest.mark.by_default("hinge_loss")
 @every_loss
 def test_missing_labels_are_rows_that_are_not_there(loss):
     X, Y, rng = data(loss, n=20)
@@ -202,6 +207,7 @@ def test_missing_labels_are_rows_that_are_not_there(loss):
     assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
 
 
+@pytest.mark.by_default("False-quantile_loss")
 @every_loss_of_weighted_samples
 @pytest.mark.parametrize("mean", [False, True])
 def test_sample_weights_equal_replication(loss, mean):
@@ -222,6 +228,7 @@ def test_sample_weights_equal_replication(loss, mean):
     assert [optimum(problem) for problem in problems] == pytest.approx([best, best], rel=1e-6)
 
 
+@pytest.mark.by_default("ROCArea()")
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_layouts_are_the_same_problem_for_every_metric(metric):
     """Shared inputs and the same inputs task by task."""
@@ -238,6 +245,7 @@ def test_layouts_are_the_same_problem_for_every_metric(metric):
     assert values == pytest.approx([best, best], rel=1e-6)
 
 
+@pytest.mark.by_default("hinge_loss")
 @every_loss
 def test_permuting_tasks_rows_and_features_permutes_the_solution(loss):
     X, Y, rng = data(loss)
@@ -253,6 +261,7 @@ def test_permuting_tasks_rows_and_features_permutes_the_solution(loss):
     assert np.linalg.norm(solutions[0].W[features][:, tasks] - solutions[1].W) <= reach <= 1e-3
 
 
+@pytest.mark.by_default("trace_norm-quantile_loss-1")
 @pytest.mark.parametrize("loss, degree", [("squared_loss", 2), ("sum_of_squares", 2), ("absolute_loss", 1),
                                           ("quantile_loss", 1), ("square_root_loss", 1)])  # fmt: skip
 @pytest.mark.parametrize("norm", ["l21_norm", "trace_norm", "l1_norm"])
@@ -265,8 +274,10 @@ def test_rescaling_targets_rescales_the_solution(loss, degree, norm):
     assert scaled == pytest.approx(c**degree * one, rel=1e-6)
 
 
+@pytest.mark.by_default("absolute_loss")
 @every_loss
-def test_float32_data_give_the_answer_of_the_same_numbers_in_float64(loss):
+def test_float32_data_give_the_answer_of_float64(loss):
+    """Data in float32 give the answer of the same numbers in float64."""
     X, Y, _ = data(loss)
     X, Y = X.astype(np.float32), Y.astype(np.float32)
     single = problem_of(loss, mtl.Tasks.shared(X, Y), (0.5, "l21_norm"))
@@ -301,6 +312,7 @@ def degenerate(loss):
     return cases
 
 
+@pytest.mark.by_default("trace_norm-structured_hinge-zero column")
 @pytest.mark.parametrize("loss, case", [(loss, case) for loss in LOSSES for case in degenerate(loss)])
 @pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "trace_norm"])
 def test_degenerate_data(loss, case, norm):
@@ -333,6 +345,7 @@ def disturbed(dual, size, rng):
     return dual + size * rng.normal(size=dual.shape)
 
 
+@pytest.mark.by_default("a_metric_of_its_own_for_every_task_group_sparse")
 @pytest.mark.parametrize("name", MODELS)
 def test_weak_duality_on_random_points_and_multipliers(name):
     """Whatever the multipliers, the certificate's bound stays below the optimum that the reference found."""

@@ -5,12 +5,13 @@ import pytest
 from mtldsl.solvers.registry import candidates
 from mtldsl.testing import assert_agrees
 from tests.models import MODELS
+from tests.optima import fingerprint, solution_of, solved_by_reference, stored
 
 
+@pytest.mark.by_default("exponential_max_norm")
 @pytest.mark.parametrize("name", MODELS)
 def test_solved_certified_and_cross_checked(name):
-    problem = MODELS[name]()
-    solution = problem.solve(tol=1e-6)
+    problem, solution = solution_of(name)
     assert solution.status == "optimal", f"{solution!r}\n{problem.explain()}"
     assert abs(solution.gap) <= 1e-6 and solution.violation <= 1e-6
     assert_agrees(problem, solution=solution)
@@ -21,6 +22,7 @@ CASES = [
 ]
 
 
+@pytest.mark.by_default("label_graph_of_low_rank_with_a_triple-admm")
 @pytest.mark.parametrize("name, solver", CASES)
 def test_every_solver_that_accepts_reaches_the_reference(name, solver, reference_optimum):
     solution = MODELS[name]().solve(solver=solver, tol=1e-7)
@@ -29,3 +31,16 @@ def test_every_solver_that_accepts_reaches_the_reference(name, solver, reference
     assert solution.objective <= optimum * (1 + 1e-6) + 1e-9
     # the bound certified from the reference's own multipliers is a lower bound for everybody
     assert solution.objective >= bound - 1e-6 * abs(bound)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", MODELS)
+def test_stored_optimum_is_the_references(name):
+    """`python -m tests.optima` stores them anew, where a model or the reference has changed."""
+    objective, bound = solved_by_reference(name)
+    known = stored().get(name)
+    assert known is not None and known["hash"] == fingerprint(name), "run python -m tests.optima"
+    assert known["objective"] == pytest.approx(objective, rel=1e-5, abs=1e-8)
+    assert known["bound"] <= objective + 1e-6 * abs(objective) and bound <= known["objective"] + 1e-6 * abs(
+        objective
+    )

@@ -119,11 +119,12 @@ def log_rank_beside_a_learned_covariance():
     )
 
 
+@pytest.mark.by_default("nonnegative_log_rank")
 @pytest.mark.parametrize("name", MODELS)
 def test_stationary_and_no_step_leads_down(name):
     problem = MODELS[name]()
     assert not problem.is_convex
-    solution = problem.solve(tol=1e-6, max_seconds=20)
+    solution = problem.solve(tol=1e-6)
     assert solution.status == "stationary", f"{solution!r}\n{problem.explain()}"
     assert solution.stationarity.residual <= 1e-6 and solution.violation <= 1e-6
     form, rng = problem.form(), np.random.default_rng(0)
@@ -139,10 +140,11 @@ def test_stationary_and_no_step_leads_down(name):
             assert form.value(blocks) > solution.objective - 1e-6 * scale * abs(solution.objective)
 
 
+@pytest.mark.by_default("calibrated_low_rank_with_intercept_and_missing_labels")
 @pytest.mark.parametrize("name", MODELS)
 def test_cross_checked(name):
     problem = MODELS[name]()
-    check = problem.cross_check(problem.solve(tol=1e-7, max_seconds=20))
+    check = problem.cross_check(problem.solve(tol=1e-7))
     assert check.agrees, check.disagreements
 
 
@@ -154,11 +156,12 @@ CASES = [
 ]
 
 
+@pytest.mark.by_default("nonnegative_log_rank-admm")
 @pytest.mark.parametrize("name, solver", CASES)
-def test_every_solver_that_accepts_ends_at_a_stationary_point_no_higher(name, solver):
+def test_every_solver_that_accepts_ends_no_higher(name, solver):
     """The solvers may end at different stationary points; from the other's point none finds its way up."""
     problem = MODELS[name]()
     best = problem.solve(tol=1e-6)
-    solution = problem.solve(solver=solver, tol=1e-5, warm_start=best, max_seconds=20)
+    solution = problem.solve(solver=solver, tol=1e-5, warm_start=best)
     assert solution.is_certified, solution
     assert solution.objective <= best.objective + 1e-7 * abs(best.objective)

@@ -62,6 +62,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.by_default("labels.csv-options0-3-True-labels")
 @pytest.mark.parametrize(
     ("name", "options", "tasks", "shared", "kind"),
     [
@@ -177,7 +178,7 @@ def test_two_partitions_prove_nothing(files, tmp_path):
     assert not any("0 of 0" in claim.seen for claim in found)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
@@ -199,6 +200,7 @@ def test_a_script_reports_on_a_file(files, script, arguments, tmp_path):
     assert page.count("|---") > 0
 
 
+@pytest.mark.slow
 def test_the_page_of_claims_is_made_of_the_rows_that_lie_here():
     """docs/papers.md says what the rows say: `python -m benchmarks.papers.claims --write` makes it."""
     from benchmarks.machine import RESULTS
@@ -215,6 +217,7 @@ def test_a_folder_without_rows_judges_nothing(tmp_path):
         assert {claim.verdict for claim in found} <= {UNTESTED}, heading
 
 
+@pytest.mark.process
 def test_workers_change_no_row(files, tmp_path):
     """Two processes, in another order of time: the same rows in the same order."""
     from argparse import Namespace

@@ -77,11 +77,13 @@ def lint(folder) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.process
 def test_the_package_keeps_its_contracts(copy):
     found = lint(copy)
     assert found.returncode == 0 and " 0 broken" in found.stdout, found.stdout + found.stderr
 
 
+@pytest.mark.process
 def test_every_forbidden_import_is_seen(copy):
     for file, line in FORBIDDEN.items():
         path = copy / "mtldsl" / file
@@ -93,6 +95,7 @@ def test_every_forbidden_import_is_seen(copy):
     assert not missed, found.stdout
 
 
+@pytest.mark.slow
 def test_no_file_imports_one_that_imports_it():
     """Imports inside functions and for annotations count too: who reads the one file has to read the other."""
     files = {module(str(path.relative_to(ROOT / "mtldsl"))): path for path in (ROOT / "mtldsl").rglob("*.py")}

@@ -49,6 +49,7 @@ def stated(term, z):
     return cp.maximum(*found)
 
 
+@pytest.mark.by_default("0.5")
 @pytest.mark.parametrize("power", [0.5, 2.0, 4.0])
 def test_shares_stand_at_one_level(power):
     rng = np.random.default_rng(0)
@@ -66,6 +67,7 @@ def test_shares_are_no_less_than_asked():
     assert level_shares(lambda p: 0.0 * p, np.array([0.25, 0.75])).tolist() == [0.25, 0.75]
 
 
+@pytest.mark.by_default("absolute_loss")
 @pytest.mark.parametrize("word", LOSSES)
 def test_prox_is_the_minimiser_and_meets_the_conjugate(word):
     term, rng = term_of(word), np.random.default_rng(3)
@@ -90,6 +92,7 @@ def test_the_conjugate_is_the_supremum(word):
     assert term.conjugate(u) == pytest.approx(supremum, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.by_default("gamma_loss")
 @pytest.mark.parametrize("word", LOSSES)
 def test_multipliers_are_moved_into_the_domain(word):
     term, rng = term_of(word), np.random.default_rng(5)
@@ -101,6 +104,7 @@ def test_multipliers_are_moved_into_the_domain(word):
     assert np.isfinite(term.conjugate(balanced))
 
 
+@pytest.mark.by_default("squared_loss-True")
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("word", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss"])
 def test_models_are_proven_and_agree_with_the_reference(word, intercept):

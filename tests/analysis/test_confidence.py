@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 
 def regression(seed=0, n=150, d=4, m=2, noise=1.0, influential=None):
@@ -23,7 +24,9 @@ def sparse(tasks, norm=mtl.l21_norm):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * norm(W)), lam
 
 
-def test_intervals_of_least_squares_are_as_wide_as_its_standard_errors_say():
+@pytest.mark.slow
+def test_intervals_of_least_squares_are_its_standard_errors():
+    """Intervals of least squares are as wide as its standard errors say."""
     tasks = regression()
     found = least_squares(tasks).bootstrap(400)
     X = np.column_stack([tasks.X, np.ones(150)])
@@ -38,6 +41,7 @@ def test_intervals_of_least_squares_are_as_wide_as_its_standard_errors_say():
     assert (found.nonzero == 1.0).all() and found.samples.shape == (400, 4, 2)
 
 
+@pytest.mark.slow
 def test_weights_that_are_sometimes_zero_say_how_often():
     tasks = regression(1, n=60, d=6, influential=2)
     problem, lam = sparse(tasks, mtl.l1_norm)
@@ -63,6 +67,7 @@ def test_a_sample_is_the_model_on_its_rows():
     assert (nearest < 1e-3).all() and len(np.unique(found.samples.round(2), axis=0)) == 3
 
 
+@pytest.mark.slow
 def test_tasks_of_one_class_in_a_sample_are_left_out_and_counted():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(30, 3))
@@ -95,6 +100,7 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not(ask):
     assert not np.array_equal(alone, run(random_state=1)) and lam.value == 1.0
 
 
+@pytest.mark.slow
 def test_features_with_influence_are_selected_and_few_others():
     """Over ten data sets with 3 of 60 features of influence: those whose influence is above the noise, and on average no more false ones
     than the bound says."""
@@ -133,18 +139,7 @@ def test_probabilities_are_the_shares_of_halves():
     assert strict.used == 1 and strict.selected == [] and strict.expected_false == 0.0
 
 
-def test_halves_are_complementary_and_keep_groups_together():
-    from mtldsl.analysis.stability import _halves
-
-    tasks = regression(6, n=60)
-    half = _halves(tasks, None, np.random.default_rng(0))
-    assert np.bincount(half).tolist() == [30, 30]
-    units = np.arange(60) // 4
-    half = _halves(tasks, units, np.random.default_rng(0))
-    assert all(len(set(half[units == k])) == 1 for k in range(15))
-
-
-@pytest.mark.parametrize(
+@for_each(
     "call, says",
     [
         (lambda p, lam: p.bootstrap(1), "bootstrap(n=1)"),

@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.tasks.one_class import OneClassWarning
+from tests.loops import for_each
 
 
 def labelled(seed=0, n=90, d=8, m=3, missing=0.1):
@@ -38,6 +39,7 @@ def tasks_columns(tasks):
     return list(columns)
 
 
+@pytest.mark.by_default("ranking_loss")
 @pytest.mark.parametrize("metric", ["average_precision", "log_loss", "ranking_loss", "f1_micro"])
 def test_scores_are_those_of_every_fold_solved_by_itself(metric):
     tasks = labelled()
@@ -57,6 +59,7 @@ def test_scores_are_those_of_every_fold_solved_by_itself(metric):
     assert lam.value == 1.0 and found.solution is None
 
 
+@pytest.mark.by_default("weighted")
 @pytest.mark.parametrize("kind", ["separate", "standardised", "weighted"])
 def test_layouts_scales_and_weights(kind):
     rng = np.random.default_rng(2)
@@ -95,7 +98,9 @@ def test_the_table_has_every_fold_task_and_value():
     assert [row["task"] for row in whole.table] == [None] * 3
 
 
-def test_without_values_the_grid_goes_from_where_the_weights_vanish():
+@pytest.mark.slow
+def test_a_grid_without_values_starts_where_weights_vanish():
+    """Without values the grid goes from where the weights vanish."""
     tasks = labelled()
     problem, lam = model(tasks)
     found = problem.cross_validate(lam, folds=2, refit=False)
@@ -117,7 +122,9 @@ def test_without_values_the_grid_goes_from_where_the_weights_vanish():
     )
 
 
-def test_the_one_standard_error_rule_takes_the_most_regularised_value_that_is_near():
+@pytest.mark.slow
+def test_one_standard_error_takes_the_most_regularised_near():
+    """The one standard error rule takes the most regularised value that is near."""
     problem, lam = model(labelled(3))
     found = problem.cross_validate(lam, 12, folds=5, metric="log_loss", refit="one_se")
     best = int(np.argmin(found.mean))
@@ -133,6 +140,7 @@ def test_the_one_standard_error_rule_takes_the_most_regularised_value_that_is_ne
     }
 
 
+@pytest.mark.slow
 def test_for_a_factor_of_the_losses_smaller_is_more_regularised():
     tasks = labelled(3)
     W, C = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0, name="C")
@@ -165,7 +173,8 @@ def test_two_parameters():
         _ = found.best_value
 
 
-@pytest.mark.parametrize("n_jobs", [2, "threads"])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [pytest.param(2, marks=pytest.mark.process), "threads"])
 def test_the_result_does_not_depend_on_the_number_of_jobs(n_jobs):
     import joblib
 
@@ -272,7 +281,8 @@ def test_a_task_with_rows_in_few_folds_is_left_out_of_the_others():
     assert np.isfinite(found.scores).all() and sum(map(len, found.left_out)) == 1
 
 
-def test_a_model_that_says_something_of_each_task_cannot_lose_one():
+def test_a_model_of_single_tasks_cannot_lose_a_task():
+    """A model that says something of each task cannot lose one."""
     tasks = with_a_rare_task()
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
     L = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
@@ -305,6 +315,7 @@ def test_what_is_not_solved_is_told():
     assert "not solved to the tolerance: 6 of 6 rows" in repr(found)
 
 
+@pytest.mark.slow
 def test_pictures():
     import matplotlib
 
@@ -336,7 +347,7 @@ def test_pictures():
 # ------------------------------------------------------------------------------------------------ mistakes
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments, options, says",
     [
         ((1.0,), {}, "1.0 is not a parameter"),
@@ -392,6 +403,7 @@ def test_where_no_value_is_known_to_begin_with_it_is_asked_for():
         problem.cross_validate(lam)
 
 
+@pytest.mark.slow
 def test_a_graph_of_labels_and_kernels():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 4))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 6))
@@ -26,6 +27,7 @@ def models():
     }  # fmt: skip
 
 
+@pytest.mark.by_default("elastic net")
 @pytest.mark.parametrize("name", models())
 def test_multipliers_of_the_optimum_prove_the_optimum(name):
     """By themselves: whoever has the right u need not know how to divide X^T u."""
@@ -46,6 +48,7 @@ def test_the_division_of_an_elastic_net_is_the_textbook_s():
     assert problem.dual_value(u) == pytest.approx(by_hand, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two norms", "a norm and a bound", "two matrices"])
 def test_where_no_division_passes_the_check_says_so(name):
     problem = models()[name]
@@ -55,6 +58,7 @@ def test_where_no_division_passes_the_check_says_so(name):
     assert np.isfinite(check.repaired)
 
 
+@pytest.mark.by_default("0.001")
 @pytest.mark.parametrize("away", [1e-3, 1e-5])
 def test_near_the_optimum_a_repair_costs_little(away):
     """u of nearly optimal weights: no division passes, or just one, and the nearest one is scaled by nearly 1."""
@@ -68,7 +72,7 @@ def test_near_the_optimum_a_repair_costs_little(away):
     assert max(one.by for one in check.conditions) < 30 * away  # what fails, fails by little
 
 
-@pytest.mark.parametrize("name", models())
+@for_each("name", models())
 def test_a_solution_is_taken_as_its_multipliers(name):
     problem = models()[name]
     solution = problem.solve(tol=1e-9)
@@ -77,7 +81,8 @@ def test_a_solution_is_taken_as_its_multipliers(name):
     assert problem.dual_value(solution) == check.value
 
 
-def test_all_multipliers_by_name_are_taken_and_what_a_solver_left_is_explained():
+def test_multipliers_by_name_are_taken_and_explained():
+    """All multipliers by name are taken and what a solver left is explained."""
     problem = models()["two norms"]
     solution = problem.solve("admm", tol=1e-5)
     assert len(solution.multipliers) == 3
@@ -99,7 +104,7 @@ def test_a_solution_of_another_model_or_of_other_data_is_refused():
     assert other.conditions(solution).hold
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given, words",
     [
         ([np.ones(30)] * 3, "4 tasks, and the list has 3 vectors"),

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.analysis.slopes import _Planes, slopes_at_zero
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.compile.constants import best_constants
-from mtldsl.compile.terms.structured_constants import lowest_constants
+from tests.loops import for_each
 
 N, D, M = 31, 6, 3
 NORMS = ["l1_norm", "l21_norm", "trace_norm"]
@@ -66,6 +65,7 @@ def require_law(problem, lam, on_loss=False):
     return critical
 
 
+@pytest.mark.by_default("hinge_loss-l21_norm")
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_zero_with_intercepts(loss, norm):
@@ -88,6 +88,7 @@ def test_a_parameter_on_the_losses(loss):
     np.testing.assert_allclose(on_loss.bounds, [1 / end for end in on_norm.bounds[::-1]], rtol=1e-12)
 
 
+@pytest.mark.by_default("W <= 0-hinge_loss-l1_inf_norm")
 @pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "l1_inf_norm", "trace_norm"])
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 @pytest.mark.parametrize("bound", ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"])
@@ -127,6 +128,7 @@ FURTHER = {
 }
 
 
+@pytest.mark.by_default("logistic_loss-latent_group_norm")
 @pytest.mark.parametrize("norm", FURTHER)
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss"])
 def test_zero_of_further_norms(loss, norm):
@@ -159,6 +161,7 @@ def test_a_bound_by_hand():
     assert never.lambda_max(lam) == 0.0
 
 
+@pytest.mark.by_default("False-ROCArea()-l1_norm")
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize("intercept", [False, True])
@@ -187,6 +190,7 @@ def test_ties_between_the_classes_leave_one_slope():
     assert critical.exact and critical == pytest.approx(np.abs(X.T @ y).max(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_few_kinks_leave_a_narrow_gap():
     """Quantiles meet one target a task; two that share an intercept are balanced together."""
     real, sign = tasks_for("absolute_loss", seed=5), tasks_for("hinge_loss", seed=6)
@@ -200,6 +204,7 @@ def test_few_kinks_leave_a_narrow_gap():
     )
 
 
+@pytest.mark.by_default("1.0-True")
 @pytest.mark.parametrize("on_loss", [False, True])
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
@@ -233,113 +238,7 @@ def test_sparse_data_and_its_dense_copy_have_one_value():
     np.testing.assert_allclose(values, by_hand, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "metric", [None, mtl.FScore(), mtl.FScore(beta=0.5), mtl.AUC(), mtl.ErrorRate()], ids=repr
-)
-@pytest.mark.parametrize("norm", NORMS)
-def test_three_products_with_the_data(metric, norm, monkeypatch):
-    """Both bounds at a kink, and no product more; without one, or with kernel weights, a single product."""
-    tasks, lam = tasks_for("hinge_loss", seed=9, share=0.3), mtl.Parameter(1.0)
-    products = []
-
-    def counting(name, own):
-        def counted(self, one):
-            products.append(name)
-            return own(self, one)
-
-        return counted
-
-    for name in ("forward", "adjoint"):
-        monkeypatch.setattr(mtl.Tasks, name, counting(name, getattr(mtl.Tasks, name)))
-    W = mtl.Weights(tasks, intercept=True)
-    loss = mtl.structured_hinge(W, tasks, metric=metric) if metric else mtl.hinge_loss(W, tasks)
-    critical = mtl.minimize(loss + lam * getattr(mtl, norm)(W)).lambda_max(lam)
-    assert not critical.exact and products == ["adjoint", "forward", "adjoint"]
-    products.clear()
-    mtl.minimize(loss + lam * mtl.mkl_norm(W, [mtl.union()], p=1.0)).lambda_max(lam)
-    assert products == ["adjoint"]
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("n_positive", [1, 5, 8, 11, 15])
-@pytest.mark.parametrize(
-    "metric",
-    [
-        mtl.FScore(),
-        mtl.FScore(beta=3.0),
-        mtl.FScore(beta=0.3),
-        mtl.AUC(),
-        mtl.ErrorRate(),
-        mtl.ROCArea(),
-        mtl.PrecisionAt(4),
-        mtl.PrecisionAt(0.75),
-        mtl.RecallAt(5),
-        mtl.RecallAt(16),
-    ],
-    ids=repr,
-)
-def test_what_metrics_know_of_constants(metric, n_positive, intercept):
-    """The constant and the set of slopes there, against the oracle: its value at all constants, its derivative along any scores."""
-    if intercept and (metric.fixes_positives or not metric.labellings):
-        pytest.skip("a constant does not matter to it")
-    rng = np.random.default_rng(n_positive)
-    n = 16
-    y = np.where(np.arange(n) < n_positive, 1.0, -1.0)[:, None]
-    tasks = mtl.Tasks.shared(rng.normal(size=(n, 2)), y)
-    W = mtl.Weights(tasks, intercept=intercept)
-    form = mtl.minimize(0.7 * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form()
-    (term,) = form.losses
-    known = term.at_constants
-    if known is None:
-        few_negatives = isinstance(metric, mtl.FScore) and intercept and n_positive > n - n_positive
-        assert few_negatives or metric.k == n  # where the true labelling is as high
-        return
-    at = np.full(n, known[0].constant)
-    if intercept:
-        least = lowest_constants(term, np.zeros(n)).values.sum()
-        assert term.value(at) == pytest.approx(least, rel=1e-12)
-    (slopes,), _ = slopes_at_zero(form, "")
-    assert not isinstance(slopes, _Planes)
-    by_oracle = _Planes(term, at)
-    for _ in range(20):
-        scores = rng.normal(size=n)
-        _, rise = slopes.highest([scores])
-        _, expected = by_oracle.highest([scores])
-        assert rise == pytest.approx(expected, rel=3e-6, abs=3e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_highest_sum_in_a_box(weighted):
-    """A fractional knapsack, by a sort; the point beside it keeps the box and the sums."""
-    rng = np.random.default_rng(10)
-    X, Y = rng.normal(size=(300, 2)), np.where(rng.random((300, 3)) < [0.02, 0.3, 0.9], 1.0, -1.0)
-    Y[:2] = [[1.0], [-1.0]]
-    tasks = mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.1, 3.0, size=Y.shape) if weighted else None)
-    W = mtl.Weights(tasks, intercept=True)
-    form = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.l1_norm(W)).form()
-    (boxes,), _ = slopes_at_zero(form, "")
-    low, width = boxes.low, boxes.width
-    for scores in (
-        rng.normal(size=900),
-        np.round(rng.normal(size=900)),
-        np.exp(9 * rng.normal(size=900)),
-        np.zeros(900),
-    ):
-        (u,), most = boxes.highest([scores])
-        expected = 0.0
-        for own in tasks.offsets[:-1, None] + np.arange(300):
-            order = own[np.argsort(-scores[own])]
-            room = -low[own].sum()
-            taken = np.clip(room - (np.cumsum(width[order]) - width[order]), 0.0, width[order])
-            expected += low[own] @ scores[own] + taken @ scores[order]
-            assert abs(u[own].sum()) <= 1e-11 * np.abs(low[own]).sum()
-        size = np.abs(low) @ np.abs(scores)
-        assert expected - 1e-12 * size <= most <= expected + 1e-6 * size
-        assert u @ scores <= most + 1e-12 * size
-        assert np.all(u >= low - 1e-12) and np.all(u <= low + width + 1e-12)
-
-
-@pytest.mark.parametrize(
+@for_each(
     "penalty",
     [
         lambda W: mtl.total_variation(W),
@@ -347,7 +246,7 @@ def test_the_highest_sum_in_a_box(weighted):
         lambda W: mtl.l1_norm(W, weights=np.arange(4.0)[:, None]),
     ],
 )
-@pytest.mark.parametrize("on_losses", [False, True])
+@for_each("on_losses", [False, True])
 def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
     """Not that bounds hold them back: the model has none."""
     rng = np.random.default_rng(3)
@@ -364,10 +263,11 @@ def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
         problem.cross_validate(lam, values=3, folds=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss, bounded", [("squared_loss", True), ("hinge_loss", False), ("absolute_loss", True)]
 )
-def test_a_norm_without_a_proximal_step_is_bounded_from_both_sides_too(loss, bounded):
+def test_lambda_max_of_a_norm_without_a_prox_is_bounded(loss, bounded):
     """max_norm, where bounds or kinks ask for a direction."""
     tasks, lam = tasks_for(loss), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)
@@ -396,6 +296,7 @@ SEVERAL = {
 INEXACT = ("entries and spectrum", "one without a prox")
 
 
+@pytest.mark.by_default("entries beside fixed rows-False-huber_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss"])
 @pytest.mark.parametrize("bounds", [False, True])
 @pytest.mark.parametrize("name", SEVERAL)
@@ -422,7 +323,8 @@ def test_several_norms_of_which_none_holds_the_weights():
     )
 
 
-def test_several_norms_beside_losses_that_the_parameter_multiplies():
+def test_lambda_max_of_norms_beside_multiplied_losses():
+    """lambda_max of several norms beside losses that the parameter multiplies is right."""
     tasks = tasks_for("squared_loss", seed=5)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
     problem = mtl.minimize(lam * mtl.squared_loss(W, tasks) + mtl.l1_norm(W) + 2 * mtl.l21_norm(W))

@@ -5,7 +5,6 @@ import pickle
 import signal
 import threading
 import time
-import warnings
 
 import joblib
 import numpy as np
@@ -16,25 +15,11 @@ from mtldsl.analysis.in_parallel import _Sent
 from mtldsl.atoms.metrics import ErrorRate, FScore
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV
 
-distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
-
-pytestmark = pytest.mark.slow
+pytest.importorskip("distributed", reason="pip install -e .[dask]")
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(120, 6))
 Y = np.where(X[:, :2] + RNG.normal(size=(120, 2)) > 0, 1.0, -1.0)
-
-
-@pytest.fixture(scope="module")
-def client():
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "memory_limit": "1GB"}
-    with (
-        warnings.catch_warnings(),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        warnings.simplefilter("ignore")
-        yield client
 
 
 def stated():
@@ -59,7 +44,9 @@ def workers_of(client) -> set[int]:
     return set(client.run(os.getpid).values())
 
 
-def test_cross_validate_is_done_by_the_workers_with_the_same_bits(client, tmp_path):
+@pytest.mark.cluster
+def test_cross_validate_on_workers_has_the_same_bits(client_of_processes, tmp_path):
+    """A cross-validation is done by the workers with the same bits."""
     problem, lam = stated()
     alone = problem.cross_validate(lam, [8.0, 2.0, 0.5], folds=4, metric=PidRate(tmp_path))
     assert os.listdir(tmp_path) == [str(os.getpid())]
@@ -68,11 +55,12 @@ def test_cross_validate_is_done_by_the_workers_with_the_same_bits(client, tmp_pa
         with joblib.parallel_config(backend="dask"):
             there = problem.cross_validate(lam, [8.0, 2.0, 0.5], folds=4, metric=PidRate(tmp_path), **options)
         at_work = {int(one) for one in os.listdir(tmp_path)}
-        assert at_work and at_work <= workers_of(client) and os.getpid() not in at_work
+        assert at_work and at_work <= workers_of(client_of_processes) and os.getpid() not in at_work
         np.testing.assert_array_equal(there.scores, alone.scores)
         np.testing.assert_array_equal(there.solution.W, alone.solution.W)
 
 
+@pytest.mark.slow
 def test_parallel_backend_is_the_same_word(client):
     problem, lam = stated()
     alone = problem.bootstrap(6)
@@ -86,6 +74,7 @@ def test_parallel_backend_is_the_same_word(client):
     )
 
 
+@pytest.mark.slow
 def test_estimators_and_grids(client):
     from sklearn.model_selection import GridSearchCV
 
@@ -114,15 +103,16 @@ class Sleeps(ErrorRate):
         return super().score(z, positive, threshold)
 
 
-def test_ctrl_c_comes_through_and_leaves_no_work(client):
+@pytest.mark.cluster
+def test_ctrl_c_comes_through_and_leaves_no_work(client_of_processes):
     problem, lam = stated()
     threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with joblib.parallel_config(backend="dask"), pytest.raises(KeyboardInterrupt):
         problem.cross_validate(lam, [1.0, 2.0], folds=20, metric=Sleeps())
     ends = time.monotonic() + 30.0
-    while time.monotonic() < ends and any(client.processing().values()):
+    while time.monotonic() < ends and any(client_of_processes.processing().values()):
         time.sleep(0.2)
-    assert not any(client.processing().values())
+    assert not any(client_of_processes.processing().values())
     with joblib.parallel_config(backend="dask"):  # and the workers are there for the next
         assert problem.cross_validate(lam, [1.0], folds=3).best_value == 1.0
 

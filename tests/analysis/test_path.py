@@ -9,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.analysis.lambda_max import lambda_max
 from mtldsl.analysis.path import checked_values, walk
 from mtldsl.compile.statement import Statement
+from tests.loops import for_each
 from tests.models import shared
 
 
@@ -74,7 +75,7 @@ def test_what_was_kept_is_what_a_later_check_is_of():
     assert problem._fresh() is last
 
 
-@pytest.mark.parametrize("values", [[-1.0], [float("inf")], "10", [[1.0]], [None]])
+@for_each("values", [[-1.0], [float("inf")], "10", [[1.0]], [None]])
 def test_values_are_numbers(values):
     model = Solvable([])
     with pytest.raises(mtl.ModelError, match=r"^path\(mu, .*the values must be a list of numbers"):

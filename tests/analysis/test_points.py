@@ -6,10 +6,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import KFold
 
 import mtldsl as mtl
-from mtldsl.analysis.few_rows import FewRows
-from mtldsl.analysis.points import CertifiedPoint, _Walk, certified_points
+from mtldsl.analysis.points import CertifiedPoint, certified_points
 from mtldsl.estimators import MultiTaskClassifierCV
-from mtldsl.proof.certificate import certify
 from mtldsl.solution.solution import Solution
 
 TOL = 1e-8
@@ -47,13 +45,14 @@ def path_of(name, tasks, intercept, tol=TOL):
     return problem, lam, values, points, given
 
 
+@pytest.mark.by_default("hinge-separate-True")
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", ["shared", "separate"])
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
-def test_points_are_the_solutions_of_the_path_and_proven_of_the_model_as_given(name, kind, intercept):
+def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept):
+    """Points are the solutions of the path and proven of the model as given."""
     problem, lam, values, points, given = path_of(name, table(kind), intercept)
     assert lam.value == 1.0
-    assert FewRows.pays(problem.form(), len(values)) == (name in SQUARES)
     solutions = list(problem.path(lam, values, **given))
     assert len(points) == len(solutions)
     for value, point, solution in zip(values, points, solutions, strict=True):
@@ -72,51 +71,8 @@ def test_points_are_the_solutions_of_the_path_and_proven_of_the_model_as_given(n
     assert any(isinstance(point, CertifiedPoint) for point in points)
 
 
-@pytest.mark.parametrize("name", sorted(SQUARES))
-def test_few_rows_have_the_objective_and_the_proof_of_many(name):
-    problem, lam, values, points, _ = path_of(name, table("shared"), True)
-    few = FewRows(problem.form())
-    rng = np.random.default_rng(1)
-    for value, point in zip(values, points, strict=True):
-        lam.value = value
-        form = problem.form()
-        small = few.of(form)
-        assert small.losses[0].tasks.n_samples < form.losses[0].tasks.n_samples / 10
-        (block,) = small.blocks
-        anywhere = {block.name: rng.normal(size=block.shape)}
-        whole = few.whole(anywhere)
-        misplaced = few.misplaced(whole)
-        assert small.value(anywhere) == pytest.approx(form.value(whole), rel=1e-12)
-        assert abs(small.value(anywhere) - form.value(whole)) <= misplaced
-        assert isinstance(point, CertifiedPoint)
-        seen = certify(form, few.whole({block.name: point.coef}))
-        assert seen.objective == pytest.approx(point.certificate.objective, rel=1e-12)
-        assert point.certificate.within(TOL)
-
-
-def test_inputs_far_from_zero_are_summed_around_their_means():
-    """Sums of products of the numbers themselves lost ten digits here: every value took a whole solve."""
-    problem, lam, values, points, _ = path_of("l21", table("shared", shift=1e5), True, tol=1e-6)
-    assert FewRows.pays(problem.form(), 4)
-    assert all(isinstance(point, CertifiedPoint) for point in points)
-    near = path_of("l21", table("shared"), True, tol=1e-6)[3]
-    for far, point in zip(points, near, strict=True):
-        assert far.certificate.objective == pytest.approx(point.certificate.objective, rel=2e-6)
-        assert far.certificate.dual_bound <= point.certificate.objective * (1 + 1e-9)
-
-
-def test_columns_that_are_almost_alike_are_not_believed_of_their_products():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 200, 1))
-    tasks = mtl.Tasks.shared(np.hstack([a, a + 1e-7 * b]), b + 1e-3 * rng.normal(size=b.shape))
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1e-14, name="lam")
-    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W))
-    few = FewRows(problem.form())
-    weights = np.array([[-1e7], [1e7]])
-    assert few.misplaced({"W": weights}) > 0.1 * problem.form().value({"W": weights})
-
-
-def test_the_same_input_has_the_same_bits_and_a_limit_of_time_leaves_it_to_solve():
+def test_points_have_the_same_bits_and_leave_limits_to_solve():
+    """The same input has the same bits and a limit of time leaves it to solve."""
     first, again = (path_of("l21", table("shared"), True)[3] for _ in range(2))
     assert all(np.array_equal(a.coef, b.coef) for a, b in zip(first, again, strict=True))
     tasks, lam = table("shared"), mtl.Parameter(1.0)
@@ -125,12 +81,14 @@ def test_the_same_input_has_the_same_bits_and_a_limit_of_time_leaves_it_to_solve
     assert isinstance(points[0], Solution)
 
 
+@pytest.mark.by_default("logistic_loss(W, tasks) + lam * ridge(W)-load_breast_cancer")
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
 @pytest.mark.parametrize(
     "model",
     ["squared_loss(W, tasks) + lam * l1_norm(W)", "logistic_loss(W, tasks) + lam * ridge(W)"],
 )
-def test_own_scores_are_those_of_a_scorer_that_sees_whole_solutions(load, model):
+def test_own_scores_are_those_of_a_scorer_of_solutions(load, model):
+    """Own scores are those of a scorer that sees whole solutions."""
     X, y = load(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     given = {"values": [100.0, 10.0, 1.0], "cv": KFold(3, shuffle=True, random_state=0), "tol": 1e-7}
@@ -141,20 +99,3 @@ def test_own_scores_are_those_of_a_scorer_that_sees_whole_solutions(load, model)
     )
     assert own.best_value_ == by_scorer.best_value_
     np.testing.assert_array_equal(own.coef_, by_scorer.coef_)
-
-
-def test_what_the_first_solver_leaves_the_next_one_ends_and_begins_with_at_the_next_value():
-    """Hinges whose multipliers have far to go: passes are tried first, and Newton steps end it."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 12))
-    tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(12, 3)) + rng.normal(size=(300, 3))))
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.ridge(W))
-    walk = _Walk(problem, 3, {"solver": "auto", "tol": 1e-6})
-    ended = []
-    for value in (100.0, 3e-3, 1e-3):
-        lam.value = value
-        point = walk.at(value)
-        assert isinstance(point, CertifiedPoint) and point.certificate.within(1e-6)
-        ended.append(walk.ended)
-    assert ended == ["dual_ascent", "multipliers", "multipliers"]

@@ -9,6 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import ModelError
 from mtldsl.estimators import MultiTaskRegressorCV
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 6))
@@ -30,7 +31,7 @@ WORK = {
 
 
 @pytest.mark.parametrize("what", WORK)
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.process)])
 def test_a_line_a_step_where_there_is_no_terminal(what, n_jobs, stated, capsys, caplog):
     caplog.set_level(logging.DEBUG, "mtldsl")
     WORK[what](*stated, n_jobs=n_jobs, progress=True)
@@ -41,7 +42,7 @@ def test_a_line_a_step_where_there_is_no_terminal(what, n_jobs, stated, capsys, 
     assert told == lines
 
 
-@pytest.mark.parametrize("what", WORK)
+@for_each("what", WORK)
 def test_nothing_is_said_unasked(what, stated, capsys):
     WORK[what](*stated)
     assert capsys.readouterr() == ("", "")

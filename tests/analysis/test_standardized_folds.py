@@ -1,7 +1,6 @@
 """standardize(each_fold=True): every fold learns its own statistics, beside those of missing inputs, as a scikit-learn pipeline does."""
 
 import numpy as np
-import pytest
 from scipy import sparse
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
@@ -12,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.datasets import read_csv
 from mtldsl.files.problem_file import load_problem
 from mtldsl.tasks.folding import fold_numbers
+from tests.loops import for_each
 
 RNG = np.random.default_rng(5)
 N = 60
@@ -69,7 +69,7 @@ def test_filled_and_scaled_by_the_same_rows(tmp_path):
     np.testing.assert_allclose(np.sort(cross_validated(tasks)), np.sort(expected), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["shared", "grouped", "sparse"])
+@for_each("kind", ["shared", "grouped", "sparse"])
 def test_split_and_folds_know_nothing_of_what_is_held_out(kind):
     """The training side is that of standardising it by itself; the other side is scaled alike; predictions take raw inputs."""
     center = kind != "sparse"
@@ -95,7 +95,8 @@ def test_split_and_folds_know_nothing_of_what_is_held_out(kind):
     assert tasks.standardize(center).folds(3)[0][0].scaling != tasks.standardize(center, each_fold=True).folds(3)[0][0].scaling  # fmt: skip
 
 
-def test_a_problem_file_chooses_by_folds_with_statistics_of_their_own(tmp_path):
+def test_a_problem_file_chooses_by_folds_with_own_statistics(tmp_path):
+    """A problem file chooses by folds with statistics of their own."""
     rows = "\n".join(",".join(repr(float(x)) for x in [*row, *y]) for row, y in zip(X, Y, strict=True))
     (tmp_path / "t.csv").write_text(f"a,b,c,d,y,z\n{rows}\n")
     (tmp_path / "p.toml").write_text(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 5))
@@ -62,7 +63,7 @@ def test_intercepts_are_zero_unless_given():
     assert problem.value({"W": W, "W.intercept": np.ones(3)}) != problem.value(W)
 
 
-@pytest.mark.parametrize("shape", ["flat", "list", "table"])
+@for_each("shape", ["flat", "list", "table"])
 def test_multipliers_come_in_three_shapes(shape):
     problem = lasso(GAPS)
     solution = problem.solve(tol=1e-10)
@@ -140,7 +141,7 @@ def test_several_functions_share_what_is_left():
         problem.check_bound(u, {"l2": np.ones((5, 3))})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given, words",
     [
         (
@@ -157,7 +158,7 @@ def test_wrong_shapes_are_typed_errors(given, words):
         lasso(NUMBERS).check_bound(given)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given, words",
     [
         (np.ones((3, 5)), r"W has shape \(3, 5\); it must be \(5, 3\)"),

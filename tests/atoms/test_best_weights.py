@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel, shared_nodes
+from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
 from mtldsl.reference.kernels import least
+from tests.loops import for_each
 
 # Tolerances without a word beside them: 1e-12 is the rounding of sums and inverses; 1e-9 and 1e-10 are what is asked of the gap;
 # larger ones are what cvxpy's backend leaves at its own setting.
@@ -27,8 +28,8 @@ def tree(n_tasks: int) -> tuple[TaskKernel, ...]:
 # ------------------------------------------------------------------------------------------------- equation E.1
 
 
-@pytest.mark.parametrize("p", POWERS)
-@pytest.mark.parametrize("radius", [1.0, 3.0])
+@for_each("p", POWERS)
+@for_each("radius", [1.0, 3.0])
 def test_closed_form_is_the_minimum_that_cvxpy_finds(p, radius):
     """min of sum a_m / theta_m over theta >= 0, ||theta||_p <= radius; to 1e-8, more than Clarabel leaves of it at 1e-10."""
     rng = np.random.default_rng(int(10 * p))
@@ -42,7 +43,7 @@ def test_closed_form_is_the_minimum_that_cvxpy_finds(p, radius):
     np.testing.assert_allclose(found, theta.value, atol=1e-4 * radius)
 
 
-@pytest.mark.parametrize("p", POWERS)
+@for_each("p", POWERS)
 def test_closed_form_as_printed(p):
     """theta_m = a_m^{1/(p+1)} / (sum_k a_k^{p/(p+1)})^{1/p}."""
     a = np.array([0.3, 2.0, 0.0, 11.0])
@@ -62,7 +63,7 @@ def test_nothing_to_weigh_leaves_the_largest_equal_weights():
     np.testing.assert_array_equal(Ball(np.inf, 0.5).update(np.array([1.0, 2.0])), [0.5, 0.5])
 
 
-@pytest.mark.parametrize("p", (*POWERS, np.inf))
+@for_each("p", (*POWERS, np.inf))
 def test_support_is_the_largest_product(p):
     rng = np.random.default_rng(1)
     b, ball = rng.uniform(size=5), Ball(p, 2.0)
@@ -86,6 +87,7 @@ def test_support_is_the_largest_product(p):
 # ---------------------------------------------------------------------------------------- the interior point method
 
 
+@pytest.mark.by_default("1e-09-1.0")
 @pytest.mark.parametrize("p", (1.0, 1.05, 2.0, 10.0))
 @pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6, 1e-9, 1e-12, 0.0])
 def test_weights_that_all_but_vanish(p, noise):
@@ -96,6 +98,7 @@ def test_weights_that_all_but_vanish(p, noise):
     assert atom.value(W) == pytest.approx(least(W, atom).value, rel=1e-11)
 
 
+@pytest.mark.by_default("1e-08-3.0")
 @pytest.mark.parametrize("p", (1.0, 1.5, 3.0))
 @pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
 def test_kernels_of_very_different_size(p, size):
@@ -141,33 +144,6 @@ def test_a_support_near_p_1_keeps_to_the_range_of_floats():
 
 
 # ------------------------------------------------------------------------- a diagonal and the few columns that tasks share
-
-
-@pytest.mark.parametrize("p", (1.0, 1.3, 2.0, 3.0))
-@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-9])
-@pytest.mark.parametrize("kind", ["union", "groups", "identity", "views"])
-def test_a_diagonal_and_a_few_columns_are_the_matrix(kind, noise, p, monkeypatch):
-    """Value, weights and prox through them are those through a T x T matrix; a third of the tasks has no part of its own."""
-    rng, T = np.random.default_rng(6), 60
-    W = rng.normal(size=(5, 1)) + noise * rng.normal(size=(5, T)) * (np.arange(T) % 3 > 0)
-    kernels = tree(T)
-    if kind != "union":
-        kernels = (*kernels, *(kernel(np.arange(T) % 4 == k, f"group{k}") for k in range(4)))
-    if kind == "identity":
-        kernels = (kernels[0], kernel(np.eye(T), "own"), *kernels[-4:])
-    if kind == "views":
-        first = np.arange(2)
-        kernels = (*kernels, *(kernel(np.arange(T) % 5 == k, f"view{k}", first) for k in range(5)))
-    seen = []
-    for fewest in (48, T + 1):
-        monkeypatch.setattr(shared_nodes, "_FEWEST_TASKS", fewest)
-        atom = MKLNorm(kernels, p)
-        assert all(cell.nodes.are_few == (fewest == 48) for cell in atom.cells(5))
-        seen.append((atom.value(W), atom.prox(W, 0.3), atom.value_at(W, atom.start(W.shape))))
-    (value, prox, uniform), (matrix_value, matrix_prox, matrix_uniform) = seen
-    assert value == pytest.approx(matrix_value, rel=1e-12)
-    assert uniform == pytest.approx(matrix_uniform, rel=1e-12)
-    np.testing.assert_allclose(prox, matrix_prox, atol=1e-11)
 
 
 def test_tasks_without_a_node_of_their_own_need_the_matrix():

@@ -18,6 +18,7 @@ from mtldsl.atoms.regularizers import (
 )
 from mtldsl.atoms.regularizers.sorted_entries import SortedL1Norm
 from mtldsl.atoms.sets import NormBall
+from tests.loops import for_each
 
 WEIGHTS = np.random.default_rng(9).uniform(0.2, 3.0, size=40)
 NORMS = [
@@ -33,7 +34,7 @@ NORMS = [
     TraceNorm(),
     FrobeniusNorm(),
 ]
-every_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda norm: norm.name)
+every_norm = for_each("norm", NORMS, ids=lambda norm: norm.name)
 
 
 @dataclass
@@ -58,7 +59,7 @@ def matrix(seed, exponent=0.0):
 
 
 @every_norm
-@pytest.mark.parametrize("exponent", [0.0, 2.0])
+@for_each("exponent", [0.0, 2.0])
 def test_the_dual_norm(norm, exponent):
     for seed in range(5):
         Z, counted = matrix(seed, exponent), Counted(norm)
@@ -77,8 +78,8 @@ def test_the_dual_norm_of_a_seminorm_is_infinite_off_its_span():
 
 
 @every_norm
-@pytest.mark.parametrize("exponent", [0.0, 2.0])
-@pytest.mark.parametrize("share", [1e-6, 0.01, 0.3, 0.99, 1 - 1e-9])
+@for_each("exponent", [0.0, 2.0])
+@for_each("share", [1e-6, 0.01, 0.3, 0.99, 1 - 1e-9])
 def test_the_nearest_point_of_a_ball(norm, exponent, share):
     """In the ball, and no point of it lies further along W - P: <W - P, P> is the support function's value."""
     W = matrix(3, exponent)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms.regularizers import KroneckerRidge
+from tests.loops import for_each
 
 
-@pytest.mark.parametrize("condition", [1e4, 1e8])
+@for_each("condition", [1e4, 1e8])
 def test_a_kronecker_ridge_of_bad_condition_keeps_its_conjugate(condition):
     """Fenchel's equality at the gradient, to rounding: eigenvalues far apart must not cancel."""
     rng = np.random.default_rng(0)

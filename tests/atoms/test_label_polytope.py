@@ -9,8 +9,10 @@ from mtldsl.atoms.planes.label_polytope import dearest_mean
 from mtldsl.inference import Cliques
 
 
+@pytest.mark.by_default("near it")
 @pytest.mark.parametrize("size", [1e-8, 1e-4, 1.0], ids=["next to the truth", "near it", "anywhere"])
-def test_the_dearest_random_labelling_of_a_mean_is_the_linear_programs(size):
+def test_the_dearest_random_labelling_is_the_linear_program(size):
+    """The dearest random labelling of a mean is the linear program's."""
     rng = np.random.default_rng(0)
     cliques = Cliques(3, ((0, 1), (1, 2)))
     every = every_labelling(3)

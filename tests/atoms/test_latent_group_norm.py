@@ -6,11 +6,13 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import GroupNorm, L21Norm
 from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 
 
-def test_groups_that_are_apart_and_single_rows_are_the_group_norm_and_l21():
+def test_groups_apart_are_the_group_norm_and_rows_l21():
+    """Groups that are apart and single rows are the group norm and l21."""
     V = RNG.normal(size=(5, 3))
     pairs = [
         (
@@ -38,7 +40,7 @@ def test_no_parts_that_add_up_to_it_cost_less():
         assert norm.value(V) <= sum(map(np.linalg.norm, parts)) + 1e-12
 
 
-@pytest.mark.parametrize("tiny", [0.0, 1e-8, 1e-13, 1e-15, 1e-20, 1e-100, 1e-200])
+@for_each("tiny", [0.0, 1e-8, 1e-13, 1e-15, 1e-20, 1e-100, 1e-200])
 def test_a_row_that_is_nearly_zero_costs_nearly_nothing(tiny):
     norm, V = LatentGroupNorm([[0, 1, 2], [2, 3, 4], [4, 5]]), np.array([[1.9, 1.3, 1.8, 0.1, 0.1, 0.0]]).T
     without = norm.value(V)
@@ -46,9 +48,11 @@ def test_a_row_that_is_nearly_zero_costs_nearly_nothing(tiny):
     assert without - 1e-12 <= norm.value(V) <= without + tiny + 1e-12
 
 
+@pytest.mark.by_default("0.3-300-100-12")
 @pytest.mark.parametrize("n, n_groups, size", [(20, 40, 3), (60, 30, 6), (300, 100, 12)])
 @pytest.mark.parametrize("step", [1e-3, 0.3, 2.0])
-def test_the_residual_of_the_prox_is_a_subgradient_with_many_groups(n, n_groups, size, step):
+def test_the_residual_of_the_prox_is_a_subgradient(n, n_groups, size, step):
+    """The residual of the prox is a subgradient with many groups."""
     rng = np.random.default_rng(n)
     groups = [rng.permutation(n)[:size].tolist() for _ in range(n_groups)]
     groups += [[row] for row in sorted(set(range(n)) - {row for group in groups for row in group})]
@@ -61,6 +65,7 @@ def test_the_residual_of_the_prox_is_a_subgradient_with_many_groups(n, n_groups,
     assert norm.value(P) == pytest.approx(np.vdot(Z, P), rel=slack, abs=1e-12)
 
 
+@pytest.mark.by_default("logistic_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_it_is_solved_with_a_proof_and_keeps_unions_of_groups(loss):
     X = RNG.normal(size=(40, 6))
@@ -78,7 +83,7 @@ def test_it_is_solved_with_a_proof_and_keeps_unions_of_groups(loss):
     assert 0 < used.sum() < 6 and set(np.flatnonzero(used)) == set(whole)  # a union of groups
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, says",
     [
         (

@@ -57,9 +57,10 @@ def support(r):
 # ------------------------------------------------------------------------------------------------ CGM's laws
 
 
+@pytest.mark.by_default("ridge-F-score of rows")
 @every_loss
 @pytest.mark.parametrize("penalty", [mtl.ridge, mtl.half_squared_group_norm, support(2)])
-def test_columns_of_a_label_are_opposite_and_those_of_an_edge_sum_to_zero(word, penalty):
+def test_columns_of_labels_are_opposite_and_of_edges_sum_to_zero(word, penalty):
     """At an optimum: probabilities of 0 and 1, and of the values of an edge, change by opposite amounts. By the reference and the solver."""
     X, Y, _ = data()
     problem = model(word, mtl.Tasks.shared(X, Y), penalty=penalty)
@@ -71,7 +72,7 @@ def test_columns_of_a_label_are_opposite_and_those_of_an_edge_sum_to_zero(word, 
             np.testing.assert_allclose(V[:, list(columns)].sum(axis=1), 0.0, atol=1e-4 * size)
 
 
-def test_without_edges_the_hinge_is_one_support_vector_machine_a_label():
+def test_the_hinge_without_edges_is_one_svm_a_label():
     """In b = u_1 - u_0, with a quarter of lam: max(0, 1 - y z) is the hinge of Delta = 1 and z = <x, b>."""
     X, Y, _ = data(1)
     tasks, lam = mtl.Tasks.shared(X, Y), 0.1
@@ -86,7 +87,8 @@ def test_without_edges_the_hinge_is_one_support_vector_machine_a_label():
     np.testing.assert_allclose(U[:, 1::2] - U[:, ::2], best.blocks["W"], atol=1e-4)
 
 
-def test_without_edges_the_likelihood_is_one_logistic_regression_a_label():
+def test_the_likelihood_without_edges_is_logistic_a_label():
+    """Without edges the likelihood is one logistic regression a label."""
     X, Y, _ = data(2)
     tasks, lam = mtl.Tasks.shared(X, Y), 0.1
     W = mtl.Weights(tasks)
@@ -95,6 +97,7 @@ def test_without_edges_the_likelihood_is_one_logistic_regression_a_label():
     assert optimum(model(mtl.pairwise_log_loss, tasks, [], lam=lam)) == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.slow
 @every_loss
 def test_more_edges_allowed_cost_less(word):
     """Omega_r falls with r, from the squared group norm at r = 1 to the ridge at r >= q."""
@@ -110,7 +113,7 @@ def test_more_edges_allowed_cost_less(word):
         assert optimum(model(word, tasks, penalty=support(r))) == pytest.approx(value, rel=1e-6)
 
 
-def test_the_squared_group_norm_is_multiple_kernel_learning_with_p_1():
+def test_the_squared_group_norm_is_kernel_learning_with_p_1():
     """One kernel a group of columns: 1/2 (sum of the groups' norms)^2."""
     rng = np.random.default_rng(4)
     W = rng.normal(size=(3, 6))
@@ -133,6 +136,7 @@ def test_the_squared_group_norm_is_multiple_kernel_learning_with_p_1():
 # ---------------------------------------------------------------------------------------------- the same data
 
 
+@pytest.mark.by_default("hinge with costs")
 @every_loss
 def test_value_and_bound_at_random_points(word):
     """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
@@ -149,6 +153,7 @@ def test_value_and_bound_at_random_points(word):
         assert certify(form, point, [u]).dual_bound <= best + 1e-8
 
 
+@pytest.mark.slow
 @every_loss
 def test_weights_of_samples_equal_replication(word):
     X, Y, rng = data(6)
@@ -180,8 +185,10 @@ def test_sparse_and_single_precision_inputs_are_the_same_problem(word):
         assert optimum(problem) == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.slow
 @every_loss
-def test_permuting_samples_features_and_labels_permutes_the_solution(word):
+def test_permuting_the_data_permutes_the_solution(word):
+    """Permuting samples features and labels permutes the solution."""
     X, Y, rng = data(8)
     rows, features, order = rng.permutation(N), rng.permutation(D), [2, 0, 3, 1]
     place = {label: k for k, label in enumerate(order)}
@@ -232,7 +239,7 @@ def degenerate():
     }
 
 
-@pytest.mark.few
+@pytest.mark.by_default("hinge-a clique of all labels")
 @pytest.mark.parametrize("case", degenerate())
 @every_loss
 def test_degenerate_data(word, case):
@@ -246,6 +253,7 @@ def test_degenerate_data(word, case):
     assert admm.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.slow
 @every_loss
 def test_cross_check_agrees_on_both_sides(word):
     X, Y, _ = data(10)
@@ -254,7 +262,7 @@ def test_cross_check_agrees_on_both_sides(word):
         assert check.agrees and check.certified, check
 
 
-def test_proximal_steps_of_the_likelihood_together_are_those_of_every_sample(monkeypatch):
+def test_proximal_steps_together_are_those_of_every_sample(monkeypatch):
     """Newton's method on all rows at once, and row by row, at scores and steps of all sizes."""
     X, Y, rng = data(11)
     atom = model(mtl.pairwise_log_loss, mtl.Tasks.shared(X, Y)).form().losses[0].atom

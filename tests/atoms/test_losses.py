@@ -18,7 +18,8 @@ from mtldsl.atoms.losses import (
     SumOfSquares,
 )
 from mtldsl.errors import ModelError
-from tests.atoms.loss_definitions import every_loss, separable, targets_for
+from tests.atoms.loss_definitions import every_loss
+from tests.loops import for_each
 
 # Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
 # rounding of sums of some ten terms, in another order.
@@ -30,7 +31,7 @@ REAL, SIGN, COUNT = np.array([1.0, 1.0, 0.5]), np.array([1.0, 1.0, -1.0]), np.ar
 WEIGHTS = np.array([1.0, 2.0, 4.0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "y", "value", "weighted"),
     [
         (SquaredLoss(), REAL, 2.5, 4.5),
@@ -54,28 +55,7 @@ def test_values_by_hand(loss, y, value, weighted):
     assert loss.value(Z, y, WEIGHTS) == pytest.approx(weighted, abs=1e-7)
 
 
-@separable
-def test_value_is_the_weighted_sum_of_the_definition(loss, definition):
-    rng = np.random.default_rng(1)
-    z, y, s = rng.normal(size=40) * 3, targets_for(loss, rng, 40), rng.uniform(0.1, 3.0, size=40)
-    terms = [definition(a, b) for a, b in zip(z, y, strict=True)]
-    assert loss.value(z, y) == pytest.approx(sum(terms), rel=1e-13)
-    assert loss.value(z, y, s) == pytest.approx(float(np.dot(s, terms)), rel=1e-13)
-
-
-@every_loss
-@pytest.mark.parametrize("weighted", [False, True])
-def test_gradient_is_the_finite_difference(loss, weighted):
-    rng = np.random.default_rng(2)
-    z, y = rng.normal(size=20) * 2, targets_for(loss, rng, 20)
-    s = rng.uniform(0.1, 3.0, size=20) if weighted else None
-    h = 1e-6
-    differences = [(loss.value(z + h * e, y, s) - loss.value(z - h * e, y, s)) / (2 * h) for e in np.eye(20)]
-    # differences keep the rounding of a loss of some exp(z) over h, 1e-10 of it a term
-    assert loss.gradient(z, y, s) == pytest.approx(np.array(differences), abs=2e-7 * (1 + np.exp(z.max())))
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "at", "low", "high"),
     [
         (AbsoluteLoss(), 2.0, -1.0, 1.0),
@@ -89,13 +69,14 @@ def test_gradient_at_a_kink_is_a_subgradient(loss, at, low, high):
     assert low <= loss.gradient(np.array([at]), y)[0] <= high
 
 
-def test_square_root_loss_has_the_zero_subgradient_where_all_residuals_vanish():
+def test_square_root_loss_of_no_residuals_has_subgradient_zero():
+    """Square root loss has the zero subgradient where all residuals vanish."""
     y = np.array([1.0, 2.0])
     assert SquareRootLoss().gradient(y, y).tolist() == [0.0, 0.0]
     assert SquareRootLoss().gradient(y, y, np.array([1.0, 3.0])).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("eps", [1e-9, 1e-3, 0.5, 1e6])
+@for_each("eps", [1e-9, 1e-3, 0.5, 1e6])
 def test_smoothed_square_root_loss(eps):
     """The norm of the residuals with eps as one residual more; zero residuals have the gradient zero and the value eps."""
     rng = np.random.default_rng(11)
@@ -114,7 +95,8 @@ def test_smoothed_square_root_loss(eps):
     assert loss.value(y, y) == eps and not loss.gradient(y, y).any()
 
 
-def test_square_root_loss_of_no_residual_has_no_quadratic_above_it():
+def test_square_root_loss_of_no_residual_has_no_majorizer():
+    """Square root loss of no residual has no quadratic above it."""
     y, off = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     assert SquareRootLoss().majorizer_weight(y, y) == np.inf
     assert SquareRootLoss(eps=0.25).majorizer_weight(y, y) == 4.0
@@ -126,7 +108,8 @@ def test_square_root_loss_of_no_residual_has_no_quadratic_above_it():
 
 
 @every_loss
-def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
+def test_curvature_bounds_the_gradient_slope_and_is_reached(loss):
+    """Curvature bounds the slope of the gradient and is reached."""
     if not np.isfinite(loss.curvature):
         assert not loss.smooth or loss.name in ("poisson_loss", "exponential_loss", "gamma_loss")
         return
@@ -137,11 +120,6 @@ def test_curvature_bounds_the_slope_of_the_gradient_and_is_reached(loss):
     # the steepest place lies between points that are 0.003 apart: the square of that; above it, rounding over 0.003
     assert slopes.max() == pytest.approx(loss.curvature, rel=1e-5)
     assert slopes.max() <= loss.curvature * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("loss", [SquaredLoss(), SumOfSquares()], ids=lambda loss: loss.name)
-def test_quadratic_says_what_the_loss_is(loss):
-    assert loss.value(Z, REAL, WEIGHTS) == pytest.approx(loss.quadratic / 2 * 9.0)
 
 
 # ------------------------------------------------------------------------------------ extremes and interfaces
@@ -172,7 +150,7 @@ def test_poisson_loss_is_infinite_only_beyond_the_largest_float():
     assert np.isfinite(loss.prox(np.array([800.0, -800.0]), np.array([2.0, 0.0]), 1e8)).all()
 
 
-@pytest.mark.parametrize("y", [0.0, 1.0, 7.0])
+@for_each("y", [0.0, 1.0, 7.0])
 def test_poisson_loss_is_least_at_the_logarithm_of_the_count(y):
     least = -PoissonLoss().conjugate(np.zeros(1), np.array([y]))
     assert least == pytest.approx(y - y * math.log(y) if y else 0.0)
@@ -181,7 +159,7 @@ def test_poisson_loss_is_least_at_the_logarithm_of_the_count(y):
     assert PoissonLoss().value(np.array([at]), np.array([y])) == pytest.approx(least, abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "typed", "instead"),
     [
         (lambda: HuberLoss(delta=0.0), "delta=0.0", "> 0"),

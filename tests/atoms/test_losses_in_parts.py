@@ -9,12 +9,13 @@ from mtldsl.atoms import loss as module
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.testing.laws.data import WEIGHTINGS, loss_data
+from tests.loops import for_each
 
 LOSSES = [kind for kind in REGISTRY.values() if issubclass(kind, SeparableLoss)]
 
 
-@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@for_each("kind", LOSSES, ids=lambda kind: kind.name)
+@for_each("weighting", WEIGHTINGS)
 def test_parts_add_up(kind, weighting, monkeypatch):
     loss = kind.examples()[0]
     if weighting != "unweighted" and not loss.weighs_samples:

@@ -20,6 +20,7 @@ def test_bounds_that_are_known(shape):
         assert np.linalg.norm(W, "nuc") / np.sqrt(W.size) <= value * (1 + 1e-9)
 
 
+@pytest.mark.by_default("shape1")
 @pytest.mark.parametrize("shape", [(60, 5), (4, 40)])
 def test_the_value_of_a_long_matrix_lies_between_its_bounds(shape):
     """Factors of W bound it from above, the trace norm of W with scaled rows and columns from below; of 60 x 5 it was .4 % too large."""
@@ -38,6 +39,7 @@ def test_value_and_dual_norm_bound_each_other_and_meet():
     assert MaxNorm().value(np.zeros((3, 2))) == MaxNorm().dual_norm(np.zeros((3, 2))) == 0.0
 
 
+@pytest.mark.slow
 def test_a_model_with_it_is_solved_by_the_reference_and_proven():
     X = RNG.normal(size=(30, 6))
     tasks = mtl.Tasks.shared(X, X @ RNG.normal(size=(6, 4)))

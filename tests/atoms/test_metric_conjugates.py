@@ -20,6 +20,7 @@ from mtldsl.atoms.metrics import (
     expectation,
 )
 from mtldsl.atoms.metrics.violation import classes_of
+from tests.loops import for_each
 
 
 class Arbitrary(Metric):
@@ -95,6 +96,7 @@ def mixture(rng, metric, y, planes=3):
 # ------------------------------------------------------------------------------------ against enumeration
 
 
+@pytest.mark.slow
 @labellings
 def test_conjugate_against_every_labelling(metric):
     rng = np.random.default_rng(1)
@@ -155,6 +157,7 @@ def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
     assert 650 < finite < 1150  # both kinds were met
 
 
+@pytest.mark.by_default("Forbidding()")
 @labellings
 def test_at_a_labelling_it_is_minus_its_delta(metric):
     """Exactly, and for large tasks too."""
@@ -167,6 +170,7 @@ def test_at_a_labelling_it_is_minus_its_delta(metric):
         assert conjugate == pytest.approx(-plane.delta, rel=1e-14, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", WHOLE_BOX, ids=repr)
 def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
     """The labellings that can be written down promise no more than the linear program, and all of it for AUC's Delta."""
@@ -191,6 +195,7 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
 # --------------------------------------------------------------------------------------------- Fenchel-Young
 
 
+@pytest.mark.by_default("40-Forbidding()")
 @every_metric
 @pytest.mark.parametrize("n", [2, 5, 40, 300])
 def test_fenchel_young(metric, n):
@@ -231,7 +236,7 @@ def test_infinite_outside(metric):
             assert metric.conjugate(u, y) == np.inf
 
 
-@pytest.mark.parametrize("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
+@for_each("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
 def test_infinite_where_the_sums_do_not_fit(metric):
     """Signs and sizes are right, sums of p or of pairs are not."""
     y = np.where(np.arange(12) < 5, 1.0, -1.0)
@@ -271,7 +276,9 @@ def test_dual_project(metric, n):
             assert metric.conjugate(moved, y) == pytest.approx(metric.conjugate(u, y), abs=1e-10 * n)
 
 
-def test_dual_project_of_forbidden_tables_takes_the_largest_multiple():
+def test_dual_project_of_forbidden_tables_takes_the_largest():
+    """Dual project of forbidden tables takes the largest multiple."""
+
     class AtMostOne(Metric):
         def delta(self, b, c, positives, negatives):
             return np.where(np.asarray(b) + c <= 1, 1.0 * b + c, -np.inf)
@@ -284,7 +291,7 @@ def test_dual_project_of_forbidden_tables_takes_the_largest_multiple():
     assert AtMostOne().conjugate(inside, y) == pytest.approx(-1.0, rel=1e-8)
 
 
-@pytest.mark.parametrize("metric", TOP, ids=repr)
+@for_each("metric", TOP, ids=repr)
 def test_the_projection_on_a_slice_is_the_nearest_point(metric):
     """It is nearest among all points with the tau that the sums ask for: no direction that keeps the sums leads nearer."""
     rng = np.random.default_rng(8)

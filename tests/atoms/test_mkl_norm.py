@@ -9,6 +9,7 @@ from scipy import sparse
 from mtldsl.atoms.regularizers import KroneckerRidge, Ridge
 from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
 from mtldsl.reference.kernels import least
+from tests.loops import for_each
 
 # Tolerances without a word beside them: 1e-12 and 1e-13 are the rounding of sums and of small inverses; 1e-9 is ten times the
 # relative gap at which the interior point method stops; larger ones are what cvxpy's backend leaves at its own setting.
@@ -42,7 +43,7 @@ def test_identity_alone_is_the_ridge():
         np.testing.assert_allclose(atom.prox(W, 0.4), Ridge().prox(W, 0.4), rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@for_each("p", [1.0, 1.5, 2.0, 3.0])
 def test_single_tasks_alone_are_a_norm_of_the_norms_of_columns(p):
     """W_t has one part only: 1/2 (sum_t ||w_t||^{2p/(p+1)})^{(p+1)/p}; p = 1: half the square of the l12 norm."""
     atom, norms = MKLNorm(own(), p), np.linalg.norm(W, axis=0)
@@ -62,7 +63,8 @@ def test_union_alone_costs_what_the_common_weights_cost():
 
 
 @pytest.mark.parametrize("outside", [1e-13, 1e-6])
-def test_weights_outside_the_range_cost_infinitely_much_but_rounding_does_not(outside):
+def test_weights_outside_the_range_cost_infinity_but_rounding(outside):
+    """Weights outside the range cost infinitely much but rounding does not."""
     pairs = (kernel([1.0, 1, 0, 0], "left"), kernel([0, 0, 1.0, 1], "right"))
     inside = W[:, [0, 0, 1, 1]]
     leaves = inside + outside * W
@@ -87,7 +89,7 @@ def positive(seed, scale=1.0) -> np.ndarray:
     return scale * (A @ A.T + 0.1 * UNIT)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@for_each("seed", range(3))
 def test_one_similarity_with_weight_one_is_a_kronecker_ridge(seed):
     """R = Q^{-1}: 1/2 tr(W Q W^T)."""
     Q = positive(seed)
@@ -110,7 +112,7 @@ def test_given_weights_are_one_kernel():
     assert atom.conjugate(Z) == pytest.approx(ridge.conjugate(Z), rel=1e-10)
 
 
-def test_evgeniou_and_pontil_is_the_least_over_common_and_own_weights():
+def test_evgeniou_and_pontil_is_least_over_common_and_own():
     """min over w_0 of lam0 / 2 ||w_0||^2 + lam1 / 2 sum_t ||w_t - w_0||^2: w_0 = lam1 sum_t w_t / (lam0 + T lam1)."""
     lam0, lam1 = 0.7, 2.5
     R = np.ones((T, T)) / lam0 + UNIT / lam1
@@ -142,7 +144,7 @@ def test_views_with_given_weights_are_problems_of_their_own():
     np.testing.assert_allclose(together.prox(W, 0.5), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@for_each("p", [1.0, 2.0])
 def test_views_that_share_a_ball(p):
     """One kernel each: the closed form E.1 of a_m = tr(W_v Q_v W_v^T)."""
     rows, Q = [np.arange(3), np.arange(3, D)], [positive(2), positive(3, 10.0)]
@@ -156,6 +158,7 @@ def test_views_that_share_a_ball(p):
     np.testing.assert_allclose(atom.update(W)[0], Ball(p).update(a), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_views_that_overlap():
     """A feature of two views has the kernels of both."""
     overlap = (
@@ -171,7 +174,7 @@ def test_views_that_overlap():
 # ------------------------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize(
+@for_each(
     "kernels, shape, said",
     [
         ((UNION,), (D, 3), "'union' is of 4 tasks, but the argument has 3 columns"),

@@ -17,6 +17,7 @@ from mtldsl.testing import check_atom
 from tests.atoms import new_words
 from tests.atoms.new_words import NEW
 from tests.atoms.proven_prox import multipliers_prove
+from tests.loops import for_each
 from tests.models import label_graph, separate, shared
 
 #: new word -> the old one, as typed
@@ -45,6 +46,7 @@ def new():
 # ---------------------------------------------------------------------------------------------------------- alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEW)
 def test_the_laws_hold(new, name):
     """Those of values, proxes and conjugates, and those of traits."""
@@ -77,7 +79,7 @@ def terms_of(names):
     return [(c, KNOWN[n] if n in KNOWN else NEW[n][0]()) for c, n in zip(COEFFICIENTS, names, strict=False)]
 
 
-@pytest.mark.parametrize(("names", "old"), TERMS.values(), ids=TERMS)
+@for_each(("names", "old"), TERMS.values(), ids=TERMS)
 def test_proxes_compose_like_those_of_the_old_words(names, old):
     W = np.random.default_rng(0).normal(size=(5, 4))
     here, there = prox_of_sum(terms_of(names)), prox_of_sum(terms_of(old))
@@ -107,7 +109,7 @@ def test_a_new_function_of_absolute_values_follows_an_l1_norm():
     assert why_not([(1.0, mixture), (1.0, KNOWN["l21"])])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "old"),
     [
         (["task_jumps", "l1_inf"], None),
@@ -248,7 +250,7 @@ def told_in_old_words(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(("build", "chosen"), MODELS.values(), ids=MODELS)
+@for_each(("build", "chosen"), MODELS.values(), ids=MODELS)
 def test_solvers_say_of_it_what_they_say_of_the_old_word(new, build, chosen):
     """The same are chosen, possible and refused, in the same order and for the same reasons."""
     said = [tuple(map(told_in_old_words, row)) for row in build(new).explain().verdicts()]
@@ -256,6 +258,7 @@ def test_solvers_say_of_it_what_they_say_of_the_old_word(new, build, chosen):
     assert [row[0] for row in said if row[1] == "chosen"] == [chosen]
 
 
+@pytest.mark.by_default("many_features_of_which_few_matter")
 @pytest.mark.parametrize(("build", "chosen"), MODELS.values(), ids=MODELS)
 def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen):
     here, there = build(new), build(OLD)
@@ -298,7 +301,7 @@ def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
     np.testing.assert_allclose(solution.W, expected.W, atol=1e-6)
 
 
-def test_a_hinge_of_another_margin_is_taken_by_planes_and_by_samples(new):
+def test_a_hinge_of_another_margin_takes_planes_and_samples(new):
     """max(0, 1/2 - y z) is half of max(0, 1 - y (2 z))."""
     t = shared(13, labels="sign", sample_weights=True)
     W = mtl.Weights(t)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
@@ -21,7 +22,7 @@ def solve(**members):
     return mtl.minimize(mtl.l21_norm(W) + 5 * mtl.structured_hinge(W, TASKS, metric=metric)).solve()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "delta, message",
     [
         (lambda self, b, c, p, n: max(b, c), r"Mine\(\): its delta fails with ValueError"),
@@ -46,7 +47,7 @@ def test_whole_numbers_are_numbers(delta):
     assert solve(delta=delta).is_optimal
 
 
-@pytest.mark.parametrize(
+@for_each(
     "oracle",
     [
         {"best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)},

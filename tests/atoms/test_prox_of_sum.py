@@ -21,6 +21,7 @@ from mtldsl.atoms.regularizers import (
     TraceNorm,
 )
 from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 PER_ENTRY = rng.uniform(0.1, 1.0, size=(5, 4))
@@ -123,8 +124,8 @@ def is_set(atom):
     return hasattr(atom, "project")
 
 
-@pytest.mark.parametrize("step", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("terms", COMBINED.values(), ids=COMBINED.keys())
+@for_each("step", [0.3, 1.0, 2.5])
+@for_each("terms", COMBINED.values(), ids=COMBINED.keys())
 def test_multipliers_prove_the_prox(terms, step):
     """sum v_k = (W - V) / step with v_k a subgradient of term k at V (Fenchel's equality) is optimality."""
     W = np.random.default_rng(1).normal(size=(5, 4))
@@ -149,52 +150,7 @@ def test_multipliers_prove_the_prox(terms, step):
                 assert atom.value(V) + atom.conjugate(projected) == pytest.approx(np.vdot(V, z), abs=1e-12)
 
 
-def splitting(terms, W, step, rounds=4000):
-    """Consensus ADMM on step * sum + 1/2 ||V - W||^2 by the terms' own proxes: slow, general, no order."""
-    rho = 1.0
-    copies, duals = [[np.zeros_like(W) for _ in terms] for _ in range(2)]
-    for _ in range(rounds):
-        V = (W + rho * sum(x + u for x, u in zip(copies, duals, strict=True))) / (1 + rho * len(terms))
-        for k, (c, atom) in enumerate(terms):
-            copies[k] = atom.prox(V - duals[k], step * c / rho)
-            duals[k] = duals[k] + copies[k] - V
-    return V
-
-
-@pytest.mark.parametrize("name", [
-    "l1 + l1_inf + l21 + groups + frobenius", "trace + frobenius ball + ridge", "nested groups", "l1 + l12",
-    "partly nonnegative + l21 + frobenius", "entrywise ridge + l1 + bounds", "total variation + everything",
-])  # fmt: skip
-def test_agrees_with_a_generic_splitting_method(name):
-    W = np.random.default_rng(2).normal(size=(5, 4))
-    V, _ = prox_of_sum(COMBINED[name])(W, 0.8)
-    np.testing.assert_allclose(V, splitting(COMBINED[name], W, 0.8), rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("terms", COMBINED.values(), ids=COMBINED.keys())
-def test_no_feasible_perturbation_is_better(terms):
-    W = np.random.default_rng(3).normal(size=(5, 4))
-    V = prox_of_sum(terms).prox(W, 0.6)
-    sets = [atom for _, atom in terms if is_set(atom)]
-
-    def objective(X):
-        return 0.6 * sum(c * atom.value(X) for c, atom in terms if not is_set(atom)) + 0.5 * np.sum(
-            (X - W) ** 2
-        )
-
-    best, tried = objective(V), 0
-    for k in range(60):
-        X = V + 10.0 ** -(k % 5) * np.random.default_rng(k).normal(size=W.shape)
-        for _ in range(20):
-            for atom in sets:
-                X = atom.project(X)
-        if all(atom.violation(X) <= 1e-14 for atom in sets):
-            tried += 1
-            assert objective(X) >= best - 1e-13
-    assert tried > 0
-
-
-@pytest.mark.parametrize(
+@for_each(
     ("terms", "message"),
     [
         (

@@ -12,6 +12,7 @@ import pytest
 from mtldsl.atoms.function import Set
 from mtldsl.reference.registry import SPECTRA
 from mtldsl.reference.spectral import axes
+from tests.loops import for_each
 from tests.registry_cases import (
     REWEIGHTED,
     SHAPE,
@@ -31,7 +32,7 @@ every_penalty = pytest.mark.parametrize(
     "atom", [case for case in SPECTRAL if not isinstance(case.values[0], Set)]
 )
 every_set = pytest.mark.parametrize("atom", [case for case in SPECTRAL if isinstance(case.values[0], Set)])
-sums = pytest.mark.parametrize("atom", REWEIGHTED)
+sums = for_each("atom", REWEIGHTED)
 smooth_sums = pytest.mark.parametrize("atom", [case for case in REWEIGHTED if case.values[0].is_reweighted])
 every_situation = pytest.mark.parametrize("situation", SITUATIONS)
 every_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -65,6 +66,7 @@ def near(value, size=1.0, rel=1e-11):
 # ---------------------------------------------------------------------------------------------------- the value
 
 
+@pytest.mark.slow
 @every_penalty
 @every_shape
 def test_value_is_the_definition(atom, shape):
@@ -172,6 +174,7 @@ def test_weakly_convex_where_it_says_so(atom):
 # -------------------------------------------------------------------------------------- gradients and majorisers
 
 
+@pytest.mark.by_default("shape1-log_rank-0")
 @smooth_sums
 @every_shape
 def test_gradient(atom, shape):
@@ -199,6 +202,7 @@ def steepness_noise(atom, W) -> float:
     return 1e-15 * atom.curvature * float(np.sum(W**2))
 
 
+@pytest.mark.by_default("shape3-log_rank-2")
 @smooth_sums
 @every_shape
 def test_majoriser_touches(atom, shape):
@@ -219,6 +223,7 @@ def test_majoriser_touches(atom, shape):
         np.testing.assert_allclose(quadratic.product(W), atom.gradient(W), rtol=1e-9, atol=rounding)
 
 
+@pytest.mark.by_default("shape5-capped_trace_norm-1")
 @smooth_sums
 @every_shape
 def test_majoriser_is_the_reference_quadratic_and_lies_above(atom, shape):
@@ -253,6 +258,7 @@ def test_start_is_a_majoriser_too(atom):
         assert atom.value_at(V, matrices) >= function_value(atom, V) - 1e-12
 
 
+@pytest.mark.slow
 @smooth_sums
 def test_curvature_bounds_the_growth(atom):
     """g(V) <= g(W) + <gradient(W), V - W> + curvature / 2 ||V - W||^2, and the bound is approached at zero."""
@@ -270,7 +276,7 @@ def test_curvature_bounds_the_growth(atom):
     assert rise == pytest.approx(0.5 * atom.curvature * E[0, 0] ** 2, rel=1e-3)
 
 
-@pytest.mark.parametrize("atom", [case for case in REWEIGHTED if not case.values[0].is_reweighted])
+@for_each("atom", [case for case in REWEIGHTED if not case.values[0].is_reweighted])
 def test_without_eps_no_quadratic_is_claimed(atom):
     assert not atom.is_smooth and atom.curvature == np.inf
 
@@ -314,6 +320,7 @@ def jump(atom, s) -> float:
     return low
 
 
+@pytest.mark.slow
 @every_penalty
 def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
     """Steps of all sizes, and those where two local minima are almost as good."""
@@ -333,6 +340,7 @@ def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
             assert cost <= least + 1e-11 * abs(least)
 
 
+@pytest.mark.by_default("shape0-spectral_penalty-2")
 @every_function
 @every_shape
 def test_prox_keeps_the_singular_vectors(atom, shape):
@@ -360,6 +368,7 @@ def test_prox_of_a_multiple_of_an_orthogonal_matrix(atom):
         assert cost <= least + 1e-12 * (1 + abs(least))
 
 
+@pytest.mark.by_default("1000000000000.0-1e-12-log_rank-2")
 @every_penalty
 @pytest.mark.parametrize("step", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
@@ -373,6 +382,7 @@ def test_prox_of_extreme_steps_and_sizes(atom, step, size):
         assert cost(P) <= cost(share * W) * (1 + 1e-12)
 
 
+@pytest.mark.by_default("1e-12-log_rank-0")
 @every_function
 @pytest.mark.parametrize("size", [1e-12, 1e12])
 def test_nothing_warns_at_extreme_sizes(atom, size):
@@ -388,7 +398,8 @@ def test_nothing_warns_at_extreme_sizes(atom, size):
 
 @every_set
 @every_shape
-def test_projection_is_nearer_than_every_other_matrix_of_that_rank(atom, shape):
+def test_projection_is_nearest_of_all_matrices_of_that_rank(atom, shape):
+    """Projection is nearer than every other matrix of that rank."""
     rank = SPECTRA[atom.name].largest_rank(atom)
     rng = random(atom, 15)
     for W in weights(atom, 15, shape).values():

@@ -23,6 +23,7 @@ from mtldsl.atoms.structures import (
 )
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.structures import block_bound, block_optimum, objective
+from tests.loops import for_each
 from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -46,6 +47,9 @@ def side(atom, k: int, shape) -> int:
 every_structure = pytest.mark.parametrize("atom", STRUCTURES)
 learns_all = pytest.mark.parametrize(
     "atom", [case for case in STRUCTURES if len(learned(case.values[0])) == len(described(case.values[0]))]
+)
+takes_some_as_given = for_each(
+    "atom", [case for case in STRUCTURES if len(learned(case.values[0])) < len(described(case.values[0]))]
 )
 matrix_normals = pytest.mark.parametrize(
     "atom", [case for case in STRUCTURES if isinstance(case.values[0], MatrixNormal)]
@@ -137,6 +141,7 @@ def test_value_with_matrices_kept_is_the_reference_value(atom):
         assert np.vdot(quadratic.product(W), D) == near(slope, np.abs(values).max(), rel=1e-12)
 
 
+@pytest.mark.by_default("rank one-matrix_normal-0")
 @every_structure
 @every_situation
 def test_update_beats_every_other_choice(atom, situation):
@@ -152,6 +157,7 @@ def test_update_beats_every_other_choice(atom, situation):
             assert objective(atom, W, dense(other)) >= value - rounding
 
 
+@pytest.mark.by_default("middling-matrix_normal-0")
 @every_structure
 @every_situation
 def test_alternating_over_the_matrices_ends_at_the_update(atom, situation):
@@ -172,6 +178,7 @@ def test_alternating_over_the_matrices_ends_at_the_update(atom, situation):
         assert before == near(value, rel=1e-10)
 
 
+@pytest.mark.by_default("large-matrix_normal-1")
 @every_structure
 @every_situation
 def test_update_one_is_the_minimiser_of_its_block(atom, situation):
@@ -192,12 +199,13 @@ def test_update_one_is_the_minimiser_of_its_block(atom, situation):
         assert value <= optimum.value + 1e-11 * (1 + abs(value))
 
 
-@every_structure
+@takes_some_as_given
 def test_a_given_matrix_stays(atom):
     W, matrices = matrix(atom, 4), random_matrices(atom, random(atom, 4))
-    for k, what in enumerate(described(atom)):
-        if not isinstance(what, Range):
-            assert atom.update_one(k, W, matrices)[k] is what
+    given = {k: what for k, what in enumerate(described(atom)) if not isinstance(what, Range)}
+    assert given
+    for k, what in given.items():
+        assert atom.update_one(k, W, matrices)[k] is what
 
 
 @every_structure
@@ -273,6 +281,7 @@ def test_orthogonally_invariant_where_nothing_is_given(atom):
     assert atom.conjugate(P @ W @ Q) == near(atom.conjugate(W))
 
 
+@pytest.mark.by_default("shape1-matrix_normal-0")
 @learns_all
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (5, 1), (4, 5), (3, 3)])
 def test_other_shapes(atom, shape):
@@ -416,6 +425,7 @@ def check_conjugate(atom, Z):
     assert attained == near(expected, abs(atom.value(W)), rel=1e-8)
 
 
+@pytest.mark.slow
 @matrix_normals
 @pytest.mark.parametrize("size", [0.3, 3.0, 30.0])
 def test_conjugate_is_the_supremum(atom, size):
@@ -466,8 +476,8 @@ NOTHING_TO_LEARN = {
 }
 
 
-@pytest.mark.parametrize("case", NOTHING_TO_LEARN)
-def test_matrix_normal_with_nothing_to_learn_is_a_convex_quadratic(case):
+@for_each("case", NOTHING_TO_LEARN)
+def test_matrix_normal_of_given_matrices_is_quadratic(case):
     """eta tr(S1 W S2 W^T) - c, conjugate tr(S1^-1 Z S2^-1 Z^T) / (4 eta) + c, c = rho (m log|S1| + d log|S2|)."""
     descriptions, (S1, S2) = NOTHING_TO_LEARN[case]
     atom = MatrixNormal(eta=0.7, rho=1.3).bound(descriptions)
@@ -484,6 +494,7 @@ def test_matrix_normal_with_nothing_to_learn_is_a_convex_quadratic(case):
 # --------------------------------------------------------------------------------------------------- convexity
 
 
+@pytest.mark.by_default("matrix_normal-2")
 @pytest.mark.parametrize(
     "atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")]
 )
@@ -528,7 +539,7 @@ def test_matrix_normal_with_one_matrix_given_is_not_convex():
     assert profile(2.0) > (profile(1.0) + profile(3.0)) / 2 + 0.28  # 2.3863 against 2.0986
 
 
-def test_matrix_normal_of_more_features_with_one_matrix_given_is_not_convex_either():
+def test_matrix_normal_of_more_features_is_not_convex_either():
     """Also where the one that is learned is Sigma2, and in W of the examples' shape: along a ray."""
     W = np.random.default_rng(3).normal(size=SHAPE)
     W /= np.linalg.norm(W, 2)
@@ -549,6 +560,7 @@ def test_matrix_normal_of_more_features_with_one_matrix_given_is_not_convex_eith
 # ---------------------------------------------------------------------------------- three faces of one penalty
 
 
+@pytest.mark.by_default("large-shape0")
 @pytest.mark.parametrize("shape", [(5, 4), (3, 5), (4, 1)])
 @pytest.mark.parametrize("situation", ["middling", "large", "rank one"])
 def test_three_faces_of_the_squared_trace_norm(shape, situation):
@@ -586,7 +598,7 @@ def fixture(name):
     return given, atom, *(np.array(x) for x in (given["w_step"]["W"], given["S1"], given["S2"]))
 
 
-KNOWN = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
+KNOWN = for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
 @KNOWN
@@ -636,7 +648,7 @@ def spectral_matrices() -> list:
     return [pytest.param(S, id=name) for name, S in cases.items()]
 
 
-@pytest.mark.parametrize("S", spectral_matrices())
+@for_each("S", spectral_matrices())
 def test_spectral_matrix_is_its_dense_matrix(S):
     D, rng = S.dense(), np.random.default_rng(1)
     scale = np.abs(D).max()

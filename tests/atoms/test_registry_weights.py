@@ -48,9 +48,10 @@ def feasible(atom, rng) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------- value and update
 
 
+@pytest.mark.by_default("middling-mkl_norm-1")
 @every_norm
 @every_situation
-def test_value_is_the_value_at_the_update_and_the_reference_value(atom, situation):
+def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
     """value(W) == value_at(W, update(W)) == the reference's at these weights == the reference's least == Lagrange's bound."""
     W = within_range(atom, weights(atom)[situation])
     matrices, value = atom.update(W), atom.value(W)
@@ -61,6 +62,7 @@ def test_value_is_the_value_at_the_update_and_the_reference_value(atom, situatio
     assert block_bound(atom, 0, W, matrices) == near(value)
 
 
+@pytest.mark.by_default("middling-mkl_norm-4")
 @every_norm
 @every_situation
 def test_no_other_weights_are_better(atom, situation):
@@ -100,6 +102,7 @@ def test_names_tell_the_kernels_apart(atom):
 # ----------------------------------------------------------------------------------------------------- convexity
 
 
+@pytest.mark.slow
 @every_norm
 def test_convex_in_weights_and_theta_together(atom):
     """On 100 random segments, by the reference's value."""
@@ -114,6 +117,7 @@ def test_convex_in_weights_and_theta_together(atom):
         assert atom.value_at(middle[0], (middle[1],)) <= sum(values) / 2 + 1e-10 * sum(values)
 
 
+@pytest.mark.by_default("mkl_norm-3")
 @every_norm
 def test_half_a_squared_norm(atom):
     """It is of degree two, and its root obeys the triangle inequality."""
@@ -127,8 +131,9 @@ def test_half_a_squared_norm(atom):
 # ------------------------------------------------------------------------------------------------------- duality
 
 
+@pytest.mark.by_default("mkl_norm-3")
 @every_norm
-def test_conjugate_is_attained_where_the_weights_of_a_multiplier_say(atom):
+def test_conjugate_is_attained_at_the_multipliers_weights(atom):
     """max over theta of 1/2 sum theta_m tr(Z R_m Z^T): at W = Z K_theta with the best theta Fenchel's inequality is an equality, and
     with no other theta of the ball is <Z, W> - g(W) larger than g*(Z).
     """
@@ -164,8 +169,10 @@ def _rows(kernel):
 # ---------------------------------------------------------------------------------------- symmetries and scaling
 
 
+@pytest.mark.slow
 @every_norm
-def test_permuting_tasks_with_their_kernels_and_rows_with_their_views(atom):
+def test_permuting_tasks_and_rows_with_kernels_and_views(atom):
+    """Permuting tasks with their kernels and rows with their views."""
     rng, W = random(atom, 70), within_range(atom, matrix(atom, 70))
     tasks, rows = rng.permutation(SHAPE[1]), rng.permutation(SHAPE[0])
     back = np.argsort(rows)
@@ -196,6 +203,7 @@ def test_features_with_the_same_kernels_may_be_turned(atom):
     np.testing.assert_allclose(atom.prox(Q @ W, 0.7), Q @ atom.prox(W, 0.7), atol=1e-7)
 
 
+@pytest.mark.by_default("0.001-mkl_norm-1")
 @every_norm
 @pytest.mark.parametrize("c", [1e-3, 7.0])
 def test_larger_kernels_cost_less(atom, c):
@@ -208,6 +216,7 @@ def test_larger_kernels_cost_less(atom, c):
     assert scaled.conjugate(W) == near(c * atom.conjugate(W))
 
 
+@pytest.mark.by_default("5.0-mkl_norm-1")
 @learning
 @pytest.mark.parametrize("radius", [0.1, 5.0])
 def test_a_larger_ball_costs_less(atom, radius):
@@ -220,6 +229,7 @@ def test_a_larger_ball_costs_less(atom, radius):
     np.testing.assert_allclose(other.update(W)[0], radius * one.update(W)[0], atol=1e-6 * radius)
 
 
+@pytest.mark.slow
 @learning
 def test_larger_p_costs_less(atom):
     """The balls of larger p contain those of smaller p."""
@@ -240,6 +250,7 @@ def test_no_bound_on_theta_but_one(atom):
     assert given.value(W) == near(given.value_at(W, (given.about,)))
 
 
+@pytest.mark.slow
 @every_norm
 def test_kernels_may_be_factored_in_any_way(atom):
     """Sparse columns, a dense square root, more columns than tasks: the same function."""
@@ -258,6 +269,7 @@ def test_kernels_may_be_factored_in_any_way(atom):
         np.testing.assert_allclose(other.prox(W, 0.7), atom.prox(W, 0.7), atol=1e-6)
 
 
+@pytest.mark.by_default("mkl_norm-4")
 @every_norm
 def test_prox_stays_in_the_range_of_the_kernels(atom):
     P = atom.prox(matrix(atom, 77), 0.7)

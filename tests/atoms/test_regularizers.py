@@ -29,18 +29,12 @@ from mtldsl.atoms.regularizers import (
     TraceNorm,
 )
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 ALL = [
     FrobeniusNorm, GraphLaplacian, GroupNorm, L1InfNorm, L1Norm, L12Norm, L21Norm, MeanRegularizer, Ridge,
     SquaredTraceNorm, TotalVariation, TraceNorm,
 ]  # fmt: skip
-INSTANCES = [pytest.param(atom, id=f"{cls.name}-{k}") for cls in ALL for k, atom in enumerate(cls.examples())]
-NORMS = [
-    pytest.param(atom, id=f"{cls.name}-{k}")
-    for cls in ALL
-    if cls.norm
-    for k, atom in enumerate(cls.examples())
-]
 PATH = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
 
 seeds = st.integers(0, 2**32 - 1)
@@ -58,7 +52,7 @@ def test_each_class_is_entered_under_its_word():
 W = np.array([[3.0, -4.0, 0.0], [0.0, 1.0, 2.0]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("atom", "value"),
     [
         (Ridge(), 15.0),
@@ -93,7 +87,7 @@ def test_spectral_values_by_hand():
     assert SquaredTraceNorm().conjugate(W) == pytest.approx(9.0 / 4, rel=1e-14)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("atom", "Z", "gauge"),
     [
         (L1Norm(), W, 4.0),
@@ -169,7 +163,7 @@ def test_total_variation_prox_solves_the_dual_box_problem(seed, step, q):
         np.testing.assert_allclose(v, y - step * D.T @ u, rtol=0, atol=1e-9 * max(1, np.abs(y).max()))
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@for_each("scale", [1e-6, 1.0, 1e6])
 def test_total_variation_prox_is_exact_on_long_rows(scale):
     """(Y - V) / step must be a subgradient: row sums 0, running sums in [-1, 1], and <., V> = TV(V)."""
     rng = np.random.default_rng(0)
@@ -210,9 +204,9 @@ def test_squared_trace_norm_prox_solves_its_fixed_point(seed, step):
     assert np.vdot(W - V, V) == pytest.approx(2 * step * expected.sum() ** 2, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(60, 12), (12, 60), (30, 30), (1, 7), (7, 1), (500, 3)])
-@pytest.mark.parametrize("ratio", [0.9, 0.1, 1.01 * GRAM_RATIO, 0.99 * GRAM_RATIO, 1e-9])
-def test_trace_norm_prox_is_as_accurate_as_the_svd_on_ill_conditioned_matrices(shape, ratio):
+@for_each("shape", [(60, 12), (12, 60), (30, 30), (1, 7), (7, 1), (500, 3)])
+@for_each("ratio", [0.9, 0.1, 1.01 * GRAM_RATIO, 0.99 * GRAM_RATIO, 1e-9])
+def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
     """Singular values from 1 to 1e-10 and thresholds on both sides of the switch between the Gram matrix and
     the SVD.
     """
@@ -233,7 +227,7 @@ def test_trace_norm_prox_ends_at_zero_and_at_the_argument():
     np.testing.assert_allclose(TraceNorm().prox(W, 1e-14), W, atol=1e-13)
 
 
-@pytest.mark.parametrize("atom", [GraphLaplacian.examples()[k] for k in range(4)])
+@for_each("atom", [GraphLaplacian.examples()[k] for k in range(4)])
 def test_graph_laplacian_against_linear_algebra(atom):
     rng = np.random.default_rng(1)
     W, Z = rng.normal(size=(2, 5, 4))
@@ -285,77 +279,8 @@ def test_mean_regularizer_is_a_graph_laplacian():
 # --------------------------------------------------------------------------------- properties of all
 
 
-@pytest.mark.parametrize("atom", INSTANCES)
-@settings(max_examples=15, deadline=None)
-@given(seed=seeds, step=steps)
-def test_prox_pairs_attain_the_conjugate(atom, seed, step):
-    """Z = (W - V) / step is a subgradient at V = prox(W), so g(V) + g*(Z) = <V, Z>: this proves V from g and
-    g* alone.
-    """
-    W = random_matrix(seed)
-    V = atom.prox(W, step)
-    # dual_project removes rounding from parts of Z that are zero in exact arithmetic; here it may move Z by
-    # rounding only
-    Z = atom.dual_project((W - V) / step)
-    tolerance = 1e-12 * np.abs(W).max() / step
-    np.testing.assert_allclose(Z, (W - V) / step, rtol=0, atol=tolerance)
-    gauge = atom.dual_gauge(Z)
-    if atom.norm:
-        assert gauge <= 1 + 20 * tolerance
-        Z = Z / max(gauge, 1.0)
-    assert atom.value(V) + atom.conjugate(Z) == pytest.approx(
-        np.vdot(V, Z), rel=1e-10, abs=1e-10 * np.abs(W).max() / step
-    )
-
-
-@pytest.mark.parametrize("atom", NORMS)
-def test_norms_are_norms(atom):
-    V, Z = np.random.default_rng(5).normal(size=(2, 5, 4))
-    assert atom.value(np.zeros((5, 4))) == 0.0
-    assert atom.value(-2.5 * V) == pytest.approx(2.5 * atom.value(V))
-    assert atom.value(V + Z) <= atom.value(V) + atom.value(Z)
-    Z = atom.dual_project(Z)
-    assert np.isfinite(atom.dual_gauge(Z))
-    assert abs(np.vdot(V, Z)) <= atom.value(V) * atom.dual_norm(Z) * (1 + 1e-14)
-    assert atom.dual_norm(3.0 * Z) == pytest.approx(3.0 * atom.dual_norm(Z))
-
-
-@pytest.mark.parametrize("atom", INSTANCES)
-def test_traits_say_the_truth(atom):
-    rng = np.random.default_rng(6)
-    V, Z = rng.normal(size=(2, 5, 4))
-    signs = np.sign(Z)
-    if atom.monotone:
-        assert atom.value(signs * V) == pytest.approx(atom.value(V), rel=1e-14)
-        assert atom.value(V * rng.uniform(size=V.shape)) <= atom.value(V)
-    assert np.isfinite(atom.dual_gauge(Z)) == atom.absorbs
-    assert np.isfinite(atom.conjugate(1e3 * Z)) == atom.finite_dual
-    if np.isfinite(atom.curvature):
-        step = 1e-6
-        slope = (atom.value(V + step * Z) - atom.value(V - step * Z)) / (2 * step)
-        assert np.vdot(atom.gradient(V), Z) == pytest.approx(slope, rel=1e-7, abs=1e-8)
-        change = np.linalg.norm(atom.gradient(V) - atom.gradient(Z))
-        assert change <= atom.curvature * np.linalg.norm(V - Z) * (1 + 1e-12)
-        assert change >= atom.strong_convexity * np.linalg.norm(V - Z) * (1 - 1e-12)
-    else:
-        assert atom.strong_convexity == 0.0
-    quadratic = atom.task_quadratic(4)
-    if quadratic is not None:
-        assert atom.value(V) == pytest.approx(0.5 * np.trace(V @ quadratic @ V.T))
-
-
-@pytest.mark.parametrize("atom", INSTANCES)
-def test_nothing_overwrites_its_argument(atom):
-    W = random_matrix(7)
-    before = W.copy()
-    atom.value(W), atom.prox(W, 0.5), atom.dual_project(W), atom.dual_gauge(W), atom.conjugate(W)
-    if np.isfinite(atom.curvature):
-        gradient = atom.gradient(W)
-        gradient += 1.0
-    np.testing.assert_array_equal(W, before)
-
-
-def test_dual_projections_remove_nearly_constant_rows_to_relative_precision():
+def test_dual_projections_remove_nearly_constant_rows():
+    """Dual projections remove nearly constant rows to relative precision."""
     Z = 1e8 + np.random.default_rng(8).normal(size=(5, 4))
     for atom in (TotalVariation(), MeanRegularizer(), GraphLaplacian.examples()[0]):
         assert np.isfinite(atom.dual_gauge(atom.dual_project(Z)))
@@ -383,23 +308,11 @@ def test_a_model_with_unpenalised_last_rows_is_certified():
 # -------------------------------------------------------------------------------- balls and printing
 
 
-@pytest.mark.parametrize("atom", [L1Norm(), L21Norm(), TraceNorm(), FrobeniusNorm()])
-def test_balls_are_where_the_norm_is_at_most_the_radius(atom):
-    pytest.importorskip("mtldsl.atoms.sets")
-    ball = atom.ball(1.5)
-    W = random_matrix(9)
-    V = ball.project(W)
-    assert atom.value(V) == pytest.approx(1.5)
-    assert ball.violation(W) == pytest.approx(atom.value(W) - 1.5)
-    # W - V is normal to the ball at V: it attains the dual norm there
-    assert np.vdot(W - V, V) == pytest.approx(1.5 * atom.dual_norm(W - V))
-
-
 def test_what_is_not_a_norm_has_no_ball():
     assert [atom.ball(1.0) for atom in [Ridge(), SquaredTraceNorm(), MeanRegularizer()]] == [None] * 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("atom", "argument", "latex"),
     [
         (L1Norm(), "L + S", r"\|L + S\|_1"),
@@ -418,7 +331,7 @@ def test_latex(atom, argument, latex):
 # ----------------------------------------------------------------------------------- users' mistakes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (
@@ -462,7 +375,7 @@ def test_mistakes_in_parameters_are_named(make, message):
         make()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("atom", "message"),
     [
         (L1Norm(weights=[1.0, 2.0]), "weights of shape (2,) do not broadcast to the argument's shape (5, 4)"),
@@ -492,7 +405,7 @@ def test_parameters_are_copies():
         atom.weights[0] = 2.0
 
 
-@pytest.mark.parametrize("atom", [*L1Norm.examples(), *L12Norm.examples()])
+@for_each("atom", [*L1Norm.examples(), *L12Norm.examples()])
 def test_gauges_of_columns_are_those_of_the_columns_alone(atom):
     Z = np.random.default_rng(3).normal(size=(5, 4))
     alone = [Z * (np.arange(4) == i) for i in range(4)]

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mtldsl.atoms.regularizers import FrobeniusNorm, L1Norm, L21Norm, TraceNorm
 from mtldsl.atoms.sets import (
@@ -13,6 +11,7 @@ from mtldsl.atoms.sets import (
     EqualTo,
     NormBall,
 )
+from tests.loops import for_each
 
 INF = np.inf
 SHAPE = (5, 4)
@@ -74,67 +73,6 @@ bounded = pytest.mark.parametrize(
     ("make", "corner"), CORNERS, ids=["l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball", "simplex"]
 )
 
-BOUNDS = [*AtLeast.examples(), *AtMost.examples(), *EqualTo.examples()]
-EVERY = [*BOUNDS, *(make(size) for make, _ in CORNERS for size in (0.5, 3.0))]
-every_set = pytest.mark.parametrize("set_", EVERY, ids=lambda s: s.name)
-
-matrices = st.builds(
-    lambda seed, scale: scale * np.random.default_rng(seed).normal(size=SHAPE),
-    st.integers(0, 10**6),
-    st.floats(-4, 6).map(lambda e: 10.0**e),
-)
-
-
-@bounded
-@given(W=matrices, size=st.floats(-3, 3).map(lambda e: 10.0**e))
-@settings(max_examples=60, deadline=None)
-def test_projection_is_the_nearest_point(make, corner, W, size):
-    """P is the projection of W iff P is in C and no point of C is further along W - P than P itself."""
-    set_ = make(size)
-    P = set_.project(W)
-    length = np.abs(W).max() + size
-    assert set_.violation(P) <= 1e-13 * length
-    normal = W - P
-    if not np.any(normal):
-        return
-    furthest = float(np.vdot(normal, corner(size, normal)))
-    assert furthest <= float(np.vdot(normal, P)) + 1e-11 * length * np.linalg.norm(normal)
-
-
-@bounded
-@given(Z=matrices)
-@settings(max_examples=40, deadline=None)
-def test_support_is_attained_at_the_corner(make, corner, Z):
-    set_ = make(2.0)
-    V = corner(2.0, Z)
-    assert set_.violation(V) <= 1e-12
-    assert set_.support(Z) == pytest.approx(float(np.vdot(Z, V)), rel=1e-12)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        inside = set_.project(rng.normal(size=SHAPE) * 3)
-        assert set_.support(Z) >= float(np.vdot(Z, inside)) - 1e-10 * np.abs(Z).max()
-
-
-@every_set
-@given(W=matrices, V=matrices)
-@settings(max_examples=30, deadline=None)
-def test_projection_is_idempotent_and_nonexpansive(set_, W, V):
-    P, Q = set_.project(W), set_.project(V)
-    length = np.abs(W).max() + np.abs(V).max() + 10
-    assert set_.project(P) == pytest.approx(P, abs=1e-13 * length)
-    assert np.linalg.norm(P - Q) <= np.linalg.norm(W - V) + 1e-12 * length
-    assert set_.prox(W, 0.1) == pytest.approx(P, abs=0)
-
-
-@every_set
-def test_points_inside_stay_and_are_not_aliased(set_):
-    W = set_.project(np.random.default_rng(1).normal(size=SHAPE))
-    before = W.copy()
-    again = set_.project(W)
-    assert again == pytest.approx(before, abs=1e-15)
-    again += 1.0
-    assert np.array_equal(W, before)
-
 
 # ------------------------------------------------------------------------------------------------ by hand
 
@@ -168,7 +106,7 @@ def test_violations_by_hand():
     assert ColumnsOnSimplex().violation(np.array([[1.5], [-0.5]])) == 0.5
 
 
-@pytest.mark.parametrize("ball", [L1Ball, L21Ball, TraceNormBall, FrobeniusBall])
+@for_each("ball", [L1Ball, L21Ball, TraceNormBall, FrobeniusBall])
 def test_the_ball_of_radius_zero_is_the_zero_matrix(ball):
     W = np.random.default_rng(2).normal(size=SHAPE)
     assert np.abs(ball(0).project(W)).max() <= 1e-15
@@ -190,7 +128,8 @@ def test_large_projections_keep_their_precision():
     assert np.abs(W[~moved]).max() <= level
 
 
-def test_simplex_projection_does_not_cancel_under_a_common_offset():
+def test_simplex_projection_does_not_cancel_under_an_offset():
+    """Simplex projection does not cancel under a common offset."""
     rng = np.random.default_rng(4)
     W = rng.integers(-8, 8, size=(30, 3)) / 16  # exact in binary, with the offset too
     P = ColumnsOnSimplex().project(W + 2.0**30)
@@ -198,8 +137,8 @@ def test_simplex_projection_does_not_cancel_under_a_common_offset():
     assert P.sum(axis=0) == pytest.approx(np.ones(3), abs=1e-15)
 
 
-@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 4), (6, 1)])
-@pytest.mark.parametrize("fraction", [0.01, 0.5, 0.99, 0.9999999])
+@for_each("shape", [(7, 3), (3, 7), (1, 4), (6, 1)])
+@for_each("fraction", [0.01, 0.5, 0.99, 0.9999999])
 def test_trace_ball_projects_the_singular_values(shape, fraction):
     rng = np.random.default_rng(5)
     W = rng.normal(size=shape)
@@ -245,22 +184,3 @@ def test_equality_takes_any_multiplier():
     Z = np.array([[1.0, -5.0], [2.0, 3.0]])
     assert EqualTo([2.0, 1.0]).support(Z) == 2.0 - 5.0 + 4.0 + 3.0
     assert EqualTo(0.0).dual_gauge(Z) == 0.0 and EqualTo.finite_dual
-
-
-@pytest.mark.parametrize("set_", [s for s in EVERY if s.finite_dual], ids=lambda s: s.name)
-def test_finite_dual_means_a_finite_support_everywhere(set_):
-    for seed in range(5):
-        Z = np.random.default_rng(seed).normal(size=SHAPE) * 10.0**seed
-        assert np.isfinite(set_.conjugate(Z)) and set_.dual_gauge(Z) == 0.0
-        assert set_.dual_project(Z) is Z
-
-
-@every_set
-def test_normal_vectors_of_the_projection_are_multipliers(set_):
-    """W - P is a multiplier at P: support(W - P) = <W - P, P>, finite for every set."""
-    W = np.random.default_rng(6).normal(size=SHAPE) * 3
-    P = set_.project(W)
-    normal = set_.dual_project(W - P)
-    # for bounds the difference has the right sign exactly
-    assert normal == pytest.approx(W - P, abs=0)
-    assert set_.support(normal) == pytest.approx(float(np.vdot(W - P, P)), abs=1e-11)

@@ -13,13 +13,14 @@ from mtldsl.atoms.sets import (
     NormBall,
 )
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 INF = np.inf
 SHAPE = (5, 4)
 SETS = [example for name in sets.__all__ for example in getattr(sets, name).examples()]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "quoted", "instead"),
     [
         (lambda: AtLeast(np.nan), ">= nan", "finite"),
@@ -64,7 +65,7 @@ def test_a_set_does_not_change_with_the_array_it_was_made_from():
     assert type(AtMost(np.int64(3)).bound) is float and type(EqualTo(np.array(2.0)).bound) is float
 
 
-@pytest.mark.parametrize("set_", SETS, ids=lambda s: s.name)
+@for_each("set_", SETS, ids=lambda s: s.name)
 def test_latex_shows_the_argument_and_leaves_no_gap(set_):
     shown = set_.latex("L + S")
     assert "L + S" in shown and "{}" not in shown and shown.count("{") == shown.count("}")

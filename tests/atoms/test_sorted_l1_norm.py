@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers.sorted_entries import SortedL1Norm
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 
@@ -17,7 +18,8 @@ def test_it_is_the_largest_sum_over_all_orders_of_the_weights():
     assert SortedL1Norm(weights=a).value(W) == pytest.approx(over_orders, rel=1e-14)
 
 
-def test_equal_weights_are_the_l1_norm_and_one_weight_the_largest_entry():
+def test_equal_weights_are_l1_and_one_weight_the_max_norm():
+    """Equal weights are the l1 norm and one weight the largest entry."""
     W = RNG.normal(size=(4, 3))
     equal, first = SortedL1Norm(weights=2.0), SortedL1Norm(weights=[1.0] + 11 * [0.0])
     assert equal.value(W) == pytest.approx(2.0 * np.abs(W).sum())
@@ -33,7 +35,7 @@ def test_the_prox_pools_and_keeps_signs():
     np.testing.assert_allclose(P, [[-2.5, 1.0, 2.5]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, says",
     [
         ({"weights": [1.0, 2.0]}, r"weight 2 is 2, more than the one before it, 1: not convex"),

@@ -48,7 +48,7 @@ def test_profile_is_the_value_at_the_update(atom, situation):
 
 @every_example
 @every_situation
-def test_update_is_the_minimiser_as_a_bound_of_the_reference_says(atom, situation):
+def test_update_is_the_minimiser_by_the_reference_bound(atom, situation):
     """To 1e-9, or to what rounding leaves of the inverse of a matrix that is near to singular."""
     W = weights(atom)[situation]
     matrices, value, k = atom.update(W), atom.value(W), which(atom)
@@ -71,13 +71,15 @@ def test_update_is_what_cvxpy_finds(atom):
 def test_no_other_matrix_does_better(atom):
     W, rng, k = matrix(atom, 2), random(atom, 2), which(atom)
     best, value = atom.update(W), atom.value(W)
-    S = best[k].dense()
+    S, tried = best[k].dense(), 0
     for size in (1e-1, 1e-3, 1e-5):
         for _ in range(10):
             D = rng.normal(size=S.shape)
             other = S + size * (D + D.T) * S.diagonal().min()
             if np.linalg.eigvalsh(other)[0] > 0:
                 assert objective(atom, W, with_learned(atom, best, other)) > value
+                tried += 1
+    assert tried >= 20
 
 
 @every_example
@@ -165,6 +167,7 @@ def gap_by_hand(A, r, S) -> float:
     return value - bound - len(A)
 
 
+@pytest.mark.by_default("20-11-1.0-0.01")
 @pytest.mark.parametrize("n, rank, scale, r", [
     (1, 1, 1.0, 0.3), (2, 4, 1.0, 0.1), (10, 20, 1.0, 0.01), (10, 20, 1e3, 0.1), (20, 11, 1.0, 0.1),
     (20, 11, 1.0, 0.01), (20, 1, 1.0, 0.5), (20, 1, 1.0, 0.1), (40, 80, 1.0, 0.1), (12, 3, 0.0, 0.2),

@@ -10,6 +10,7 @@ from mtldsl.atoms.regularizers.rank import numerical_rank
 from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 # Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
 # rounding of an SVD of matrices of these sizes.
@@ -28,7 +29,7 @@ def turned(s, shape, seed=0):
 W = np.array([[0.0, 4.0], [3.0, 0.0], [0.0, 0.0]])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("atom", "value"),
     [
         (LogRank(0.0), np.log(4.0) + np.log(5.0)),
@@ -136,6 +137,7 @@ def test_log_prox_by_hand():
     assert LogRank(0.0).scalar_prox(np.array([0.4, 0.5]), 0.5).tolist() == [0.0, 0.0]  # s <= step, s < 1
 
 
+@pytest.mark.by_default("0.95")
 @pytest.mark.parametrize("p", [0.05, 0.5, 2 / 3, 0.95])
 def test_schatten_prox_solves_its_equation(p):
     """x + step p x^(p-1) = s to rounding, right of the turning point; and the threshold below which zero is better: where
@@ -245,7 +247,7 @@ def root_slope(x):
     return 0.5 / np.sqrt(x)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "pieces"),
     [
         (lambda: LogRank(-1.0), ["log_rank(..., eps=-1.0)", ">= 0", "eps=1e-2"]),
@@ -286,7 +288,7 @@ def test_wrong_parameters_are_refused_as_typed(make, pieces):
         assert piece in str(refusal.value), str(refusal.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function, derivative, eps",
     [
         (root, root_slope, 0.0),
@@ -315,7 +317,8 @@ def test_concave_functions_are_taken(function, derivative, eps):
         assert touching == pytest.approx(atom.value(turned_over), rel=1e-10)
 
 
-def test_parameters_may_be_any_real_number_and_are_shown_where_they_differ():
+def test_parameters_may_be_any_real_number_and_are_shown():
+    """Parameters may be any real number and are shown where they differ."""
     assert LogRank(np.float32(0.5)).eps == LogRank(np.array(0.5)).eps == 0.5
     assert type(LogRank(1).eps) is float and LogRank().arguments() == {}
     assert CappedTraceNorm(2).arguments() == {"tau": 2.0}

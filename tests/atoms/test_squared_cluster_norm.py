@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import SquaredTraceNorm
 from mtldsl.atoms.regularizers.cluster_norm import SquaredClusterNorm
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 
@@ -20,7 +21,8 @@ def covariance(rng, m: int, lower: float, upper: float, trace: float) -> np.ndar
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (3, 5), (4, 4)])
-def test_no_covariance_within_the_bounds_costs_less_and_one_costs_as_much(shape):
+def test_no_covariance_in_bounds_costs_less_than_the_norm(shape):
+    """No covariance within the bounds costs less and one costs as much."""
     V, m = RNG.normal(size=shape), shape[1]
     atom = SquaredClusterNorm(0.1, 1.1, 0.1 * m + 1.6)
     value = atom.value(V)
@@ -34,7 +36,8 @@ def test_no_covariance_within_the_bounds_costs_less_and_one_costs_as_much(shape)
     assert value == pytest.approx(np.trace(V @ Vt.T @ np.diag(1 / v) @ Vt @ V.T), rel=1e-12)
 
 
-def test_without_bounds_it_is_the_squared_trace_norm_and_with_a_large_trace_a_ridge():
+def test_limits_are_the_squared_trace_norm_and_a_ridge():
+    """Without bounds it is the squared trace norm and with a large trace a ridge."""
     V = RNG.normal(size=(5, 4))
     for step in (0.1, 2.0):
         loose = SquaredClusterNorm(0.0, np.inf, 1.0)
@@ -46,7 +49,8 @@ def test_without_bounds_it_is_the_squared_trace_norm_and_with_a_large_trace_a_ri
     assert SquaredClusterNorm(0.2, 2.0, 50.0).value(V) == pytest.approx(np.sum(V**2) / 2, rel=1e-13)
 
 
-def test_the_named_model_is_solved_with_a_proof_and_agrees_with_cvxpy():
+def test_the_named_model_is_proven_and_agrees_with_cvxpy():
+    """The named model is solved with a proof and agrees with cvxpy."""
     X, centres = RNG.normal(size=(30, 6)), RNG.normal(size=(6, 2))
     tasks = mtl.Tasks.shared(X, X @ np.repeat(centres, 3, axis=1) + 0.5 * RNG.normal(size=(30, 6)))
     problem = mtl.model("cCMTL", tasks, gamma=3.0, lower=0.1, upper=1.1, trace=2.6)
@@ -55,7 +59,7 @@ def test_the_named_model_is_solved_with_a_proof_and_agrees_with_cvxpy():
     assert str(mtl.model("cASO", tasks, gamma=3.0, lower=0.1, upper=1.1, trace=2.6)) == str(problem)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, says",
     [
         (

@@ -23,11 +23,13 @@ from mtldsl.atoms.sets import NormBall
 from mtldsl.testing.law import LawError, cases_of
 from mtldsl.testing.laws.traits import LAWS
 from tests.atoms.proven_prox import multipliers_prove
+from tests.loops import for_each
 from tests.registry_cases import MATRIX_FUNCTIONS
 
 COMPOSABLE = [case for case in MATRIX_FUNCTIONS if case.values[0].exact_prox and case.values[0].convex]
 
 
+@pytest.mark.by_default("mkl_norm-1")
 @pytest.mark.parametrize("first", COMPOSABLE)
 def test_whatever_composes_composes_exactly(first):
     """Every pair of examples that the traits let through: the multipliers prove the prox of the sum."""
@@ -40,6 +42,7 @@ def test_whatever_composes_composes_exactly(first):
     assert proven, "a ridge at least composes with everything"
 
 
+@pytest.mark.slow
 def test_order_of_the_terms_does_not_matter():
     atoms = [case.values[0] for case in COMPOSABLE]
     W = np.random.default_rng(6).normal(size=(5, 4))
@@ -180,7 +183,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@for_each("law", LAWS, ids=lambda law: law.name)
 def test_a_law_sees_who_declares_wrongly(law):
     (case,) = cases_of([law], WRONG[law.name.removeprefix("declared_")], "a liar")
     with pytest.raises(LawError, match=f"a liar breaks {law.name}"):
@@ -213,6 +216,7 @@ def asked_of_atoms(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_solvers_and_calculus_ask_for_traits_not_for_words():
     root = Path(mtldsl.__file__).parent
     files = [path for room in ROOMS for path in (root / room).rglob("*.py")]

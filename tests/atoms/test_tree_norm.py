@@ -8,6 +8,7 @@ import mtldsl as mtl
 from mtldsl.atoms.regularizers import GroupNorm, L1Norm, L21Norm
 from mtldsl.atoms.regularizers.families import crossing, levels, nested_families
 from mtldsl.atoms.regularizers.nested_groups import TreeNorm
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 TASKS = mtl.Tasks.shared(RNG.normal(size=(12, 4)), RNG.normal(size=(12, 3)), task_names=["a", "b", "c"])
@@ -27,6 +28,7 @@ def nested_at_random(rng, n: int) -> list[list[int]]:
     return [found[k] for k in rng.permutation(len(found))]
 
 
+@pytest.mark.by_default("columns-1")
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("along", ["rows", "columns"])
 def test_value_and_prox_of_random_trees(seed, along):
@@ -54,7 +56,8 @@ def test_value_and_prox_of_random_trees(seed, along):
     np.testing.assert_allclose(norm.prox(V, 0.7), P.value, atol=2e-5)
 
 
-def test_a_tree_of_one_level_is_the_group_norm_and_of_single_lines_l21_or_l1():
+def test_a_tree_of_one_level_is_a_group_norm():
+    """A tree of one level is the group norm, and a tree of single lines l21 or l1."""
     V = RNG.normal(size=(4, 3))
     pairs = [
         (TreeNorm(rows=[[0, 3], [1, 2]]), GroupNorm([[0, 3], [1, 2]])),
@@ -93,7 +96,7 @@ def test_a_tree_is_its_nodes_with_the_leaves_below():
     assert term.text == listed.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, says",
     [
         ({}, "tree_norm needs groups, of rows"),

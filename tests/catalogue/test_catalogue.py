@@ -19,11 +19,13 @@ from mtldsl.language.words.vocabulary import WORDS
 from mtldsl.reference.registry import SPECTRA
 from mtldsl.report.helpers import HELPERS
 from mtldsl.solvers.registry import SOLVERS
+from tests.loops import for_each
 
 ENTRIES = catalogue()
 
 
-def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
+def test_every_atom_stands_once_in_the_vocabulary_order():
+    """Every atom once and words in the order of the vocabulary."""
     names = [item.name for item in ENTRIES]
     assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
     assert [name for name in names if name in WORDS] == list(WORDS)
@@ -33,7 +35,7 @@ def test_every_atom_once_and_words_in_the_order_of_the_vocabulary():
     )
 
 
-@pytest.mark.parametrize("item", ENTRIES, ids=lambda item: item.name)
+@for_each("item", ENTRIES, ids=lambda item: item.name)
 def test_what_it_says_is_so(item):
     cls = REGISTRY[item.name]
     assert item.reference
@@ -144,6 +146,7 @@ def test_the_terminal_says_the_same():
     assert re.search(r"traits +convex, labels: sign, no sample weights", printed("structured_hinge"))
 
 
+@pytest.mark.slow
 def test_a_metric_of_ones_own_is_in_no_catalogue():
     class Mine(Metric):
         def delta(self, b, c, positives, negatives):
@@ -168,6 +171,7 @@ def test_json_is_plain():
     assert [item["name"] for item in everything] == [*(item.name for item in ENTRIES), *HELPERS]
 
 
+@pytest.mark.process
 def test_a_new_word_appears_by_itself():
     """The class and the reference function of docs/adding_a_word.md, in an interpreter of their own."""
     program = """

@@ -6,13 +6,15 @@ import pytest
 
 from mtldsl.catalogue.matrix import LEFT_OUT, ROUTES, cells, models, takes
 from mtldsl.solvers.registry import SOLVERS, get_solver
+from tests.loops import for_each
 
 PAGE = Path(__file__).parents[2] / "docs" / "solver_matrix.md"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(models()))
-def test_every_solver_that_takes_a_model_agrees_with_the_reference(name):
+def test_every_solver_of_a_model_agrees_with_the_reference(name):
+    """Every solver that takes a model agrees with the reference."""
     found = list(cells(name))
     assert {cell.solver for cell in found} == {solver for solver in SOLVERS if takes(solver, name)}
     assert [cell for cell in found if not cell.agrees] == []
@@ -20,7 +22,7 @@ def test_every_solver_that_takes_a_model_agrees_with_the_reference(name):
     assert next(cell for cell in found if cell.solver == chosen and not cell.options).certified
 
 
-@pytest.mark.parametrize("solver", list(SOLVERS))
+@for_each("solver", list(SOLVERS))
 def test_every_option_is_in_a_way_or_left_out_with_a_reason(solver):
     options = set(get_solver(solver).options)
     ways = ROUTES.get(solver, [])

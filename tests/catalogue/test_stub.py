@@ -119,6 +119,7 @@ def run(tool: str, *arguments: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("checker", [lines_of_pyright, lines_of_mypy])
 def test_a_checker_takes_what_is_right_and_finds_what_is_wrong(checker, tmp_path):
     (tmp_path / "right.py").write_text(RIGHT)

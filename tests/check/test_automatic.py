@@ -10,6 +10,7 @@ from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.check import cross_check as checking
 from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.system import stops
+from tests.loops import for_each
 from tests.models import shared
 
 
@@ -118,15 +119,13 @@ def test_what_cannot_be_compared(problem, monkeypatch):
         assert problem.solve().cross_check == "not made: clique_hinge(...): too many labels"
 
 
-@pytest.mark.parametrize(
-    "stop, said", [(stops.TimeIsUp, "the time was up"), (KeyboardInterrupt, "it was interrupted")]
-)
+@for_each("stop, said", [(stops.TimeIsUp, "the time was up"), (KeyboardInterrupt, "it was interrupted")])
 def test_what_is_cut_short_keeps_the_solution(problem, monkeypatch, stop, said):
     def cut(*_, **__):
         raise stop
 
     monkeypatch.setattr(checking, "compared", cut)
-    solution = problem.solve(cross_check=True, max_seconds=60)
+    solution = problem.solve(cross_check=True, max_seconds=120)
     assert solution.is_certified and solution.cross_check == f"not made: {said}"
     assert solution.interrupted == (stop is KeyboardInterrupt)
 
@@ -140,7 +139,7 @@ def test_it_holds_in_every_thread(problem):
     assert found[0].agrees
 
 
-@pytest.mark.parametrize("typed", ["yes", 3, [True], np.array([1.0, 2.0])])
+@for_each("typed", ["yes", 3, [True], np.array([1.0, 2.0])])
 def test_another_word(problem, typed):
     with pytest.raises(ModelError, match=r'write True, "subsample" or "never"'):
         problem.solve(cross_check=typed)
@@ -155,6 +154,7 @@ def test_a_model_that_is_not_convex():
     assert problem.solve(cross_check=True).cross_check.agrees
 
 
+@pytest.mark.slow
 def test_the_solution_shows_it_and_does_not_save_it(problem, tmp_path):
     solution = problem.solve(cross_check=True)
     assert "The two agree" in solution._repr_html_()

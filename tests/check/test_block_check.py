@@ -61,6 +61,7 @@ MODELS = {
 }
 
 
+@pytest.mark.by_default("moved")
 @pytest.mark.parametrize("name", MODELS)
 def test_agreement(name):
     problem = MODELS[name]()
@@ -156,6 +157,7 @@ def test_small_errors_are_noticed_where_tol_asks_for_it(solved):
     assert problem.cross_check(solution, tol=1e-6).agrees
 
 
+@pytest.mark.slow
 def test_a_violated_constraint_is_noticed():
     problem = fetr(constraints=lambda W: [W >= 0])
     solution = problem.solve(tol=1e-6)
@@ -263,6 +265,7 @@ def test_a_solution_without_these_matrices_is_refused():
         fetr().to_cvxpy(at=other)
 
 
+@pytest.mark.by_default("intercept")
 @pytest.mark.parametrize("name", ["squared", "l1", "nonnegative", "given", "intercept", "moved"])
 def test_cvxpy_states_the_model_with_matrices_kept(name):
     """Solved by cvxpy itself, it ends at the solution's objective and weights."""

@@ -144,7 +144,8 @@ def test_a_majoriser_has_to_touch_and_to_lie_above():
     assert "after the step the majoriser is below the objective" in text
 
 
-def test_a_block_check_believes_no_number_that_the_solution_states():
+def test_a_block_check_believes_no_number_of_the_solution():
+    """A block check believes no number that the solution states."""
     right = BlockCheck(
         "model", "the whole problem", "alternating", "stationary", objective=2.0, objective_by_reference=2.0, claimed=2.0,
         dual_bound=1.5, residual=0.0, violation=0.0, blocks=(), size=2.0, fast_seconds=0.1, tol=1e-6,
@@ -160,7 +161,8 @@ def test_a_block_check_believes_no_number_that_the_solution_states():
         assert said in text
 
 
-def test_a_reference_that_stopped_early_is_told_from_one_that_disagrees(solved):
+def test_an_early_stop_of_the_reference_is_no_disagreement(solved):
+    """A reference that stopped early is told from one that disagrees."""
     *_, check = solved
     worse = check.reference_objective * (1 + 1e-4)
     early = replace(check, reference_objective=worse, reference_by_fast=worse)
@@ -173,7 +175,8 @@ def test_a_reference_that_stopped_early_is_told_from_one_that_disagrees(solved):
     assert len(only_one_can_be_right.disagreements) == 2
 
 
-def test_cvxpy_s_status_is_told_unless_the_certificate_knows_better(solved):
+def test_cvxpys_status_is_told_unless_the_certificate_knows(solved):
+    """cvxpy's status is told unless the certificate knows better."""
     *_, check = solved
     assert replace(check, reference_status="optimal_inaccurate").notes == []
     vague = replace(check, reference_status="optimal_inaccurate", reference_bound=-np.inf)

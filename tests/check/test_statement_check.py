@@ -20,6 +20,7 @@ from mtldsl.definitions.typed_values import TypedPoint
 from mtldsl.language.expressions import expression, objective
 from mtldsl.named_models import MODELS as NAMED
 from mtldsl.solution import readout, solved
+from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.named_models.test_named_models import tasks_of, values_of
 
@@ -335,26 +336,26 @@ SABOTAGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.by_default("bounds_turned")
 @pytest.mark.parametrize("sabotage", SABOTAGES)
 def test_a_sabotage_does_not_come_out(monkeypatch, sabotage):
     statement, constraints, named = sabotage(monkeypatch)
     with pytest.raises(mtl.CrossCheckError) as caught:
-        mtl.minimize(statement, subject_to=constraints).solve(max_seconds=10)
+        mtl.minimize(statement, subject_to=constraints).solve(max_iter=100)
     assert caught.value.solution is not None
     assert named is None or named in str(caught.value)
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES)
+#: those whose statement itself is made of the fault
+IN_THE_STATEMENT = (sign_in_the_language, bounds_turned, radius_doubled)
+
+
+@for_each("sabotage", [one for one in SABOTAGES if one not in IN_THE_STATEMENT])
 def test_without_the_sabotage_nothing_is_said(monkeypatch, sabotage):
     statement, constraints, _ = sabotage(monkeypatch)
     monkeypatch.undo()
-    if sabotage not in (
-        sign_in_the_language,
-        bounds_turned,
-        radius_doubled,
-    ):  # there the statement itself is made of the fault
-        assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
+    assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
 
 
 # ------------------------------------------------------------------------------------------------- no false alarm
@@ -375,18 +376,21 @@ def _agrees(problem, solution, left_out=()):
     assert max(outside, default=0.0) == pytest.approx(solution.violation, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.by_default("f_score_low_rank_plus_sparse_with_intercept")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_mixed_model_is_what_was_typed(name):
     problem = MODELS[name]()
     _agrees(problem, problem.solve())
 
 
+@pytest.mark.by_default("MSSL")
 @pytest.mark.parametrize("each", NAMED, ids=lambda each: each.name)
 def test_a_named_model_is_what_was_typed(each):
     problem = mtl.model(each.name, tasks_of(each), **values_of(each))
     _agrees(problem, problem.solve())
 
 
+@pytest.mark.by_default("1000000.0-10000.0")
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e4, 1e9])
 @pytest.mark.parametrize("shift", [0.0, 1e6, 1e12])
 def test_units_and_offsets_are_no_faults(scale, shift):
@@ -403,7 +407,8 @@ def test_units_and_offsets_are_no_faults(scale, shift):
         mtl.huber_loss(W, tasks, delta=scale),
         mtl.square_root_loss(W, tasks),
     ):
-        mtl.minimize(typed + 1e-3 * mtl.l21_norm(W) + 1e-6 * mtl.ridge(W)).solve(max_seconds=0.5)
+        problem = mtl.minimize(typed + 1e-3 * mtl.l21_norm(W) + 1e-6 * mtl.ridge(W))
+        assert np.isfinite(problem.solve(max_seconds=0.5).objective)
 
 
 def test_labels_that_are_met_exactly_are_no_fault():
@@ -413,7 +418,9 @@ def test_labels_that_are_met_exactly_are_no_fault():
     tasks = mtl.Tasks.shared(X, np.exp(rng.normal(size=(5, 2))))
     W = mtl.Weights(tasks)
     for loss in (mtl.squared_loss, mtl.absolute_loss, mtl.square_root_loss, mtl.huber_loss):
-        mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(max_seconds=0.5)
+        assert np.isfinite(
+            mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(max_seconds=0.5).objective
+        )
 
 
 def test_every_way_to_a_solution_is_looked_at(monkeypatch):
@@ -445,7 +452,9 @@ def test_a_parameter_counts_as_it_is_at_the_solve():
         _agrees(problem, problem.solve())
 
 
-def test_a_word_without_a_formula_is_taken_at_its_value_and_one_with_a_formula_is_not(monkeypatch):
+def test_a_word_without_a_formula_is_taken_at_its_value(monkeypatch):
+    """A word without a formula is taken at its value, and one with a formula is not."""
+
     class SumOfCubes(mtl.extending.Norm):
         """The cube root of the sum of cubes."""
 

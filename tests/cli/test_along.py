@@ -2,14 +2,13 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 FILE = """minimize = "squared_loss(W, tasks) + lam * l21_norm(W)"
 title = "A path"
@@ -46,6 +45,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_path_from_where_the_weights_are_zero(write, tmp_path, capsys):
     path = write(FILE)
     outputs = [x for kind in ("csv", "plot", "report") for x in (f"--{kind}", str(tmp_path / f"o.{ {'plot': 'png', 'report': 'html'}.get(kind, kind) }"))]  # fmt: skip
@@ -86,6 +86,7 @@ def test_a_path_that_is_not_certified_says_so(write, capsys):
     assert "NOT certified" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["best", "one_se"])
 def test_cv_is_cross_validate_on_the_training_rows(rule, write, tmp_path, capsys):
     path = write(FILE + VALIDATION)
@@ -139,7 +140,7 @@ def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, capsys):
     assert f"λ = {lam.value:g}" in out and f"μ = {mu.value:g}" in out
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "says"),
     [
         (["path", "--values", "ten"], "--values ten: write numbers with commas between"),
@@ -170,7 +171,7 @@ def test_values_that_are_not_known_by_themselves(write, capsys):
         assert "write --values 10,1,0.1" in err and "values=[" not in err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "says"),
     [
         ('parameter = "lam"\nvalues = {lam = [1.0]}\n', "leave parameter out"),
@@ -185,12 +186,14 @@ def test_mistakes_of_several_parameters_in_the_file(said, says, write, capsys):
     assert says in err and "p.toml:" in err and "^" in err
 
 
-def test_as_a_user_from_another_folder(write, tmp_path):
+@pytest.mark.slow
+def test_as_a_user_from_another_folder(write, tmp_path, monkeypatch, command_line):
     (tmp_path / "elsewhere").mkdir()
     path = write(FILE)
+    monkeypatch.chdir(tmp_path / "elsewhere")
     for command in (["path", str(path), "--values", "10,1", "--csv", "t.csv"], ["cv", "../p.toml", "--values", "10,1", "--quiet"]):  # fmt: skip
-        done = subprocess.run([sys.executable, "-m", "mtldsl", *command], cwd=tmp_path / "elsewhere", capture_output=True, text=True, timeout=300)  # fmt: skip
-        assert done.returncode == 0 and done.stderr == "", done.stderr
+        code, _, err = command_line(*command)
+        assert (code, err) == (0, "")
     assert len(table(tmp_path / "elsewhere" / "t.csv")) == 2
 
 
@@ -203,7 +206,7 @@ def test_help_is_one_screen_and_ends_with_an_example(command, capsys, monkeypatc
     assert len(out.splitlines()) <= 50 and f"  mtldsl {command} exams" in out.rpartition("example")[2]
 
 
-@pytest.mark.parametrize("command", ["path", "cv", "solve", "new", "predict", "report"])
+@for_each("command", ["path", "cv", "solve", "new", "predict", "report"])
 def test_help_fits_a_page(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):

@@ -1,6 +1,8 @@
 """The command line, run in-process and once as a user would: what it prints, what it writes, and its exit codes."""
 
+import io
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +16,8 @@ from mtldsl.cli.command_line import main
 from mtldsl.errors import SolverError
 from mtldsl.problem import Problem
 from mtldsl.solvers.registry import get_solver
+from tests.fresh import first_steps, loaded_by
+from tests.loops import for_each
 
 ROOT = Path(__file__).parents[2]
 SMALL = """
@@ -41,14 +45,8 @@ def small(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
-    """arguments -> (exit code, stdout, stderr)"""
-
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        return code, *capsys.readouterr()
-
-    return call
+def run(command_line):
+    return command_line
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +57,7 @@ def eighty_columns(monkeypatch):
 # -------------------------------------------------------------------------------------------------- solve
 
 
+@pytest.mark.slow
 def test_the_main_job(run):
     """Digits: solved, certified, cross-checked, of low rank, and better than guessing on every task."""
     code, out, err = run("solve", ROOT / "examples" / "01_digits.toml", "--json")
@@ -156,6 +155,7 @@ def test_a_model_that_is_not_convex_by_its_name(run, small):
         assert part in flat, part
 
 
+@pytest.mark.slow
 def test_starts_and_solver_options_on_the_command_line(run, small):
     small.write_text(CALIBRATED)
     arguments = [
@@ -179,6 +179,7 @@ def test_starts_and_solver_options_on_the_command_line(run, small):
     assert newton["starts"] is None and newton["iterations"] < rows[0]["iterations"]
 
 
+@pytest.mark.slow
 def test_written_files(run, small, tmp_path):
     small.write_text(SMALL + '[output]\nsolution = "w.npz"\nreport = "r.html"\n')
     code, out, _ = run(
@@ -341,7 +342,7 @@ def test_a_missing_file(run, tmp_path):
     assert (code, out) == (2, "") and err == f"mtldsl: {tmp_path / 'none.toml'}: there is no such file\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [[], ["slove"], ["solve"], ["solve", "x", "--json", "--quiet"], ["solve", "x", "--tol", "small"]],
 )
@@ -438,6 +439,7 @@ def test_words_shows_the_kinds_of_matrices_that_are_learned(run):
     assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
 
 
+@pytest.mark.slow
 def test_words_shows_the_similarities_of_tasks(run):
     _, everything, _ = run("words")
     listed = {each["name"]: each for each in json.loads(run("words", "--json")[1])}
@@ -454,40 +456,54 @@ def test_words_shows_the_similarities_of_tasks(run):
 # -------------------------------------------------------------------------------------------- as a user would
 
 
+# Three tests of the command line start it as a process and have no mark, so that they run by default: the two that follow, and
+# Ctrl-C in tests/system/test_stops.py. What else is said of the command line is said of `main`, in this process.
+
+
 @pytest.mark.slow
-def test_in_a_process_of_its_own(small):
-    command = [sys.executable, "-m", "mtldsl", "solve", str(small), "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_the_installed_command_solves(small):
+    command = Path(sys.executable).with_name("mtldsl")
+    if not command.exists():
+        pytest.skip("mtldsl runs from a checkout that is not installed")
+    done = subprocess.run([command, "solve", small, "--quiet", "--no-check"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("certified")
 
 
-def test_help_and_version_import_nothing_heavy():
-    code = """
-import sys
-from mtldsl.cli import main
-for option in ("--version", "--help"):
-    try:
-        main([option])
-    except SystemExit as end:
-        assert end.code == 0
-print([name for name in ("cvxpy", "numba", "sklearn", "rich", "matplotlib") if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"mtldsl {mtl.__version__}\n") and done.stdout.endswith("\n[]\n")
-
-
 @pytest.mark.slow
-def test_a_terminal_without_greek_and_a_reader_that_leaves():
-    environment = {"PYTHONIOENCODING": "ascii", "PATH": "", "COLUMNS": "80"}
+def test_a_reader_that_leaves_is_no_error():
     command = [sys.executable, "-m", "mtldsl", "words"]
-    done = subprocess.run(command, capture_output=True, env=environment)
-    assert done.returncode == 0 and b"l1_norm(W, weights=None)" in done.stdout
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     reader.stdout.close()
     assert reader.stderr.read() == b"" and reader.wait() == 0
 
 
-def test_a_table_in_the_place_of_a_problem_file_and_a_command_that_is_not_there(tmp_path, capsys):
+def test_the_module_ends_with_the_code_of_main(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["mtldsl", "explain", str(tmp_path / "absent.toml")])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("mtldsl", run_name="__main__")
+    assert end.value.code == 2 and capsys.readouterr().err.startswith("mtldsl: ")
+
+
+@pytest.mark.slow
+def test_help_and_version_import_nothing_heavy():
+    assert not {"cvxpy", "numba", "sklearn", "rich", "matplotlib"} & loaded_by("help")
+    printed = first_steps()[1]
+    assert printed["version"] == f"mtldsl {mtl.__version__}\n" and printed["help"].startswith(
+        "usage: mtldsl "
+    )
+
+
+def test_a_terminal_without_greek_shows_question_marks(monkeypatch):
+    with io.TextIOWrapper(io.BytesIO(), encoding="ascii") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert main(["words"]) == 0
+        monkeypatch.undo()
+        terminal.flush()
+        assert b"l1_norm(W, weights=None)" in terminal.buffer.getvalue()
+
+
+def test_a_table_as_problem_file_and_an_unknown_command(tmp_path, capsys):
+    """A table in the place of a problem file and a command that is not there."""
     path = tmp_path / "my table.csv"
     path.write_text("a;b\n1;2\n")
     assert main(["solve", str(path)]) == 2

@@ -1,23 +1,35 @@
 """`mtldsl completion`: a shell that was told completes what the command line knows."""
 
+import contextlib
 import functools
+import io
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from mtldsl.cli.command_line import COMMANDS, main
+from tests.loops import for_each
 
 BASH = shutil.which("bash")
+
+
+@functools.cache
+def script_of(shell: str) -> str:
+    """Return what `mtldsl completion` prints: a bash that reads it starts in milliseconds, the command line in a second."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["completion", shell]) == 0
+    return printed.getvalue()
 
 
 def offered(line: str, tmp_path) -> list[str]:
     """What bash offers after the line."""
     words = line.split(" ")
     typed = " ".join(f"'{word}'" for word in words)
-    code = f'eval "$({sys.executable} -m mtldsl completion bash)"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _mtldsl; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run([BASH, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    code = f'eval "$(cat)"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _mtldsl; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        [BASH, "-c", code], input=script_of("bash"), capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -26,6 +38,7 @@ def completed(line: str, tmp_path) -> set[str]:
     return set(offered(line, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
 def test_bash_completes_commands_options_words_and_files(tmp_path):
     (tmp_path / "exams.toml").write_text("")
@@ -47,17 +60,12 @@ def test_bash_completes_commands_options_words_and_files(tmp_path):
     assert completed("mtldsl models NC-C", tmp_path) == {"NC-CMTL"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
 def test_bash_keeps_names_with_blanks_whole(tmp_path):
     (tmp_path / "my exams.toml").write_text("")
     for line, found in (("mtldsl solve my", "my exams.toml"), ("mtldsl models Redu", "Reduced-rank regression"), ("mtldsl models SMTL(tr", "SMTL(trace+F1)\nSMTL(trace+AUC)")):  # fmt: skip
         assert "\n".join(offered(line, tmp_path)) == found
-
-
-def script_of(shell: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "mtldsl", "completion", shell], capture_output=True, text=True, timeout=60)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def answered(command: list[str], first: str, typed: str, expected: str, folder) -> str:
@@ -74,7 +82,7 @@ def answered(command: list[str], first: str, typed: str, expected: str, folder) 
             "PS1": "> ", "TERM": "dumb", "HISTFILE": "/dev/null", "COLUMNS": "200", "HOME": str(folder), "ZDOTDIR": str(folder),
         }  # fmt: skip
         os.execv(command[0], command)
-    seen, end = "", time.monotonic() + 20
+    seen, end = "", time.monotonic() + 120
 
     def read_until(text: str) -> None:
         nonlocal seen
@@ -105,6 +113,7 @@ def _without_steps_back(text: str) -> str:
     return "".join(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
 def test_a_person_who_presses_tab_is_answered(tmp_path):
     """In a real interactive bash, whose own completion finds the function."""
@@ -118,7 +127,7 @@ ZSH = shutil.which("zsh")
 
 
 @pytest.mark.skipif(ZSH is None, reason="no zsh on this machine")
-@pytest.mark.parametrize(
+@for_each(
     "first",
     [
         "source c.zsh",
@@ -127,7 +136,7 @@ ZSH = shutil.which("zsh")
     ],
     ids=["source", "eval", "fpath"],
 )
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "expected"),
     [
         ("mtldsl pa\tex\t", "mtldsl path exams.toml "),
@@ -145,15 +154,11 @@ def test_a_person_who_presses_tab_in_zsh_is_answered(first, typed, expected, tmp
     for name in ("exams.toml", "my exams.toml"):
         (tmp_path / name).write_text("")
     for name in ("c.zsh", "functions/_mtldsl"):
-        (tmp_path / name).write_text(_zsh_script())
+        (tmp_path / name).write_text(script_of("zsh"))
     assert expected in answered([ZSH, "-f", "-i"], first, typed, expected, tmp_path)
 
 
-@functools.cache
-def _zsh_script() -> str:
-    return script_of("zsh")
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="no bash on this machine")
 def test_the_script_of_bash_is_sound():
     """Parsed without being run."""

@@ -5,6 +5,7 @@ import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -44,6 +45,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_solved_as_it_stands(kind, tmp_path, capsys):
     labels, options, loss, line = KINDS[kind]
@@ -90,6 +92,7 @@ def test_where_a_label_is_rare_lam_is_not_chosen_by_accuracy(labels, metric, tmp
             assert (file.thresholds is not None) == ("f1" in shown)
 
 
+@pytest.mark.slow
 def test_several_labels_that_say_yes_or_no(tmp_path, capsys):
     labels = {
         "a": np.where(SCORE > 0, "yes", "no"),
@@ -196,6 +199,7 @@ def clinic(tmp_path, *more, comma=False):
     return tmp_path / "clinic.csv"
 
 
+@pytest.mark.slow
 def test_decimal_commas_are_seen_and_predicted_from(tmp_path, capsys):
     """An export of a European spreadsheet: semicolons between cells, commas between digits."""
     path = clinic(tmp_path, comma=True)
@@ -235,7 +239,8 @@ def test_what_may_mislead_is_said_beside_the_guess(tmp_path, capsys):
     assert "yes and no as in" not in capsys.readouterr().out
 
 
-def test_rarity_is_that_of_the_tasks_and_tasks_that_cannot_be_split_are_left_out(tmp_path, capsys):
+@pytest.mark.slow
+def test_rarity_is_of_tasks_and_unsplittable_ones_are_left_out(tmp_path, capsys):
     """A label that is rare at no site but one, where the whole table is balanced; a site with a single positive."""
     rows = [f"{x[0]:.4f},{x[1]:.4f},{site},{int(y)}" for x, site, y in zip(X, np.repeat(["a", "b"], 40), np.r_[np.arange(40) % 8 == 0, np.arange(40) % 8 != 0], strict=True)]  # fmt: skip
     rows += [f"{i / 7},{i % 3},c,{int(i == 2)}" for i in range(9)] + ["1,2,d,1"]
@@ -254,7 +259,7 @@ def test_rarity_is_that_of_the_tasks_and_tasks_that_cannot_be_split_are_left_out
         assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "options", "words"),
     [
         ("t.arff", "@relation r\n", [], "labels = "),
@@ -314,6 +319,7 @@ def test_outcomes_at_the_end_are_no_inputs(tmp_path, capsys):
         assert "y11" in file.tasks_train.feature_names
 
 
+@pytest.mark.slow
 def test_a_column_of_names_that_come_often_tells_tasks_apart(tmp_path, capsys):
     path = shops(tmp_path)
     assert main(["new", str(path)]) == 0
@@ -327,7 +333,7 @@ def test_a_column_of_names_that_come_often_tells_tasks_apart(tmp_path, capsys):
         assert file.tasks_train.n_tasks == 40
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shop", "header"),
     [
         (lambda i: f"shop {i % 240}", "shop"),  # twice each: too few for a test set and folds
@@ -352,6 +358,7 @@ def test_a_table_of_yes_and_no_alone_keeps_its_inputs(tmp_path, capsys):
         assert file.tasks_train.feature_names == ("a", "b", "c")
 
 
+@pytest.mark.slow
 def test_index_of_data_frame_is_left_out(tmp_path, capsys):
     path = table(tmp_path, {"y": np.round(SCORE, 3)})
     lines = path.read_text().splitlines()

@@ -11,6 +11,7 @@ from mtldsl import datasets
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, SolverError
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -56,9 +57,7 @@ def refused(folder, capsys, *arguments):
     return said
 
 
-@pytest.mark.parametrize(
-    "name", ["d.npz", "./d.npz", "d", "sub/../d.npz", "sub/up/d.npz", "hard.npz", "soft.npz"]
-)
+@for_each("name", ["d.npz", "./d.npz", "d", "sub/../d.npz", "sub/up/d.npz", "hard.npz", "soft.npz"])
 def test_the_solution_of_a_problem_file_is_not_its_data(folder, capsys, name):
     said = refused(folder, capsys, "solve", problem(output=f'solution = "{name}"'), "--allow-outside")
     assert "p.toml:12:" in said or "p.toml:13:" in said  # the place of the name
@@ -76,7 +75,8 @@ def test_predictions_are_not_the_new_rows(folder, capsys):
     refused(folder, capsys, "solve", problem(data, 'predictions = {path = "new.csv", new = "new.csv"}'))
 
 
-def test_a_report_is_not_the_problem_file_nor_an_array_nor_groups(folder, capsys):
+def test_a_report_is_no_problem_file_array_or_groups(folder, capsys):
+    """A report is not the problem file nor an array nor groups."""
     refused(folder, capsys, "solve", "text.txt", "--report", "text.txt")
     os.link("text.txt", "page.html")
     refused(folder, capsys, "solve", "text.txt", "--report", "page.html")
@@ -97,6 +97,7 @@ def test_tables_and_pictures_of_path_and_cv(folder, capsys, command, option):
     refused(folder, capsys, command, problem('path = "d.csv"\nlabels = 2'), "--values", "2,1", option, name)
 
 
+@pytest.mark.slow
 def test_predict_and_report_of_a_saved_solution(folder, capsys):
     assert main(["solve", problem(output='solution = "w.npz"'), "--quiet"]) == 0
     os.symlink("new.csv", "link.csv")

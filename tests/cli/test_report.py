@@ -52,6 +52,7 @@ def test_rows_of_a_table_by_their_columns(table, tmp_path, capsys):
     assert f"{float(solution.scores(tasks)[0]):.3f}" in (tmp_path / "w.html").read_text()
 
 
+@pytest.mark.slow
 def test_tasks_that_are_told_apart_by_rows(table, tmp_path, capsys):
     file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ntask = "school"\ndrop = ["a", "b"]')  # fmt: skip
     out, model = tmp_path / "r.html", str(tmp_path / "w.npz")

@@ -8,10 +8,11 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.function import Loss
 from mtldsl.compile.terms.radial import RadialTerm
+from tests.loops import for_each
 from tests.models import separate, shared
 
 
-@pytest.mark.parametrize("make", [separate, lambda seed: shared(seed, sample_weights=True)])
+@for_each("make", [separate, lambda seed: shared(seed, sample_weights=True)])
 def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
     tasks = make(3)
     W = mtl.Weights(tasks)
@@ -34,7 +35,9 @@ def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
     assert loss.value(z) + loss.conjugate(loss.gradient(z)) == pytest.approx(z @ loss.gradient(z))
 
 
-def test_a_radial_loss_that_does_not_say_it_is_the_norm_has_its_own_prox():
+def test_a_radial_loss_that_is_not_the_norm_has_its_own_prox():
+    """A radial loss that does not say it is the norm has its own prox."""
+
     class Halfway(Loss):
         radial = True
 

@@ -279,6 +279,7 @@ def test_no_exact_reduction_is_left_out():
     assert found | {FewRows} == set(KEYS.values())
 
 
+@pytest.mark.by_default("without equations-3")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_values_anywhere_are_those_of_the_data(key, seed):
@@ -314,6 +315,7 @@ class Ended:
         return known[1].within(1e-6)
 
 
+@pytest.mark.by_default("smaller side-4")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("key", KEYS)
 def test_no_bound_lies_above_and_no_objective_beside(key, seed):
@@ -371,6 +373,7 @@ CONSTRAINTS = {
 KEPT = {key: set(CONSTRAINTS) for key in KEYS} | {"spanned": {"trace_norm"}, "whitened": set()}
 
 
+@pytest.mark.by_default("without equations-upper")
 @pytest.mark.parametrize("name", CONSTRAINTS)
 @pytest.mark.parametrize("key", KEYS)
 def test_a_violation_is_that_of_the_point_taken_back(key, name):
@@ -402,6 +405,7 @@ def test_a_violation_is_that_of_the_point_taken_back(key, name):
                     assert abs(truth - claimed) <= rounding, (float(truth), claimed, far, size)
 
 
+@pytest.mark.by_default("few rows-trace_norm")
 @pytest.mark.parametrize("name", CONSTRAINTS)
 @pytest.mark.parametrize("key", ["gathered", "reflected", "few rows", "centred", "spanned"])
 def test_a_violation_that_a_solve_claims_is_that_of_its_weights(key, name):

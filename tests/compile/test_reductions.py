@@ -31,6 +31,7 @@ from mtldsl.reference.majorization import majorizations
 from mtldsl.solvers.admm.lifted import plane_function
 from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point
+from tests.loops import for_each
 from tests.models import MODELS as CONVEX
 from tests.models import separate, shared
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
@@ -303,7 +304,7 @@ def both(promise, name, key, sizes=(0.1, 1.0, 5.0)):
         yield form, easier, blocks, back.blocks
 
 
-@pytest.mark.parametrize("key", REDUCTIONS)
+@for_each("key", REDUCTIONS)
 def test_it_takes_some_models_and_says_why_not_the_others(key):
     taken = 0
     for name in MODELS:
@@ -314,13 +315,14 @@ def test_it_takes_some_models_and_says_why_not_the_others(key):
     assert TAKEN[key] <= taken < len(MODELS)
 
 
-@pytest.mark.parametrize("name, key", accepted(Promise.EXACT))
+@for_each("name, key", accepted(Promise.EXACT))
 def test_exact_is_the_same_objective_and_violation(name, key):
     for form, easier, blocks, back in both(Promise.EXACT, name, key):
         assert form.value(back) == pytest.approx(easier.value(blocks), rel=1e-8)
         assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.by_default("task subset: exponential_max_norm")
 @pytest.mark.parametrize("name, key", accepted(Promise.RESTRICTION))
 def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
     differences, sizes = [], []
@@ -339,7 +341,7 @@ def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
     np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-11 * max(sizes))
 
 
-@pytest.mark.parametrize("name, key", accepted(Promise.MAJORIZATION))
+@for_each("name, key", accepted(Promise.MAJORIZATION))
 def test_a_majorization_is_nowhere_below(name, key):
     margins = []
     for form, easier, blocks, back in both(Promise.MAJORIZATION, name, key):
@@ -378,10 +380,11 @@ def test_only_one_regular_matrix_between_features_is_whitened():
     ):
         W = mtl.Weights(tasks)
         reason = Whitened().accepts(mtl.minimize(mtl.absolute_loss(W, tasks) + penalty(W)).form())
-        assert (reason is None) if said is None else said in reason
+        assert (reason is None) is (said is None) and (said or "") in (reason or "")
 
 
-def test_a_point_of_the_form_and_back_is_the_same_in_white_coordinates():
+def test_white_coordinates_and_back_are_the_same_point():
+    """A point of the form and back is the same in white coordinates."""
     form, at, made = reductions_of("matrices_between_the_features_and_two_losses")
     duals = [f.coefficient * f.atom.gradient(f.map.forward(at)) for f in form.functions]
     easier, white = made["whitened"].apply(form)
@@ -406,6 +409,7 @@ def beside(V, rng):
     return (np.eye(len(V)) - V @ np.linalg.pinv(V)) @ rng.normal(size=V.shape)
 
 
+@pytest.mark.by_default("sums_and_differences_on_both_sides_beside_an_exact_rank")
 @pytest.mark.parametrize("name", [name for name in MODELS if has_a_spectrum(name)])
 def test_the_reference_lies_above_the_spectrum_and_touches_it(name):
     form, rng = FORMS[name], np.random.default_rng(2)
@@ -465,8 +469,10 @@ class Certified:
         return self.found.within(self.tol) if self.form.is_convex else self.found.is_stationary(self.tol)
 
 
+@pytest.mark.by_default("null space: sums_and_differences_on_both_sides_beside_an_exact_rank")
 @pytest.mark.parametrize("name, key", accepted(Promise.EXACT))
-def test_multipliers_of_an_exact_reduction_prove_the_optimum_of_the_form(name, key):
+def test_multipliers_of_exact_reductions_prove_the_form(name, key):
+    """Multipliers of an exact reduction prove the optimum of the form."""
     form, _, made = reductions_of(name)
     easier, recipe = made[key].apply(form)
     watch = Certified(form, lambda point: made[key].invert(point, recipe), 1e-5)

@@ -117,6 +117,7 @@ def test_values_and_slopes_are_those_of_all_labellings(metric):
         assert term.value(other) >= term.value(z) + term.gradient(z) @ (other - z) - 1e-12
 
 
+@pytest.mark.by_default("the true labelling-Forbidding()")
 @every_labelling_metric
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mixture_proves_no_more_than_the_conjugate(metric, kind):
@@ -141,6 +142,7 @@ def height(metric, flip, y) -> float:
     return float(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))))
 
 
+@pytest.mark.slow
 @every_labelling_metric
 def test_probabilities_promise_at_least_their_mean_height(metric):
     rng = np.random.default_rng(7)
@@ -160,6 +162,7 @@ def test_probabilities_promise_at_least_their_mean_height(metric):
             )
 
 
+@pytest.mark.by_default("0.1-FScore(beta=0.4)")
 @every_metric
 @pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
 def test_arrays_of_any_size_are_moved_inside_and_prove_no_more(metric, size):
@@ -174,6 +177,7 @@ def test_arrays_of_any_size_are_moved_inside_and_prove_no_more(metric, size):
         np.testing.assert_allclose(term.dual_project(inside).u, inside, atol=1e-8)
 
 
+@pytest.mark.slow
 @every_metric
 def test_scaled_multipliers_prove_no_more(metric):
     rng = np.random.default_rng(4)
@@ -191,9 +195,11 @@ def test_scaled_multipliers_prove_no_more(metric):
             t * dual
 
 
+@pytest.mark.by_default("30.0-FScore()")
 @every_metric
 @pytest.mark.parametrize("size", [0.03, 1.0, 30.0])
-def test_balanced_multipliers_sum_to_zero_in_every_task_and_prove_no_more(metric, size):
+def test_balanced_multipliers_sum_to_zero_and_prove_no_more(metric, size):
+    """Balanced multipliers sum to zero in every task and prove no more."""
     rng = np.random.default_rng(5)
     for _ in range(6):
         term, targets = term_of(metric, rng)

@@ -40,6 +40,7 @@ def set_in_type(latex):
     convert(latex)
 
 
+@pytest.mark.by_default("MKLNorm3")
 @pytest.mark.parametrize(
     "atom",
     [one for word in WORDS.values() for one in (getattr(word, "atom", word)).examples()],
@@ -72,6 +73,7 @@ MODELS = {
 }
 
 
+@pytest.mark.by_default("<lambda>1")
 @pytest.mark.parametrize("build", [MODELS["decomposition"], MODELS["constants"]])
 def test_the_whole_list_is_latex(build):
     problem = build()
@@ -146,7 +148,9 @@ def test_two_metrics_and_two_tables_are_told_apart():
         set_in_type(latex)
 
 
-def test_a_word_of_ones_own_is_called_what_its_documentation_calls_it():
+def test_an_own_word_is_called_as_its_documentation_does():
+    """A word of one's own is called what its documentation calls it."""
+
     class KyFan(Norm):
         """The Ky Fan norm: sum_{j<=k} sigma_j. More."""
 

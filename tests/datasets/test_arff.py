@@ -7,6 +7,7 @@ from scipy.io.arff import loadarff
 
 from mtldsl import DataError
 from mtldsl.datasets import read_arff, read_csv
+from tests.loops import for_each
 
 HEAD = """% a comment
 @RELATION 'two words'
@@ -50,6 +51,7 @@ def test_sparse_equals_dense(file):
     np.testing.assert_array_equal(rare.targets, dense.targets)
 
 
+@pytest.mark.slow
 def test_a_wide_sparse_file_is_never_made_dense(file):
     p = 30_000
     head = (
@@ -62,7 +64,8 @@ def test_a_wide_sparse_file_is_never_made_dense(file):
     np.testing.assert_array_equal(tasks.targets, [2, 3])
 
 
-def test_numeric_labels_are_numbers_unless_they_are_said_to_be_binary(file):
+def test_numeric_labels_are_numbers_unless_said_binary(file):
+    """Numeric labels are numbers unless they are said to be binary."""
     text = "@relation r\n@attribute a real\n@attribute y integer\n@data\n1,0\n2,1\n"
     np.testing.assert_array_equal(read_arff(file(text), labels=1).targets, [0, 1])
     np.testing.assert_array_equal(read_arff(file(text), labels=1, binary=True).targets, [-1, 1])
@@ -130,7 +133,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_mistakes_in_the_data(case, file):
     rows, labels, pieces = WRONG[case]
     with pytest.raises(DataError) as error:
@@ -139,7 +142,7 @@ def test_mistakes_in_the_data(case, file):
         assert piece in str(error.value), f"{piece!r} not in: {error.value}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "pieces"),
     [
         ("@attribute ab", ["a name and a type", "'@attribute ab'"]),
@@ -174,9 +177,9 @@ def test_label_lists_that_list_nothing(file):
 WORDS = [("yes", "no"), ("TRUE", "FALSE"), ("t", "f"), ("Y", "n"), ("positive", "negative"), ("1", "0"), ("1", "-1"), ("10", "9")]  # fmt: skip
 
 
-@pytest.mark.parametrize(("plus", "minus"), WORDS)
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("row", ["1,{}", "{{0 1, 1 {}}}"])
+@for_each(("plus", "minus"), WORDS)
+@for_each("turned", [False, True])
+@for_each("row", ["1,{}", "{{0 1, 1 {}}}"])
 def test_labels_of_two_words_mean_what_they_mean_in_csv(file, tmp_path, plus, minus, turned, row):
     """The order of the declaration decides nothing."""
     values = [minus, plus] if turned else [plus, minus]
@@ -191,7 +194,7 @@ def test_labels_of_two_words_mean_what_they_mean_in_csv(file, tmp_path, plus, mi
 MEKA = "@relation 'Music: -C {} -split-number 400'\n@attribute l1 {{0,1}}\n@attribute l2 {{0,1}}\n@attribute x numeric\n@attribute z {{0,1}}\n@attribute l3 {{0,1}}\n@data\n1,0,2.5,0,1\n0,1,-1,1,0\n"
 
 
-@pytest.mark.parametrize("labels", [None, 2])
+@for_each("labels", [None, 2])
 def test_meka_says_where_the_labels_are(file, labels):
     front = read_arff(file(MEKA.format(2)), labels)
     assert front.task_names == ("l1", "l2") and front.feature_names == ("x", "z=1", "l3=1")

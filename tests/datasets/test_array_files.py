@@ -21,6 +21,7 @@ def cells(*arrays):
     return row
 
 
+@pytest.mark.slow
 def test_matlab_cells_of_bytes_do_not_overflow(tmp_path):
     """School's scores and inputs are uint8: 200 + 100 is 44 there."""
     bytes_ = [np.array([[200, 100], [3, 4]], np.uint8), np.array([[250, 250]], np.uint8)]
@@ -34,6 +35,7 @@ def test_matlab_cells_of_bytes_do_not_overflow(tmp_path):
     np.testing.assert_array_equal(tasks.forward(np.ones((2, 2))), [300, 7, 500])
 
 
+@pytest.mark.slow
 def test_matlab_matrices(tmp_path):
     savemat(
         tmp_path / "a.mat",
@@ -167,7 +169,7 @@ WRONG = {
 }
 
 
-@pytest.mark.few
+@pytest.mark.by_default("classes of two files")
 @pytest.mark.parametrize("case", WRONG)
 def test_mistakes_are_told_with_their_file(case, tmp_path):
     build, pieces = WRONG[case]
@@ -183,6 +185,7 @@ def test_labels_that_are_one_number_are_refused(tmp_path):
         read_npz(tmp_path / "a.npz")
 
 
+@pytest.mark.by_default("True-npz")
 @pytest.mark.parametrize("kind", ["npz", "mat"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_missing_inputs_are_filled_in_as_in_a_table(kind, grouped, tmp_path):
@@ -205,6 +208,7 @@ def test_missing_inputs_are_filled_in_as_in_a_table(kind, grouped, tmp_path):
     assert tasks.imputation.strategy == "median"
 
 
+@pytest.mark.slow
 def test_cells_are_not_filled_in_and_other_formats_say_so(tmp_path):
     cells = np.empty((1, 2), dtype=object)
     cells[0, 0] = cells[0, 1] = np.ones((3, 2))

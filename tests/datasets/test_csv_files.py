@@ -8,6 +8,7 @@ from mtldsl.datasets import read_csv
 from mtldsl.datasets.formats.held_out import read_held_out
 from mtldsl.datasets.formats.new_inputs import read_inputs
 from mtldsl.files.drafting import draft
+from tests.loops import for_each
 
 
 @pytest.fixture
@@ -23,7 +24,8 @@ def file(tmp_path):
 HOUSES = "rooms,age,price,rent\n3,10,200,\n4,20,300,12\n\n5,15,NA,14\n"
 
 
-def test_two_tasks_share_their_inputs_and_empty_cells_are_missing_labels(file):
+def test_tasks_share_inputs_and_empty_cells_are_missing_labels(file):
+    """Two tasks share their inputs and empty cells are missing labels."""
     tasks = read_csv(file(HOUSES), ["price", "rent"])
     assert (
         tasks.is_shared and tasks.task_names == ("price", "rent") and tasks.feature_names == ("rooms", "age")
@@ -132,7 +134,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_mistakes_are_told_with_their_place(case, file):
     text, options, pieces = WRONG[case]
     with pytest.raises(DataError) as error:
@@ -148,7 +150,7 @@ def test_other_encodings_and_missing_files(file, tmp_path):
         read_csv(tmp_path / "nowhere.csv", "y")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "options", "says"),
     [
         (["no", "yes", "?"], {}, "write binary=True, which reads no and yes"),
@@ -196,7 +198,8 @@ QUOTES = {
 
 
 @pytest.mark.parametrize("case", QUOTES)
-def test_a_quote_that_swallows_rows_is_told_with_the_line_where_it_opens(case, tmp_path):
+def test_a_quote_that_swallows_rows_is_told_with_its_line(case, tmp_path):
+    """A quote that swallows rows is told with the line where it opens."""
     body, line, words = QUOTES[case]
     path = tmp_path / "t.csv"
     path.write_bytes((HEAD + body).encode())
@@ -226,7 +229,7 @@ ODD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ODD)
+@for_each("case", ODD)
 def test_nothing_odd_is_changed_in_silence(case, tmp_path):
     content, options, words = ODD[case]
     (tmp_path / "t.csv").write_bytes(content)

@@ -2,7 +2,6 @@
 
 import io
 import os
-import time
 import zipfile
 
 import numpy as np
@@ -66,7 +65,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     assert read_archive(path, names=["Y"])["Y"].tolist() == [0.0]  # what is not asked for is not unpacked
 
 
-def test_a_member_that_is_longer_than_the_archive_says_is_not_unpacked_beyond(tmp_path):
+def test_a_member_longer_than_it_says_is_not_unpacked_beyond(tmp_path):
+    """A member that is longer than the archive says is not unpacked beyond."""
     path = archive(tmp_path / "a.npz", X=npy((1000,), data=bytes(8000)))
     data = bytearray(path.read_bytes())
     directory = data.rindex(b"PK\x01\x02")
@@ -115,6 +115,7 @@ def mat(tmp_path):
     return tmp_path / "a.mat"
 
 
+@pytest.mark.slow
 def test_the_child_gives_what_scipy_reads(mat):
     found, expected = mat_variables(mat), scipy.io.loadmat(mat)
     np.testing.assert_array_equal(found["X"], expected["X"])
@@ -143,6 +144,7 @@ CHILDREN = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default("says nonsense")
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 @pytest.mark.parametrize("name", CHILDREN)
 def test_the_end_of_the_child_is_not_that_of_the_process(name, mat, monkeypatch, tmp_path):
@@ -152,16 +154,16 @@ def test_the_end_of_the_child_is_not_that_of_the_process(name, mat, monkeypatch,
         mat_variables(mat)
 
 
+@pytest.mark.slow
 def test_a_child_that_does_not_end_is_ended(mat, monkeypatch, tmp_path):
     child(monkeypatch, tmp_path, "import time; time.sleep(600)")
     monkeypatch.setattr(mat_files, "_SECONDS", 0.2)
     monkeypatch.setattr(mat_files, "_SECONDS_A_MEGABYTE", 0)
-    began = time.monotonic()
     with pytest.raises(DataError, match=r"did not end within 0\.4 s"):
         mat_variables(mat)
-    assert time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 def test_a_matlab_file_that_claims_a_terabyte_is_refused(mat):
     """The size of the first variable's numbers, in its own header."""
     data = mat.read_bytes()
@@ -189,6 +191,7 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
 # ---------------------------------------------------------------------------------------------- stored tasks
 
 
+@pytest.mark.by_default("pointers")
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

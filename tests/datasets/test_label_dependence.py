@@ -9,6 +9,7 @@ from sklearn.metrics import mutual_info_score
 
 from mtldsl import DataError, Tasks
 from mtldsl.datasets import chow_liu_tree, co_occurrence, mutual_information
+from tests.loops import for_each
 
 # Tolerances of 1e-13 to 1e-15 are the rounding of sums of a few dozen logarithms and shares.
 
@@ -38,6 +39,7 @@ def test_mutual_information_by_hand():
     )
 
 
+@pytest.mark.by_default("0")
 @pytest.mark.parametrize("seed", range(4))
 def test_mutual_information_is_scikit_learns(seed):
     Y = random_labels(seed=seed)
@@ -105,8 +107,8 @@ def test_one_label_and_independent_labels():
     assert chow_liu_tree(tasks_of(independent)).number_of_edges() == 2
 
 
-@pytest.mark.parametrize("measure", [co_occurrence, mutual_information, chow_liu_tree])
-@pytest.mark.parametrize(
+@for_each("measure", [co_occurrence, mutual_information, chow_liu_tree])
+@for_each(
     ("tasks", "message"),
     [
         (tasks_of([[1, 1], [-1, np.nan], [1, -1]]), "labels are missing \\(1\\)"),

@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 
 import mtldsl as mtl
 from mtldsl import DataError, datasets
+from tests.loops import for_each
 
 SMALL = {"n_train": 40, "n_test": 30}
 
@@ -120,7 +121,7 @@ def test_edges_in_any_order():
     assert networkx.is_isomorphic(turned.graph, datasets.make_label_graph(**SMALL, random_state=0).graph)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "pieces"),
     [
         ({"n_labels": 0}, ["n_labels=0", "at least 1"]),

@@ -26,7 +26,7 @@ def load(folder, options=None, **content):
     return load_landmine(folder / "LandmineData.mat", **(options or {}))
 
 
-@pytest.mark.few
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names", [("feature", "label"), ("Features", "Labels"), ("X", "Y"), ("x", "y"), ("data", "label")]
 )
@@ -46,6 +46,7 @@ def test_what_the_cells_may_be_called(tmp_path, names, column):
     assert tasks.task_names == expected.task_names and tasks.feature_names == expected.feature_names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -62,6 +63,7 @@ def test_what_the_labels_may_be(tmp_path, change):
     np.testing.assert_array_equal(tasks.targets, np.concatenate(SIGNS))
 
 
+@pytest.mark.slow
 def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
     """Field 2 has ones only: with 0/1 in the other cells and with -1/+1 they are +1."""
     for labels in (LABELS, SIGNS):
@@ -69,6 +71,7 @@ def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
         np.testing.assert_array_equal(tasks.per_task(tasks.targets)[1], [1, 1, 1])
 
 
+@pytest.mark.slow
 def test_other_names_when_asked(tmp_path):
     content = {
         "feature": cells(INPUTS),
@@ -129,7 +132,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.few
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses(tmp_path, case):
     content, options, pieces = WRONG[case]
@@ -139,6 +142,7 @@ def test_refuses(tmp_path, case):
     assert "LandmineData.mat" in str(error.value) or case in ("one name", "a row less", "other features")
 
 
+@pytest.mark.slow
 def test_no_file_and_another_kind_of_file(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         load_landmine(tmp_path / "LandmineData.mat")

@@ -29,6 +29,7 @@ def papers(*parts):
     return decorate
 
 
+@pytest.mark.slow
 @papers("school", "school.mat")
 def test_school():
     tasks = datasets.load_school()
@@ -40,6 +41,7 @@ def test_school():
     assert all((X[:, 21:27] == X[0, 21:27]).all() for X in tasks.inputs)
 
 
+@pytest.mark.slow
 @papers("sarcos", "sarcos_inv_test.mat")
 def test_sarcos():
     tasks = datasets.load_sarcos()
@@ -86,6 +88,7 @@ def test_flags_with_their_nominal_columns():
     )  # as published
 
 
+@pytest.mark.slow
 @papers("scene", "scene-train.arff")
 def test_scene_joins_both_parts():
     tasks, test = datasets.load_scene(), datasets.load_scene(part="test")
@@ -108,6 +111,7 @@ def test_segmentation():
     )
 
 
+@pytest.mark.by_default("enb-shape0")
 @pytest.mark.parametrize(
     ("name", "shape"), [("enb", (768, 8, 2)), ("atp1d", (337, 411, 6)), ("andro", (49, 30, 6))]
 )

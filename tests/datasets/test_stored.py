@@ -14,6 +14,7 @@ from mtldsl.datasets import hash_columns, store, stored
 from mtldsl.datasets.out_of_core import placing as stored_placing
 from mtldsl.datasets.out_of_core import spool as stored_spool
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 #: the module; in the package, the function of this name is before it
 STORED = sys.modules["mtldsl.datasets.out_of_core.stored"]
@@ -53,6 +54,7 @@ def test_stored_tasks_are_those_of_the_whole_table(tmp_path):
     assert not (tmp_path / "there" / "parts").exists()
 
 
+@pytest.mark.by_default("1000000000")
 @pytest.mark.parametrize("batch", [1, 40, 10**9])
 def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
     X, y, ids = table(n=600, m=50)
@@ -60,6 +62,7 @@ def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
     assert_same(store(chunks(X, y, ids, 20), tmp_path / "there"), Tasks.grouped(X, y, ids))
 
 
+@pytest.mark.slow
 def test_a_model_of_stored_tasks_and_what_can_be_done_with_them(tmp_path):
     X, y, ids = table()
     expected, tasks = Tasks.grouped(X, y, ids), store(chunks(X, y, ids), tmp_path / "there")
@@ -170,6 +173,7 @@ def test_interrupted_while_rows_are_placed(tmp_path, monkeypatch):
     assert read == []
 
 
+@pytest.mark.by_default("another file")
 @pytest.mark.parametrize("what", ["shortened", "another file", "another option", "no record"])
 def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, what):
     X, y, ids = table()
@@ -232,7 +236,8 @@ def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------------------ hashing
 
 
-def test_hashed_columns_are_sums_with_signs_and_the_same_for_new_inputs(tmp_path):
+def test_hashed_columns_are_signed_sums_and_stay_the_same(tmp_path):
+    """Hashed columns are sums with signs and the same for new inputs."""
     X, y, ids = table(d=500)
     tasks = store(chunks(X, y, ids), tmp_path / "there", hashed=16)
     assert_same(tasks, Tasks.grouped(hash_columns(X, 16), y, ids))
@@ -352,7 +357,7 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@for_each("name", MESSAGES)
 def test_what_is_wrong_is_said(tmp_path, name):
     with pytest.raises(DataError) as error:
         wrong(tmp_path, name)

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mtldsl import DataError, datasets
+from tests.loops import for_each
 
 GENERATORS = {"low_rank": datasets.make_low_rank, "group_sparse": datasets.make_group_sparse}
 SMALL = {"n_tasks": 5, "n_samples": 12, "n_features": 7, "random_state": 3}
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("make", GENERATORS.values(), ids=GENERATORS)
-def test_without_noise_the_labels_are_the_predictions_of_the_weights(make, shared):
+@for_each("shared", [False, True])
+@for_each("make", GENERATORS.values(), ids=GENERATORS)
+def test_labels_without_noise_are_predictions_of_the_weights(make, shared):
+    """Without noise the labels are the predictions of the weights."""
     tasks, W = make(**SMALL, noise=0.0, shared=shared)
     assert tasks.is_shared is shared and W.shape == (7, 5) and tasks.counts.tolist() == [12] * 5
     expected = np.concatenate([X @ w for X, w in zip(tasks.inputs, W.T, strict=True)])
@@ -49,6 +51,7 @@ def test_sign_labels_have_both_classes_even_from_two_rows(shared):
     for seed in range(20):
         tasks, _ = datasets.make_low_rank(6, 2, 3, 1, labels="sign", shared=shared, random_state=seed)
         tasks.require_labels("sign", "logistic_loss(W, tasks)")
+        assert all(set(y) == {-1.0, 1.0} for y in tasks.per_task(tasks.targets))
 
 
 def test_sign_labels_are_the_signs_of_the_scores():
@@ -56,7 +59,7 @@ def test_sign_labels_are_the_signs_of_the_scores():
     np.testing.assert_array_equal(tasks.targets, np.sign(tasks.forward(W)))
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@for_each("shared", [False, True])
 def test_density_gives_sparse_inputs_of_that_density(shared):
     tasks, _ = datasets.make_low_rank(3, 200, 50, 2, density=0.1, shared=shared, random_state=0)
     assert tasks.is_sparse and all(sparse.issparse(X) for X in tasks.inputs)
@@ -70,7 +73,7 @@ def test_one_seed_one_problem(make):
     np.testing.assert_array_equal(first[1], again[1])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "pieces"),
     [
         ({"rank": 6}, ["rank=6", "at most rank 5"]),
@@ -103,7 +106,8 @@ PRINTED = {  # the vectors of (51), first, second, third and last exponent of 10
 
 
 @pytest.mark.parametrize("setting", PRINTED)
-def test_noise_levels_of_101_tasks_are_those_printed_in_the_paper(setting):
+def test_noise_levels_of_101_tasks_are_those_of_the_paper(setting):
+    """Noise levels of 101 tasks are those printed in the paper."""
     _, _, noise = datasets.make_calibrated(setting, n_samples=1, n_features=3, random_state=0)
     assert noise.shape == (101,)
     np.testing.assert_allclose(noise[[0, 1, 2, 100]], [2 * 2**-e for e in PRINTED[setting]], rtol=1e-12)
@@ -116,7 +120,9 @@ def test_each_task_has_the_noise_reported():
     assert noise[0] == 3.0 and noise[-1] == 3.0 / 8
 
 
-def test_inputs_are_equicorrelated_and_weights_of_the_rank_and_size_stated():
+@pytest.mark.slow
+def test_inputs_are_equicorrelated_and_weights_as_stated():
+    """Inputs are equicorrelated and weights of the rank and size stated."""
     tasks, W, _ = datasets.make_calibrated(n_tasks=40, n_samples=4000, n_features=20, rank=4, random_state=0)
     covariance = np.cov(np.vstack(list(tasks.inputs)), rowvar=False)
     np.testing.assert_allclose(covariance, 0.5 * (np.eye(20) + 1), atol=0.01)

@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks, datasets
+from tests.loops import for_each
 
 SMALL = {"depth": 3, "n_features": 40, "n_flips": 4, "n_test": 5}
 
@@ -19,6 +20,7 @@ def paths(parents, leaf):
     return found
 
 
+@pytest.mark.slow
 def test_the_papers_sizes():
     tree = datasets.make_task_tree(random_state=0)
     assert tree.train.n_tasks == tree.test.n_tasks == 32 and tree.train.n_features == 100
@@ -40,6 +42,7 @@ def test_means_and_variance_are_those_promised():
         assert np.abs(covariance - 20 * np.eye(6)).max() < 5 * 20 * np.sqrt(2 / 80_000)
 
 
+@pytest.mark.slow
 def test_every_edge_turns_as_many_signs_as_asked():
     """Siblings differ in 0 or 2 to 8 features, cousins may in more; in the mean as the formula in the docstring says."""
     sums, count = {1: 0.0, 2: 0.0, 3: 0.0}, 200
@@ -67,6 +70,7 @@ def test_parents_name_the_first_bits_of_the_path():
     assert tree.train.task_names == tree.test.task_names == tuple(f"{t:03b}" for t in range(8))
 
 
+@pytest.mark.slow
 def test_as_printed_no_classifier_reaches_what_the_paper_reports():
     printed = datasets.make_task_tree(depth=4, variance=20.0**2, random_state=0)
     corrected = datasets.make_task_tree(random_state=0)
@@ -77,6 +81,7 @@ def test_as_printed_no_classifier_reaches_what_the_paper_reports():
     assert printed.bayes_auc.max() < 0.6841 < 0.8293 < corrected.bayes_auc.min()  # the paper's worst and best
 
 
+@pytest.mark.by_default("400.0")
 @pytest.mark.parametrize("variance", [20.0, 400.0])
 def test_bayes_auc_is_that_of_the_true_direction(variance):
     tree = datasets.make_task_tree(depth=2, variance=variance, n_test=5000, random_state=1)
@@ -106,7 +111,7 @@ def test_seeds_and_further_samples():
     np.testing.assert_allclose(seen, one.bayes_auc, atol=0.03)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "pieces"),
     [
         ({"depth": 0}, ["depth=0", "at least 1"]),
@@ -191,7 +196,7 @@ def with_entry(i, j, value):
     return changed
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("similarity", "names", "method", "pieces"),
     [
         (
@@ -273,7 +278,7 @@ def test_ridge_solves_its_problem():
     np.testing.assert_allclose(found, W.T @ W, atol=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "options", "pieces"),
     [
         (lambda X, y: (X, 0.5 * (y + 1)), {}, ["estimate_similarity(tasks, method='means')", "-1 or +1"]),

@@ -16,6 +16,7 @@ from mtldsl.definitions.plain_spectra import singular_values
 from mtldsl.definitions.plain_structures import spectrum_of
 from mtldsl.inference import GAP
 from mtldsl.language.words.vocabulary import METRICS, WORDS
+from tests.loops import for_each
 
 #: A ball is typed as a comparison, whose two sides are evaluated (`TypedPoint`).
 COMPARISONS = {"norm_ball"}
@@ -51,6 +52,7 @@ def labels_of(atom, rng, n):
     return kind.get(atom.labels, np.where(np.arange(n) % 3 == 0, 1.0, -1.0))
 
 
+@pytest.mark.by_default("3.0-gamma_loss-0")
 @pytest.mark.parametrize("atom", examples(Loss))
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 def test_losses_are_their_formulas(atom, scale):
@@ -78,8 +80,9 @@ def test_losses_are_their_formulas(atom, scale):
             np.testing.assert_allclose(definition.function(scores, known, atom), own, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("atom", examples(MatrixFunction))
-@pytest.mark.parametrize("kind", ["dense", "low rank", "sparse", "zero"])
+@pytest.mark.slow
+@for_each("atom", examples(MatrixFunction))
+@for_each("kind", ["dense", "low rank", "sparse", "zero"])
 def test_penalties_and_sets_are_their_formulas(atom, kind):
     rng = np.random.default_rng(3)
     W = rng.normal(size=(5, 4))

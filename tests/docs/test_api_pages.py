@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import mtldsl
+from tests.loops import for_each
 
 pytest.importorskip("sphinx")
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
@@ -17,6 +18,7 @@ import prose
 MODULES = ("mtldsl", "mtldsl.estimators", "mtldsl.report", "mtldsl.datasets", "mtldsl.nn", "mtldsl.extending", "mtldsl.testing")  # fmt: skip
 
 
+@pytest.mark.by_default("mtldsl.nn")
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_has_a_page(module):
     paged = {id(api_pages.resolve(name)) for group in api_pages.groups() for name in group.names}
@@ -42,7 +44,7 @@ def test_the_examples_of_the_converter_hold():
     assert doctest.testmod(prose).failed == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text, lines",
     [
         ("||W||_2 of x_ * y", [r"\|\|W\|\|\_2 of x\_ \* y", ""]),

@@ -16,7 +16,7 @@ SITE = Path(__file__).parents[2] / "build" / "site"
 BUILT = (SITE / "index.html").exists()
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(not BUILT, reason="no site in build/site: sphinx-build docs build/site"),
 ]
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -63,7 +63,8 @@ def looked_at(server, pages, width) -> list[dict]:
 
 @in_browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_every_kind_of_page_fits_and_has_its_formulas_and_pictures(address, width):
+def test_every_kind_of_page_fits_and_has_all_its_parts(address, width):
+    """Every kind of page fits and has its formulas and pictures."""
     for found in looked_at(address, [f"{page}.html" for page in KINDS], width):
         assert found["overflow"] <= 0 and found["images"] and found["flat"] == 0 and found["title"], found
         if found["page"] in ("words.html", "mathematics.html", "api/mtldsl.l21_norm.html"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.doors.doors import DOORS, Refused
+from tests.loops import for_each
 
 SAME, ERROR = "the same value", "the same typed error"
 
@@ -250,12 +251,13 @@ QUIRKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("quirk", QUIRKS)
+@for_each("quirk", QUIRKS)
 def test_no_cell_is_missing(quirk):
     """A door or a quirk that is new has a cell for each of the others."""
     assert set(QUIRKS[quirk].cells) == set(DOORS)
 
 
+@pytest.mark.by_default("labels no/yes-cv")
 @pytest.mark.parametrize(
     ("quirk", "door"),
     [(name, door) for name, quirk in QUIRKS.items() for door, cell in quirk.cells.items() if not isinstance(cell, Absent)],

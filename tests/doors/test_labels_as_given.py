@@ -12,6 +12,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.datasets.formats.new_inputs import read_inputs
 from mtldsl.errors import DataError
 from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription, TableColumn
+from tests.loops import for_each
 
 RNG = np.random.default_rng(5)
 N = 60
@@ -44,6 +45,7 @@ def rows_of(text):
     return list(csv.DictReader(text.splitlines()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_two_labels_are_answered_as_they_were_given(name, tmp_path, capsys):
     (no, yes), data = SPELLINGS[name]
@@ -61,6 +63,7 @@ def test_two_labels_are_answered_as_they_were_given(name, tmp_path, capsys):
     assert f"{float(solution.score(tasks)):.3f}" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.by_default("read_libsvm")
 @pytest.mark.parametrize(
     "door", ["read_npz", "read_npz grouped", "read_mat", "read_libsvm", "read_libsvm classes"]
 )
@@ -161,7 +164,7 @@ def tasks(tmp_path):
     return mtl.datasets.read_csv(tmp_path / "t.csv", "y", one_hot=["sex"], binary=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         lambda t: t.standardize(),

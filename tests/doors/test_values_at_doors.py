@@ -407,12 +407,14 @@ def check(slot, ask):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.by_default("pd.NA")
 @pytest.mark.parametrize("quirk", REFUSED_X)
 def test_inputs_that_no_door_takes(quirk):
     make, piece = REFUSED_X[quirk]
     check("X", lambda name, door: refused(door, changed(door, "X", make), piece))
 
 
+@pytest.mark.by_default("float32-w")
 @pytest.mark.parametrize("slot", ["X", "y", "w"])
 @pytest.mark.parametrize("quirk", ALIKE)
 def test_the_same_numbers_in_another_form(quirk, slot):
@@ -424,6 +426,7 @@ def test_the_same_numbers_in_another_form(quirk, slot):
     check(slot, ask)
 
 
+@pytest.mark.by_default("list of arrays")
 @pytest.mark.parametrize("quirk", ALIKE_X)
 def test_inputs_of_another_type(quirk):
     make, meant = ALIKE_X[quirk]
@@ -435,6 +438,7 @@ def test_inputs_of_another_type(quirk):
     check("X", ask)
 
 
+@pytest.mark.by_default("pandas dates")
 @pytest.mark.parametrize("quirk", LABELS)
 def test_labels(quirk):
     make, *meant = LABELS[quirk]
@@ -484,6 +488,7 @@ def test_rows_in_another_order(slot, kept):
     check(slot, ask)
 
 
+@pytest.mark.slow
 def test_a_table_beside_no_table_is_matched_by_position():
     """An index that X does not have says nothing of the order of rows."""
 
@@ -496,15 +501,18 @@ def test_a_table_beside_no_table_is_matched_by_position():
 
 
 def test_rows_of_tasks_without_a_word_of_tasks_are_told():
-    for name, (options, labels, takes) in ROWS.items():
-        if "g" in takes:
-            y = (NUMBERS if labels == "numbers" else CLASSES)[:, 0]
-            with pytest.warns(mtldsl.estimators.OneTaskWarning, match=r"neither task= nor groups="):
-                estimators()[name](**options).fit(X, y)
+    told = [name for name, (_, _, takes) in ROWS.items() if "g" in takes]
+    assert told
+    for name in told:
+        options, labels, _ = ROWS[name]
+        y = (NUMBERS if labels == "numbers" else CLASSES)[:, 0]
+        with pytest.warns(mtldsl.estimators.OneTaskWarning, match=r"neither task= nor groups="):
+            estimators()[name](**options).fit(X, y)
 
 
 @pytest.mark.parametrize("made", [lambda A, W: A @ W, lambda A, W: A.dot(W), lambda A, W: A @ (2 * W), lambda A, W: A.iloc[0] @ W, lambda A, W: A @ mtl.ridge(W)])  # fmt: skip
-def test_a_pandas_table_on_the_left_of_a_product_says_what_to_write(made):
+def test_a_pandas_table_left_of_a_product_says_what_to_write(made):
+    """A pandas table on the left of a product says what to write."""
     tasks = mtl.Tasks.shared(X, NUMBERS)
     with pytest.raises(mtl.ModelError, match=r"write A.to_numpy\(\)"):
         made(FRAME, mtl.Weights(tasks))

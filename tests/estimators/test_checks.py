@@ -39,6 +39,9 @@ TUNED = (
 )
 
 
+@pytest.mark.by_default(
+    "MultiTaskClassifier(inner_folds=3,lam=1.0,model='squared_hinge_loss(W,tasks)+lam*l21_norm(W)',tol=1e-10,tune_thresholds=ErrorRate())-check_classifiers_classes"
+)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(list(TUNED))
 def test_checks_of_what_inner_folds_tune(estimator, check):
@@ -56,6 +59,9 @@ THRESHOLDS_MOVE = {
 THRESHOLDS = MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid", inner_folds=3, tol=1e-10)
 
 
+@pytest.mark.by_default(
+    "MultiTaskClassifier(calibration='sigmoid',inner_folds=3,lam=1.0,tol=1e-10,tune_thresholds=True)-check_fit_idempotent"
+)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [THRESHOLDS], expected_failed_checks=lambda estimator: THRESHOLDS_MOVE, xfail_strict=True
@@ -76,6 +82,7 @@ class Twin(TunedThresholdClassifierCV):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_thresholds_fail_the_other_two_as_well():
     twin = Twin(LogisticRegression())
@@ -88,6 +95,9 @@ def test_scikit_learns_own_thresholds_fail_the_other_two_as_well():
             check("TunedThresholdClassifierCV", estimator)
 
 
+@pytest.mark.by_default(
+    "MultiTaskRegressorCV(cv=3,lam=1.0,n_values=4,tol=1e-10)-check_sample_weights_not_overwritten"
+)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(list(ESTIMATORS))
 def test_scikit_learns_checks(estimator, check):

@@ -22,6 +22,7 @@ from mtldsl.estimators import (
 from mtldsl.problem import Problem
 from mtldsl.system import stops
 from tests.estimators.cases import rows_of_tasks
+from tests.loops import for_each
 
 VALUES = [8.0, 2.0, 0.5]
 
@@ -38,6 +39,7 @@ def labels(n=80, seed=1):
     return X, (Z > 0.4).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chooser", "plain", "data"),
     [
@@ -79,6 +81,7 @@ def test_the_grid_goes_from_zero_weights_to_weak_regularization():
     np.testing.assert_allclose(rising.values_, 1.0 / falling.values_, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_standard_error_takes_the_strongest_within_it():
     X, y = numbers(n=40)
     best = MultiTaskRegressorCV(n_values=12).fit(X, y)
@@ -91,7 +94,8 @@ def test_one_standard_error_takes_the_strongest_within_it():
     np.testing.assert_allclose(results["standard_error"], scores.std(axis=0, ddof=1) / np.sqrt(5))
 
 
-def test_a_value_a_task_is_a_choice_alone_where_tasks_share_nothing():
+def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
+    """A value a task is a choice alone where tasks share nothing."""
     X, y = numbers()
     model, folds = "squared_loss(W, tasks) + lam * l1_norm(W)", KFold(4)
     together = MultiTaskRegressorCV(model, values=VALUES, cv=folds, per_task=True, tol=1e-9).fit(X, y)
@@ -118,7 +122,8 @@ def test_groups_are_tasks_in_every_fold():
     assert sides.score(X, y > 0, groups=school) > 0.9
 
 
-def test_scorers_by_name_processes_and_clones_change_nothing():
+@pytest.mark.slow
+def test_scorers_by_name_jobs_and_clones_change_nothing(each_backend):
     X, y = labels()
     one = MultiTaskClassifierCV(values=VALUES, cv=3, scoring="f1_macro", tol=1e-9).fit(X, y)
     two = clone(one).set_params(n_jobs=2).fit(X, y)
@@ -131,7 +136,7 @@ def test_scorers_by_name_processes_and_clones_change_nothing():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "says"),
     [
         ({"parameter": "rho"}, "write one of 'lam'"),
@@ -170,7 +175,7 @@ def test_nothing_to_learn_is_said():
         MultiTaskRegressorCV(rho=1.0).fit(*numbers())
 
 
-def test_a_value_for_every_task_over_processes_and_beside_a_column_of_one_class():
+def test_a_value_per_task_over_jobs_and_beside_one_class(each_backend):
     X, Y = labels()
     Y = np.column_stack([Y[:, 0], np.zeros(len(Y), dtype=int), Y[:, 1:]])
     with warnings.catch_warnings():
@@ -184,6 +189,7 @@ def test_a_value_for_every_task_over_processes_and_beside_a_column_of_one_class(
     assert not one.coef_[1].any()
 
 
+@pytest.mark.slow
 def test_a_value_for_every_task_of_one_long_table():
     X, y, ids, words = rows_of_tasks()
     model = "squared_loss(W, tasks) + lam * ridge(W)"  # tasks share nothing: a task's choice is that of its rows alone
@@ -203,6 +209,7 @@ def test_a_value_for_every_task_of_one_long_table():
     assert len(labelled.best_value_) == 3 and labelled.score(X, words, groups=ids) > 0.7
 
 
+@pytest.mark.slow
 def test_the_last_fit_is_one_solve_of_a_convex_model(monkeypatch):
     solved, solve = [], Problem.solve
     monkeypatch.setattr(Problem, "solve", lambda self, *a, **k: solved.append(1) or solve(self, *a, **k))
@@ -217,8 +224,8 @@ def test_the_last_fit_is_one_solve_of_a_convex_model(monkeypatch):
     np.testing.assert_allclose(fitted.coef_, plain.coef_, atol=1e-4)
 
 
-@pytest.mark.parametrize("place", ["a fold", "a fold with a scorer", "the last fit"])
-def test_an_interrupt_leaves_no_choice_among_scores_that_are_not_there(monkeypatch, place):
+@for_each("place", ["a fold", "a fold with a scorer", "the last fit"])
+def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
     """Wherever it came: with `per_task` the last fit needs one solution a value chosen."""
     walked, begun, asked = Problem.path, [], []
 
@@ -241,4 +248,4 @@ def test_an_interrupt_leaves_no_choice_among_scores_that_are_not_there(monkeypat
     chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {"per_task": True}
     with pytest.raises(KeyboardInterrupt):
         MultiTaskRegressorCV(values=VALUES, cv=2, **chosen).fit(X, Y)
-    assert len(asked) == 2 if place == "a fold" else len(begun) == 1
+    assert (len(asked), len(begun)) == ((2, 0) if place == "a fold" else (0, 1))

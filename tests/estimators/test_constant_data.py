@@ -5,6 +5,7 @@ import pytest
 
 from mtldsl import DataError
 from mtldsl.estimators import MultiTaskClassifierCV, MultiTaskRegressorCV
+from tests.loops import for_each
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(30, 4))
@@ -18,8 +19,8 @@ CONSTANT = {
 }
 
 
-@pytest.mark.parametrize("kind", CONSTANT)
-@pytest.mark.parametrize("estimator", [MultiTaskClassifierCV, MultiTaskRegressorCV])
+@for_each("kind", CONSTANT)
+@for_each("estimator", [MultiTaskClassifierCV, MultiTaskRegressorCV])
 def test_rounding_is_not_learned_from(estimator, kind):
     y = np.sign(Y).astype(int) if estimator is MultiTaskClassifierCV else Y
     with pytest.raises(DataError, match="labels do not depend on X"):

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskKFold, MultiTaskRegressor
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.folding import fold_numbers
+from tests.loops import for_each
 from tests.tasks.test_folding import rare_labels, unevenness
 
 
@@ -29,7 +30,7 @@ def test_the_folds_are_those_of_tasks():
     assert np.array_equal(numbers(MultiTaskKFold(5), Y), fold_numbers(tasks, 5))
 
 
-@pytest.mark.parametrize("kind", ["signs", "text", "0/1", "frame", "nullable"])
+@for_each("kind", ["signs", "text", "0/1", "frame", "nullable"])
 def test_labels_of_every_kind_are_spread(kind):
     Y = rare_labels(2)
     there = ~np.isnan(Y)
@@ -45,7 +46,8 @@ def test_labels_of_every_kind_are_spread(kind):
     assert unevenness(Y, fold, 5) < 0.5 * by_chance
 
 
-def test_of_one_label_of_several_classes_it_is_as_even_as_stratified_k_fold():
+def test_folds_of_several_classes_are_as_even_as_stratified():
+    """Folds of one label of several classes are as even as those of StratifiedKFold."""
     y = np.repeat(["a", "b", "c"], [50, 23, 9])
     fold = numbers(MultiTaskKFold(4), y)
     theirs = numbers(StratifiedKFold(4), y)
@@ -92,7 +94,7 @@ def test_it_is_cloned_printed_and_seeded():
     assert clone(splitter, safe=False).n_splits == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make, says",
     [
         (lambda: MultiTaskKFold(1), "MultiTaskKFold(n_splits=1)"),

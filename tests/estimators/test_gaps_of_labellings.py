@@ -71,7 +71,8 @@ def test_the_loss_is_that_of_the_graph_without_the_label():
         assert hinge_observed(U, V) == pytest.approx(hinge_without(U), abs=1e-12)
 
 
-def test_the_predictor_is_of_the_whole_graph_and_may_be_wrong_where_the_loss_is_zero():
+def test_the_predictor_may_err_where_the_loss_is_zero():
+    """The predictor is of the whole graph and may be wrong where the loss is zero."""
     U, V = np.array([[-1.0, 1.0, -5.0, 5.0]]), np.array([[0.0, 5.0, 0.0, 0.0]])
     assert hinge_observed(U, V) == 0.0 == hinge_without(U)  # all is well, it says
     assert best_labelling(U, V)[0] == 0  # and the label that is known is predicted wrong
@@ -87,6 +88,7 @@ def labels_with_gaps(share):
     return inputs, np.where(rng.random(whole.shape) < share, np.nan, whole), whole
 
 
+@pytest.mark.slow
 def test_the_estimator_learns_from_rows_with_gaps():
     inputs, labels, whole = labels_with_gaps(0.3)
     found = LabelGraphClassifier(lam=0.01).fit(inputs, labels)
@@ -102,13 +104,16 @@ def test_the_estimator_learns_from_rows_with_gaps():
     assert np.mean(predicted[rest] == whole[rest]) >= np.mean(few.predict(inputs)[rest] == whole[rest])
 
 
-def test_without_gaps_nothing_has_changed_and_rows_without_a_label_are_left_out():
+@pytest.mark.slow
+def test_rows_without_labels_are_left_out_and_others_as_before():
+    """Without gaps nothing has changed and rows without a label are left out."""
     inputs, _, whole = labels_with_gaps(0.0)
     more = np.vstack([inputs, inputs[:5] + 1.0]), np.vstack([whole, np.full((5, 3), np.nan)])
     found, same = (LabelGraphClassifier(lam=0.1).fit(*one) for one in ((inputs, whole), more))
     np.testing.assert_array_equal(found.solution_.coef, same.solution_.coef)
 
 
+@pytest.mark.slow
 def test_a_weight_of_zero_is_a_missing_label():
     inputs, labels, whole = labels_with_gaps(0.2)
     there = ~np.isnan(labels)
@@ -119,6 +124,7 @@ def test_a_weight_of_zero_is_a_missing_label():
         LabelGraphClassifier(lam=0.1).fit(inputs, whole, sample_weight=1.0 + np.arange(3.0) * there)
 
 
+@pytest.mark.slow
 def test_folds_class_weights_and_probabilities_take_gaps():
     inputs, labels, _ = labels_with_gaps(0.3)
     scores = cross_val_score(

@@ -50,7 +50,8 @@ def test_thresholds_help_rare_labels_on_new_rows():
     assert scores[1] > scores[0] + 0.02
 
 
-def test_the_solution_predicts_with_the_thresholds_of_the_estimator():
+def test_the_solution_predicts_with_the_estimators_thresholds():
+    """The solution predicts with the thresholds of the estimator."""
     X, Y = rare()
     Y[:, 1] = 0  # a task of one class, which is not learned
     model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, warm_start=True)
@@ -95,6 +96,7 @@ def test_every_row_is_scored_by_weights_that_did_not_see_it():
     assert np.mean((held.z > 0) == (held.signs > 0)) < 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 def test_probabilities_of_a_hinge_are_calibrated(kind):
     X, Y = rare(2000)
@@ -108,8 +110,9 @@ def test_probabilities_of_a_hinge_are_calibrated(kind):
         assert brier_score_loss(Y[test, i], P[:, i]) < brier_score_loss(Y[test, i], np.full(1000, share))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
-def test_probabilities_are_those_of_scikit_learn_on_the_same_scores(kind):
+def test_probabilities_are_scikit_learns_of_the_same_scores(kind):
     """Fitted to Platt's targets: what isotonic regression makes of 0 and 1 is then between them."""
     X, Y = rare()
     fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration=kind).fit(X, Y[:, 0])
@@ -129,6 +132,7 @@ def test_probabilities_are_those_of_scikit_learn_on_the_same_scores(kind):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("several", [False, True])
 def test_what_is_predicted_is_what_is_more_probable_than_not(kind, several):
@@ -149,6 +153,7 @@ def test_what_is_predicted_is_what_is_more_probable_than_not(kind, several):
         np.testing.assert_array_equal(table.predict(X), table.decision_function(X) > 0.0)
 
 
+@pytest.mark.slow
 def test_thresholds_beside_probabilities_are_on_their_log_odds():
     X, Y = rare()
     fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration="sigmoid", tune_thresholds=True).fit(X, Y)
@@ -163,7 +168,7 @@ def test_thresholds_beside_probabilities_are_on_their_log_odds():
     np.testing.assert_array_equal(fitted.predict(X)[:, rising], alone.predict(X)[:, rising])
 
 
-def test_what_a_class_is_said_to_count_for_counts_for_thresholds_and_probabilities():
+def test_class_weights_count_for_thresholds_and_probabilities():
     """{class: weight} as that class's rows so often; "balanced" is for the fit alone."""
     X, Y = rare()
     options = {"lam": 1.0, "tune_thresholds": mtl.ErrorRate(), "calibration": "isotonic", "tol": 1e-10}
@@ -185,6 +190,7 @@ def test_predict_proba_is_there_only_where_it_means_something():
     assert "calibration='sigmoid'" in str(error.value.__cause__)
 
 
+@pytest.mark.slow
 def test_kernels_and_chosen_values_are_tuned_alike():
     X, Y = rare(150)
     kernel = KernelMultiTaskClassifier(C=1.0, tune_thresholds=mtl.FScore(beta=2), inner_folds=3, tol=1e-3)
@@ -222,8 +228,10 @@ def repeated(seed=0):
     return (X, Y, weights.astype(float)), (X[rows], Y[rows])
 
 
+@pytest.mark.by_default("sigmoid")
 @pytest.mark.parametrize("kind", [None, "sigmoid", "isotonic"])
-def test_a_weight_is_a_number_of_rows_for_thresholds_and_probabilities(kind):
+def test_a_weight_is_a_number_of_rows(kind):
+    """A weight is a number of rows for thresholds and probabilities."""
     (X, Y, weights), (X2, Y2) = repeated()
     model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, calibration=kind, inner_folds=3, tol=1e-10)
     weighed, listed = clone(model).fit(X, Y, weights), clone(model).fit(X2, Y2)
@@ -236,7 +244,8 @@ def test_a_weight_is_a_number_of_rows_for_thresholds_and_probabilities(kind):
     assert not np.allclose(weighed.thresholds_, unweighed.thresholds_)
 
 
-def test_a_weighted_threshold_is_that_of_the_rows_as_often_as_they_weigh():
+def test_a_weighted_threshold_is_that_of_repeated_rows():
+    """A weighted threshold is that of the rows as often as they weigh."""
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=60), np.where(rng.random(60) < 0.3, 1.0, -1.0)
     weights = rng.integers(1, 5, 60)
@@ -248,6 +257,7 @@ def test_a_weighted_threshold_is_that_of_the_rows_as_often_as_they_weigh():
     assert best_threshold(z, y, mtl.FScore(), weights=weights) != best_threshold(z, y, mtl.FScore())
 
 
+@pytest.mark.slow
 def test_thresholds_with_a_gram_matrix_are_those_with_its_kernel():
     X, Y = rare(80)
     gram = X @ X.T

@@ -18,6 +18,7 @@ from mtldsl.estimators import (
     scorer,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 X, Y = labels()
 XR, YR = regression()
@@ -53,7 +54,8 @@ COMPLETE = {
 }
 
 
-@pytest.mark.parametrize("kind", COMPLETE)
+@pytest.mark.slow
+@for_each("kind", COMPLETE)
 def test_labels_of_every_type(kind):
     y, classes = COMPLETE[kind]
     expected = MultiTaskClassifier(lam=0.5).fit(X, Y)
@@ -76,6 +78,7 @@ VECTORS = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default("pandas category")
 @pytest.mark.parametrize("kind", VECTORS)
 def test_vectors_of_every_type(kind):
     """One label a row is answered as a vector, whatever it came in; a polars series has no `ndim` to tell it by."""
@@ -119,6 +122,7 @@ INCOMPLETE = {
 }
 
 
+@pytest.mark.by_default("polars")
 @pytest.mark.parametrize("kind", INCOMPLETE)
 def test_missing_labels_are_not_in_their_task(kind):
     expected = MultiTaskClassifier(lam=0.5).fit(X, FLOATS)
@@ -133,7 +137,7 @@ def test_missing_labels_are_not_in_their_task(kind):
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "y",
     [
         np.where(np.arange(YR.size).reshape(YR.shape) % 7 == 0, np.nan, YR),
@@ -168,7 +172,8 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.slow
+@for_each("kind", INPUTS)
 def test_inputs_of_every_type(kind):
     expected = MultiTaskClassifier(lam=0.5, tol=1e-10).fit(X, Y)
     fitted = MultiTaskClassifier(lam=0.5, tol=1e-10).fit(INPUTS[kind], Y)
@@ -183,9 +188,7 @@ def test_inputs_of_every_type(kind):
     assert fitted.n_features_in_ == 6
 
 
-@pytest.mark.parametrize(
-    "estimator", [MultiTaskClassifier(), MultiTaskRegressor(), LabelGraphClassifier(lam=0.1), PLST()]
-)
+@for_each("estimator", [MultiTaskClassifier(), MultiTaskRegressor(), LabelGraphClassifier(lam=0.1), PLST()])
 def test_names_of_features_are_held_to(estimator):
     X_named = pd.DataFrame(X, columns=NAMES)
     fitted = estimator.fit(X_named, Y)
@@ -235,9 +238,7 @@ def test_a_vector_stays_a_vector():
 TASKS_X, TASKS_y, IDS, TASKS_LABELS = rows_of_tasks()
 
 
-@pytest.mark.parametrize(
-    "kind", ["groups", "pandas", "category", "numbered", "polars", "numpy", "sparse", "Series"]
-)
+@for_each("kind", ["groups", "pandas", "category", "numbered", "polars", "numpy", "sparse", "Series"])
 def test_tasks_of_rows_in_every_form(kind):
     expected = GroupedMultiTaskRegressor(lam=0.5).fit(TASKS_X, TASKS_y, groups=IDS)
     numbers = np.array([float(each[-1]) for each in IDS])
@@ -294,7 +295,7 @@ def test_missing_labels_of_rows_of_tasks():
         assert scored == pytest.approx(some.score(TASKS_X[~gone], y[~gone], groups=IDS[~gone]), rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("column", "message"),
     [
         (pd.date_range("2020-01-01", periods=6), r"column 'odd' is Datetime.*give the time since a start"),
@@ -310,7 +311,8 @@ def test_a_column_that_is_not_numeric_is_named(column, message):
         fitted.predict(X)
 
 
-def test_a_scorer_of_scikit_learn_that_does_not_take_the_labels_says_which_one_does():
+def test_a_scorer_that_does_not_take_labels_says_which_does():
+    """A scorer of scikit-learn that does not take the labels says which one does."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     Y = np.where(X[:, :2] > 0, "yes", "no").astype(object)
     Y[0, 0] = None

@@ -26,7 +26,8 @@ class Stopping:
 
 
 @pytest.mark.parametrize("kind", [MultiTaskClassifierCV, MultiTaskRegressorCV])
-def test_an_interrupted_choice_hands_over_the_folds_that_were_complete(kind):
+def test_an_interrupted_choice_hands_over_complete_folds(kind):
+    """An interrupted choice hands over the folds that were complete."""
     whole = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(np.inf)).fit(X, Y)
     estimator = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(5))  # in the third fold
     with pytest.raises(mtl.Interrupted, match="2 of 4 folds were complete; it is not fitted") as stop:

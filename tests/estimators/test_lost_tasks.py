@@ -49,6 +49,7 @@ def test_weights_of_zero_are_missing_labels():
     assert np.array_equal(fitted.coef_[[0, 2]], MultiTaskRegressor().fit(X, Y[:, [0, 2]]).coef_)
 
 
+@pytest.mark.by_default("numbers-LabelGraphClassifier")
 @pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
 @pytest.mark.parametrize("kind", ["numbers", "text"])
 def test_a_column_without_a_label(make, kind):
@@ -75,6 +76,7 @@ MIXED = {
 }
 
 
+@pytest.mark.by_default("other numbers in each-LabelGraphClassifier")
 @pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
 @pytest.mark.parametrize("kind", MIXED)
 def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
@@ -100,7 +102,8 @@ def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
             assert scorer("f1")(fitted, X, truth) == pytest.approx(scorer("f1")(alone, X, table[["a", "b"]]))
 
 
-def test_thresholds_and_probabilities_beside_a_column_without_a_label():
+def test_thresholds_beside_a_column_without_a_label():
+    """Thresholds and probabilities beside a column without a label."""
     X, Y = labels()
     table = Y.astype(float)
     table[:, 1] = np.nan
@@ -145,7 +148,8 @@ def test_a_search_goes_on_where_a_fold_lost_a_label():
 
 
 @pytest.mark.parametrize("lost", ["labels", "weights"])
-def test_a_task_of_a_long_table_that_lost_its_rows_is_one_that_training_did_not_have(lost):
+def test_a_task_that_lost_its_rows_was_not_trained(lost):
+    """A task of a long table that lost its rows is one that training did not have."""
     X, y, ids, words = rows_of_tasks()
     gone = ids == "task 1"
     weights = np.where(gone, 0.0, 1.0) if lost == "weights" else None

@@ -11,6 +11,7 @@ from sklearn.multioutput import MultiOutputClassifier
 
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskRegressor
 from tests.estimators.cases import labels, regression
+from tests.loops import for_each
 
 N = 40
 X, Y = regression(N)
@@ -89,7 +90,7 @@ LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("line", LINES)
+@for_each("line", LINES)
 def test_a_line_of_the_table(line):
     theirs, ours, inputs, y = LINES[line]
     with warnings.catch_warnings():

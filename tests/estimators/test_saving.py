@@ -63,6 +63,7 @@ def by_skops(estimator, folder):
     return skops.loads(written, trusted=strange)
 
 
+@pytest.mark.by_default("two matrices-by_skops")
 @pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_back_answers_alike(name, way, tmp_path):
@@ -97,6 +98,7 @@ def test_the_solution_is_a_file_of_its_own(tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
 
 
+@pytest.mark.process
 def test_another_process_reads_a_file(tmp_path):
     estimator, asked = fitted("classifier")
     joblib.dump(estimator, tmp_path / "model.joblib")
@@ -113,7 +115,7 @@ assert not slow, f"reading a model imports {slow}"
     np.testing.assert_array_equal(np.load(tmp_path / "answer.npy"), estimator.predict(*asked))
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.process), "threading"])
 def test_fits_side_by_side(backend):
     values = [0.1, 1.0, 10.0, 100.0]
     found = joblib.Parallel(n_jobs=2, backend=backend)(

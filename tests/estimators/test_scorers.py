@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskKFold, MultiTaskRegressor, OneClassWarning, scorer
 from mtldsl.scoring.measures import MEASURES
+from tests.loops import for_each
 
 
 def table(seed=0, n=80, m=3):
@@ -26,10 +27,9 @@ def table(seed=0, n=80, m=3):
     return X, (X @ rng.normal(size=(4, m)) + rng.normal(size=(n, m)) > 0.5).astype(int)
 
 
-@pytest.mark.parametrize("name", [name for name, one in MEASURES.items() if one.needs != "values"])
-@pytest.mark.parametrize(
-    "make", [lambda: MultiTaskClassifier(), lambda: OneVsRestClassifier(LogisticRegression())]
-)
+@pytest.mark.slow
+@for_each("name", [name for name, one in MEASURES.items() if one.needs != "values"])
+@for_each("make", [lambda: MultiTaskClassifier(), lambda: OneVsRestClassifier(LogisticRegression())])
 def test_ours_and_theirs_are_scored_alike_from_what_they_predict(name, make):
     X, Y = table()
     fitted = make().fit(X, Y)
@@ -106,7 +106,7 @@ def test_lists_of_probabilities():
     assert np.isclose(scorer("brier")(fitted, X, Y), -wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["mse", "nmse", "mae", "r2", "explained_variance"])
+@for_each("name", ["mse", "nmse", "mae", "r2", "explained_variance"])
 def test_numbers(name):
     X, _ = table(4)
     y = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2]
@@ -132,7 +132,8 @@ def test_numbers(name):
     assert np.isfinite(scorer(name)(Ridge().fit(X, y[:, 0]), X, y[:, 0]))
 
 
-def test_tasks_without_a_number_are_left_out_with_a_warning_that_counts_them():
+def test_tasks_without_a_number_are_left_out_with_a_warning():
+    """Tasks without a number are left out with a warning that counts them."""
     X, Y = table(5)
     fitted = MultiTaskClassifier().fit(X, Y)
     rows = Y[:, 1] == 0
@@ -194,7 +195,7 @@ def test_mistakes_are_named():
         scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@for_each("beside", [False, True])
 def test_rows_of_one_long_table_are_scored_by_their_tasks(beside):
     from mtldsl.estimators import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 
@@ -226,8 +227,10 @@ def test_rows_of_one_long_table_are_scored_by_their_tasks(beside):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3])
-def test_labels_in_words_are_known_through_pipelines_and_searches(m):
+def test_labels_in_words_are_known_through_pipelines(m):
+    """Labels in words are known through pipelines and searches."""
     X, Y = table(11, m=m)
     words = np.where(Y == 1, "yes", "no")
     plain = MultiTaskClassifier().fit(X, Y)

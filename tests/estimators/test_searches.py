@@ -36,6 +36,7 @@ from mtldsl.estimators import (
     scorer,
 )
 from tests.estimators.cases import ESTIMATORS, labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 X, Y = regression()
 XL, YL = labels()
@@ -49,7 +50,7 @@ def lasso(W, tasks, lam=1.0, kind="l1"):
 # ---------------------------------------------------------------------------------------------- parameters
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda each: type(each).__name__)
+@for_each("estimator", ESTIMATORS, ids=lambda each: type(each).__name__)
 def test_a_clone_has_the_same_parameters(estimator):
     again = clone(estimator)
     assert again.get_params() == estimator.get_params() and repr(again) == repr(estimator)
@@ -90,7 +91,7 @@ def by_hand(values, score=None):
     return np.array(found)
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.process)])
 def test_a_grid_over_a_parameter_of_the_model(n_jobs):
     values = [0.1, 10.0, 100.0]
     search = GridSearchCV(MultiTaskRegressor(), {"lam": values}, cv=THREE, n_jobs=n_jobs).fit(X, Y)
@@ -125,6 +126,7 @@ def test_a_grid_over_models():
     assert worst["rho"] == 100.0
 
 
+@pytest.mark.by_default("MultiTaskClassifier-dict")
 @pytest.mark.parametrize(
     "estimator, grid",
     [
@@ -139,6 +141,7 @@ def test_classifiers_in_a_grid(estimator, grid):
     assert search.best_score_ > 0.5 and search.predict(XL).shape == YL.shape
 
 
+@pytest.mark.slow
 def test_scikit_learns_scorers_and_predictions_by_folds():
     for scoring in ("f1_macro", "f1_micro", "f1_samples", "accuracy", "roc_auc", "average_precision"):
         assert (
@@ -163,7 +166,8 @@ def test_scikit_learns_scorers_and_predictions_by_folds():
     }  # the features that the data were made of
 
 
-def test_scorers_see_the_classes_of_columns_through_pipelines_and_searches():
+def test_scorers_see_classes_through_pipelines_and_searches():
+    """Scorers see the classes of columns through pipelines and searches."""
     words = np.where(YL > 0, "yes", "no").astype(object)
     words[0] = None
     fitted = MultiTaskClassifier().fit(XL, words)
@@ -189,6 +193,7 @@ def test_labels_with_gaps_are_searched_over():
 # ----------------------------------------------------------------------------------------------- pipelines
 
 
+@pytest.mark.slow
 def test_a_table_of_numbers_and_words_with_missing_inputs():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(XL, columns=list("abcdef")).mask(rng.random(XL.shape) < 0.1)
@@ -265,7 +270,8 @@ def test_groups_are_handed_on_by_routing(routed):
     assert found["test_score"].min() > 0.5
 
 
-def test_groups_may_say_what_a_split_keeps_together_while_a_column_says_the_task():
+def test_groups_keep_rows_together_while_a_column_is_the_task():
+    """Groups may say what a split keeps together while a column says the task."""
     inputs, y, ids, _ = rows_of_tasks()
     frame = pd.DataFrame(inputs, columns=list("abcd")).assign(school=ids)
     regressor = GroupedMultiTaskRegressor(task="school", unseen="mean", lam=0.5)
@@ -279,4 +285,5 @@ def test_no_warning_is_raised_by_a_plain_fit():
         warnings.simplefilter("error")
         GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1.0]}, cv=THREE).fit(XL, YL).predict(XL)
         named = pd.DataFrame(XL, columns=list("abcdef"))
-        MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid").fit(named, YL).predict_proba(named)
+        fitted = MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid").fit(named, YL)
+        assert len(fitted.predict_proba(named)) > 0

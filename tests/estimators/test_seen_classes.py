@@ -69,7 +69,8 @@ def test_where_training_had_one_class_the_other_is_its_opposite():
         assert scorer("f1").score(fitted, X, test).by_task[1] == 0.0
 
 
-def test_a_third_class_of_a_column_and_other_kinds_of_classes_are_refused():
+def test_a_third_class_and_other_kinds_of_classes_are_refused():
+    """A third class of a column and other kinds of classes are refused."""
     X, Y = labels()
     fitted = MultiTaskClassifier().fit(X, Y)
     with pytest.raises(DataError, match="column 0 of y holds 2, and training had 0 and 1"):
@@ -79,6 +80,7 @@ def test_a_third_class_of_a_column_and_other_kinds_of_classes_are_refused():
     assert scorer("accuracy")(fitted, X, Y.astype(bool)) == scorer("accuracy")(fitted, X, Y)
 
 
+@pytest.mark.slow
 def test_scorers_ask_metadata_routing():
     X, Y = labels()
     weights = np.linspace(0.0, 3.0, len(X))

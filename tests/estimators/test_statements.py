@@ -15,6 +15,7 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 
 def with_gaps(Y, every=7):
@@ -22,9 +23,9 @@ def with_gaps(Y, every=7):
     return np.where(np.arange(Y.size).reshape(Y.shape) % every == 0, np.nan, Y)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("sparse_X", [False, True])
+@for_each("intercept", [False, True])
+@for_each("gaps", [False, True])
+@for_each("sparse_X", [False, True])
 def test_regression_is_the_statement_solved(intercept, gaps, sparse_X):
     X, Y = regression()
     Y = with_gaps(Y) if gaps else Y
@@ -40,7 +41,7 @@ def test_regression_is_the_statement_solved(intercept, gaps, sparse_X):
     np.testing.assert_allclose(fitted.predict(X), solved.predict(X), rtol=1e-14)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "regularizer, by_hand",
     [
         ("l21_norm", mtl.l21_norm),
@@ -84,7 +85,8 @@ def test_classes_of_a_vector_are_one_task_each_against_the_rest():
     np.testing.assert_allclose(fitted.predict_proba(X), P / P.sum(axis=1, keepdims=True), rtol=1e-13)
 
 
-def test_a_named_model_and_a_function_are_the_same_as_the_statement():
+def test_a_named_model_and_a_function_are_the_statement():
+    """A named model and a function are the same as the statement."""
     X, Y = regression()
     named = MultiTaskRegressor("Robust-MTL", rho1=2.0, rho2=1.0, tol=1e-9).fit(X, Y)
     text = "sum_of_squares(L + S, tasks) + a * trace_norm(L) + b * l12_norm(S)"
@@ -135,6 +137,7 @@ def test_rows_of_tasks_are_the_statement_on_grouped_tasks():
     )
 
 
+@pytest.mark.slow
 def test_a_graph_of_labels_is_the_statement_on_inputs_with_ones():
     X, Y = labels(n=40, d=3)
     fitted = LabelGraphClassifier(lam=0.1, tol=1e-7).fit(X, Y)
@@ -151,6 +154,7 @@ def test_a_graph_of_labels_is_the_statement_on_inputs_with_ones():
     np.testing.assert_allclose(marginals.predict_proba(X), by_hand, atol=2e-2)  # at gaps of 1e-4 and 1e-8
 
 
+@pytest.mark.slow
 def test_kernels_are_the_statement_on_tasks_with_kernels():
     X, Y = labels(n=40)
     fitted = KernelMultiTaskClassifier(kernels=["rbf", "linear"], C=2.0, tol=1e-7).fit(X, Y)
@@ -183,7 +187,8 @@ def test_a_warm_start_begins_at_the_last_fit():
     np.testing.assert_array_equal(other.coef_, cold.fit(X[:, :10], Y).coef_)
 
 
-def test_a_limit_on_time_warns_and_the_certificate_says_how_far_it_came():
+def test_a_time_limit_warns_and_the_certificate_says_how_far():
+    """A limit on time warns and the certificate says how far it came."""
     X, Y = regression(n=300, d=60)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         fitted = MultiTaskRegressor(lam=0.1, solver="proximal_gradient", tol=1e-14, max_seconds=1e-9).fit(

@@ -18,6 +18,7 @@ from mtldsl.estimators import (
     OneClassWarning,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 X, Y = labels()
 XR, YR = regression()
@@ -48,7 +49,7 @@ def test_a_weight_is_a_number_of_rows(make, inputs, y):
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make, inputs, y",
     [(MultiTaskRegressor, XR, YR), (MultiTaskClassifier, X, Y.astype(float))],
     ids=["regressor", "classifier"],
@@ -104,7 +105,7 @@ def test_balanced_classes_weigh_alike_in_every_task():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "class_weight, factors",
     [
         ({1: 3.0}, ([1, 1, 1], [3, 3, 3])),
@@ -146,7 +147,7 @@ ONE = Y.copy()
 ONE[:, 1] = 0
 
 
-@pytest.mark.parametrize("one_class", ["constant", "skip"])
+@for_each("one_class", ["constant", "skip"])
 def test_tasks_of_one_class_leave_the_others_alone(one_class):
     with pytest.warns(OneClassWarning, match="1 of 3 tasks have labels of one class alone: 1"):
         fitted = MultiTaskClassifier(one_class=one_class, **TIGHT).fit(X, ONE)
@@ -165,14 +166,14 @@ def test_tasks_of_one_class_leave_the_others_alone(one_class):
 def test_tasks_of_one_class_may_be_an_error():
     with pytest.raises(DataError, match="one_class='constant' or 'skip'"):
         MultiTaskClassifier(one_class="error").fit(X, ONE)
+    inputs, _, ids, words = rows_of_tasks()
     with pytest.raises(DataError, match="'task 0'"):
-        inputs, _, ids, words = rows_of_tasks()
         GroupedMultiTaskClassifier(one_class="error").fit(
             inputs, np.where(ids == "task 0", "yes", words), groups=ids
         )
 
 
-@pytest.mark.parametrize("one_class", ["constant", "skip"])
+@for_each("one_class", ["constant", "skip"])
 def test_a_task_of_rows_with_one_class(one_class):
     inputs, _, ids, words = rows_of_tasks()
     given = np.where(ids == "task 1", "no", words)
@@ -183,7 +184,7 @@ def test_a_task_of_rows_with_one_class(one_class):
         fitted.one_class_.tolist() == ["task 1"] and (fitted.predict(inputs, groups=ids)[mine] == "no").all()
     )
     z = fitted.decision_function(inputs, groups=ids)
-    assert np.isnan(z[mine]).all() if one_class == "skip" else (z[mine] == -1).all()
+    np.testing.assert_array_equal(z[mine], np.nan if one_class == "skip" else -1.0)
     alone = GroupedMultiTaskClassifier(**TIGHT).fit(inputs[~mine], given[~mine], groups=ids[~mine])
     np.testing.assert_allclose(z[~mine], alone.decision_function(inputs[~mine], groups=ids[~mine]), atol=1e-9)
 
@@ -207,6 +208,7 @@ def test_nothing_but_tasks_of_one_class():
     assert fitted.one_class_.size == 0 and fitted.solution_ is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["CGM", "No edges", "HLLM-L1"])
 def test_over_a_graph_of_labels_a_row_weighs_what_its_classes_do(model):
     """The product over columns, as scikit-learn's trees have it; the loss of a row is one of its whole labelling."""
@@ -228,7 +230,9 @@ def test_over_a_graph_of_labels_a_row_weighs_what_its_classes_do(model):
     assert np.abs(plain.decision_function(X) - fitted.decision_function(X)).max() > 1e-2
 
 
-def test_balanced_classes_over_a_graph_of_labels_find_rare_labels():
+@pytest.mark.slow
+def test_balanced_classes_over_a_graph_find_rare_labels():
+    """Balanced classes over a graph of labels find rare labels."""
     X, Y = labels(300, seed=3)
     rare = np.where(np.random.default_rng(0).random(Y.shape) < 0.85, 0, Y)
     plain, balanced = (

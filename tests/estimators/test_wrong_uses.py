@@ -22,6 +22,7 @@ from mtldsl.estimators import (
     MultiTaskRegressorCV,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 X, Y = regression()
 XL, YL = labels()
@@ -165,7 +166,8 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("use", WRONG)
+@pytest.mark.slow
+@for_each("use", WRONG)
 def test_a_wrong_use_is_refused(use):
     call, kind, pieces = WRONG[use]
     with pytest.raises(kind) as error:

@@ -29,6 +29,7 @@ def hinge(tasks, edges="all"):
 # ------------------------------------------------------------------------- docs/language.md, "The paper CGM in this language"
 
 
+@pytest.mark.by_default("CGM-parameters0-all-<lambda>")
 @pytest.mark.parametrize(
     "name, parameters, edges, penalty",
     [
@@ -66,7 +67,8 @@ def test_without_edges_it_is_a_support_vector_machine_a_label(small):
 
 
 @pytest.mark.slow
-def test_the_relaxation_is_below_every_graph_and_its_bound_below_the_relaxation(small):
+def test_the_relaxation_and_its_bound_are_below_every_graph(small):
+    """The relaxation is below every graph and its bound below the relaxation."""
     tasks = small.train
     pairs = list(combinations(range(4), 2))
     graphs = {
@@ -84,6 +86,7 @@ def test_the_relaxation_is_below_every_graph_and_its_bound_below_the_relaxation(
     np.testing.assert_allclose(relaxed.objective, graphs[tuple(pairs)].objective, rtol=2e-6)  # r = q: a ridge
 
 
+@pytest.mark.slow
 def test_a_bound_of_a_run_with_few_edges_is_one_for_all_edges(small):
     problem = mtl.model("CGM", small.train, lam=LAM, r=1)
     optimum = problem.solve(tol=1e-7).objective
@@ -96,7 +99,9 @@ def test_a_bound_of_a_run_with_few_edges_is_one_for_all_edges(small):
 # ------------------------------------------------------------------------------------ lessons 18 and 19: which edges come first
 
 
-def test_the_first_scores_are_those_of_the_true_edges_and_the_papers_start_has_none(star):
+@pytest.mark.slow
+def test_the_first_scores_are_of_the_true_edges(star):
+    """The first scores are those of the true edges, and the paper's start has none."""
     problem = mtl.model("CGM", star.train, lam=0.01, r=2)
     found = problem.solve("clique_generation", max_edges=4, cliques_per_round=4, tol=1e-2)
     joined = [tuple(edge) for row in found.history for edge in row["joined"]]
@@ -114,7 +119,9 @@ def test_the_first_scores_are_those_of_the_true_edges_and_the_papers_start_has_n
     assert not set(sorted(scores, key=scores.get)[-4:]) & set(star.edges)
 
 
-def test_the_rule_selects_the_star_and_the_refit_is_the_model_of_the_true_graph(star):
+@pytest.mark.slow
+def test_the_rule_selects_the_star_and_refits_the_true_graph(star):
+    """The rule selects the star and the refit is the model of the true graph."""
     problem = mtl.model("CGM", star.train, lam=0.01, r=2)
     selected = problem.solve("clique_generation", graph_selection=True, cliques_per_round=2, tol=1e-3)
     assert selected.status == "selected" and selected.gap > 0.1
@@ -130,7 +137,8 @@ def test_the_rule_selects_the_star_and_the_refit_is_the_model_of_the_true_graph(
 
 
 @pytest.mark.slow
-def test_the_number_that_the_paper_stops_by_is_on_both_sides_of_the_objective():
+def test_the_papers_stopping_number_brackets_the_objective():
+    """The number that the paper stops by is on both sides of the objective."""
     tasks = datasets.make_label_graph(
         6, 5, [(0, 1), (0, 2), (0, 3)], n_train=100, n_test=1, random_state=0
     ).train

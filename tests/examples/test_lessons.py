@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.loops import for_each
+
 ROOM = Path(__file__).parents[2] / "examples"
 LESSONS = sorted(ROOM.glob("[0-9][0-9]_*.py"))
 WITH_EXERCISES = [path for path in LESSONS if int(path.name[:2]) <= 14]
@@ -29,6 +31,7 @@ def test_there_are_lessons():
     assert len(LESSONS) >= 24 and len(WITH_EXERCISES) == 14
 
 
+@pytest.mark.by_default("08_features_and_tasks")
 @names
 def test_the_gallery_can_show_the_text(lesson):
     """A title with a line below it, and reST without a warning: the site is built with warnings as errors."""
@@ -54,7 +57,8 @@ def test_no_line_is_longer_than_100_columns(lesson):
             assert not long, f"{path.name}: lines {long}"
 
 
-@pytest.mark.parametrize("lesson", WITH_EXERCISES, ids=lambda path: path.stem)
+@pytest.mark.slow
+@for_each("lesson", WITH_EXERCISES, ids=lambda path: path.stem)
 def test_every_exercise_is_open_and_has_a_solution_with_mistakes(lesson):
     tree = ast.parse(lesson.read_text(encoding="utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

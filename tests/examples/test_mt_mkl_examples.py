@@ -20,7 +20,9 @@ def solved():
     return file, file.problem.solve(**file.solve)
 
 
-def test_the_file_is_solved_with_a_proof_and_agrees_with_the_reference(solved):
+@pytest.mark.slow
+def test_the_file_is_proven_and_agrees_with_the_reference(solved):
+    """The file is solved with a proof and agrees with the reference."""
     file, solution = solved
     assert solution.is_optimal and solution.solver == "dual_ascent"
     assert file.problem.cross_check(solution, **file.check).agrees
@@ -81,6 +83,7 @@ def written(folder: Path, model: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_block_on_the_page_is_a_model(tmp_path):
     file = load_problem(written(tmp_path, block_about_weights()))
     solution = file.problem.solve()

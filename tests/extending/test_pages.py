@@ -1,8 +1,6 @@
 """Every page of docs/extending/ that adds something is run as it stands: its module, its sessions, and its problem file by the command line."""
 
 import doctest
-import os
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -20,6 +18,7 @@ def test_there_is_a_page_for_each_kind():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs_as_written(page):
     module = types.ModuleType("my_words")
@@ -31,20 +30,9 @@ def test_the_page_runs_as_written(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path):
-    """In an interpreter of its own, as a user would."""
+def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path, monkeypatch, command_line):
     Path(tmp_path, "my_words.py").write_text(blocks(page, "python"))
     Path(tmp_path, "model.toml").write_text(blocks(page, "toml"))
-    command = [
-        sys.executable,
-        "-m",
-        "mtldsl",
-        "solve",
-        "model.toml",
-        "--quiet",
-        "--allow-plugins",
-        "my_words.py",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "certified" in done.stdout, done.stdout + done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command_line("solve", "model.toml", "--quiet", "--allow-plugins", "my_words.py")
+    assert code == 0 and "certified" in out, out + err

@@ -1,7 +1,5 @@
 """Plugins of problem files: code runs only where whoever reads the file has agreed."""
 
-import os
-import subprocess
 import sys
 from importlib.metadata import EntryPoint
 
@@ -46,7 +44,8 @@ def test_a_file_that_is_allowed_is_run_once(here):
     assert file.problem.solve().status == "optimal"
 
 
-def test_a_module_that_is_allowed_is_imported_and_an_installed_one_needs_no_permission(here, monkeypatch):
+def test_an_allowed_module_is_imported_as_an_installed_one(here, monkeypatch):
+    """A module that is allowed is imported and an installed one needs no permission."""
     monkeypatch.syspath_prepend(str(here))
     assert "columns_in_balls" in str(load_problem("model.toml", allow_plugins=["my_words"]).problem)
     mtl.unregister("columns_in_balls")
@@ -62,8 +61,8 @@ def test_a_plugin_that_fails_is_an_error_of_the_file(here):
         mtl.ModelError, match=r"(?s)model.toml:\d+.*plugin 'my_words' cannot be used: ZeroDivisionError"
     ):
         load_problem("model.toml", allow_plugins=["my_words.py"])
+    (here / "model.toml").write_text('minimize = "ridge(W)"\n[plugins]\nuse = "my_words"\n')
     with pytest.raises(mtl.DataError, match="use must be a list of names such as"):
-        (here / "model.toml").write_text('minimize = "ridge(W)"\n[plugins]\nuse = "my_words"\n')
         load_problem("model.toml", allow_plugins=["my_words.py"])
 
 
@@ -75,12 +74,8 @@ def test_a_name_that_is_a_module_already_is_not_replaced(here):
 
 
 @pytest.mark.slow
-def test_the_command_line_says_what_to_type(here):
-    command = [sys.executable, "-m", "mtldsl", "explain", "model.toml"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    refused = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert refused.returncode == 2 and "--allow-plugins my_words" in refused.stderr
-    done = subprocess.run(
-        [*command, "--allow-plugins", "my_words.py"], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0 and "columns_in_balls(W, radius=0.5)" in done.stdout, done.stderr
+def test_the_command_line_says_what_to_type(here, command_line):
+    code, _, err = command_line("explain", "model.toml")
+    assert code == 2 and "--allow-plugins my_words" in err
+    code, out, err = command_line("explain", "model.toml", "--allow-plugins", "my_words.py")
+    assert code == 0 and "columns_in_balls(W, radius=0.5)" in out, err

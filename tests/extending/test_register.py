@@ -52,6 +52,7 @@ def reference(W, atom):
     return cp.max(cp.abs(W))
 
 
+@pytest.mark.slow
 def test_a_word_takes_part_in_everything():
     word = mtl.register(LargestEntry, reference=reference)
     assert mtl.largest_entry is word and "largest_entry" in dir(mtl)
@@ -89,6 +90,7 @@ class ByItsDual(Norm):
     value, dual_gauge = LargestEntry.value, LargestEntry.dual_gauge
 
 
+@pytest.mark.slow
 def test_a_norm_of_ones_own_has_a_ball_and_a_critical_value():
     """By its prox alone: the dual norm too."""
     word, lam = mtl.register(ByItsProx, reference=reference), mtl.Parameter(1.0)
@@ -193,6 +195,7 @@ def test_what_is_missing_is_listed():
         mtl.unregister("l1_norm")
 
 
+@pytest.mark.by_default("wrong5-traits_are_what_they_say")
 @pytest.mark.parametrize(
     "wrong, law",
     [
@@ -260,7 +263,10 @@ class SlopeAtZero(ThreeHalves):
         return slope - 1e-3 * (W == 0), slope + 1e-3 * (W == 0)
 
 
-def test_a_slope_that_differences_reach_slowly_is_right_and_a_wrong_one_is_not():
+@pytest.mark.slow
+def test_a_slope_that_differences_reach_slowly_is_right():
+    """A slope that differences reach slowly is right and a wrong one is not."""
+
     def power(W, atom):
         return 2 / 3 * cp.sum(cp.power(cp.abs(W), 1.5))
 
@@ -277,6 +283,7 @@ def test_a_slope_that_differences_reach_slowly_is_right_and_a_wrong_one_is_not()
         check_atom(mtl.register(without, reference=power))
 
 
+@pytest.mark.slow
 def test_the_laws_catch_a_loss_that_is_wrong():
     from mtldsl.atoms.losses import HuberLoss
 
@@ -320,6 +327,7 @@ class Zeros(Solver):
         return point
 
 
+@pytest.mark.slow
 def test_a_solver_stands_behind_the_others_and_is_never_believed():
     before = list(SOLVERS)
     assert register_solver(Zeros()).name == "zeros"
@@ -351,7 +359,9 @@ def test_solvers_that_lack_something_are_refused():
         unregister_solver("admm")
 
 
-def test_a_saved_solution_of_a_loss_that_is_not_known_is_not_called_damaged(tmp_path):
+def test_a_saved_solution_of_an_unknown_loss_is_not_damaged(tmp_path):
+    """A saved solution of a loss that is not known is not called damaged."""
+
     class Ours(SeparableLoss):
         """Half squares under another name."""
 

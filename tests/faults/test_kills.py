@@ -7,6 +7,7 @@ import sys
 import pytest
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_killed_process_leaves_the_old_file_or_the_new_one(tmp_path, request):
     n = request.config.getoption("--kills")

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.errors import MTLError
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -53,14 +52,14 @@ def table(text):
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_predictions_of_rows_held_out_and_metrics(folder, capsys):
+@pytest.mark.slow
+def test_predictions_of_rows_held_out_and_metrics(folder, command_line, monkeypatch, capsys):
     output = 'solution = "w.npz"\nmetrics = ["f1", "log_loss", "subset_accuracy"]\npredictions = {path = "out.csv", keep = ["id"], scores = true}'
     path = problem_file(folder, "logistic_loss(W, tasks) + ridge(W)", SIGNED, output)
-    done = subprocess.run(
-        [sys.executable, "-m", "mtldsl", "solve", "in/p.toml", "--json"], cwd=folder, capture_output=True, text=True, timeout=300
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows, record = table((folder / "in" / "out.csv").read_text()), json.loads(done.stdout)
+    monkeypatch.chdir(folder)
+    code, out, err = command_line("solve", "in/p.toml", "--json")
+    assert code == 0, err
+    rows, record = table((folder / "in" / "out.csv").read_text()), json.loads(out)
     file = load_problem(path)
     assert len(rows) == file.tasks_test.X.shape[0] == 27
     at = np.array([int(row["row"]) - 1 for row in rows])
@@ -130,7 +129,7 @@ def test_new_rows_and_mtldsl_predict_agree(folder, capsys):
     np.testing.assert_allclose([float(r["a:probability"]) for r in table(said)], solution.predict_proba(filled)[:, 0])  # fmt: skip
 
 
-@pytest.mark.parametrize("strategy", ["mean", "median"])
+@for_each("strategy", ["mean", "median"])
 def test_the_fill_is_of_the_training_rows(strategy, folder):
     path = problem_file(folder, "logistic_loss(W, tasks) + ridge(W)", SIGNED.replace("median", strategy))
     file = load_problem(path)
@@ -167,7 +166,7 @@ def test_a_checkpoint_lies_beside_the_problem_file(folder, monkeypatch):
     assert (folder / "in" / "run.npz").exists() and not any((folder / "elsewhere").iterdir())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("output", "says"),
     [
         ('metrics = ["f2"]', "no such measure"),

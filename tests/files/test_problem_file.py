@@ -31,6 +31,7 @@ def load(tmp_path):
     return from_text
 
 
+@pytest.mark.by_default("imbalanced.toml")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_are_problem_files(path):
     if path.name == "school.toml":
@@ -125,6 +126,7 @@ subject_to = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", 
 LEARNED = '[learned]\nSigma1 = "FeaturePrecision"\nSigma2 = "TaskPrecision"\n'
 
 
+@pytest.mark.slow
 def test_learned_precisions_as_python_makes_them(load):
     file = load(FETR + DATA + LEARNED)
     tasks = file.tasks_train
@@ -178,7 +180,8 @@ def test_a_model_of_a_paper_by_its_name(load):
     assert load(NAMED + "eps = 0.5\n").problem.objective.text.endswith("log_rank(W, eps=0.5)")
 
 
-def test_a_model_of_a_paper_with_weights_and_constraints_of_ones_own(load):
+def test_a_paper_model_with_own_weights_and_constraints(load):
+    """A model of a paper with weights and constraints of one's own is read from a file."""
     file = load('subject_to = ["W >= -1"]\n' + NAMED + "[weights]\nW = {intercept = true}\n")
     assert file.problem.weights[0].intercept and len(file.problem.constraints) == 1
 
@@ -314,6 +317,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "place", "message"), WRONG)
 def test_a_mistake_is_shown_where_it_stands(load, tmp_path, text, place, message):
     (tmp_path / "bad.csv").write_text("a,y\n1,2\nno,3\n")
@@ -347,7 +351,8 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
         load_problem(tmp_path / "latin.toml")
 
 
-def test_labels_that_no_row_has_are_left_out_where_that_is_asked_for(load, tmp_path):
+def test_labels_without_rows_are_left_out_where_asked_for(load, tmp_path):
+    """Labels that no row has are left out where that is asked for."""
     rows = "a,b,never,flu,cold\n" + "".join(
         f"{i},{i * i % 7},-1,{1 if i % 2 else -1},{1 if i % 3 else -1}\n" for i in range(12)
     )

@@ -11,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 FILE = Path(__file__).parents[2] / "examples" / "cgm.toml"
 DATA = """
@@ -44,7 +45,7 @@ def load(tmp_path):
 # ------------------------------------------------------------------------------------------------ declarations
 
 
-@pytest.mark.parametrize(
+@for_each(
     "declared, members",
     [
         ('"EdgeWeights"', ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))),
@@ -82,7 +83,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tables, place, message", WRONG)
+@for_each("tables, place, message", WRONG)
 def test_a_mistake_is_shown_where_it_stands(load, tables, place, message):
     with pytest.raises((ModelError, DataError)) as error:
         load(STATED + tables)
@@ -114,6 +115,7 @@ def solved():
     return file, file.problem.solve(**file.solve)
 
 
+@pytest.mark.slow
 def test_the_example_is_proven_and_agrees_with_the_enumeration(solved):
     file, solution = solved
     assert solution.is_optimal and solution.solver == "clique_generation" and solution.certified.all()
@@ -127,6 +129,7 @@ def test_its_strongest_edges_are_those_that_made_the_data(solved):
     assert len(graph.used) == 5 and graph.weights[graph.used[3]] < graph.weights[graph.used[2]] / 2
 
 
+@pytest.mark.slow
 def test_the_report_has_the_graph(solved, capsys):
     _, solution = solved
     assert main(["solve", str(FILE), "--no-check"]) == 0
@@ -153,6 +156,7 @@ def test_the_report_has_the_graph(solved, capsys):
     )
 
 
+@pytest.mark.slow
 def test_the_report_of_standardised_tasks_and_of_no_edges(load, capsys, tmp_path):
     load(STATED.replace("[data]", "[data]\nstandardize = true") + WEIGHTS)
     assert main(["solve", str(tmp_path / "p.toml"), "--no-check", "--tol", "1e-2"]) == 0

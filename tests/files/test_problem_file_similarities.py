@@ -107,6 +107,7 @@ SIMILARITIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.by_default("clusters(labels), identity()-[groups]\\nlabels = [7, 7, 8, 8]-names1")
 @pytest.mark.parametrize("typed, tables, names", SIMILARITIES)
 def test_groups_and_kernels_of_a_file(write, tmp_path, typed, tables, names):
     np.savetxt(tmp_path / "R.csv", 0.5 ** np.abs(np.subtract.outer(range(4), range(4))), delimiter=",")
@@ -138,6 +139,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.by_default("text4-3:41-theta is bounded in the 1-norm already")
 @pytest.mark.parametrize("text, place, message", WRONG)
 def test_a_mistake_is_shown_where_it_stands(write, tmp_path, text, place, message):
     for name, content in {"one": "Oslo,north\nBergen", "twice": "Oslo,a\nOslo,b", "empty": ""}.items():
@@ -147,6 +149,7 @@ def test_a_mistake_is_shown_where_it_stands(write, tmp_path, text, place, messag
     assert f"p.toml:{place}: " in str(error.value) and message in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_command_line(write, capsys, tmp_path):
     path = str(write(KEPT))
     assert main(["explain", path]) == 0

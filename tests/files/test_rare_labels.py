@@ -12,6 +12,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
 from mtldsl.tasks.folding import fold_numbers
+from tests.loops import for_each
 
 RNG = np.random.default_rng(3)
 N = 240
@@ -37,6 +38,7 @@ def solved(path, capsys, *options):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.by_default('labels4-[output]\\nmetrics = ["log_loss"]\\n-shown4')
 @pytest.mark.parametrize(
     ("labels", "more", "shown"),
     [
@@ -47,7 +49,8 @@ def solved(path, capsys, *options):
         (["rare"], '[output]\nmetrics = ["log_loss"]\n', ["log_loss"]),
     ],
 )
-def test_the_report_shows_what_sees_a_rare_label_or_what_was_chosen_by(labels, more, shown, tmp_path, capsys):
+def test_the_report_shows_scores_that_see_a_rare_label(labels, more, shown, tmp_path, capsys):
+    """The report shows what sees a rare label or what was chosen by."""
     path = problem_file(tmp_path, labels, more)
     assert list(solved(path, capsys)["scores"]["metrics"]) == shown
     assert main(["solve", str(path)]) == 0
@@ -55,7 +58,8 @@ def test_the_report_shows_what_sees_a_rare_label_or_what_was_chosen_by(labels, m
     assert all(name in text.partition("Scores on")[2] for name in shown)
 
 
-def test_thresholds_are_the_best_on_folds_that_the_weights_did_not_see(tmp_path, capsys):
+@pytest.mark.slow
+def test_thresholds_are_the_best_on_unseen_folds(tmp_path, capsys):
     """Against scikit-learn's logistic regression on the same folds, and every cut of its scores tried."""
     plain = solved(problem_file(tmp_path, ["rare", "common"]), capsys)["scores"]
     path = problem_file(tmp_path, ["rare", "common"], '[thresholds]\nmetric = "f1"\nfolds = 4\n[solve]\ntol = 1e-9\n[output]\nsolution = "w.npz"\npredictions = "out.csv"\n')  # fmt: skip
@@ -89,6 +93,7 @@ def test_thresholds_are_the_best_on_folds_that_the_weights_did_not_see(tmp_path,
     assert recall["by_task"]["rare"] <= record["thresholds"]["by_task"]["rare"]
 
 
+@pytest.mark.slow
 def test_a_rare_label_is_found_by_what_mtldsl_new_writes(tmp_path, capsys):
     """Nobody has one row in sixteen as more probable than not; with its threshold some are found."""
     problem_file(tmp_path, ["rare"])
@@ -99,7 +104,7 @@ def test_a_rare_label_is_found_by_what_mtldsl_new_writes(tmp_path, capsys):
     assert solved(tmp_path / "n.toml", capsys, "--no-check")["scores"]["metrics"]["f1"]["mean"] > 0.5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("more", "says"),
     [
         ('[thresholds]\nmetric = "roc_auc"\n', "metric must be one of 'f1', 'accuracy'"),

@@ -7,6 +7,7 @@ import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 RNG = np.random.default_rng(2)
 N = 120
@@ -27,6 +28,7 @@ def problem_file(folder, data='labels = "y"\ndrop = ["patient_id", "site"]', spl
     return path
 
 
+@pytest.mark.by_default('labels = "y"\\ntask = "site"\\ndrop = ["patient_id"]')
 @pytest.mark.parametrize(
     "data",
     [
@@ -50,7 +52,7 @@ def test_no_patient_is_on_both_sides(data, tmp_path):
     assert set(load_problem(problem_file(tmp_path, data, split="")).validation["groups"]) & test  # without it
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "says"),
     [
         (

@@ -13,6 +13,7 @@ from mtldsl.files.rules import SWITCH
 from mtldsl.files.section import Reading, Section
 from mtldsl.files.sections import SECTIONS
 from mtldsl.language.expressions.scalar import Parameter
+from tests.loops import for_each
 
 ROOM = Path(sections.__file__).parent
 TABLES = [section.name for section in SECTIONS[1:]]
@@ -57,7 +58,7 @@ def test_a_new_table_is_one_line_of_the_list(load):
     assert [(one.name, one.value) for one in problem.parameters] == [("lam", 3.0)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text, place, message",
     [
         ("[own]\nloud = 3\n", "7:8", "loud must be true or false"),
@@ -75,7 +76,8 @@ def test_its_mistakes_are_found_as_those_of_the_others(load, text, place, messag
     assert f"p.toml:{place}: {message}" in str(caught.value)
 
 
-def test_every_table_that_the_format_describes_is_a_section_and_the_other_way_round():
+def test_every_described_table_is_a_section_and_conversely():
+    """Every table that the format describes is a section and the other way round."""
     described = re.findall(r"^    \[(\w+)\]", problem_file.__doc__, re.MULTILINE)
     assert sorted(described) == sorted(TABLES) and SECTIONS[0].name == ""
     assert set(TABLES) < set(SECTIONS[0].rules)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mtldsl.errors import DataError
 from mtldsl.files.toml_source import TomlFile
+from tests.loops import for_each
 
 FILE = '''\
 # a comment with [brackets] and "quotes"
@@ -56,7 +57,7 @@ def assert_places_are_right(file):
     return found
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@for_each("newline", ["\n", "\r\n"])
 def test_every_value_is_found_and_reads_the_same(newline):
     file = TomlFile.read(FILE.replace("\n", newline), "f.toml")
     assert len(assert_places_are_right(file)) == 21
@@ -105,6 +106,7 @@ def as_toml(value):
     return str(value)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(names, values, max_size=4))
 def test_any_file_is_walked_as_tomllib_reads_it(content):
     text = "".join(f"{quoted(key)} = {as_toml(value)}\n" for key, value in content.items())
@@ -113,7 +115,7 @@ def test_any_file_is_walked_as_tomllib_reads_it(content):
     assert_places_are_right(file)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "place", "part"),
     [
         ("a = 1\nb = W >= 0\n", ":2:5: ", 'invalid value; text is written in quotes, minimize = "..."'),

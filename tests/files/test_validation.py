@@ -7,6 +7,7 @@ import pytest
 from mtldsl.cli.command_line import main
 from mtldsl.errors import MTLError
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 FILE = """minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + mu * ridge(W)"
 [data]
@@ -38,7 +39,8 @@ def load(tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["best", "one_se"])
-def test_the_choice_is_that_of_cross_validate_on_the_training_rows(load, rule):
+def test_the_choice_is_cross_validates_on_training_rows(load, rule):
+    """The choice is that of cross validate on the training rows."""
     file = load(FILE + CHOICE + f'rule = "{rule}"\n')
     lam = next(each for each in file.problem.parameters if each.name == "lam")
     expected = file.problem.cross_validate(
@@ -61,6 +63,7 @@ def test_values_from_the_data_and_groups(load):
     assert load(FILE.replace("[validation]\n", "")).choose() is None
 
 
+@pytest.mark.slow
 def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
     path = tmp_path / "p.toml"
     path.write_text(FILE + CHOICE, encoding="utf-8")
@@ -80,7 +83,7 @@ def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
     assert "chosen on 3 folds" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "line", "says"),
     [
         ("folds = 3\n", 15, "needs parameter = .*one of lam, mu"),
@@ -106,14 +109,15 @@ def test_a_parameter_of_constraints_is_refused(load):
         load(text + 'parameter = "mu"\nvalues = [1.0, 2.0]\n').choose()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "metric", "says"),
     [
         ("logistic_loss", "r2", "logistic_loss predicts labels"),
         ("poisson_loss", "f1", "poisson_loss does not predict labels"),
     ],
 )
-def test_a_measure_that_does_not_suit_the_loss_is_refused_in_its_place(loss, metric, says, tmp_path):
+def test_a_measure_that_does_not_suit_the_loss_is_refused(loss, metric, says, tmp_path):
+    """A measure that does not suit the loss is refused in its place."""
     rows = "\n".join(f"{i % 7},{i % 2}" for i in range(30))
     (tmp_path / "t.csv").write_text(f"u,y\n{rows}\n")
     (tmp_path / "p.toml").write_text(

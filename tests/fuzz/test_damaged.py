@@ -17,6 +17,7 @@ def sound():
         yield sound_files(Path(name))
 
 
+@pytest.mark.slow
 def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     ends, found = Counter(), []
     for seed in range(request.config.getoption("--fuzz-bytes")):
@@ -27,6 +28,7 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     assert ends["refused"] >= ends.total() / 2 and ends["read"] > 0
 
 
+@pytest.mark.by_default("parquet")
 @pytest.mark.parametrize("kind", sorted(READERS))
 def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
     import shutil

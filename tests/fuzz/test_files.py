@@ -4,6 +4,8 @@ import subprocess
 import sys
 import warnings
 
+import pytest
+
 from tests.fuzz.files import data_folder, judge
 from tests.fuzz.mutants import mutant
 
@@ -11,6 +13,7 @@ from tests.fuzz.mutants import mutant
 PROCESSES = 3
 
 
+@pytest.mark.slow
 def test_files_of_strangers_end_with_a_known_exit_code(request):
     codes, found = [], []
     with data_folder() as folder, warnings.catch_warnings():
@@ -24,6 +27,7 @@ def test_files_of_strangers_end_with_a_known_exit_code(request):
     assert codes.count("0") >= len(codes) / 20 and codes.count("2") >= len(codes) / 2  # some are models still
 
 
+@pytest.mark.process
 def test_so_they_do_as_processes():
     with data_folder() as folder:
         for seed in range(PROCESSES):

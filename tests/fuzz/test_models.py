@@ -33,6 +33,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("fuzz_seed", range(metafunc.config.getoption("--fuzz")))
 
 
+@pytest.mark.slow
 def test_a_random_model_is_answered_truthfully(fuzz_seed):
     found = case(fuzz_seed).findings
     assert not found, f"python -m tests.fuzz.models --seed {fuzz_seed}: {found}"
@@ -101,6 +102,7 @@ def test_weights_beyond_those_of_the_proof_are_no_evidence(monkeypatch):
     assert _judged(monkeypatch, 420976, lambda s: {"note": ""}) == {"false bound", "false optimal"}
 
 
+@pytest.mark.slow
 def test_values_of_one_unit_in_the_last_place_are_no_fault():
     assert not judge(421247).findings
 
@@ -138,6 +140,7 @@ def test_the_oracle_is_indifferent_to_the_units_of_columns():
     assert other.attained == pytest.approx(plain.attained, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_oracle_meets_the_rational_solution():
     model = next(
         one for one in map(draw, range(600)) if exact_blocks(one) is not None and "days ns" in one.tags

@@ -8,10 +8,11 @@ import pytest
 
 from mtldsl.inference import Cliques, Decoder, batch
 from mtldsl.inference.log_partition import LogPartition
+from tests.loops import for_each
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("n", [0, 1, 255, 256, 1000])
+@for_each("threads", [1, 3])
+@for_each("n", [0, 1, 255, 256, 1000])
 def test_the_parts_cover_all_rows_once_and_none_is_too_long(n, threads):
     seen, lock = [], threading.Lock()
 
@@ -24,6 +25,7 @@ def test_the_parts_cover_all_rows_once_and_none_is_too_long(n, threads):
     assert covered == list(range(n)) and all(rows.stop - rows.start <= 10 for rows in seen)
 
 
+@pytest.mark.slow
 def test_after_an_error_no_part_is_begun():
     begun = []
 
@@ -37,6 +39,7 @@ def test_after_an_error_no_part_is_begun():
     assert len(begun) < 5000
 
 
+@pytest.mark.by_default("elimination")
 @pytest.mark.parametrize("method", ["elimination", "enumeration", "mplp"])
 def test_results_do_not_depend_on_the_parts(monkeypatch, method):
     cliques = Cliques(5, ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4)))

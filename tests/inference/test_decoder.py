@@ -16,6 +16,7 @@ from tests.inference.brute_force import (
     rounding,
     scores_of,
 )
+from tests.loops import for_each
 
 FIXTURE = Path(__file__).parents[3] / "shared" / "fixtures" / "cgm_map_K8.json"
 EXACT = ("elimination", "enumeration")
@@ -41,15 +42,17 @@ def assert_right(cliques, scores, method):
     return decoder, found
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("density", [0.0, 0.15, 0.4, 0.7, 1.0])
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 6, 9])
+@pytest.mark.slow
+@for_each("method", METHODS)
+@for_each("density", [0.0, 0.15, 0.4, 0.7, 1.0])
+@for_each("n_labels", [1, 2, 3, 6, 9])
 def test_graphs_of_every_density(n_labels, density, method):
     rng = np.random.default_rng([n_labels, int(10 * density)])
     cliques = random_cliques(rng, n_labels, density)
     assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
 
 
+@pytest.mark.by_default("0.2-enumeration")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("density", [0.2, 1.0])
 def test_twelve_labels(density, method):
@@ -58,9 +61,10 @@ def test_twelve_labels(density, method):
     assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("sizes", [(3,), (2, 3), (4,), (2, 3, 4), (5,), (2, 3, 4, 5)], ids=str)
-@pytest.mark.parametrize("density", [0.05, 0.3, 1.0])
+@pytest.mark.slow
+@for_each("method", METHODS)
+@for_each("sizes", [(3,), (2, 3), (4,), (2, 3, 4), (5,), (2, 3, 4, 5)], ids=str)
+@for_each("density", [0.05, 0.3, 1.0])
 def test_larger_cliques(density, sizes, method):
     rng = np.random.default_rng([len(sizes), sizes[0], int(100 * density)])
     for n_labels in (5, 7):
@@ -68,7 +72,7 @@ def test_larger_cliques(density, sizes, method):
         assert_right(cliques, awkward_scores(rng, cliques.n_entries), method)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_loss_augmented_is_the_same_with_costs_on_the_nodes(method):
     rng = np.random.default_rng(3)
     cliques = random_cliques(rng, 7, 0.6)
@@ -100,7 +104,7 @@ def test_components_and_labels_without_edges():
         assert found.certified.all()
 
 
-@pytest.mark.parametrize("method", ["elimination", "auto"])
+@for_each("method", ["elimination", "auto"])
 def test_long_chain_against_dynamic_programming(method):
     """60 labels: a chain's maximum by the recursion m_k(y) = theta_k(y) + max over y' of m_(k-1)(y') + theta_(k-1, k)(y', y)."""
     K = 60
@@ -172,7 +176,7 @@ def test_message_passing_finds_most_maxima_of_dense_graphs():
     assert (found.upper >= exact.values - rounding(cliques, scores)).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_a_batch_is_its_instances_one_by_one(method):
     rng = np.random.default_rng(9)
     cliques = random_cliques(rng, 8, 0.5)
@@ -188,6 +192,7 @@ def test_a_batch_is_its_instances_one_by_one(method):
         assert one.values[0] == whole.values[i] and one.upper[0] == whole.upper[i]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_one_instance_from_compiled_code(method):
     """What a solver's loop calls: no more than the sizes said is touched, whatever stands in the scratch before."""
@@ -224,7 +229,7 @@ def test_one_instance_from_compiled_code(method):
         assert np.isnan(work[decoder.work_size :]).all() and (iwork[decoder.iwork_size :] == -99).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_cliques_in_another_order_have_the_same_maximum(method):
     rng = np.random.default_rng(11)
     cliques = random_cliques(rng, 8, 0.5, (2, 3))
@@ -255,7 +260,7 @@ def test_scores_of_other_kinds_are_read():
 
 
 @pytest.mark.skipif(not FIXTURE.exists(), reason=f"no fixture at {FIXTURE}")
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_the_fixture(method):
     data = json.loads(FIXTURE.read_text())
     cliques = Cliques(data["K"], tuple(map(tuple, data["edges"])))

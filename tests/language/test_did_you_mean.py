@@ -10,16 +10,18 @@ from mtldsl.files.problem_file import load_problem
 from mtldsl.language.text.file_words import CALLABLE
 from mtldsl.language.text.parse import parse_objective
 from mtldsl.language.words.did_you_mean import SYNONYMS, meant, nearest
+from tests.loops import for_each
 
 OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others.split(", ")]
 
 
-@pytest.mark.parametrize("word", SYNONYMS)
+@for_each("word", SYNONYMS)
 def test_every_word_of_the_table_is_public(word):
     known = [*CALLABLE, *dir(mtl)]
     assert word in known or all(part.split("(")[0] in known for part in word.split(" + "))
 
 
+@pytest.mark.slow
 def test_every_other_name_leads_to_its_word_and_is_none_itself():
     known = dir(mtl)
     assert {other: meant(other, known) for other, _ in OTHERS} == dict(OTHERS)
@@ -27,7 +29,7 @@ def test_every_other_name_leads_to_its_word_and_is_none_itself():
     assert len(OTHERS) == len(dict(OTHERS))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "typed, word",
     [
         ("nuclear_norm", "trace_norm"),
@@ -68,7 +70,7 @@ def test_a_word_that_is_not_known_here_is_not_proposed():
     assert nearest("nuclear_norm", ["tol", "solver"]) == "; known are tol, solver"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "typed, word",
     [
         ("nuclear_norm", "trace_norm"),

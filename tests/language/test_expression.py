@@ -9,6 +9,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.compile.from_tree import linear_map
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 
@@ -79,7 +80,7 @@ def test_adjoint_of_every_map(tasks, pair):
         assert lhs == pytest.approx(rhs, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "build, text",
     [
         (lambda L, S: L + S, "L + S"),
@@ -139,6 +140,7 @@ def test_constraints_move_constants_to_the_right(tasks, pair):
     assert {p.weights.name for p in difference.argument.parts} == {"L", "S"}
 
 
+@pytest.mark.slow
 def test_data_go_with_the_last_name_of_them():
     """Weights keep no circle: 16 MB of a server's fit would else stay until a collector comes by."""
     gc.collect()

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.atoms.structures import Ball
 from mtldsl.errors import ModelError
 from tests.language.test_similarities import TASKS, tasks_of
+from tests.loops import for_each
 
 W = mtl.Weights(TASKS)
 SIMS = [mtl.union(), mtl.individual()]  # four kernels
@@ -28,7 +29,7 @@ def atom_of(problem):
 # ------------------------------------------------------------------------------------------------------ the forms
 
 
-@pytest.mark.parametrize(
+@for_each(
     "bound, ball",
     [
         (lambda theta: [mtl.p_norm(theta, 2) <= 1], Ball(2.0)),
@@ -142,7 +143,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@for_each("case", REFUSED)
 def test_refused(case):
     make, quoted, said = REFUSED[case]
     with pytest.raises(ModelError, match=re.escape(quoted)) as raised:

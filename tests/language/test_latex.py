@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.language.expressions.latex import number_latex
+from tests.loops import for_each
 
 mathtext = pytest.importorskip("matplotlib.mathtext")
 
@@ -75,7 +76,7 @@ def set_in_type(latex):
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 
 
-@pytest.mark.few
+@pytest.mark.by_default("columns_on_simplex")
 @pytest.mark.parametrize(
     "word", [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
 )
@@ -97,6 +98,7 @@ def test_every_word_of_every_argument_can_be_set(word):
         set_in_type(term.latex)
 
 
+@pytest.mark.by_default("BalancedError()")
 @pytest.mark.parametrize(
     "metric",
     [kind for word in mtl.language.words.vocabulary.METRICS.values() for kind in word.examples()],
@@ -113,7 +115,7 @@ def test_every_metric_inside_a_model_can_be_set(metric):
     assert repr(metric) in problem.objective.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "build, text, latex",
     [
         (lambda: 3 - W, "3 - W", "3 - W"),

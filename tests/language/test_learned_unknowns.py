@@ -7,6 +7,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.structures import Range, SpectralMatrix
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 rng = np.random.default_rng(1)
 TASKS = mtl.Tasks.shared(
@@ -364,7 +365,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@for_each("name", WRONG)
 def test_each_mistake_is_refused_with_what_to_write(name):
     mistake, fragments = WRONG[name]
     with pytest.raises(ModelError) as refusal:
@@ -382,7 +383,7 @@ def bound_by(*constraints):
     return term.atom.features
 
 
-@pytest.mark.parametrize(
+@for_each(
     "constraints",
     [
         lambda: [S1 >> 0.1, S1 << 10],
@@ -411,7 +412,7 @@ def test_equal_bounds_fix_a_matrix():
     assert fetr(subject_to=[S1 >> 2, S1 << 2, S2 >> 3, S2 << 3]).is_convex
 
 
-@pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, sparse.csr_array, sparse.coo_matrix])
+@for_each("kind", [np.asarray, np.ndarray.tolist, sparse.csr_array, sparse.coo_matrix])
 def test_a_given_matrix_may_be_any_array(kind):
     A = np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5
     (term,) = fetr(first=kind(A), subject_to=boxes(S2)).form().functions

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(30, 4)), columns=["age", "sex", "bp", "ldl"])
@@ -21,7 +22,7 @@ def picked(expression):
     return (left @ np.arange(4.0)).tolist(), (np.arange(3.0) @ right).tolist()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "rows", "columns"),
     [
         (W[["ldl", "age"], :]["age", :], [0.0], [0.0, 1.0, 2.0]),
@@ -43,7 +44,7 @@ def test_a_sum_has_the_names_of_its_summands_where_they_agree():
         (W + FLIP @ L)["bp"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("slice_of", "message"),
     [
         (lambda: W["red"], r"no name 'red' among age, sex, bp, ldl; 'red' is a column: write W\[:, 'red'\]"),
@@ -62,7 +63,7 @@ def test_what_has_no_such_name_says_what_there_is(slice_of, message):
 GROUPS = [["age", "ldl"], ["sex"]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "groups",
     [
         GROUPS,
@@ -98,7 +99,7 @@ def test_a_model_with_named_groups_is_the_model_with_numbers():
     assert np.array_equal(named.W, numbered.W) and named.is_optimal
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("groups", "message"),
     [
         ([["age", "six"]], r"group_norm\(W\): no name 'six' among age, sex, bp, ldl; did you mean 'sex'\?"),

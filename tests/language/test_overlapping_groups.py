@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 7))
@@ -17,7 +18,7 @@ def by_definition(V, groups, a):
     return sum(c * np.linalg.norm(V[g]) for c, g in zip(a, groups, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_the_sum_is_the_norm_of_all_groups(seed):
     rng = np.random.default_rng(seed)
     groups = [rng.permutation(7)[: rng.integers(1, 6)].tolist() for _ in range(6)]
@@ -26,6 +27,7 @@ def test_the_sum_is_the_norm_of_all_groups(seed):
     assert sum(term.atom.value(V) for term in terms) == pytest.approx(by_definition(V, groups, a), rel=1e-13)
 
 
+@pytest.mark.by_default("hinge_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_it_is_solved_with_a_proof(loss):
     tasks = TASKS if loss == "squared_loss" else mtl.Tasks.shared(X, np.sign(Y))
@@ -63,7 +65,7 @@ def test_where_the_weights_vanish_is_bounded_from_both_sides():
     assert np.abs(problem.solve(tol=1e-9).W).max() > 1e-4
 
 
-@pytest.mark.parametrize(
+@for_each(
     "groups, options, says",
     [
         ([[0, 1], [1, 1]], {}, "row 1 is twice in group 1"),

@@ -11,6 +11,7 @@ from mtldsl.language.expressions.constraint import Constraint
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.text.parse import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
 from mtldsl.language.unknowns.ranges import RangeConstraint
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 TASKS = mtl.Tasks.shared(
@@ -68,13 +69,13 @@ OBJECTIVES = [
 ]
 
 
-@pytest.mark.parametrize("text", OBJECTIVES)
+@for_each("text", OBJECTIVES)
 def test_the_same_model_as_python_makes(text):
     expected = eval(text, {"__builtins__": {}}, NAMES | mtl.language.words.vocabulary.WORDS)
     assert value_at(parse_objective(text, NAMES)) == pytest.approx(value_at(expected), rel=1e-14)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "W >= 0", "W <= C", "0.5 <= W", "W.sum(axis=0) == 1", "L + W >= -1", "W[:, 'blue'] == [[1], [2], [3]]",
@@ -91,7 +92,7 @@ def test_the_same_constraint_as_python_makes(text):
     assert ours.atom.violation(image) == expected.atom.violation(image)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "printed", "name", "bound", "value"),
     [
         ("Sigma1>>0.01", "Sigma1 >> 0.01", "Sigma1", "lower", 0.01),
@@ -119,7 +120,7 @@ def test_a_given_matrix_is_written_by_its_name():
     assert r"P" not in parse_objective("matrix_normal(W, P, Sigma1)", names).latex
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "printed"),
     [
         (
@@ -246,7 +247,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "place", "message", "under"), WRONG)
+@for_each(("text", "place", "message", "under"), WRONG)
 def test_a_mistake_is_shown_where_it_stands(text, place, message, under):
     with pytest.raises(ModelError) as caught:
         parse_objective(text, NAMES)
@@ -309,7 +310,7 @@ WRONG_CONSTRAINTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "place", "message"), WRONG_CONSTRAINTS)
+@for_each(("text", "place", "message"), WRONG_CONSTRAINTS)
 def test_a_wrong_constraint_is_refused(text, place, message):
     with pytest.raises(ModelError) as caught:
         parse_constraint(text, NAMES)
@@ -356,7 +357,7 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("text", ATTACKS)
+@for_each("text", ATTACKS)
 def test_code_is_refused_and_not_run(text):
     with pytest.raises(ModelError, match=r"^text:1:"):
         parse_objective(text, NAMES)
@@ -364,7 +365,7 @@ def test_code_is_refused_and_not_run(text):
         parse_constraint(text, NAMES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "l1_norm(W) + " * 400 + "l1_norm(W)",
@@ -398,6 +399,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=40), st.lists(pieces, max_size=14).map("".join)))
 def test_any_text_gives_a_model_or_an_error_with_its_place(text):
     for read, kind in ((parse_objective, Objective), (parse_constraint, Constraint | RangeConstraint)):

@@ -7,6 +7,7 @@ import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.text.parse import parse_constraint, parse_objective
 from mtldsl.language.words.vocabulary import SIMILARITIES, WORDS
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 TASKS = mtl.Tasks.grouped(
@@ -46,7 +47,8 @@ OBJECTIVES = [
 ]
 
 
-@pytest.mark.parametrize("text", OBJECTIVES)
+@pytest.mark.slow
+@for_each("text", OBJECTIVES)
 def test_the_same_model_as_python_makes(text):
     expected = mtl.minimize(eval(text, PLAIN, NAMES)).form()
     found = mtl.minimize(parse_objective(text, NAMES)).form()
@@ -56,7 +58,7 @@ def test_the_same_model_as_python_makes(text):
         assert found.value({"W": W}) == pytest.approx(expected.value({"W": W}), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text, p, radius",
     [
         ("p_norm(theta, 2) <= 1", 2.0, 1.0),
@@ -126,7 +128,7 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text, place, message", MISTAKES)
+@for_each("text, place, message", MISTAKES)
 def test_a_mistake_is_shown_where_it_stands(text, place, message):
     with pytest.raises((ModelError, DataError)) as error:
         parse_objective(text, NAMES)
@@ -154,15 +156,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("text, message", WRONG)
+@for_each("text, message", WRONG)
 def test_a_wrong_constraint_is_refused(text, message):
     with pytest.raises((ModelError, DataError)) as error:
         parse_constraint(text, NAMES)
     assert str(error.value).startswith("text:1:") and message in str(error.value)
 
 
-@pytest.mark.parametrize("word", sorted(WORDS))
-@pytest.mark.parametrize("strange", ["parents", "union()", "theta", "p_norm(theta, 2)", "inf", "labels"])
+@for_each("word", sorted(WORDS))
+@for_each("strange", ["parents", "union()", "theta", "p_norm(theta, 2)", "inf", "labels"])
 def test_no_word_falls_over_what_is_new_in_the_language(word, strange):
     """A model, or an error with its place, whatever stands in place of an argument."""
     typed = f"W, {strange}" if word != "squared_loss" else strange

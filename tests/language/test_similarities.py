@@ -6,6 +6,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 NAMES = ("a", "b", "c")
 
@@ -47,7 +48,7 @@ def test_of_all_tasks():
     same(matrices(mtl.domain_adaptation()), {"domain_adaptation": 1.0 + np.eye(3)})
 
 
-@pytest.mark.parametrize("labels", [["p", "q", "p"], {"c": "p", "b": "q", "a": "p"}])
+@for_each("labels", [["p", "q", "p"], {"c": "p", "b": "q", "a": "p"}])
 def test_clusters(labels):
     found = matrices(mtl.clusters(labels))
     expected = {"cluster p": indicator("a", "c"), "cluster q": indicator("b")}
@@ -62,7 +63,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("case", TREES)
+@for_each("case", TREES)
 def test_tree(case):
     """One indicator a node, the root first, the tasks last."""
     top, inner = ("node4", "node3") if case == "positions" else ("top", "ab")
@@ -75,7 +76,7 @@ def test_a_forest_and_a_tree_of_tasks_alone():
     same(matrices(mtl.tree({name: None for name in NAMES})), matrices(mtl.individual()))
 
 
-@pytest.mark.parametrize("named", ["array", "names", "positions"])
+@for_each("named", ["array", "names", "positions"])
 def test_laplacian(named):
     """(I + gamma L)^{-1} of the path a - b - c."""
     L = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
@@ -96,7 +97,7 @@ def test_from_kernel_and_from_similarity():
     )  # rank one is stored as such
 
 
-@pytest.mark.parametrize(
+@for_each(
     "columns, positions",
     [
         (slice(1, 3), [1, 2]),
@@ -113,7 +114,7 @@ def test_columns(columns, positions):
         mtl.laplacian(np.eye(3), columns=columns),
     ):
         for kernel in similarity.kernels(TASKS, "typed"):
-            assert kernel.columns is None if positions is None else kernel.columns.tolist() == positions
+            assert (None if kernel.columns is None else kernel.columns.tolist()) == positions
 
 
 def test_printed_as_typed():
@@ -180,7 +181,7 @@ AT_ONCE = {
 }
 
 
-@pytest.mark.parametrize("case", AT_ONCE)
+@for_each("case", AT_ONCE)
 def test_refused_as_soon_as_typed(case):
     make, quoted, advice = AT_ONCE[case]
     with pytest.raises(ModelError, match=quoted) as raised:
@@ -188,7 +189,7 @@ def test_refused_as_soon_as_typed(case):
     assert raised.match(advice)
 
 
-@pytest.mark.parametrize("Q", [np.diag([1.0, 1.0, 0.0]), np.diag([1.0, 1.0, 1e-17]), indicator("a", "b")])
+@for_each("Q", [np.diag([1.0, 1.0, 0.0]), np.diag([1.0, 1.0, 1e-17]), indicator("a", "b")])
 def test_every_singular_similarity_is_sent_to_from_kernel(Q):
     with pytest.raises(ModelError, match=r"from_kernel\(R\)"):
         mtl.from_similarity(Q)
@@ -216,7 +217,7 @@ WITH_TASKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WITH_TASKS)
+@for_each("case", WITH_TASKS)
 def test_refused_where_it_meets_the_tasks(case):
     """The term is quoted as typed, whatever the helper has to say."""
     similarity, said, advice = WITH_TASKS[case]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 6))
@@ -12,6 +13,7 @@ SOME = TASKS.select([0, 2])
 LAPLACIAN = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
 
 
+@pytest.mark.by_default("<lambda>-<lambda>2")
 @pytest.mark.parametrize(
     "objective, constraints",
     [
@@ -42,7 +44,7 @@ def test_it_is_the_model_typed_for_these_tasks(objective, constraints):
     assert np.isclose(made.solve().objective, typed.solve().objective, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "objective, constraints, says",
     [
         (

@@ -64,6 +64,7 @@ def test_blocks_agree_with_the_reference(model):
     assert check.agrees and {row.name for row in check.blocks} == {"weights", "Sigma2"}
 
 
+@pytest.mark.slow
 def test_precision_of_the_features(model):
     tasks, W, _ = model
     S = mtl.FeaturePrecision(tasks)
@@ -75,6 +76,7 @@ def test_precision_of_the_features(model):
     assert problem.cross_check(solution).agrees
 
 
+@pytest.mark.slow
 def test_beside_other_penalties_and_losses(model):
     X, Y = made()
     tasks = mtl.Tasks.shared(X, np.where(Y > 0, 1, -1))
@@ -103,6 +105,7 @@ def test_terms_add_up(model):
     assert mtl.minimize(twice).solve().objective == pytest.approx(stated(model).solve().objective, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_path_and_other_data(model):
     lam = mtl.Parameter(1.0)
     problem = stated(model, lam)
@@ -195,7 +198,8 @@ def test_what_else_is_typed_of_a_precision(model):
             typed()
 
 
-def test_a_coefficient_of_zero_is_refused_where_there_are_no_bounds(model):
+def test_a_coefficient_of_zero_without_bounds_is_refused(model):
+    """A coefficient of zero is refused where there are no bounds."""
     lam = mtl.Parameter(1.0)
     problem = stated(model, lam)
     lam.value = 0.0

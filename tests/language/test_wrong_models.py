@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 rng = np.random.default_rng(1)
 X, Y = rng.normal(size=(12, 4)), rng.normal(size=(12, 3))
@@ -288,7 +289,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_refused_with_a_message(case):
     build, expected = WRONG[case]
     with pytest.raises(mtl.MTLError) as error:
@@ -319,7 +320,7 @@ SOLVE = {
 }
 
 
-@pytest.mark.parametrize("case", SOLVE)
+@for_each("case", SOLVE)
 def test_solve_refuses_wrong_options(case):
     options, expected = SOLVE[case]
     problem = mtl.minimize(mtl.absolute_loss(W, REAL) + mtl.ridge(W))

@@ -1,8 +1,6 @@
 """Named models: each is its statement, solved with a proof, and its value is its paper's formula in plain numpy."""
 
 import json
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.named_models import MODELS, NamedModel, pages
+from tests.loops import for_each
 
 NAMES = [each.name for each in MODELS]
 N, D, M = 9, 4, 3
@@ -62,7 +61,7 @@ def solved():
 # ---------------------------------------------------------------------------------- a statement and its model
 
 
-@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+@for_each("each", MODELS, ids=NAMES)
 def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     values = values_of(each)
     problem = mtl.model(each.name, tasks_of(each), **values)
@@ -77,6 +76,7 @@ def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     assert [s.name for s in problem.learned] == list(each.learned)
 
 
+@pytest.mark.by_default("NC-CMTL")
 @pytest.mark.parametrize("each", MODELS, ids=NAMES)
 def test_it_is_solved_with_a_proof_and_agrees_with_the_reference(each, solved):
     problem, solution = solved(each)
@@ -94,7 +94,8 @@ def test_the_baselines_of_the_issue_are_there():
         assert problem.is_convex is (name not in others and name != "FETR"), name
 
 
-def test_every_name_stands_for_one_model_and_every_line_is_filled():
+def test_every_name_is_one_model_and_every_line_is_filled():
+    """Every name stands for one model and every line is filled."""
     spelled = [name.lower() for each in MODELS for name in (each.name, *each.also)]
     assert len(spelled) == len(set(spelled))
     assert list(mtl.models()) == NAMES
@@ -295,7 +296,8 @@ def shared_and_own(W, lam0, lam1):
     return lam0 / 2 * np.sum(w0**2) + lam1 / 2 * np.sum((W - w0[:, None]) ** 2)
 
 
-@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+@pytest.mark.slow
+@for_each("each", MODELS, ids=NAMES)
 def test_its_value_is_the_formula_of_its_paper(each, solved):
     _, solution = solved(each)
     assert all(np.abs(block).max() > 1e-3 for block in solution.blocks.values())  # no term sleeps
@@ -347,8 +349,8 @@ def test_the_dirty_model_of_the_paper_divides_by_twice_the_rows():
         assert paper(*moved) > paper(solution.P, solution.Q)
 
 
-@pytest.mark.parametrize("name, low, high", [("Robust-MTL", 4.0, 2.0), ("rMTFL", 2.0, 1.5)])
-def test_a_loss_divided_by_a_number_has_its_parameters_times_that_number(name, low, high):
+@for_each("name, low, high", [("Robust-MTL", 4.0, 2.0), ("rMTFL", 2.0, 1.5)])
+def test_a_divided_loss_has_its_parameters_multiplied(name, low, high):
     """Tasks divided by c through their rows' weights, against parameters that are c times larger."""
     c = 5.0
     divided = mtl.Tasks.shared(X, Y, sample_weights=np.full(N, 1 / c))
@@ -421,7 +423,8 @@ def test_individual_is_one_support_vector_machine_a_task():
         np.testing.assert_allclose(w, theirs.fit(X, y).coef_[0], atol=1e-4)
 
 
-def test_domain_adaptation_is_one_support_vector_machine_on_features_made_twice():
+def test_domain_adaptation_is_one_svm_on_doubled_features():
+    """Domain adaptation is one support vector machine on features made twice."""
     from sklearn.svm import LinearSVC
 
     rows = [np.concatenate([x, *(x if t == k else 0 * x for k in range(M))]) for t in range(M) for x in X]
@@ -509,7 +512,7 @@ def test_the_edges_of_a_model_over_labels_are_given_with_it():
     assert mtl.model("CGM", SIGN, lam=0.1).weights[1].cliques.n_cliques == 3
 
 
-@pytest.mark.parametrize("arguments, parameters, message", WRONG)
+@for_each("arguments, parameters, message", WRONG)
 def test_what_is_wrong_is_said(arguments, parameters, message):
     with pytest.raises((ModelError, DataError)) as error:
         mtl.model(*arguments, **parameters)
@@ -539,7 +542,8 @@ def test_a_problem_file_names_a_model(load):
     assert file.problem.solve().objective == pytest.approx(same.solve().objective, rel=1e-9)
 
 
-def test_a_named_model_with_bounds_an_intercept_and_a_constraint_more(load):
+def test_a_named_model_with_bounds_intercept_and_constraint(load):
+    """A named model with bounds an intercept and a constraint more."""
     file = load(
         'model = "FETR"\nsubject_to = ["W >= 0"]\n'
         + DATA
@@ -569,7 +573,7 @@ WRONG_FILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("top, tables, place, message", WRONG_FILES)
+@for_each("top, tables, place, message", WRONG_FILES)
 def test_a_mistake_is_shown_where_it_stands(load, top, tables, place, message):
     with pytest.raises((ModelError, DataError)) as error:
         load(top + DATA + tables)
@@ -584,9 +588,8 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
-def test_the_page_is_what_the_command_prints():
-    command = [sys.executable, "-m", "mtldsl", "models", "--markdown"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_the_page_is_what_the_command_prints(capsys):
+    _, printed, _ = run(capsys, "models", "--markdown")
     page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
     assert page == printed, "write it anew: mtldsl models --markdown > docs/models.md"
 

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 import mtldsl as mtl
 from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
 from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
+from tests.loops import for_each
 from tests.models import separate, shared
 
 torch = pytest.importorskip("torch", reason='networks are trained by PyTorch: pip install "mtldsl[torch]"')
@@ -51,8 +52,8 @@ def assert_same_layers(one, other, **tolerance):
 # ----------------------------------------------------------------------------------------------- the penalty
 
 
-@pytest.mark.parametrize("structure", MatrixNormal.examples())
-def test_autograd_of_the_kept_quadratic_is_the_gradient_of_the_profile(structure):
+@for_each("structure", MatrixNormal.examples())
+def test_autograd_of_the_quadratic_is_the_profiles_gradient(structure):
     """Where the matrices are those of W itself; elsewhere it is that of the kept quadratic form."""
     W, other = RNG.normal(size=(2, 5, 4))
     for point in (W, other):
@@ -68,7 +69,7 @@ def test_autograd_of_the_kept_quadratic_is_the_gradient_of_the_profile(structure
             np.testing.assert_allclose(tensor.grad.numpy(), structure.gradient(W), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
+@for_each("shape", [(7, 3), (3, 7), (4, 4)])
 def test_more_features_or_more_tasks(shape):
     structure, W = MatrixNormal(eta=0.3, rho=2.0).bound(BOUNDS), RNG.normal(size=shape)
     tensor = torch.tensor(W, requires_grad=True)
@@ -106,6 +107,7 @@ def linear_fetr(tasks, structure):
     return found.x.reshape(d, m), found.fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eta, rho", [(1.0, 1.0), (0.2, 3.0), (5.0, 0.5)])
 def test_a_linear_network_is_linear_fetr(eta, rho):
     tasks = shared(1)
@@ -121,6 +123,7 @@ def test_a_linear_network_is_linear_fetr(eta, rho):
     assert np.abs(gradient + structure.gradient(network.W)).max() < 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", DATA.values(), ids=DATA)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_linear_network_with_weight_decay_is_ridge(tasks, intercept):
@@ -142,6 +145,7 @@ def test_a_linear_network_with_weight_decay_is_ridge(tasks, intercept):
 # ------------------------------------------------------------------------------------ the objective as stated
 
 
+@pytest.mark.by_default("relu-MTN-FETR-separate")
 @pytest.mark.parametrize("tasks", DATA.values(), ids=DATA)
 @pytest.mark.parametrize("structure", [None, MatrixNormal(0.5, 2.0).bound(BOUNDS)], ids=["MTN", "MTN-FETR"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
@@ -165,6 +169,7 @@ def test_the_objective_is_the_one_stated(tasks, structure, activation):
     assert network.epoch == len(network.history) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", [
     MatrixNormal(1.0, 1.0).bound(BOUNDS),
     MatrixNormal(10.0, 0.1).bound([Range(0.01, 100.0), Range(0.01, 100.0)]),
@@ -178,7 +183,8 @@ def test_closed_form_updates_never_raise_the_objective(structure, update):
     assert decreases[0] > (1e-3 if update == "epoch" else 0)
 
 
-def test_the_matrices_are_the_joint_minimisers_and_their_correlations():
+def test_matrices_are_joint_minimisers_with_correlations():
+    """The matrices are the joint minimisers and their correlations."""
     structure = MatrixNormal(10.0, 0.1).bound(BOUNDS)
     network = small(structure=structure).fit(shared())
     assert set(network.correlations) == {"Sigma1", "Sigma2"}
@@ -195,6 +201,7 @@ def test_the_matrices_are_the_joint_minimisers_and_their_correlations():
 # ------------------------------------------------------------------------------------------- layouts of tasks
 
 
+@pytest.mark.slow
 def test_separate_copies_of_the_inputs_are_shared_inputs():
     tasks = shared(6)
     copies = mtl.Tasks.separate([tasks.X] * tasks.n_tasks, tasks.per_task(tasks.targets))
@@ -231,8 +238,9 @@ def test_labels_in_other_units_give_predictions_in_those_units(network):
     )
 
 
-@pytest.mark.parametrize("network", [MultiTaskNetwork, SingleTaskNetworks])
-def test_scores_are_one_minus_the_normalised_error_and_know_the_scale_of_training(network):
+@for_each("network", [MultiTaskNetwork, SingleTaskNetworks])
+def test_scores_are_one_minus_the_normalised_error(network):
+    """Scores are one minus the normalised error and know the scale of training."""
     train, test = shared(6, n=60, missing=0.2).split(0.3, random_state=0)
     fitted = network(hidden=(6,), epochs=10, random_state=0).fit(train.standardize())
     scaling = train.standardize().scaling
@@ -268,6 +276,7 @@ def common_features(rng, n_rows, labelled, n_tasks=30):
     return mtl.Tasks.shared(X, Y)
 
 
+@pytest.mark.slow
 def test_what_tasks_share_is_learned_better_together():
     rng = np.random.default_rng(1)
     train, test = common_features(rng, 400, labelled=0.1), common_features(rng, 500, labelled=1.0)
@@ -295,6 +304,7 @@ def test_single_task_networks_share_nothing():
 # ------------------------------------------------------------------------------------- validation, repetition
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_the_best_epoch_on_validation_tasks_is_kept(missing):
     tasks, validation = shared(1, n=20, missing=missing), shared(8, n=40, missing=missing)
@@ -317,7 +327,8 @@ def test_the_best_epoch_on_validation_tasks_is_kept(missing):
     assert len(stopped) == impatient.epoch + 3 < 60
 
 
-def test_the_same_seed_gives_the_same_network_and_nothing_global_changes():
+def test_the_same_seed_gives_the_same_network():
+    """The same seed gives the same network and nothing global changes."""
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     options = {"structure": MatrixNormal().bound(BOUNDS), "threads": 1 + threads % 2}
     first, again = (small(**options).fit(shared()) for _ in range(2))
@@ -334,7 +345,9 @@ def test_the_same_seed_gives_the_same_network_and_nothing_global_changes():
     assert torch.equal(torch.random.get_rng_state(), state) and torch.get_num_threads() == threads
 
 
-def test_a_trained_network_is_stored_and_predicts_without_pytorch(tmp_path):
+@pytest.mark.process
+def test_a_trained_network_predicts_without_pytorch(tmp_path):
+    """A trained network is stored and predicts without PyTorch."""
     X = shared().X
     network = small(structure=MatrixNormal().bound(BOUNDS)).fit(shared())
     (tmp_path / "network.pickle").write_bytes(pickle.dumps((network, np.array(X))))

@@ -1,6 +1,5 @@
 """What is refused before anything is trained, and what a user meets where PyTorch is not installed. Needs no PyTorch."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,14 +9,16 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix, TaskCovarianceNorm
 from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
+from tests.fresh import loaded_by
+from tests.loops import for_each
 from tests.models import D, shared
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = [Range(0.01, 100.0), Range(0.01, 100.0)]
 
 
-@pytest.mark.parametrize("network", [MultiTaskNetwork, SingleTaskNetworks])
-@pytest.mark.parametrize(
+@for_each("network", [MultiTaskNetwork, SingleTaskNetworks])
+@for_each(
     "options, message",
     [
         ({"hidden": (10, 0)}, r"hidden=0\): hidden must be a whole number of at least 1"),
@@ -45,7 +46,7 @@ def test_updates_come_every_step_or_every_epoch():
         MultiTaskNetwork(update="never")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "structure, message",
     [
         ("fetr", r"structure='fetr' is not a learned structure; write structure=MatrixNormal"),
@@ -63,7 +64,7 @@ def test_structures_that_cannot_stand_on_the_last_layer(structure, message):
         MultiTaskNetwork(hidden=(5,), structure=structure).fit(shared())
 
 
-@pytest.mark.parametrize("network", [MultiTaskNetwork(), SingleTaskNetworks()])
+@for_each("network", [MultiTaskNetwork(), SingleTaskNetworks()])
 def test_data_that_no_network_takes(network):
     with pytest.raises(mtl.DataError, match=r"dense inputs; write Tasks.shared\(X.toarray\(\), Y\)"):
         network.fit(shared(density=0.5))
@@ -76,27 +77,14 @@ def test_data_that_no_network_takes(network):
             getattr(network, method)(argument)
 
 
-def test_without_pytorch_the_line_to_type_is_named():
-    """In an interpreter where importing torch fails, as it does where it is not installed."""
-    code = """
-import sys
-sys.modules["torch"] = None
-import mtldsl as mtl
-from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
-from tests.models import shared
-for network in (MultiTaskNetwork(), SingleTaskNetworks()):
-    try:
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [MultiTaskNetwork(), SingleTaskNetworks()])
+def test_without_pytorch_the_line_to_type_is_named(network, monkeypatch):
+    """Importing torch fails, as it does where it is not installed."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(mtl.MissingExtraError, match=r'write pip install "mtldsl\[torch\]"'):
         network.fit(shared())
-    except mtl.MissingExtraError as error:
-        print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    assert len(lines) == 2
-    assert all('write pip install "mtldsl[torch]"' in line for line in lines)
 
 
 def test_importing_brings_no_pytorch():
-    code = "import sys, mtldsl, mtldsl.nn; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert "torch" not in loaded_by("networks")

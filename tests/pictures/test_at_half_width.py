@@ -23,6 +23,7 @@ def drawn(draw):
     return sorted((box.x0, box.x1) for box in boxes)
 
 
+@pytest.mark.by_default("scores")
 @pytest.mark.parametrize("picture", ["path", "weights", "scores"])
 def test_ticks_stand_apart(picture):
     W, lam = mtl.Weights(TASKS), mtl.Parameter(20.0, name="lam")

@@ -27,7 +27,8 @@ def closed():
     plt.close("all")
 
 
-def test_the_curve_is_the_mean_and_its_rules_stand_where_they_are(stated):
+def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
+    """The curve is the mean and its rules stand where they are."""
     problem, lam, _ = stated
     found = problem.cross_validate(lam, [1.0, 100.0, 10.0], folds=3, metric="mse", refit=False)
     ax = plot_cross_validation(found, title="A title")
@@ -65,6 +66,7 @@ def test_two_parameters_are_a_map_with_the_best_ringed(stated):
 def test_other_things_are_refused(stated):
     with pytest.raises(DataError, match="give what problem"):
         plot_cross_validation(3)
+    problem, lam, _ = stated
+    found = problem.cross_validate(lam, [1.0], folds=2, refit=False)
     with pytest.raises(DataError, match="ax=int"):
-        problem, lam, _ = stated
-        plot_cross_validation(problem.cross_validate(lam, [1.0], folds=2, refit=False), ax=3)
+        plot_cross_validation(found, ax=3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 pytest.importorskip("matplotlib").use("Agg")
 
@@ -25,6 +26,7 @@ def hinge():
     return mtl.minimize(mtl.ridge(W) + mtl.hinge_loss(W, SIGNS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem, solver", [(lasso(), "admm"), (hinge(), "dual_ascent")])
 def test_frames_are_one_run_and_each_proves_its_interval(problem, solver):
     shown = mtl.report.film(problem, solver, tol=1e-6)
@@ -46,6 +48,7 @@ def test_auto_films_the_solver_that_ends_the_solve():
     assert mtl.report.film(problem, steps=[1, 2]).solver == problem.solve().solver
 
 
+@pytest.mark.slow
 def test_a_gif_and_a_page_have_every_frame(tmp_path):
     from PIL import Image
 
@@ -58,6 +61,7 @@ def test_a_gif_and_a_page_have_every_frame(tmp_path):
     assert "srcdoc=" in shown._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_still_goes_into_two_axes_of_a_slide():
     import matplotlib.pyplot as plt
 
@@ -73,6 +77,7 @@ def test_a_still_goes_into_two_axes_of_a_slide():
     plt.close(figure)
 
 
+@pytest.mark.slow
 def test_a_panel_of_one_s_own_is_given_every_solution(tmp_path):
     seen = []
     shown = mtl.report.film(
@@ -82,7 +87,8 @@ def test_a_panel_of_one_s_own_is_given_every_solution(tmp_path):
     assert [one for _, one in seen] == list(shown.solutions)
 
 
-def test_an_objective_outside_the_constraints_is_not_called_an_upper_bound():
+def test_an_objective_outside_constraints_is_no_upper_bound():
+    """An objective outside the constraints is not called an upper bound."""
     from mtldsl.pictures.film_panels import proven_of
 
     outside = SimpleNamespace(objective=2.0, violation=0.1, tol=1e-6)
@@ -92,7 +98,7 @@ def test_an_objective_outside_the_constraints_is_not_called_an_upper_bound():
     assert proven_of(inside, -np.inf) == "objective 2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "how, words",
     [
         ({"steps": [3, 2]}, "ascending whole numbers"),

@@ -1,6 +1,5 @@
 """Heatmaps and traces: what is drawn is read back from the picture; the order against every order that the tree allows."""
 
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +10,8 @@ from scipy.spatial.distance import squareform
 
 from mtldsl.errors import DataError, MissingExtraError, MTLError
 from mtldsl.report import clustered_order, heatmap, trace_plot
+from tests.fresh import loaded_by
+from tests.loops import for_each
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def orders_of(node):
     return [first + second for a in left for b in right for first, second in ((a, b), (b, a))]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_no_order_that_the_tree_allows_has_closer_neighbours(seed):
     R = random_correlation(7, seed)
     tree = to_tree(linkage(squareform(1 - R, checks=False), method="average"))
@@ -64,7 +65,8 @@ def test_no_order_that_the_tree_allows_has_closer_neighbours(seed):
     )
 
 
-def test_the_picture_does_not_depend_on_how_the_rows_were_numbered():
+def test_the_picture_does_not_depend_on_the_row_numbers():
+    """The picture does not depend on how the rows were numbered."""
     R = random_correlation(15, 1)
     shuffled = np.random.default_rng(2).permutation(15)
     order, other = clustered_order(R), shuffled[clustered_order(R[np.ix_(shuffled, shuffled)])]
@@ -92,7 +94,7 @@ def test_more_rows_than_the_best_order_is_sought_for():
     assert np.count_nonzero(np.diff(group[order])) == 1
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@for_each("n", [1, 2])
 def test_nothing_to_cluster(n):
     assert clustered_order(np.eye(n)).tolist() == list(range(n))
 
@@ -100,6 +102,7 @@ def test_nothing_to_cluster(n):
 # ----------------------------------------------------------------------------------------------------- the heatmap
 
 
+@pytest.mark.by_default("order2")
 @pytest.mark.parametrize("order", ["clustered", None, [4, 2, 0, 1, 3, 6, 5]])
 def test_every_number_stands_under_its_two_names(plt, order):
     R, names = random_correlation(7), [f"torque {i}" for i in range(7)]
@@ -132,6 +135,7 @@ def test_rows_without_names_are_numbered(plt):
     assert written(heatmap(random_correlation(3), order=None).get_yticklabels()) == ["1", "2", "3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n, step", [(40, 1), (41, 2), (139, 4)])
 def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
     R, names = random_correlation(n), [f"school {i}" for i in range(n)]
@@ -143,8 +147,10 @@ def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
     assert bool(ax.get_xlabel()) == (step > 1)
 
 
+@pytest.mark.by_default("1.0-1.0")
 @pytest.mark.parametrize("factor, limit", [(1.0, 1.0), (0.3, 0.3), (0.04, 0.05), (0.0, 0.05)])
-def test_the_colour_scale_is_centred_and_follows_the_largest_entry(plt, factor, limit):
+def test_the_colour_scale_is_centred_on_the_largest_entry(plt, factor, limit):
+    """The colour scale is centred and follows the largest entry."""
     R = factor * np.array([[0, 0.99, 0], [0.99, 0, -0.5], [0, -0.5, 0]]) + np.eye(3)
     assert heatmap(R).images[0].get_clim() == (-limit, limit)
 
@@ -161,6 +167,7 @@ def test_red_is_positive_and_blue_negative(plt):
     assert red[0] > 2 * red[2] and blue[2] > 2 * blue[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [3, 25, 200])
 def test_nothing_is_cut_off_in_its_own_figure(plt, length):
     ax = heatmap(
@@ -193,7 +200,7 @@ NOT_A_CORRELATION = {
 }
 
 
-@pytest.mark.parametrize("matrix, message", NOT_A_CORRELATION.values(), ids=NOT_A_CORRELATION)
+@for_each("matrix, message", NOT_A_CORRELATION.values(), ids=NOT_A_CORRELATION)
 def test_what_is_no_correlation_matrix_is_refused(matrix, message):
     with pytest.raises(DataError, match=message):
         heatmap(matrix)
@@ -201,7 +208,7 @@ def test_what_is_no_correlation_matrix_is_refused(matrix, message):
         clustered_order(matrix)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given, message",
     [
         ({"names": ["a", "b"]}, "there are 2, but the matrix is 3 x 3"),
@@ -268,7 +275,7 @@ def test_a_trace_on_an_axes_that_is_given(plt):
     assert trace_plot(run([2.0, 1.0]), ax=axes[0]) is axes[0] and not axes[1].lines
 
 
-@pytest.mark.parametrize(
+@for_each(
     "history, options, message",
     [
         ([], {}, "history has no look with a finite objective"),
@@ -291,7 +298,7 @@ def test_a_history_that_cannot_be_drawn_is_refused(history, options, message):
 # ---------------------------------------------------------------------------------------------- without matplotlib
 
 
-@pytest.mark.parametrize("draw", [lambda: heatmap(np.eye(3)), lambda: trace_plot(run([2.0, 1.0]))])
+@for_each("draw", [lambda: heatmap(np.eye(3)), lambda: trace_plot(run([2.0, 1.0]))])
 def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
@@ -302,7 +309,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
 
 
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys; from mtldsl.report import clustered_order; clustered_order([[1, 0, 0], [0, 1, 0], [0, 0, 1]]); print('matplotlib' in sys.modules)"
-    assert subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split() == ["False"]
+    assert "matplotlib" not in loaded_by("order")

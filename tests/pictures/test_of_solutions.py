@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -49,7 +50,7 @@ def test_frames_have_names_wide_and_long(solution):
         solution.frame(long="yes")
 
 
-@pytest.mark.parametrize("draw", ["plot_convergence", "plot_weights"])
+@for_each("draw", ["plot_convergence", "plot_weights"])
 def test_axes_go_in_and_come_out(solution, draw):
     figure, (left, right) = plt.subplots(1, 2)
     assert getattr(solution, draw)(ax=left) is left and left.has_data() and not right.has_data()
@@ -67,7 +68,8 @@ def test_convergence_falls_to_the_proven_bound(solution):
     assert ax.get_yscale() == "log" and heights[-1] == pytest.approx(solution.objective - solution.dual_bound)
 
 
-def test_objectives_outside_the_constraints_may_lie_below_the_bound(tmp_path):
+@pytest.mark.slow
+def test_objectives_outside_constraints_may_be_below_the_bound(tmp_path):
     """ADMM comes to its constraints from outside."""
     X = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0], [0.5, -1.0]])
     tasks = mtl.Tasks.shared(X, X @ np.array([[1.0, 2.0], [-3.0, 1.0]]))
@@ -215,7 +217,8 @@ def test_the_report_room_has_every_picture_it_names():
         mtl.report.pie  # noqa: B018
 
 
-def test_one_long_interval_does_not_squeeze_all_scores_into_a_line():
+def test_one_long_interval_does_not_squeeze_all_scores():
+    """One long interval does not squeeze all scores into a line."""
     ax = mtl.report.plot_scores([0.2, 0.8], intervals=[[0.1, 0.3], [-90.0, 0.9]])
     low, high = ax.get_xlim()
     assert low > -1.0 and high > 0.8 and "longer than the picture" in ax.get_xlabel()

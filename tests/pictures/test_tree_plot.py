@@ -1,6 +1,5 @@
 """The picture of a tree of tasks: every node at its place, with its weight; nothing overlaps and nothing is cut off."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -12,6 +11,8 @@ from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.pictures.laminar import nodes_of
 from mtldsl.report import heatmap, tree_plot
 from mtldsl.solution.kernel_weights import LearnedWeights
+from tests.fresh import loaded_by
+from tests.loops import for_each
 
 
 @pytest.fixture
@@ -95,6 +96,7 @@ def test_groups_within_groups_in_any_order():
     assert [child.name for child in nodes[0].children] == ["pair", "c", "d"]
 
 
+@pytest.mark.slow
 def test_a_tree_as_deep_as_it_has_leaves(plt):
     n = 1200
     deep = theta({f"n{k}": range(k, n) for k in range(n)}, [f"t{k}" for k in range(n)])
@@ -102,7 +104,7 @@ def test_a_tree_as_deep_as_it_has_leaves(plt):
     assert "1,200 tasks, every" in tree_plot(deep).child_axes[0].get_xlabel()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "groups, message",
     [
         (
@@ -169,6 +171,7 @@ def test_a_weight_of_zero_is_hollow_and_a_task_without_one_a_dot(plt):
 LONG = "Comprehensive school of the northern district number "
 
 
+@pytest.mark.by_default("no group")
 @pytest.mark.parametrize(
     "weights",
     [
@@ -211,7 +214,9 @@ def test_a_name_stands_on_the_line_to_its_node_and_not_beyond(plt):
     assert label.get_window_extent().x0 >= elbow - 1
 
 
-def test_a_thousand_tasks_have_a_picture_of_bounded_size_that_says_what_it_leaves_out(plt):
+@pytest.mark.slow
+def test_a_picture_of_a_thousand_tasks_is_bounded(plt):
+    """A thousand tasks have a picture of bounded size that says what it leaves out."""
     n = 1000
     groups = {"all": range(n)} | {f"group{k}": range(10 * k, 10 * k + 10) for k in range(100)}
     ax = tree_plot(theta(groups, [f"t{k}" for k in range(n)]))
@@ -222,12 +227,14 @@ def test_a_thousand_tasks_have_a_picture_of_bounded_size_that_says_what_it_leave
     assert len(ax.texts) < 300
 
 
+@pytest.mark.slow
 def test_the_same_picture_every_time(plt, tmp_path):
     for k in range(2):
         tree_plot(binary(4)).figure.savefig(tmp_path / f"{k}.png", metadata={"Software": None})
     assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_on_axes_that_are_given_beside_the_similarity(plt):
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     assert tree_plot(binary(3), ax=axes[0]) is axes[0]
@@ -260,7 +267,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
 
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys, mtldsl.pictures.tree; print('matplotlib' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
-    )
+    assert "matplotlib" not in loaded_by("pictures")

@@ -35,6 +35,7 @@ def is_direction(X, y, D, b=0.0):
     return min(margins) >= 0 and max(margins) > 0
 
 
+@pytest.mark.by_default("separate-True-exponential_loss")
 @pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("layout", ["shared", "sparse", "weights", "separate"])
@@ -72,6 +73,7 @@ def test_the_objective_falls_for_ever_from_everywhere():
         assert np.all(np.diff(values) < 0)
 
 
+@pytest.mark.by_default("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_quasi_separation_is_proven_in_rational_numbers(seed):
     """A feature that only positives have: the others are not separated, and nothing moves them."""
@@ -80,7 +82,7 @@ def test_quasi_separation_is_proven_in_rational_numbers(seed):
     X = np.column_stack([X, np.where((y > 0) & (np.arange(len(y)) % 3 == 0), 1.0, 0.0)])
     tasks = mtl.Tasks.shared(X, y[:, None])
     W = mtl.Weights(tasks)
-    found = mtl.minimize(mtl.logistic_loss(W, tasks)).solve(max_seconds=20).unattained
+    found = mtl.minimize(mtl.logistic_loss(W, tasks)).solve().unattained
     form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
     found = found or unattained(form, {"W": np.vstack([np.zeros((5, 1)), [[20.0]]])})
     assert found is not None and found.completely == (False,)
@@ -150,6 +152,7 @@ def test_counts_of_zero_alone():
     assert found.completely == (False,)
 
 
+@pytest.mark.by_default("capped")
 @pytest.mark.parametrize("which", ["capped", "rank"])
 def test_bounded_penalties_that_are_not_convex(which):
     """Along the weights themselves, from where they are, the objective falls for ever."""
@@ -180,8 +183,10 @@ def test_a_saved_solution_keeps_status_and_note(tmp_path):
     assert (again.status, again.note) == (found.status, found.note) and again.unattained is None
 
 
+@pytest.mark.by_default("capped")
 @pytest.mark.parametrize("which", ["all", "some", "capped", "poisson"])
-def test_the_limit_is_what_the_objective_falls_to_along_the_direction(which):
+def test_the_limit_is_the_objective_along_the_direction(which):
+    """The limit is what the objective falls to along the direction."""
     X, Y = data()
     Y = Y[:, :2] if which in ("all", "capped") else Y
     tasks = mtl.Tasks.shared(X, Y)
@@ -227,13 +232,14 @@ def in_common(intercept, d=9, n=8, apart=False):
     return tasks, mtl.Weights(tasks, intercept=intercept)
 
 
+@pytest.mark.by_default("some rows-True-logistic_loss")
 @pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("between", BETWEEN)
 def test_tasks_that_are_separated_together_are_named(between, intercept, word):
     """Penalties between tasks leave them a direction in common: such runs went on to their time limit."""
     tasks, W = in_common(intercept)
-    found = mtl.minimize(getattr(mtl, word)(W, tasks) + 0.5 * BETWEEN[between](W)).solve(max_seconds=20)
+    found = mtl.minimize(getattr(mtl, word)(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert found.status == "unattained" and found.unattained.tasks == tasks.task_names
     D = found.unattained.direction["W"]
     b = found.unattained.direction["W.intercept"][0] if intercept else np.zeros(3)
@@ -244,21 +250,26 @@ def test_tasks_that_are_separated_together_are_named(between, intercept, word):
 
 
 @pytest.mark.parametrize("between", ["mean", "chain", "two"])
-def test_tasks_that_are_separated_one_by_one_alone_have_a_minimiser(between):
+def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     """Labels of the last task contradict those of the first in every direction that the two have in common."""
     tasks, W = in_common(False, apart=True)
-    found = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * BETWEEN[between](W)).solve(max_seconds=20)
+    found = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert found.unattained is None and found.status == "optimal"
 
 
+@pytest.mark.by_default("1.0")
 @pytest.mark.parametrize("twice", [1.0, 2.0])
 def test_intercepts_beside_multiples_of_weights(twice):
     """Predictions 2 X w + b move with 2 X D: directions are of the weights themselves."""
     X, Y = data(1)
     tasks = mtl.Tasks.shared(X + 3.0, Y)
     W = mtl.Weights(tasks, intercept=True)
-    found = mtl.minimize(mtl.logistic_loss(twice * W, tasks)).solve(max_seconds=3)
-    if found.unattained is not None:
-        D, b = (found.unattained.direction[name] for name in ("W", "W.intercept"))
-        for i in range(2):
-            assert is_direction(X + 3.0, Y[:, i], twice * D[:, i], b[0, i])
+    problem = mtl.minimize(mtl.logistic_loss(twice * W, tasks))
+    solution = problem.solve(max_seconds=1)
+    found = solution.unattained or unattained(problem.form(), solution.blocks)
+    assert (
+        found is not None or twice == 2.0
+    )  # of a multiple of the weights beside an intercept nothing is proven so far
+    for i in range(2) if found else ():
+        D, b = (found.direction[name] for name in ("W", "W.intercept"))
+        assert is_direction(X + 3.0, Y[:, i], twice * D[:, i], b[0, i])

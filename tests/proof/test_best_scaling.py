@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mtldsl.proof.bound import _highest
+from tests.loops import for_each
 
 CASES = {
     "rises at its end": (lambda t: np.log1p(t), 0.8, 0.8),
@@ -14,7 +15,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_it_is_found(name):
     value, largest, top = CASES[name]
     asked = []

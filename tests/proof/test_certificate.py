@@ -14,9 +14,11 @@ from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.proof.certificate import Certificate, certify, dual_bound, relative_gap
 from mtldsl.proof.multipliers import make_stationary, shift_to_zero_sum
 from mtldsl.proof.stationarity import Stationarity
+from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 
 
+@pytest.mark.by_default("auc_and_logistic_losses_nonnegative")
 @pytest.mark.parametrize("name", MODELS)
 def test_weak_duality_from_random_multipliers(name, reference_optimum):
     """Random points and multipliers of any size: the bound stays below the objective that the reference reached."""
@@ -32,7 +34,7 @@ def test_weak_duality_from_random_multipliers(name, reference_optimum):
             assert bound <= optimum + 1e-6 * abs(optimum), (name, size, note)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_each("name", MODELS)
 def test_the_references_own_multipliers_close_the_gap(name, reference_optimum):
     optimum, bound = reference_optimum(name)
     assert optimum - bound <= 1e-6 * max(1.0, abs(optimum)), name
@@ -62,7 +64,8 @@ def test_lasso_on_an_orthonormal_design_by_hand():
         assert proof.gap >= proof.objective - optimum - 1e-14
 
 
-def test_unpenalised_least_squares_is_certified_by_the_normal_equations():
+def test_least_squares_is_certified_by_normal_equations():
+    """Unpenalised least squares is certified by the normal equations."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(20, 4)), rng.normal(size=(20, 2))
     tasks = mtl.Tasks.shared(X, Y)
@@ -87,7 +90,7 @@ def test_an_infimum_that_no_weights_attain_is_bounded_by_zero():
     assert bound == pytest.approx(0.0, abs=1e-12) and note == ""
 
 
-@pytest.mark.parametrize("bounded", [False, True])
+@for_each("bounded", [False, True])
 def test_no_finite_bound_is_said_not_hidden(bounded):
     """Laws of labellings cannot be moved entry by entry, and no term takes multipliers of the last rows: -inf, with the reason."""
     tasks = shared(1, labels="sign")
@@ -127,7 +130,7 @@ def test_a_constant_inside_a_loss_belongs_to_the_bound():
         assert dual_bound(form, form.zeros(), u, v)[0] <= optimum + 1e-12
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+@for_each("scale", [1e-3, 1.0, 1e6])
 def test_optimal_means_within_tol_and_nothing_more(scale):
     """One and a half tol is not within tol: of the gap, either side of zero, of the violation, of what float64 can tell."""
     tol = 1e-6
@@ -179,7 +182,7 @@ def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
     assert laxer.status == "optimal" and laxer.relative_gap <= reached.relative_gap * 1.5
 
 
-@pytest.mark.parametrize("multiple", [2.0, -0.5, 1.0])
+@for_each("multiple", [2.0, -0.5, 1.0])
 def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
     """c V + X^T U = 0 for the multiplier V of l1_norm(c W - A), which so is -X^T U / c, whatever V was given."""
     tasks = shared(3)
@@ -193,8 +196,9 @@ def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
     np.testing.assert_allclose(multiple * v[0], -tasks.X.T @ U, rtol=1e-12)
 
 
-@pytest.mark.parametrize("metrics", [("ROCArea", "FScore"), ("FScore", "AUC"), ("AUC", "ROCArea", "FScore")])
-def test_structured_losses_that_share_an_intercept_balance_each_other(metrics):
+@pytest.mark.slow
+@for_each("metrics", [("ROCArea", "FScore"), ("FScore", "AUC"), ("AUC", "ROCArea", "FScore")])
+def test_losses_that_share_an_intercept_balance_each_other(metrics):
     """The multipliers of a task sum to zero over all of them together, whichever of them was moved first."""
     tasks = shared(27, labels="sign")
     W = mtl.Weights(tasks, intercept=True)
@@ -220,7 +224,7 @@ def test_a_constant_of_the_objective_belongs_to_the_bound():
     assert moved.relative_gap == pytest.approx(without.relative_gap, rel=1e-9)
 
 
-def test_parts_of_the_weights_with_coefficients_take_the_residual_of_their_own_rows():
+def test_parts_of_weights_take_the_residual_of_their_rows():
     """l21_norm(2 W[:3]) and l1_norm(3 W[3:]) bound W only together, and the loss cannot help: a multiplier v of 2 W[:3] counts 2 v
     in the equation, so it is given a half of the residual, whatever its coefficient."""
     tasks = shared(1)
@@ -241,6 +245,7 @@ def test_parts_of_the_weights_with_coefficients_take_the_residual_of_their_own_r
         assert np.isfinite(bound) and note == "" and bound <= optimum * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(arrays(float, st.integers(1, 12), elements=st.floats(-3, 3)), st.data())
 def test_shift_to_zero_sum(u, data):
@@ -253,7 +258,7 @@ def test_shift_to_zero_sum(u, data):
     np.testing.assert_allclose(shift_to_zero_sum(shifted, low, high), shifted, atol=1e-12)
 
 
-@pytest.mark.parametrize("low, high", [(-np.inf, np.inf), (-1.0, np.inf), (-np.inf, 1.0)])
+@for_each("low, high", [(-np.inf, np.inf), (-1.0, np.inf), (-np.inf, 1.0)])
 def test_shift_to_zero_sum_without_limits(low, high):
     u = np.array([3.0, -0.5, 0.7, 2.0])
     shifted = shift_to_zero_sum(u, np.full(4, low), np.full(4, high))
@@ -344,7 +349,8 @@ def test_the_losses_infimum_is_a_bound_where_they_reach_it():
     assert bound == pytest.approx(infimum, rel=1e-12)
 
 
-def test_an_intercept_shared_by_a_separable_loss_and_one_that_is_not():
+@pytest.mark.slow
+def test_an_intercept_of_a_separable_loss_and_another():
     """Their multipliers sum to zero together, not each by itself: only then is the bound tight."""
     tasks = shared(18)
     W, S = mtl.Weights(tasks, intercept=True, name="W"), mtl.Weights(tasks, name="S")
@@ -375,9 +381,9 @@ STRUCTURED = {
 }  # fmt: skip
 
 
-def attacks(form, rng):
+def attacks(form, rng, sizes):
     """Multipliers of structured hinges that nobody would hand over in good faith."""
-    for size in (1e-3, 0.1, 1.0, 30.0):
+    for size in sizes:
         duals = []
         for loss in form.losses:
             parts = []
@@ -400,12 +406,12 @@ def attacks(form, rng):
         yield [loss.gradient(size * rng.normal(size=loss.tasks.n_samples)) for loss in form.losses]
 
 
+@pytest.mark.by_default("trace-several")
 @pytest.mark.parametrize("metric", STRUCTURED)
 @pytest.mark.parametrize("kind", ["l1", "l21", "trace", "box", "intercept", "two losses"])
 def test_no_mixture_of_labellings_proves_more_than_the_optimum(metric, kind):
     metric = STRUCTURED[metric]
-    # conjugates of orders are linear programs by the dozen: 20 rows take half a minute
-    tasks = shared(30, n=10 if isinstance(metric, Orders) else 20, labels="sign", missing=0.1)
+    tasks = shared(30, n=8 if isinstance(metric, Orders) else 16, labels="sign", missing=0.1)
     takes = not isinstance(metric, (mtl.PrecisionAt, mtl.RecallAt))  # the others are refused an intercept
     W = mtl.Weights(tasks, intercept=takes and kind in ("intercept", "two losses"))
     loss = 4.0 * mtl.structured_hinge(W, tasks, metric=metric)
@@ -427,21 +433,23 @@ def test_no_mixture_of_labellings_proves_more_than_the_optimum(metric, kind):
     best = problem.solve(solver="cvxpy", tol=1e-7).objective
     rng = np.random.default_rng(0)
     bounds = []
-    for duals in attacks(form, rng):
+    # conjugates of orders are linear programs by the dozen
+    for duals in attacks(form, rng, (0.1, 30.0) if isinstance(metric, Orders) else (1e-3, 0.1, 1.0, 30.0)):
         v = [rng.normal(size=f.map.shape) for f in form.functions]
-        for functions in (None, v):
+        for functions in (v,) if isinstance(metric, Orders) else (None, v):
             bound, note = dual_bound(form, form.zeros(), duals, functions)
             assert bound <= best + 1e-7 * abs(best), note
             bounds.append(bound)
     assert np.mean(np.isfinite(bounds)) > 0.5  # most of them do prove something
 
 
+@pytest.mark.by_default("part")
 @pytest.mark.parametrize(
     "metric", ["f1", "auc", "rocarea", "part", "ap", "ndcg", "errors", "precision", "several"]
 )
-def test_what_the_certificate_says_of_a_mixture_is_its_expected_measure(metric):
+def test_the_certificate_of_a_mixture_is_its_expected_measure(metric):
     """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
-    tasks = shared(31, n=20, labels="sign")
+    tasks = shared(31, n=10 if isinstance(STRUCTURED[metric], Orders) else 20, labels="sign")
     W = mtl.Weights(tasks)
     form = mtl.minimize(
         4.0 * mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric]) + mtl.l1_norm(W)
@@ -467,7 +475,7 @@ def test_what_the_certificate_says_of_a_mixture_is_its_expected_measure(metric):
         assert bound == pytest.approx(promised / max(1.0, gauge), rel=1e-9)
 
 
-def test_a_sum_that_is_zero_but_for_rounding_moves_only_what_is_free():
+def test_a_sum_of_rounding_moves_only_what_is_free():
     """Multipliers at the ends of their intervals stay there; the others take up the rounding."""
     rng = np.random.default_rng(0)
     u = np.concatenate([rng.uniform(0.1, 0.9, size=50), np.ones(100), np.zeros(100)])

@@ -27,7 +27,8 @@ def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
     assert np.isclose(form.value(at), value)
 
 
-def test_such_a_point_is_not_called_stationary_and_the_lower_one_is_the_next_start():
+def test_a_lower_point_is_the_next_start_and_not_stationary():
+    """Such a point is not called stationary, and the lower one is the next start."""
     form, x = above_the_cap()
     watcher = Watcher(form, 1e-6, None)
     assert watcher(Point(x, iteration=1))

@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.proof.first_order import first_order_residuals
 from mtldsl.proof.stationarity import stationarity_of
+from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 
 #: Convex models whose optimum another certificate proves, the duality gap; terms without an exact prox apart.
@@ -37,6 +38,7 @@ def residual(form, blocks, *duals):
     return max(found.values())
 
 
+@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
 @pytest.mark.parametrize("name", CONVEX)
 def test_zero_at_a_proven_optimum(name):
     form, solution, *duals = solved(name)
@@ -47,6 +49,7 @@ def test_zero_at_a_proven_optimum(name):
     assert set(found) == named | {"balance"}
 
 
+@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
 @pytest.mark.parametrize("name", CONVEX)
 def test_positive_away_from_it(name):
     form, solution, *duals = solved(name)
@@ -58,6 +61,7 @@ def test_positive_away_from_it(name):
         assert guessed is None or max(guessed.values()) > 1e-3
 
 
+@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
 @pytest.mark.parametrize("name", CONVEX)
 def test_wrong_multipliers_are_caught(name):
     """At the optimum itself: multipliers prove something, or they do not; none are taken on trust."""
@@ -111,7 +115,7 @@ def test_the_subgradients_of_the_log_rank():
     assert residual(form, {"W": (U[:, : rank - 1] * s[: rank - 1]) @ Vt[: rank - 1]}) > 1e-3
 
 
-def test_zero_is_stationary_only_where_the_penalty_is_steep_enough():
+def test_zero_is_stationary_only_under_a_steep_penalty():
     """-[X_i^T theta_i] = mu Z with ||Z||_2 <= 1: from lambda_max on, and not below."""
     tasks = separate(3)
     W = mtl.Weights(tasks)
@@ -125,7 +129,8 @@ def test_zero_is_stationary_only_where_the_penalty_is_steep_enough():
         assert (found <= 1e-12) == stationary, (share, found)
 
 
-def test_a_task_fitted_exactly_takes_any_multiplier_of_norm_one_at_most():
+def test_a_task_fitted_exactly_takes_any_multiplier_in_the_ball():
+    """A task fitted exactly takes any multiplier of norm one at most."""
     X, y = [np.eye(3), np.eye(3)], [np.array([1.0, 2.0, 2.0]), np.zeros(3)]
     tasks = mtl.Tasks.separate(X, y)
     W = mtl.Weights(tasks)
@@ -174,7 +179,7 @@ def test_the_residual_of_a_solution_is_the_largest_condition():
     assert again.gradient is None and again.decreases == {}
 
 
-def test_a_block_without_a_term_of_its_own_is_balanced_by_the_losses_alone():
+def test_a_block_without_a_term_is_balanced_by_the_losses():
     """Nothing takes what the multipliers leave of an intercept: it is measured, and a wrong intercept is seen."""
     tasks = shared(3)
     W = mtl.Weights(tasks, intercept=True)
@@ -186,8 +191,8 @@ def test_a_block_without_a_term_of_its_own_is_balanced_by_the_losses_alone():
     assert first_order_residuals(form, wrong)["balance"] > 1e-2
 
 
-@pytest.mark.parametrize("beside, holds", [(1e-4, True), (-1e-4, False)])
-def test_a_point_right_beside_a_cap_has_the_slope_of_its_own_side(beside, holds):
+@for_each("beside, holds", [(1e-4, True), (-1e-4, False)])
+def test_a_point_beside_a_cap_has_the_slope_of_its_side(beside, holds):
     """Above the cap the penalty is flat, however near the cap is; below it the slope is one."""
     labels = np.diag([2.0, 1.0 + beside])
     tasks = mtl.Tasks.shared(np.eye(2), labels)

@@ -441,6 +441,7 @@ def _forge(honest, tmp_path, name, kind, many, exact=False):
     return came
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_forgery_is_believed(honest, tmp_path, kind):
     came = [one for name in NAMES for one in _forge(honest, tmp_path, name, kind, _FEW)]
@@ -466,7 +467,8 @@ def test_no_forgery_is_believed_in_fractions(honest, tmp_path, kind):
         _forge(honest, tmp_path, name, kind, _FEW, exact=True)
 
 
-def test_the_data_of_the_file_do_not_stand_for_those_that_are_named(honest, tmp_path):
+def test_data_of_the_file_do_not_stand_for_those_named(honest, tmp_path):
+    """The data of the file do not stand for those that are named."""
     problem, proof, data, _ = honest("equal_to")
     path = write_proof(tmp_path / "whole", proof, data)
     assert mtl.verify_proof(path).confirmed and "the model is the file's" in str(mtl.verify_proof(path))
@@ -507,7 +509,7 @@ def test_a_tolerance_is_the_users(honest, tmp_path):
             mtl.verify_proof(path, problem, tol=tol)
 
 
-def test_the_exit_code_is_zero_only_where_the_claim_holds_for_all_weights(honest, tmp_path, capsys):
+def test_the_exit_code_is_zero_only_for_claims_of_all_weights(honest, tmp_path, capsys):
     """A functions' multiplier that is not orthogonal to what it does not see is made so, and what it proves then is little."""
     problem, proof, data, sound = honest("free")
     path = str(write_proof(tmp_path / "free", proof, data))
@@ -543,7 +545,8 @@ def test_a_scale_of_the_file_is_not_believed(honest, tmp_path):
     assert _judge(write_proof(tmp_path / "scale", forged, None), problem, sound) == "not confirmed"
 
 
-def test_nothing_is_said_of_an_intercept_with_a_constraint_of_its_own(honest, tmp_path):
+def test_nothing_is_said_of_a_constrained_intercept(honest, tmp_path):
+    """Nothing is said of an intercept with a constraint of its own."""
     problem, proof, _, _ = honest("free")
     name, shape = "W.intercept", (1, models.M)
     bound = {

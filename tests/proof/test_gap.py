@@ -3,19 +3,19 @@
 import pickle
 
 import numpy as np
-import pytest
 
 import mtldsl as mtl
 from mtldsl.proof.gap import Scale, _median_of_rows, objective_scale, over, relative_gap
+from tests.loops import for_each
 
 
-@pytest.mark.parametrize("columns", [1, 2, 5, 8])
+@for_each("columns", [1, 2, 5, 8])
 def test_medians_are_numpys(columns):
     table = np.random.default_rng(0).normal(size=(7, columns)).round(1)
     np.testing.assert_allclose(_median_of_rows(table), np.median(table, axis=1), rtol=1e-15, atol=1e-16)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@for_each("offset", [0.0, 1e6])
 def test_a_late_scale_is_the_scale(offset):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 2)) + offset

@@ -1,6 +1,7 @@
 """`LossTerm.magnitude` is at least the sums of absolute values that stand behind <u, y> and <u, z>."""
 
 import numpy as np
+import pytest
 
 import mtldsl as mtl
 
@@ -26,6 +27,7 @@ def test_of_a_loss():
         assert sums <= loss.magnitude(u, x) <= 15 * sums
 
 
+@pytest.mark.slow
 def test_of_a_graph_of_labels():
     data = mtl.datasets.make_label_graph(n_train=60, random_state=0).train
     U, V = mtl.NodeWeights(data), mtl.EdgeWeights(data, edges="all")

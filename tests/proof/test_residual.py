@@ -37,6 +37,7 @@ def problem_in_units(loss, units, intercept, seed=0, n=40):
     return models
 
 
+@pytest.mark.by_default("a time stamp-huber_loss-False")
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", REAL + SIGN + COUNT)
 @pytest.mark.parametrize("name", SCALES)
@@ -45,7 +46,7 @@ def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
     given, even = problem_in_units(loss, SCALES[name], intercept)
     truth = even.solve(tol=1e-9)
     assert truth.status == "optimal"
-    found = given.solve(max_seconds=4)
+    found = given.solve(max_seconds=1)
     assert found.dual_bound <= truth.objective * (1 + 1e-9)
     assert found.status != "optimal" or found.objective <= truth.objective * (1 + 2e-6)
 
@@ -140,7 +141,7 @@ def test_magnitudes_are_the_sums_of_absolute_values():
         np.testing.assert_allclose(size["W.intercept"][0], [p.sum() for p in parts], rtol=1e-13)
 
 
-def test_labels_far_from_zero_are_no_reason_to_call_an_objective_zero():
+def test_labels_far_from_zero_do_not_make_an_objective_zero():
     """1e-8 of the objective at zero was 4e16 here: any gap was small beside it."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
@@ -150,7 +151,7 @@ def test_labels_far_from_zero_are_no_reason_to_call_an_objective_zero():
         tasks = mtl.Tasks.shared(X, np.column_stack([offset + signal]))
         W = mtl.Weights(tasks, intercept=True)
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l1_norm(W))
-        solution = problem.solve(max_seconds=10)
+        solution = problem.solve()
         objectives.append((solution.status, solution.objective))
         assert certify(problem.form(), solution.blocks).scale < 1e-5
     (_, truth), (status, found) = objectives

@@ -43,7 +43,7 @@ def test_what_float64_cannot_tell_is_not_optimal():
     assert "float64 may misplace" in certain.remark(1e-10) and certain.remark(1e-8) == ""
 
 
-def test_weights_a_little_outside_a_singular_kernel_contradict_no_bound():
+def test_weights_just_outside_a_singular_kernel_are_allowed():
     """mkl_norm of union() is +inf where columns differ: what rounding makes of them is not held against the bound."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))

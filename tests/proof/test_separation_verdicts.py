@@ -27,6 +27,7 @@ def is_separable(X, side, charged):
     return -found.fun > 0.5
 
 
+@pytest.mark.by_default("squared_hinge_loss-box")
 @pytest.mark.parametrize("held", ["free", "l1 on two rows", "ridge", "box"])
 @pytest.mark.parametrize("loss", ["logistic_loss", "exponential_loss", "poisson_loss", "squared_hinge_loss"])
 def test_the_verdict_is_that_of_a_separation_program(loss, held):

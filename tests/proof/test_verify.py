@@ -18,6 +18,7 @@ from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import same_model
 from tests import models
 from tests.models import MODELS
+from tests.optima import solution_of
 
 
 def tasks_of(problem):
@@ -31,14 +32,14 @@ def solved(tmp_path_factory):
 
     def of(name):
         if name not in kept:
-            problem = MODELS[name]()
-            solution = problem.solve(tol=1e-6)
+            problem, solution = solution_of(name)
             kept[name] = problem, solution, solution.certificate.save(folder / name)
         return kept[name]
 
     return of
 
 
+@pytest.mark.by_default("label_graph_without_edges_sparse_beside_logistic_losses")
 @pytest.mark.parametrize("name", MODELS)
 def test_it_confirms_what_is_called_optimal(solved, name):
     problem, solution, path = solved(name)
@@ -89,6 +90,7 @@ _EXACT = (
 )
 
 
+@pytest.mark.by_default("poisson_group_sparse_ridge")
 @pytest.mark.parametrize("name", _EXACT)
 def test_fractions_lie_within_the_intervals_of_float64(solved, name):
     problem, _, path = solved(name)
@@ -163,6 +165,7 @@ _ON_PARTS = {
 }
 
 
+@pytest.mark.by_default("mean_regularizer-a part")
 @pytest.mark.parametrize("kind", _ON_PARTS)
 @pytest.mark.parametrize("word", ["l21_norm", "mean_regularizer"])
 def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
@@ -196,6 +199,7 @@ _FREE = {
 }
 
 
+@pytest.mark.by_default("hinge_loss-some entries")
 @pytest.mark.parametrize("between", _FREE)
 @pytest.mark.parametrize("word", ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"])  # fmt: skip
 def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, between):
@@ -217,6 +221,7 @@ def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, bet
     assert solution.status == "optimal" and verdict.holds, str(verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["softmax_loss", "crammer_singer_loss"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_claims_of_losses_of_classes_hold_for_all_weights(tmp_path, word, intercept):
@@ -274,8 +279,8 @@ def test_other_data_are_refused_by_the_name_of_the_array(solved, tmp_path):
         mtl.verify_proof(path, mtl.Tasks.shared(tasks.X, y, sample_weights=2 * s))
     with pytest.raises(DataError, match=r": sample_weights, y differs"):
         mtl.verify_proof(path, mtl.Tasks.shared(tasks.X, y + 1))
+    two, _, path = solved("two_losses_on_one_matrix")
     with pytest.raises(DataError, match="of data set 2 of 2"):
-        two, _, path = solved("two_losses_on_one_matrix")
         mtl.verify_proof(path, tasks_of(two)[0])
 
 
@@ -374,8 +379,10 @@ def _change(array, rng):
     return array
 
 
+@pytest.mark.by_default("a_metric_of_its_own_for_every_task_group_sparse")
 @pytest.mark.parametrize("name", _ATTACKED)
-def test_changed_points_and_multipliers_never_move_the_interval_off_the_optimum(solved, tmp_path, name):
+def test_changed_points_never_move_the_interval_off(solved, tmp_path, name):
+    """Changed points and multipliers never move the interval off the optimum."""
     problem, _, path = solved(name)
     true = mtl.verify_proof(path, tasks_of(problem))
     rng = np.random.default_rng(len(name))
@@ -432,7 +439,8 @@ def test_changed_hashes_are_refused(solved, tmp_path):
         mtl.verify_proof(write_proof(tmp_path / "hash", proof, None), tasks_of(problem))
 
 
-def test_a_sparse_matrix_that_points_outside_itself_is_refused_before_it_is_followed(tmp_path):
+def test_a_sparse_matrix_pointing_outside_itself_is_refused(tmp_path):
+    """A sparse matrix that points outside itself is refused before it is followed."""
     X = sparse.random_array((30, 4), density=0.5, format="csr", random_state=0)
     tasks = mtl.Tasks.shared(X, np.random.default_rng(0).normal(size=(30, 2)))
     W = mtl.Weights(tasks)
@@ -478,7 +486,9 @@ def _places(value, path=()):
         yield from _places(item)
 
 
-def test_forged_fields_are_refused_or_judged_and_never_a_bare_exception(solved, tmp_path):
+@pytest.mark.slow
+def test_forged_fields_are_never_a_bare_exception(solved, tmp_path):
+    """Forged fields are refused or judged and never a bare exception."""
     rng = np.random.default_rng(0)
     for name in (
         "huber_graph_laplacian_sparse",
@@ -514,7 +524,8 @@ def test_forged_fields_are_refused_or_judged_and_never_a_bare_exception(solved, 
             assert verdict.unchecked or verdict.low <= verdict.high or verdict.violation > 0
 
 
-def test_a_form_that_is_semidefinite_but_for_rounding_says_for_which_weights(tmp_path):
+def test_a_form_semidefinite_but_for_rounding_says_where(tmp_path):
+    """A form that is semidefinite but for rounding says for which weights."""
     tasks = models.shared(6)
     W = mtl.Weights(tasks)
     factor = np.random.default_rng(0).normal(size=(4, 2))
@@ -534,6 +545,7 @@ def test_a_form_that_is_semidefinite_but_for_rounding_says_for_which_weights(tmp
 # ------------------------------------------------------------------------------------------------ the command
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, capsys):
     file = tmp_path / "p.toml"
     text = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W)"\n[data]\ndataset = "low_rank"\nrandom_state = 0\n[parameters]\nlam = 2.0\n'

@@ -15,7 +15,7 @@ from mtldsl.reference import backend_process, backends
 from mtldsl.reference.solve import solve_reference
 from mtldsl.system import stops
 from tests.models import shared
-from tests.system.test_stops import BEGIN, SECONDS, SIGNALS, Child
+from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child
 
 ACCURATE = {
     "CLARABEL": {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10},
@@ -37,6 +37,7 @@ def programs(backend):
     yield cp.Problem(cp.Minimize(cp.sum(cp.power(cp.abs(A @ x - b), 1.5, approx=False))))
 
 
+@pytest.mark.by_default("CLARABEL")
 @pytest.mark.parametrize("backend", list(ACCURATE))
 def test_the_numbers_are_those_of_cvxpy(backend):
     for here, there in zip(programs(backend), programs(backend), strict=True):
@@ -66,6 +67,7 @@ def test_an_error_of_the_backend_is_cvxpy_s():
     backends.solve(next(programs("CLARABEL")), solver="CLARABEL")  # and it goes on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number, words",
     [
@@ -101,43 +103,54 @@ def long():
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_heard_inside_of_an_iteration():
+    """The backend's process is ended, not waited for."""
     problem = long()
     for limit in (0.2, 2.0):
-        started = time.monotonic()
+        backend_process._end_all()
         solution = problem.solve(solver="cvxpy", backend="clarabel", max_seconds=limit)
-        assert time.monotonic() - started < limit + SECONDS and solution.status == "time_limit"
+        assert solution.status == "time_limit" and not backend_process._idle
         assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-def test_a_backend_that_hears_its_own_time_limit_returns_its_point():
+def test_a_backend_that_hears_its_limit_returns_its_point():
+    """A backend that hears its own time limit returns its point."""
     rng = np.random.default_rng(0)
     x = cp.Variable((110, 110))
     problem = cp.Problem(cp.Minimize(cp.norm(x - rng.normal(size=(110, 110)), "nuc") + 0.1 * cp.norm1(x)))
-    for limit in (1.0, 5.0, 25.0):  # on a busy machine the answer of one that hears in time may come too late
+    for limit in (
+        1.0,
+        5.0,
+        25.0,
+        125.0,
+    ):  # on a busy machine the answer of one that hears in time may come too late
         try:
             with stops.time_limit(limit):
                 backends.solve(problem, solver="SCS", eps_abs=1e-14, eps_rel=1e-14, max_iters=10**8)
             break
         except stops.TimeIsUp:
-            assert limit < 25.0
+            assert limit < 125.0
     assert problem.status == cp.OPTIMAL_INACCURATE and x.value is not None
     with stops.time_limit(1e-9), pytest.raises(stops.TimeIsUp):
         backends.solve(problem, solver="SCS")
 
 
+@pytest.mark.slow
 def test_a_cross_check_has_a_time_limit():
     problem = long()
-    started = time.monotonic()
+    backend_process._end_all()
     with pytest.raises(SolverError, match=r"cross_check\(max_seconds=1\.0\): the time was up"):
         problem.cross_check(problem.solve(tol=1e-2), max_size=None, solver="clarabel", max_seconds=1.0)
-    assert time.monotonic() - started < 2 + 2 * SECONDS
+    assert not backend_process._idle  # it is ended, not waited for
     for wrong in (0, -1, True, "1", float("nan")):
         with pytest.raises(SolverError, match="positive number of seconds"):
             problem.cross_check(max_seconds=wrong)
 
 
+@pytest.mark.slow
 def test_several_threads_have_a_process_each():
     values = {}
 
@@ -182,6 +195,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_signal_stops_the_backend(number):
     script = """
@@ -193,9 +207,10 @@ say(s.status, len(backend_process._idle))
         assert child.line() == "begun"
         child.signal(number)
         assert child.line() == "interrupted 0"
-        assert time.monotonic() - child.sent < SECONDS and not is_running(pid)
+        assert not is_running(pid)
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_signal_stops_a_cross_check_in_the_backend(number):
     script = """
@@ -210,21 +225,23 @@ except KeyboardInterrupt:
         assert child.line() == "begun"
         child.signal(number)
         assert child.line() == "raised"
-        assert time.monotonic() - child.sent < SECONDS and not is_running(pid)
+        assert not is_running(pid)
 
 
+@pytest.mark.process
 def test_an_orphan_ends():
     script = "problem.solve(solver='cvxpy', backend='scs', tol=1e-15, max_iter=10**8)"
     with Child(script, LONG) as child:
         pid = int(child.line())
         assert child.line() == "begun" and is_running(pid)
         child.signal(signal.SIGKILL)
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + PATIENCE
         while is_running(pid) and time.monotonic() < until:
             time.sleep(0.1)
         assert not is_running(pid)
 
 
+@pytest.mark.process
 def test_a_fork_has_a_process_of_its_own():
     problem = next(programs("CLARABEL"))
     backends.solve(problem, solver="CLARABEL")

@@ -12,6 +12,7 @@ import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import FORMULAS, formula, formula_of
+from tests.loops import for_each
 
 Z, Y, S = np.array([2.0, -1.0, 0.0]), np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 0.5])
 LOG = np.log1p(np.exp([-2.0, 1.0, 0.0]))
@@ -36,7 +37,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("word", LOSSES)
+@for_each("word", LOSSES)
 def test_loss(word):
     fields, plain, weighted = LOSSES[word]
     atom, z = SimpleNamespace(**fields), cp.Variable(3)
@@ -96,7 +97,7 @@ REGULARIZERS = [
 ]
 
 
-@pytest.mark.parametrize("word, fields, expected", REGULARIZERS)
+@for_each("word, fields, expected", REGULARIZERS)
 def test_regularizer(word, fields, expected):
     V = cp.Variable((2, 2))
     value = FORMULAS[word](V, SimpleNamespace(**fields))
@@ -125,7 +126,7 @@ SETS = [
 ]
 
 
-@pytest.mark.parametrize("word, fields, expected", SETS)
+@for_each("word, fields, expected", SETS)
 def test_set(word, fields, expected):
     """The largest violation of its constraints at W."""
     V = cp.Variable((2, 2), value=W)
@@ -150,7 +151,7 @@ METRICS = [
 ]
 
 
-@pytest.mark.parametrize("word, fields, expected", METRICS)
+@for_each("word, fields, expected", METRICS)
 def test_metric(word, fields, expected):
     """Delta of one table, in a row of tables, and 0 of the true labelling."""
     value = FORMULAS[word](np.array([2, 0]), np.array([1, 0]), 4, 5, SimpleNamespace(**fields))
@@ -168,7 +169,7 @@ HINGES = [
 ]
 
 
-@pytest.mark.parametrize("metric, expected", HINGES, ids=lambda value: getattr(value, "name", ""))
+@for_each("metric, expected", HINGES, ids=lambda value: getattr(value, "name", ""))
 def test_structured_hinge(metric, expected):
     z = cp.Variable(3)
     value = FORMULAS["structured_hinge"](z, Y, None, SimpleNamespace(metric=metric))
@@ -185,7 +186,7 @@ def test_the_gamma_loss():
         assert value.is_dcp() and value.value == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "at, expected",
     [
         (W, 4.0),  # of rank one: the largest entry
@@ -203,7 +204,7 @@ def test_the_max_norm(at, expected):
     assert FORMULAS["max_norm"](V, SimpleNamespace()).is_convex()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "word, fields, expected",
     [
         ("squared_cluster_norm", {"lower": 0.0, "upper": np.inf, "trace": 2.5}, 10.0),

@@ -58,6 +58,7 @@ def optimum(problem) -> float:
 # ------------------------------------------------------------------------------------------------------- by hand
 
 
+@pytest.mark.slow
 def test_two_kernels_by_hand():
     """One feature, two tasks, W = (3, 1), p = 1: with u of the union and (3 - u, 1 - u) of their own the cost is half the square of
     u + ||(3 - u, 1 - u)||, whose slope 1 - (4 - 2u) / ||.|| is zero at u = 1: (1 + 2)^2 / 2.
@@ -84,6 +85,7 @@ def test_weights_of_one_by_hand():
     assert problem.is_dcp() and problem.solve(solver="CLARABEL") == pytest.approx(25.0 / 3.0, rel=1e-7)
 
 
+@pytest.mark.by_default("0")
 @pytest.mark.parametrize("i", range(len(MKLNorm.examples())))
 def test_parts_are_parts(i):
     """They add up to W, and cost what is said; outside the range the value is infinite, near it rounding is forgiven."""
@@ -142,6 +144,7 @@ def optimum_of(statement, atom, X, y, C) -> float:
     return problem.value
 
 
+@pytest.mark.by_default("0-3.0")
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
 @pytest.mark.parametrize("i", [0, 2, 4, 5])
 def test_kept_and_eliminated_forms_agree(i, p):
@@ -170,6 +173,7 @@ def known():
             yield pytest.param(name, None, id=name, marks=pytest.mark.skip(reason=reason))
 
 
+@pytest.mark.by_default("mtmkl_tree_indicator-hinge_p2.0-kept")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name, key", list(known()))
 def test_known_optimum(name, key, form):
@@ -210,6 +214,7 @@ def test_theta_is_a_variable_that_a_user_may_read():
 # ------------------------------------------------------------------------------------------------- cross-checking
 
 
+@pytest.mark.by_default("hinge-given")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_cross_check_of_the_reference_itself(form, loss):
@@ -231,7 +236,8 @@ def test_cross_check_of_the_reference_itself(form, loss):
     assert ("theta" in solution.learned) == (form == "kept")
 
 
-def test_cross_check_through_an_expression_and_beside_other_terms():
+@pytest.mark.slow
+def test_cross_check_of_an_expression_beside_other_terms():
     """theta of a sum of two blocks, with a constraint."""
     tasks = tasks_of()
     L, S, theta = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S"), mtl.KernelWeights()
@@ -246,6 +252,7 @@ def test_cross_check_through_an_expression_and_beside_other_terms():
     assert check.agrees, check.disagreements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [lambda v: v[::-1], lambda v: 1.001 * v, lambda v: 0.9 * v, lambda v: v - 2 * v * (v == v.min())],
@@ -280,6 +287,7 @@ def test_beside_a_term_that_is_not_convex():
 # -------------------------------------------------------------------------------------------------- special cases
 
 
+@pytest.mark.by_default("logistic")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_union_alone_is_one_pooled_task(loss):
     inputs, targets = data()
@@ -342,7 +350,7 @@ def test_domain_adaptation_is_a_ridge_on_augmented_features():
     assert optimum(problem) == pytest.approx(optimum(easy), rel=1e-8)
 
 
-def test_views_of_their_own_weights_are_models_of_their_own_features():
+def test_views_of_own_weights_are_models_of_own_features():
     """Given weights: the sum of the penalties of the rows."""
     tasks = tasks_of()
     W = mtl.Weights(tasks, intercept=False)

@@ -77,6 +77,7 @@ CASES = [("cgm_n8_K3", key) for key in KNOWN if key != "ssvm_3clique"] + [
 ]
 
 
+@pytest.mark.by_default("cgm_n12_K4-relaxation6_r1")
 @pytest.mark.parametrize("name, key", CASES)
 def test_known_optima(name, key):
     """To 1e-8, with a bound from the multipliers of the ties: the fixtures are given to nine digits."""
@@ -94,6 +95,7 @@ def test_known_optima(name, key):
         np.testing.assert_allclose(norms, known["objective"][key]["v_norms"], atol=1e-4)
 
 
+@pytest.mark.by_default("2-cgm_n8_K3")
 @pytest.mark.parametrize("name", ["cgm_n8_K3", "cgm_n12_K4"])
 @pytest.mark.parametrize("r", [1, 2])
 def test_the_best_graph_of_r_edges_by_trying_all(name, r):
@@ -269,7 +271,9 @@ def likelihood_of_size(K, n=4):
     return mtl.minimize(mtl.pairwise_log_loss(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
 
 
-def test_more_labels_than_can_be_looked_at_are_refused_before_anything_is_solved():
+@pytest.mark.slow
+def test_too_many_labels_are_refused_before_a_solve():
+    """More labels than can be looked at are refused before anything is solved."""
     for problem, message in (
         (
             of_size(15),
@@ -286,7 +290,8 @@ def test_more_labels_than_can_be_looked_at_are_refused_before_anything_is_solved
     assert of_size(6).solve("cvxpy").status == "optimal"
 
 
-def test_more_samples_than_can_be_stated_are_refused_and_cross_checked_on_some():
+def test_too_many_samples_are_refused_and_checked_on_some():
+    """More samples than can be stated are refused and cross checked on some."""
     n = LARGEST_STATED // 4 + 1
     problem = likelihood_of_size(2, n)
     with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(25000\)"):
@@ -309,6 +314,7 @@ def by_planes(form, monkeypatch):
     return solve_reference(form, model=model)
 
 
+@pytest.mark.by_default("cgm_n12_K4-ssvm_no_edges")
 @pytest.mark.parametrize("name, key", CASES)
 def test_constraint_generation_finds_the_known_optima(name, key, monkeypatch):
     known = fixture(name)
@@ -321,6 +327,7 @@ def test_constraint_generation_finds_the_known_optima(name, key, monkeypatch):
     assert expected - 1e-7 <= found.dual_bound <= expected + 1e-8
 
 
+@pytest.mark.by_default("none-[0.5, 2.0, 1.0, 0.0]")
 @pytest.mark.parametrize("loss", ["hamming", [0.5, 2.0, 1.0, 0.0], "zero_one", mtl.FScore()], ids=str)
 @pytest.mark.parametrize("edges", [[(0, 1), (1, 3), (0, 2, 3)], []], ids=["edges", "none"])
 def test_constraint_generation_is_the_statement_in_full(loss, edges, monkeypatch):
@@ -337,6 +344,7 @@ def test_constraint_generation_is_the_statement_in_full(loss, edges, monkeypatch
     assert found.dual_bound == pytest.approx(stated.objective, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [7, 9, pytest.param(14, marks=pytest.mark.slow)])
 def test_seven_to_fourteen_labels_agree_with_the_solver(K):
     rng = np.random.default_rng(K)

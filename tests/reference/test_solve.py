@@ -28,9 +28,11 @@ def small(tasks=None, *functions, **options):
     return mtl.minimize(mtl.squared_loss(W, tasks) + sum(f(W) for f in functions), **options).form()
 
 
+@pytest.mark.by_default("False-exponential_max_norm")
 @every_model
 @pytest.mark.parametrize("split", [False, True])
-def test_both_shapes_are_convex_programs_with_the_form_s_value_everywhere(name, split):
+def test_both_shapes_are_convex_and_have_the_forms_value(name, split):
+    """Both shapes are convex programs with the form's value everywhere."""
     form = MODELS[name]().form()
     model = to_cvxpy(form, split=split)
     assert model.problem.is_dcp() and set(model.variables) == set(form.shapes)
@@ -42,6 +44,7 @@ def test_both_shapes_are_convex_programs_with_the_form_s_value_everywhere(name, 
         assert model.violation(blocks) == pytest.approx(form.violation(blocks), rel=1e-11, abs=1e-14)
 
 
+@pytest.mark.by_default("gamma_sorted_l1")
 @every_model
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_plain_and_split_have_the_same_optimum(name):
@@ -51,6 +54,7 @@ def test_plain_and_split_have_the_same_optimum(name):
     assert solve_reference(form).objective == pytest.approx(plain.problem.value, rel=1e-6)
 
 
+@pytest.mark.by_default("label_graph_of_two_edges_with_costs_and_sample_weights")
 @every_model
 def test_multipliers_are_subgradients_that_cancel(name):
     """sum A^T u + sum B^T v = 0 on every block, and each multiplier is a subgradient of its term at its
@@ -99,6 +103,7 @@ def test_ridge_regression_by_hand():
     assert point.objective == pytest.approx(0.375 * np.sum(Y**2))
 
 
+@pytest.mark.by_default("osqp")
 @pytest.mark.parametrize("backend", ["clarabel", "scs", "osqp"])
 def test_backends_agree(backend):
     form = small(None, lambda W: 2 * mtl.l1_norm(W), lambda W: mtl.ridge(W))
@@ -107,6 +112,7 @@ def test_backends_agree(backend):
     assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-8)
 
 
+@pytest.mark.by_default("logistic_group_sparse_low_rank_columns_on_the_simplex-clarabel")
 @pytest.mark.parametrize("backend", ["clarabel", "scs"])
 @pytest.mark.parametrize(
     "name", ["logistic_group_sparse_low_rank_columns_on_the_simplex", "square_root_loss_low_rank"]
@@ -182,7 +188,8 @@ def test_a_backend_that_crawls_hands_over_to_the_other(monkeypatch):
     assert solve_reference(form, model=model).backend == "scs"
 
 
-def test_workload_counts_nonzeros_and_exponential_cones_many_times():
+def test_workload_counts_exponential_cones_many_times():
+    """Workload counts nonzeros and exponential cones many times."""
     X = np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]])
     tasks = mtl.Tasks.shared(X, np.array([[1.0, -1], [-1, 1], [1, np.nan]]))
     W = mtl.Weights(tasks)
@@ -209,7 +216,7 @@ def test_stops_where_the_iterations_run_out():
     assert solution.status != "optimal" and np.isfinite(solution.objective)
 
 
-def test_sparse_separate_inputs_and_missing_labels_reach_cvxpy_unchanged():
+def test_sparse_inputs_and_missing_labels_reach_cvxpy():
     """Task by task with plain numpy: what the block-diagonal matrix must have said."""
     sparse, missing = separate(3, density=0.5), shared(4, missing=0.3)
     rng = np.random.default_rng(2)

@@ -26,6 +26,7 @@ from mtldsl.reference.spectral import axes, excess, penalty
 from mtldsl.reference.spectral_above import ways
 from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.loops import for_each
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
@@ -54,7 +55,7 @@ BY_HAND = [
     (Rank(), 1.0),
     (RankAtMost(1), 0.0),
 ]
-every_case = pytest.mark.parametrize("atom, expected", BY_HAND, ids=lambda case: getattr(case, "name", ""))
+every_case = for_each("atom, expected", BY_HAND, ids=lambda case: getattr(case, "name", ""))
 
 
 def with_singular_values(s, d, m, seed=0):
@@ -85,15 +86,16 @@ def test_a_matrix_of_more_rows_has_more_zeros():
     assert penalty(LogRank(4.0), tall.T) == pytest.approx(np.log(1 + np.sqrt(29.0)) + np.log(3.0), rel=1e-13)
 
 
-def test_excess_is_the_norm_of_the_singular_values_that_are_too_many():
+def test_excess_is_the_norm_of_surplus_singular_values():
+    """Excess is the norm of the singular values that are too many."""
     V = with_singular_values([7.0, 4.0, 3.0], 5, 4)
     assert excess(RankAtMost(1), V) == pytest.approx(5.0)
     assert excess(RankAtMost(2), V.T) == pytest.approx(3.0)
     assert excess(RankAtMost(3), V) <= 1e-13 and excess(LogRank(), V) == 0.0
 
 
-@pytest.mark.parametrize("shape", [(6, 9), (9, 6), (6, 6), (1, 4), (4, 1)])
-@pytest.mark.parametrize("spread", [0, 3, 12])
+@for_each("shape", [(6, 9), (9, 6), (6, 6), (1, 4), (4, 1)])
+@for_each("spread", [0, 3, 12])
 def test_lengths_are_singular_values_and_axes_are_orthonormal(shape, spread):
     """Small ones too, which a root of an eigenvalue of W W^T would lose."""
     s = np.logspace(0, -spread, min(shape))
@@ -118,10 +120,8 @@ def test_slopes_are_derivatives(atom, expected):
     np.testing.assert_allclose(stated.slope(x, atom), difference, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "atom", [atom for atom, _ in BY_HAND if atom.name != "rank_at_most"], ids=lambda a: a.name
-)
-@pytest.mark.parametrize("shape", [(5, 4), (4, 7)])
+@for_each("atom", [atom for atom, _ in BY_HAND if atom.name != "rank_at_most"], ids=lambda a: a.name)
+@for_each("shape", [(5, 4), (4, 7)])
 def test_both_implementations_agree(atom, shape):
     for size in (1e-3, 1.0, 30.0):
         V = size * np.random.default_rng(3).normal(size=shape)
@@ -166,6 +166,7 @@ def stated(way, V):
     return float(value.value), max((float(np.max(np.abs(c.residual))) for c in sets), default=0.0)
 
 
+@pytest.mark.by_default("full-shape1-bent, exact")
 @pytest.mark.parametrize("name", ABOVE)
 @pytest.mark.parametrize("shape", [(5, 4), (4, 6)])
 @pytest.mark.parametrize("s", [[3.0, 1.0], [2.0, 1.6, 0.7, 0.01], []], ids=["low", "full", "zero"])
@@ -382,7 +383,7 @@ def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
         assert part.violation(there) > 0 or size < 20
 
 
-def test_columns_that_are_kept_are_evaluated_by_the_reference_alone(monkeypatch):
+def test_kept_columns_are_evaluated_by_the_reference_alone(monkeypatch):
     """Their share of every map is a constant of the smaller model: a wrong product of the fast side would be one of both."""
     form = coupled(some(4, weighted=True))
     at = random_blocks(form, np.random.default_rng(0))

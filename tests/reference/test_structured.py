@@ -31,6 +31,7 @@ from mtldsl.atoms.metrics import (
 )
 from mtldsl.compile.terms.mixture import Mixture
 from mtldsl.errors import ModelError
+from mtldsl.reference import backends
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.metrics import pairs_in_order
 from mtldsl.reference.model import MOST_ROUNDS
@@ -96,8 +97,10 @@ def points(n=8):
         yield 0.2 * y, y
 
 
+@pytest.mark.by_default("Balanced()")
 @every_labelling_metric
-def test_the_statement_and_the_oracle_are_the_maximum_over_all_labellings(metric):
+def test_statement_and_oracle_are_the_maximum_of_labellings(metric):
+    """The statement and the oracle are the maximum over all labellings."""
     for z, y in points():
         expected = worst_of_all(metric, z, y)
         assert expected >= 0.0
@@ -113,9 +116,11 @@ def test_rankings_are_a_mean_over_pairs():
         assert most_violated(z, y, ROCArea()).value == pytest.approx(np.mean(pairs), rel=1e-13)
 
 
+@pytest.mark.by_default("2000000-Balanced(weight=0.9)")
 @every_metric
 @pytest.mark.parametrize("chunk", [1, 10, planes_module.CHUNK])
-def test_planes_touch_where_they_are_found_and_support_everywhere(metric, chunk, monkeypatch):
+def test_planes_touch_where_found_and_support_everywhere(metric, chunk, monkeypatch):
+    """Planes touch where they are found and support everywhere."""
     monkeypatch.setattr(planes_module, "CHUNK", chunk)
     rng = np.random.default_rng(1)
     for z, y in points():
@@ -128,6 +133,7 @@ def test_planes_touch_where_they_are_found_and_support_everywhere(metric, chunk,
             np.testing.assert_array_equal(plane.slope, np.where(plane.flipped, -2.0 * y, 0.0))
 
 
+@pytest.mark.by_default("0.8-Balanced(weight=0.9)")
 @every_metric
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
 def test_both_implementations_find_planes_of_the_same_height(metric, share):
@@ -163,7 +169,7 @@ def by_planes(monkeypatch):
     monkeypatch.setattr(structured_module, "MOST_PAIRS_STATED", 0)
 
 
-@pytest.mark.few
+@pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("regularizer", [mtl.l1_norm, mtl.l21_norm, mtl.trace_norm], ids=lambda r: r.__name__)
 def test_planes_end_where_the_statement_in_full_does(metric, regularizer, request):
@@ -181,6 +187,7 @@ def test_planes_end_where_the_statement_in_full_does(metric, regularizer, reques
     assert np.abs(point.blocks["W"]).max() > 1e-3  # the hinges decide, not the norm alone
 
 
+@pytest.mark.slow
 def test_a_first_solve_is_a_lower_bound_and_more_planes_raise_it(by_planes):
     model = to_cvxpy(problem_of(FScore(), 4.0).form())
     optimum = solve_reference(problem_of(FScore(), 4.0).form()).objective
@@ -192,11 +199,15 @@ def test_a_first_solve_is_a_lower_bound_and_more_planes_raise_it(by_planes):
     assert bounds == sorted(bounds) and bounds[0] < bounds[-1]
 
 
-def test_a_backend_that_runs_out_of_iterations_is_not_asked_forever(by_planes):
+def test_a_backend_out_of_iterations_is_not_asked_forever(by_planes, monkeypatch):
+    """A backend that runs out of iterations is not asked forever."""
+    real, asked = backends.solve, []
+    monkeypatch.setattr(backends, "solve", lambda *given, **named: asked.append(1) or real(*given, **named))
     point = solve_reference(problem_of(FScore(), 4.0).form(), "scs", max_iter=5)
-    assert point.status != "optimal" and np.isfinite(point.objective) and point.seconds < 20
+    assert point.status != "optimal" and np.isfinite(point.objective) and 1 <= len(asked) <= 20
 
 
+@pytest.mark.slow
 def test_a_user_solves_the_model_in_place_of_its_problem():
     problem = problem_of(AUC(), 4.0, n=60)
     model = problem.to_cvxpy()
@@ -215,6 +226,7 @@ def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
     assert point.objective == pytest.approx(model.objective_value(point.blocks), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["clarabel", "scs", "osqp"])
 def test_backends_agree_on_planes(backend):
     # OSQP runs out of iterations, and says so, where a ranking's planes are among them
@@ -225,6 +237,7 @@ def test_backends_agree_on_planes(backend):
     assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-7)
 
 
+@pytest.mark.by_default("50-ROCArea()")
 @every_metric
 @pytest.mark.parametrize("n", [30, 50])
 def test_selectable_as_a_solver(metric, n):
@@ -234,6 +247,7 @@ def test_selectable_as_a_solver(metric, n):
     assert solution.status == "optimal" and abs(solution.gap) <= 1e-6
 
 
+@pytest.mark.slow
 def test_multipliers_of_planes_are_labellings_with_probabilities(by_planes):
     form = problem_of([FScore(), AUC(), ErrorRate(), ROCArea()], 0.7).form()
     (duals,) = solve_reference(form).loss_duals
@@ -253,6 +267,7 @@ def test_multipliers_of_planes_are_labellings_with_probabilities(by_planes):
     assert max(np.abs(X.T @ u).max() for u in [*slopes, of_ranking]) == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_every_task_has_the_metric_that_it_was_given():
     """Four tasks apart under the l1 norm: the optimum is the sum of four optima."""
     metrics = [FScore(beta=2.0), AUC(), Balanced(), ROCArea()]
@@ -268,6 +283,7 @@ def test_every_task_has_the_metric_that_it_was_given():
     assert solve_reference(mtl.minimize(objective).form()).objective == pytest.approx(total, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 50])
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_intercepts_constraints_and_other_losses_stand_beside(n):
@@ -287,6 +303,7 @@ def test_intercepts_constraints_and_other_losses_stand_beside(n):
     assert plain.duals() is None
 
 
+@pytest.mark.slow
 def test_error_rate_by_planes_is_twice_the_hinge_loss():
     tasks = shared(5, n=60, labels="sign")
     W = mtl.Weights(tasks)
@@ -295,7 +312,9 @@ def test_error_rate_by_planes_is_twice_the_hinge_loss():
     assert rate.objective == pytest.approx(hinge.objective, rel=1e-8)
 
 
-def test_a_metric_that_takes_a_name_of_the_language_keeps_its_own_definition():
+def test_a_metric_under_a_taken_name_keeps_its_definition():
+    """A metric that takes a name of the language keeps its own definition."""
+
     class FScore(Metric):  # not the language's
         def delta(self, b, c, positives, negatives):
             return (b + c) / (positives + negatives)
@@ -304,7 +323,8 @@ def test_a_metric_that_takes_a_name_of_the_language_keeps_its_own_definition():
     assert stated(FScore(), z, y) == pytest.approx(worst_of_all(FScore(), z, y), rel=1e-13)
 
 
-def test_a_metric_of_rankings_without_a_formula_is_refused_as_typed():
+def test_a_ranking_metric_without_a_formula_is_refused():
+    """A metric of rankings without a formula is refused as typed."""
     form = problem_of(Reversed()).form()
     refusal = SOLVER.refuses(form)
     assert "metric=Reversed()" in refusal and "no formula for the metric Reversed()" in refusal
@@ -346,6 +366,7 @@ def problem_of_fixture(given):
     return mtl.minimize(REGULARIZERS[given["regularizer"]](W) + hinges)
 
 
+@pytest.mark.by_default("auc_trace_n10-as it comes")
 @pytest.mark.parametrize("way", ["as it comes", "by planes"])
 @pytest.mark.parametrize("name", NAMES)
 def test_known_optima(name, way, request):

@@ -24,6 +24,7 @@ from mtldsl.atoms.structures import (
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
+from tests.loops import for_each
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
@@ -43,7 +44,7 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize("atom, matrices, expected", BY_HAND)
+@for_each("atom, matrices, expected", BY_HAND)
 def test_a_structure_with_its_matrices_kept(atom, matrices, expected):
     """By its definition, and the same with any one of W and the matrices a variable: convex, and DCP."""
     assert objective(atom, W, matrices) == pytest.approx(expected, rel=1e-13)
@@ -68,7 +69,7 @@ KERNELS = MKLNorm(
 )
 
 
-@pytest.mark.parametrize("unknown", ["none", "W", "theta", "both"])
+@for_each("unknown", ["none", "W", "theta", "both"])
 def test_kernel_weights_kept(unknown):
     """theta = (1/2, 1/4): K = [[3, 2], [2, 3]] / 4, whose inverse is [[3, -2], [-2, 3]] 4 / 5; rows (3, 1) and (-4, 0):
     1/2 4/5 ((27 - 12 + 3) + 48) = 26.4. Convex in W and theta together.
@@ -99,7 +100,8 @@ def test_the_convex_structures_on_weights_alone():
         assert stated.is_dcp() and stated.is_convex() and stated.value == pytest.approx(10.0, rel=1e-13)
 
 
-def test_two_unknowns_of_matrix_normal_are_refused_and_those_of_a_covariance_norm_are_not():
+def test_two_unknowns_of_matrix_normal_are_refused():
+    """Two unknowns of matrix normal are refused and those of a covariance norm are not."""
     V, S, T = cp.Variable((2, 2)), cp.Variable((2, 2), symmetric=True), cp.Variable((2, 2), symmetric=True)
     for arguments, unknown in (
         ((V, (S, B)), "W and Sigma1"),
@@ -112,7 +114,8 @@ def test_two_unknowns_of_matrix_normal_are_refused_and_those_of_a_covariance_nor
         assert STRUCTURES[atom.name](V, (S,), atom).is_dcp()
 
 
-def test_weights_outside_a_singular_covariance_cost_infinitely_much():
+def test_weights_outside_a_singular_covariance_cost_infinity():
+    """Weights outside a singular covariance cost infinitely much."""
     inside, outside = np.array([[2.0, 1.0], [0.0, 0.0]]), np.array([[2.0, 1.0], [0.0, 1e-3]])
     assert objective(FEATURES, inside, [np.diag([2.0, 0.0])]) == pytest.approx(2.5)
     assert objective(FEATURES, outside, [np.diag([2.0, 0.0])]) == np.inf
@@ -174,6 +177,7 @@ def replaced(matrices, k, S):
     return [S if j == k else other for j, other in enumerate(matrices)]
 
 
+@pytest.mark.by_default("3-4-1")
 @pytest.mark.parametrize("d, m, salt", [(4, 3, 0), (3, 4, 1), (1, 3, 2), (3, 1, 3)])
 def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
     """The bound, from any matrix, is below what any feasible matrix costs, and so is the optimum but for 1e-8, which is what
@@ -204,6 +208,7 @@ def clipped_inverse(M, c, low, high):
     return (V * np.clip(c / np.maximum(values, 1e-300), low, high)) @ V.T
 
 
+@pytest.mark.by_default("300-20")
 @pytest.mark.parametrize("d, m", [(4, 3), (21, 7), (300, 20)])
 def test_block_bound_is_tight_at_the_minimiser(d, m):
     rng = np.random.default_rng(d)

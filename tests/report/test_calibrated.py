@@ -162,6 +162,7 @@ def test_one_start_has_no_section(written):
 # -------------------------------------------------------------------------------------------------- certificate
 
 
+@pytest.mark.by_default("0.01")
 @pytest.mark.parametrize("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
     record, text = report_of(written(FILE + f"eps = {eps}\n"))
@@ -191,6 +192,7 @@ def test_a_smooth_model_has_a_gradient(written):
     )
 
 
+@pytest.mark.slow
 def test_a_matrix_learned_beside_a_loss_with_a_kink(written):
     text = """
 minimize = "absolute_loss(W, tasks) + task_covariance_norm(W, Omega) + log_rank(W)"
@@ -228,6 +230,7 @@ def test_what_is_not_smoothed_is_not_said(written):
 # ----------------------------------------------------------------------------------------------------- the files
 
 
+@pytest.mark.slow
 def test_the_whole_job(written, tmp_path, capsys):
     path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')
     assert main(["solve", str(path), "--json"]) == 0
@@ -242,6 +245,7 @@ def test_the_whole_job(written, tmp_path, capsys):
         assert part in page, part
 
 
+@pytest.mark.slow
 def test_the_title_of_a_page_is_escaped(written, tmp_path):
     file = load_problem(written())
     page = file.problem.solve().report(tmp_path / "r.html", title="a < b & c").read_text()

@@ -16,6 +16,7 @@ from mtldsl.report.learned import describe_learned, strongest_correlations
 from mtldsl.report.record import describe_file, describe_run, plain
 from mtldsl.report.text import run_report, to_text, verdict
 from mtldsl.solution.learned_matrix import LearnedMatrix
+from tests.loops import for_each
 
 FETR = """
 title = "Houses"
@@ -73,9 +74,9 @@ def solved(path, **options):
 # --------------------------------------------------------------------------------------------- correlations
 
 
-@pytest.mark.parametrize("kind", ["precision", "covariance"])
-@pytest.mark.parametrize(("side", "rank"), [(2, 2), (9, 3), (30, 30)])
-@pytest.mark.parametrize("entries", [4_000_000, 20])
+@for_each("kind", ["precision", "covariance"])
+@for_each(("side", "rank"), [(2, 2), (9, 3), (30, 30)])
+@for_each("entries", [4_000_000, 20])
 def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, side, rank, entries):
     monkeypatch.setattr(described, "_ENTRIES", entries)  # all rows at once, or few
     rng = np.random.default_rng(side)
@@ -94,7 +95,8 @@ def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, side, rank, 
         assert i < j and pair["correlation"] == pytest.approx(correlation[i, j], abs=1e-12)
 
 
-def test_features_without_variance_and_multiples_of_the_identity_have_no_correlations():
+def test_constant_features_have_no_correlations():
+    """Features without variance and multiples of the identity have no correlations."""
     column = np.array([[0.6], [0.8], [0.0]])
     singular = LearnedMatrix(
         "D", "features", "covariance", ("a", "b", "c"), SpectralMatrix(column, np.ones(1), 0.0)
@@ -192,6 +194,7 @@ def test_the_report_of_a_stationary_point(written, capsys):
     assert "Not to the accuracy" not in out and "relative gap" not in out
 
 
+@pytest.mark.slow
 def test_the_numbers_of_the_certificate(written):
     file, solution = solved(written())
     record = describe_run(file, solution, None)
@@ -209,7 +212,8 @@ def test_the_numbers_of_the_certificate(written):
     assert "profile gradient" not in text and "what is missing of the first-order conditions" in text
 
 
-def test_a_bound_that_is_none_and_a_decrease_that_is_unknown_are_said(written):
+def test_unknown_bounds_and_decreases_are_said(written):
+    """A bound that is none and a decrease that is unknown are said."""
     file, solution = solved(written())
     unknown = replace(
         solution,
@@ -281,6 +285,7 @@ def test_quiet_is_one_line_however_narrow_the_terminal(written, capsys, monkeypa
     assert out.count("\n") == 1 and out.startswith("stationary (no global certificate) · residual ")
 
 
+@pytest.mark.slow
 def test_the_written_files(written, tmp_path, capsys):
     path = written(FETR + '[output]\nsolution = "w.npz"\nreport = "r.html"\n')
     assert main(["solve", str(path), "--quiet"]) == 0

@@ -51,7 +51,8 @@ def solved(path):
     return describe_run(file, solution, None), z, tasks.per_task(tasks.targets)
 
 
-def test_the_metric_of_the_loss_is_a_column_beside_the_better_constant(written):
+def test_the_losss_metric_stands_beside_the_better_constant(written):
+    """The metric of the loss is a column beside the better constant."""
     record, z, y = solved(written("FScore()"))
     rows = record["scores"]["tasks"]
     for row, zi, yi in zip(rows, z, y, strict=True):
@@ -70,7 +71,8 @@ def test_the_metric_of_the_loss_is_a_column_beside_the_better_constant(written):
     assert average.split()[-2:] == [f"{means['mean']:.3f}", f"{means['mean_guess']:.3f}"]
 
 
-def test_a_metric_a_task_has_a_column_each_and_scores_of_its_tasks_alone(written):
+def test_a_metric_a_task_has_a_column_each(written):
+    """A metric a task has a column each and scores of its tasks alone."""
     record, z, y = solved(written("[FScore(), ROCArea(), FScore()]"))
     own = [list(row["metrics"]) for row in record["scores"]["tasks"]]
     assert own == [["FScore()"], ["ROCArea()"], ["FScore()"]]
@@ -86,6 +88,7 @@ def test_a_metric_a_task_has_a_column_each_and_scores_of_its_tasks_alone(written
     assert second.split()[-4:] == ["-", "-", f"{area['score']:.3f}", "0.500"]
 
 
+@pytest.mark.slow
 def test_two_losses_have_a_column_each(written):
     both = FILE.replace("metric={metric})", "metric=FScore()) + structured_hinge(W, tasks, metric=AUC())")
     record, z, y = solved(written("", both))

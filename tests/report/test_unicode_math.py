@@ -3,14 +3,14 @@
 import re
 
 import numpy as np
-import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.report.unicode_math import to_unicode
+from tests.loops import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("latex", "line"),
     [
         (r"\tfrac12\|{W}\|_F^2", "½‖W‖_F²"),
@@ -48,7 +48,7 @@ def test_one_line(latex, line):
     assert to_unicode(latex) == line
 
 
-@pytest.mark.parametrize("name", list(REGISTRY))
+@for_each("name", list(REGISTRY))
 def test_nothing_of_latex_is_left_of_any_word(name):
     for atom in REGISTRY[name].examples():
         for argument in ("W", "L + S", "W A", r"\mathrm{Shared}"):

@@ -9,6 +9,7 @@ import sklearn.metrics as theirs
 from mtldsl.errors import DataError, ModelError
 from mtldsl.scoring.measures import MEASURES, measure
 from mtldsl.scoring.score import Score, evaluate, mean_score
+from tests.loops import for_each
 
 N, M = 60, 5
 NAMES = ["a", "b", "c", "d", "e"]
@@ -43,7 +44,8 @@ BY_TASK = {
 
 
 @pytest.mark.parametrize("name", BY_TASK)
-def test_measures_by_task_are_scikit_learn_s_on_the_labels_that_are_there(name):
+def test_measures_by_task_are_scikit_learns_of_known_labels(name):
+    """Measures by task are scikit-learn's on the labels that are there."""
     Y, predicted = table(1, missing=0.3)
     P = predicted[measure(name).needs]
     score = run(name, Y, P)
@@ -74,8 +76,9 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_measures_of_whole_rows_are_scikit_learn_s_of_a_complete_table(name):
+@for_each("name", ROWS)
+def test_measures_of_rows_are_scikit_learns_of_a_full_table(name):
+    """Measures of whole rows are scikit-learn's of a complete table."""
     Y, predicted = table(3)
     P = predicted[measure(name).needs]
     given = P > 0 if measure(name).needs == "labels" else P
@@ -83,8 +86,8 @@ def test_measures_of_whole_rows_are_scikit_learn_s_of_a_complete_table(name):
     assert np.isclose(score, ROWS[name](Y > 0, given), rtol=1e-12) and score.by_task is None
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_whole_rows_with_gaps_are_each_scored_on_their_own_labels(name):
+@for_each("name", ROWS)
+def test_rows_with_gaps_are_scored_on_their_own_labels(name):
     """One row at a time, with the columns that it has alone."""
     Y, predicted = table(4, missing=0.4)
     Y[0] = np.nan  # a row without a label is not counted
@@ -110,7 +113,7 @@ def test_whole_rows_with_gaps_are_each_scored_on_their_own_labels(name):
     assert np.isclose(run(name, Y, P), np.average(each, weights=weights), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name, function",
     [
         ("mse", theirs.mean_squared_error),
@@ -132,7 +135,8 @@ def test_measures_of_numbers(name, function):
 @pytest.mark.parametrize(
     "name", [name for name, one in MEASURES.items() if not one.of_rows and one.needs != "values"]
 )
-def test_a_task_of_one_class_has_a_number_only_where_that_is_defined(name):
+def test_a_task_of_one_class_has_a_number_where_defined(name):
+    """A task of one class has a number only where that is defined."""
     Y, predicted = table(6)
     Y[:, 1], Y[:, 3] = -1.0, 1.0
     one = measure(name)
@@ -142,7 +146,8 @@ def test_a_task_of_one_class_has_a_number_only_where_that_is_defined(name):
     assert not np.isnan(by_task[[0, 2, 4]]).any()
 
 
-def test_left_out_tasks_are_counted_and_named_and_do_not_move_the_mean():
+def test_left_out_tasks_are_named_and_do_not_move_the_mean():
+    """Left out tasks are counted and named and do not move the mean."""
     Y, predicted = table(7)
     with_one = Y.copy()
     with_one[:, 1] = -1.0
@@ -199,7 +204,7 @@ def test_what_rows_cannot_do_is_said():
         run("coverage_error", Y[:, :1], predicted["scores"][:, :1])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "typed, meant",
     [
         ("auc", "'roc_auc'"),
@@ -221,7 +226,7 @@ def test_what_is_nothing_like_a_name_lists_all():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e300])
-def test_rankings_with_gaps_are_those_of_the_labels_that_are_there(scale):
+def test_rankings_with_gaps_are_those_of_known_labels(scale):
     """Row by row, with ties; also where there is no number above the scores nor below them."""
     rng = np.random.default_rng(0)
     Y = np.sign(rng.normal(size=(60, 5)))

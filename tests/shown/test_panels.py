@@ -163,7 +163,9 @@ def test_columns_of_numbers_are_aligned():
     assert html.count('<td class="number">') == 2 and '<th scope="col" class="number">a</th>' in html
 
 
-def test_only_tables_that_a_narrow_screen_cuts_say_that_they_scroll():
+def test_only_tables_that_are_cut_say_that_they_scroll():
+    """Only tables that a narrow screen cuts say that they scroll."""
+
     def hint(head, row):
         return html_of(Panel("t", tables=[Table(head, [row])])).partition("</style>")[2].partition("<div class")[2].partition('<p class="hint')[2][:6]  # fmt: skip
 

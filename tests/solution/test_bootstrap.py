@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 
 def data(seed=0, n=400, d=4, m=2):
@@ -65,6 +66,7 @@ def test_samples_without_a_positive_are_left_out_and_counted():
     assert f"no number in {found.undefined[1]} samples" in repr(found)
 
 
+@pytest.mark.slow
 def test_separate_inputs_are_drawn_within_every_task():
     X, Y = data(5)
     tasks = mtl.Tasks.separate([X[:100], X[100:130]], [Y[:100, 0], Y[100:130, 1]])
@@ -92,7 +94,7 @@ def test_whole_rows_numbers_and_the_seed():
     assert real.bootstrap(tasks, n=10).metric == "r2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, says",
     [
         ({"n": 1}, "bootstrap(tasks, n=1)"),
@@ -110,6 +112,7 @@ def test_mistakes_are_named(options, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.slow
 def test_two_models_are_compared_on_the_same_rows():
     """Paired: the difference of a model to itself is 0, and that of two is known better than by two intervals."""
     X, Y = data(5)

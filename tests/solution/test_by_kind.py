@@ -37,6 +37,7 @@ def solved():
     return tasks, problem, lam, problem.solve(tol=1e-9)
 
 
+@pytest.mark.by_default("False-l21_norm")
 @pytest.mark.parametrize("regularizer", [mtl.l21_norm, mtl.trace_norm])
 @pytest.mark.parametrize("separate", [False, True])
 def test_the_whole_is_certified_and_agrees_with_the_reference(regularizer, separate):
@@ -60,7 +61,8 @@ def test_without_a_term_that_ties_kinds_it_is_two_models():
         np.testing.assert_allclose(solution.intercept[columns], one.intercept, atol=1e-5)
 
 
-def test_tasks_selected_by_hand_or_by_their_columns_are_one_model():
+def test_tasks_selected_by_hand_or_columns_are_one_model():
+    """Tasks selected by hand or by their columns are one model."""
     tasks = data()
     one, two = (mixed(tasks, by_hand=by_hand)[0].solve() for by_hand in (False, True))
     assert one.objective == two.objective
@@ -116,6 +118,7 @@ def test_a_file_keeps_the_kinds(solved, tmp_path):
     assert np.isnan(solution.noise_levels[ORDER.index("ill")]) and solution.noise_levels[0] > 0
 
 
+@pytest.mark.slow
 def test_folds_and_paths_are_of_all_tasks(solved):
     tasks, problem, lam, _ = solved
     found = problem.cross_validate(lam, [5.0, 1.0], folds=3)
@@ -125,6 +128,7 @@ def test_folds_and_paths_are_of_all_tasks(solved):
     assert problem.lambda_max(lam) > 0
 
 
+@pytest.mark.slow
 def test_a_page_shows_both_kinds(solved, tmp_path):
     tasks, _, _, solution = solved
     page = solution.report(tmp_path / "page.html", tasks=tasks, bootstrap=0).read_text(encoding="utf-8")
@@ -141,7 +145,8 @@ def test_intercepts_that_two_losses_share_in_part_are_refused():
         )
 
 
-def test_the_first_loss_predicts_where_losses_are_of_the_same_tasks():
+def test_the_first_loss_of_the_same_tasks_predicts():
+    """The first loss predicts where losses are of the same tasks."""
     tasks = data().select(NUMBERS)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.huber_loss(W, tasks) + mtl.ridge(W))

@@ -33,6 +33,7 @@ def residual_norms(solution, tasks):
     return np.array(found).T
 
 
+@pytest.mark.by_default("True-True-True-masked")
 @pytest.mark.parametrize("kind", ["separate", "shared", "masked"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
@@ -51,7 +52,7 @@ def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept
     assert solution.noise_levels == pytest.approx(np.array([0.1, 1.0, 5.0]), rel=0.5)
 
 
-def test_the_quadratic_of_the_weights_touches_the_loss_from_above():
+def test_the_quadratic_touches_the_loss_from_above():
     """v_i / 2 t^2 + constant lies above the loss of a task with ||r_i|| = t, and meets it at the solution with the same slope."""
     tasks = tasks_of("separate")
     W = mtl.Weights(tasks)
@@ -73,6 +74,7 @@ def test_a_squared_loss_weighs_all_tasks_alike(word, weight):
     assert solution.noise_levels == pytest.approx(norms / np.sqrt(totals))
 
 
+@pytest.mark.by_default("absolute_loss")
 @pytest.mark.parametrize("word", ["absolute_loss", "huber_loss", "hinge_loss", "logistic_loss"])
 def test_other_losses_have_no_weights(word):
     tasks = tasks_of("shared")

@@ -42,6 +42,7 @@ LABELS = ["accuracy", "balanced_accuracy", "f1", "f1_micro", "f1_weighted", "log
 VALUES = ["mse", "mae", "nmse", "r2", "explained_variance"]
 
 
+@pytest.mark.by_default("f1-weights1")
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("metric", LABELS)
 def test_measures_of_labels(classifier, metric, weights):
@@ -54,6 +55,7 @@ def test_measures_of_labels(classifier, metric, weights):
     assert found.by_task == pytest.approx(wanted.by_task, abs=1e-12)
 
 
+@pytest.mark.by_default("explained_variance-weights1")
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("metric", [None, *VALUES])
 def test_measures_of_numbers(regressor, metric, weights):
@@ -87,6 +89,7 @@ class Own(FScore):
         return float(np.mean(z))
 
 
+@pytest.mark.by_default("roc_auc-None")
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
 def test_measures_of_rankings_see_all_scores_of_a_task(classifier, metric, weights):
@@ -126,6 +129,7 @@ def test_a_threshold_asks_for_labels(regressor, classifier):
         regressor.tune_threshold(DistributedTasks.cut(AMOUNTS, 3), FScore())
 
 
+@pytest.mark.by_default("ranking_loss")
 @pytest.mark.parametrize("metric", ["hamming_loss", "subset_accuracy", "ranking_loss", "coverage_error"])
 def test_measures_of_whole_rows(classifier, metric):
     Y = SIGNS.copy()
@@ -143,7 +147,8 @@ def test_measures_of_whole_rows(classifier, metric):
         classifier.score(DistributedTasks.cut(separate, 3), metric)
 
 
-def test_a_measure_of_numbers_of_a_loss_that_predicts_labels_is_refused(classifier):
+def test_a_measure_of_numbers_for_labels_is_refused(classifier):
+    """A measure of numbers of a loss that predicts labels is refused."""
     there = DistributedTasks.cut(CLASSES, 3)
     before = there.parts.passes
     with pytest.raises(ModelError, match="predicts labels"):
@@ -173,6 +178,7 @@ def model(tasks):
     return mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["f1", "roc_auc", FScore(beta=2.0), "subset_accuracy"])
 def test_cross_validate_scores_the_rows_held_out(metric):
     tasks = DistributedTasks.cut(CLASSES, 4)
@@ -192,6 +198,7 @@ def test_cross_validate_scores_the_rows_held_out(metric):
         problem.cross_validate(lam, [1.0], folds=[([0, 1], [2, 3])])
 
 
+@pytest.mark.by_default("error")
 @pytest.mark.parametrize("one_class", ["skip", "constant", "error"])
 def test_a_task_that_a_fold_cannot_learn_is_left_out_of_it(one_class):
     Y = SIGNS.copy()

@@ -78,8 +78,10 @@ def best(table):
 # ----------------------------------------------------------------------------------------------- predictions
 
 
+@pytest.mark.by_default("likelihood")
 @pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
-def test_predictions_are_the_best_of_all_labellings_and_certified(which, request):
+def test_predictions_are_certified_best_of_all_labellings(which, request):
+    """Predictions are the best of all labellings and certified."""
     solution = request.getfixturevalue(which)
     labels, certified = solution.predict(NEW, return_certified=True)
     np.testing.assert_array_equal(labels, 2.0 * best(values(solution, NEW)) - 1)
@@ -89,7 +91,8 @@ def test_predictions_are_the_best_of_all_labellings_and_certified(which, request
 
 
 @pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
-def test_the_margin_of_a_label_is_what_the_score_falls_where_it_is_turned(which, request):
+def test_a_labels_margin_is_the_fall_of_the_turned_score(which, request):
+    """The margin of a label is what the score falls where it is turned."""
     solution = request.getfixturevalue(which)
     table, margins = values(solution, NEW), solution.decision_function(NEW)
     for i, y in enumerate(best(table)):
@@ -188,7 +191,8 @@ def test_labels_that_are_missing_are_not_scored(hinge):
     )
 
 
-def test_standardised_tasks_and_kernels_are_applied_to_new_inputs():
+def test_standardised_tasks_and_kernels_take_new_inputs():
+    """Standardised tasks and kernels are applied to new inputs."""
     scaled = TASKS.standardize()
     solution = problem(scaled).solve(tol=1e-3)
     labels = 2.0 * best(values(solution, np.asarray(scaled.scaling.apply(NEW)))) - 1
@@ -301,6 +305,7 @@ def test_the_usage_of_an_edge_is_how_often_it_decides(which, request):
     assert max(usage.values()) > 0
 
 
+@pytest.mark.slow
 def test_the_round_in_which_an_edge_came():
     """A star of four edges, two a round: those without weights never came, the strongest came first."""
     made = mtl.datasets.make_label_graph(n_labels=6, n_features=4, n_train=150, n_test=1, random_state=0)
@@ -356,6 +361,7 @@ def test_a_saved_graph_without_edges_and_costs(tmp_path):
     np.testing.assert_array_equal(read.predict(NEW), solution.predict(NEW))
 
 
+@pytest.mark.slow
 def test_the_same_model_on_other_rows(hinge):
     again = problem().with_tasks(TASKS).solve(tol=1e-5)
     assert again.objective == pytest.approx(hinge.objective, rel=2e-5)

@@ -171,7 +171,7 @@ def test_it_stays_small_until_a_view_is_asked_for(kind):
     assert peak < 20e6
 
 
-def test_a_solution_of_many_features_never_makes_the_dense_matrix():
+def test_many_features_never_make_the_dense_matrix():
     """More features than a Gram matrix would be made for by hand: 600, where (d, d) is 2.9 MB and the data 0.1."""
     rng = np.random.default_rng(0)
     d, m = 600, 3
@@ -259,6 +259,7 @@ def test_memory_where_the_system_does_not_say(monkeypatch):
     assert physical > 1e6 and unknown == np.inf
 
 
+@pytest.mark.slow
 def test_names_follow_the_argument():
     """A selection permutes the names; other products have none of their own."""
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ def solved(tasks, loss=mtl.logistic_loss, intercept=True):
     return mtl.minimize(loss(W, tasks) + mtl.ridge(W)).solve()
 
 
+@pytest.mark.by_default("separate-roc_auc")
 @pytest.mark.parametrize("name", ["accuracy", "f1", "roc_auc", "average_precision", "log_loss", "brier"])
 @pytest.mark.parametrize("layout", ["shared", "separate"])
 def test_scores_are_those_of_what_the_solution_predicts(name, layout):

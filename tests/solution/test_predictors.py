@@ -12,10 +12,11 @@ from mtldsl.solution.one_class import OneClass
 from mtldsl.solution.predictors import PREDICTORS, TaskByTask, predictor_class
 from mtldsl.solution.scoring import score_of
 from mtldsl.tasks.schema import Schema
+from tests.loops import for_each
 from tests.models import shared
 
 
-@pytest.mark.parametrize("word", [name for name, atom in REGISTRY.items() if issubclass(atom, Loss)])
+@for_each("word", [name for name, atom in REGISTRY.items() if issubclass(atom, Loss)])
 def test_whole_labellings_are_predicted_where_a_loss_is_of_them(word):
     expected = {"indicators": Labellings, "classes": OneClass}.get(REGISTRY[word].labels, TaskByTask)
     assert predictor_class({"word": word}) is expected

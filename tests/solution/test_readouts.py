@@ -9,6 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.solution.readout import Array, Part, Parts, require_per_task
 from mtldsl.solution.readouts import READOUTS
+from tests.loops import for_each
 from tests.models import shared
 
 
@@ -69,7 +70,7 @@ def test_a_field_that_is_none_stays_none():
         Array("a", required=True).take({}, {})
 
 
-@pytest.mark.parametrize("array", [np.ones(3), np.array([1, 2]), np.array([1.0, np.nan]), np.ones((1, 2))])
+@for_each("array", [np.ones(3), np.array([1, 2]), np.array([1.0, np.nan]), np.ones((1, 2))])
 def test_numbers_of_tasks_are_one_a_column(array):
     require_per_task({"coef": np.ones((4, 2)), "levels": np.ones(2)}, "levels")
     require_per_task({"coef": np.ones((4, 2)), "levels": None}, "levels")

@@ -149,6 +149,7 @@ METRICS = {
 }
 
 
+@pytest.mark.by_default("PartialAUC")
 @pytest.mark.parametrize("name", METRICS)
 def test_scores_under_a_metric_are_scikit_learns(classified, name):
     tasks, solution = classified
@@ -206,6 +207,7 @@ def hinged(metric):
     return tasks, mtl.minimize(hinge + 1e-3 * mtl.l21_norm(W)).solve(tol=1e-4)
 
 
+@pytest.mark.by_default("PrecisionAt(k=0.25)")
 @pytest.mark.parametrize(
     "metric",
     [

@@ -58,6 +58,7 @@ def test_a_singular_covariance_comes_back(tmp_path, kind, word):
     assert loaded.stationarity is None and loaded.C.covariance.trace() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_calibration_starts_and_conditions_come_back(tmp_path):
     tasks = separate(2)
     W = mtl.Weights(tasks)
@@ -185,7 +186,8 @@ def ridge_file(tmp_path_factory):
     return solution.save(tmp_path_factory.mktemp("saved") / "ridge"), solution
 
 
-def test_a_loaded_status_is_what_the_file_says_until_it_is_proven_anew(ridge_file):
+def test_a_loaded_status_is_the_files_until_proven_anew(ridge_file):
+    """A loaded status is what the file says until it is proven anew."""
     path, solution = ridge_file
     loaded = mtl.Solution.load(path)
     assert solution.verified and not loaded.verified

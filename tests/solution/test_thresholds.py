@@ -51,6 +51,7 @@ def samples(values):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @given(samples(st.integers(-4, 4).map(float) | st.floats(-3, 3, width=16)))
 def test_no_threshold_is_better(metric, data):
@@ -60,6 +61,7 @@ def test_no_threshold_is_better(metric, data):
     assert chosen == pytest.approx(min(delta for delta in deltas if np.isfinite(delta)), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric", [mtl.PrecisionAt(1), mtl.PrecisionAt(0.5), mtl.RecallAt(2), mtl.RecallAt(0.3)], ids=repr
 )
@@ -111,7 +113,7 @@ def test_deltas_that_only_rounding_tells_apart_are_equally_good():
     assert best_threshold(z, y, Priced()) == pytest.approx(-0.5 - 0.5 * 9.5 / 9)  # not 7.5
 
 
-def test_neighbouring_floats_are_one_score_and_no_threshold_rounds_onto_the_lower_one():
+def test_neighbouring_floats_are_one_score():
     """Two rows alike, whose products a matrix product rounded apart, get one label."""
     y = np.array([1.0, -1.0, 1.0, -1.0])
     z = np.array([1.0, 1.0 - 1e-16, 1.0 + 3e-16, -1.0])
@@ -187,9 +189,11 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("standardised", [False, True], ids=["raw", "standardised"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_tuned_solution_predicts_with_the_best_threshold_of_every_task(layout, standardised):
+def test_a_tuned_solution_has_every_tasks_best_threshold(layout, standardised):
+    """A tuned solution predicts with the best threshold of every task."""
     raw = LAYOUTS[layout]()
     tasks = raw.standardize() if standardised else raw
     solution = solved(tasks)
@@ -215,6 +219,7 @@ def test_a_tuned_solution_predicts_with_the_best_threshold_of_every_task(layout,
         np.testing.assert_array_equal(tuned.predict(raw.X), np.where(z >= tuned.thresholds, 1.0, -1.0))
 
 
+@pytest.mark.slow
 def test_the_metric_of_the_loss_is_the_default():
     tasks = shared(3, n=60, labels="sign")
 

@@ -45,6 +45,7 @@ def fixture_problem(data):
 BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
+@pytest.mark.by_default("gradient_descent-fetr_shared_5x3")
 @has_fixtures
 @BOTH
 @pytest.mark.parametrize("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
@@ -60,6 +61,7 @@ def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
     assert solution.status == "iteration_limit" and solution.iterations == 10
 
 
+@pytest.mark.by_default("joint-fetr_pertask_3x5")
 @has_fixtures
 @BOTH
 @pytest.mark.parametrize("method", ["block", "joint", "lbfgs", "auto"])
@@ -74,6 +76,7 @@ def test_the_stationary_objective_of_the_fixtures(name, method):
     assert_monotone(solution)
 
 
+@pytest.mark.by_default("feature_covariance_norm-alternating")
 @has_fixtures
 @pytest.mark.parametrize("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
 @pytest.mark.parametrize("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
@@ -257,6 +260,7 @@ SMOOTH = [
 ]
 
 
+@pytest.mark.by_default("intercept-huber_loss-separate sparse")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
@@ -277,6 +281,7 @@ def test_smooth_losses_on_every_layout(loss, layout, intercept):
     assert_monotone(solution)
 
 
+@pytest.mark.by_default("joint-shared-5-1")
 @pytest.mark.parametrize("d, m", [(5, 2), (2, 5), (3, 3), (5, 1), (1, 5), (1, 1)])
 @pytest.mark.parametrize("layout", ["shared", "separate"])
 @pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
@@ -284,7 +289,7 @@ def test_shapes(d, m, layout, method):
     """More features than tasks, as many, fewer; one of either: all methods end at stationary points."""
     tasks = regression(d, m, layout=layout, seed=d + m)
     problem = model(tasks)
-    solution = problem.solve(solver="alternating", method=method, tol=1e-6, max_seconds=20)
+    solution = problem.solve(solver="alternating", method=method, tol=1e-6)
     assert solution.status == "stationary"
     A, B = matrices_of(solution)
     assert A.shape == (d, d) and B.shape == (m, m)
@@ -316,6 +321,7 @@ PENALTIES = {
 }
 
 
+@pytest.mark.by_default("separate-sum_of_squares-l1 and ridge")
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
 @pytest.mark.parametrize("layout", ["shared", "separate"])
@@ -369,6 +375,7 @@ CONSTRAINTS = {
 }
 
 
+@pytest.mark.by_default("shared-sum_of_squares-ball")
 @pytest.mark.parametrize("name", CONSTRAINTS)
 @pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
 @pytest.mark.parametrize("layout", ["shared", "separate"])
@@ -377,7 +384,7 @@ def test_constraints_on_the_weights(name, loss, layout):
     tasks = regression(layout=layout, labels=labels)
     constraints, project = CONSTRAINTS[name]
     problem = model(tasks, loss, constraints=constraints)
-    solution = problem.solve(tol=1e-6, max_seconds=20)
+    solution = problem.solve(tol=1e-6)
     assert solution.status == "stationary" and solution.violation <= 1e-6
     assert np.abs(project(solution.W) - solution.W).max() <= 1e-6
     expected = of_losses(problem, tasks, pointwise, scores_of(tasks, solution.W))
@@ -386,12 +393,13 @@ def test_constraints_on_the_weights(name, loss, layout):
     no_move_goes_lower(problem, solution, project, rise=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["absolute_loss", "hinge_loss"])
 def test_losses_that_are_not_smooth(loss):
     labels, pointwise = LOSSES[loss]
     tasks = regression(labels=labels, seed=4)
     problem = model(tasks, loss)
-    solution = problem.solve(tol=1e-5, max_seconds=20)
+    solution = problem.solve(tol=1e-5)
     assert solution.status == "stationary" and solution.stationarity.gradient is None
     expected = of_losses(problem, tasks, pointwise, scores_of(tasks, solution.W))
     assert solution.objective == pytest.approx(
@@ -412,6 +420,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.by_default("logistic_loss-separate-Sigma2")
 @pytest.mark.parametrize("which", GIVEN)
 @pytest.mark.parametrize("layout", ["shared", "separate"])
 @pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
@@ -422,9 +431,7 @@ def test_matrices_that_are_given(which, layout, loss):
     solution = problem.solve(tol=1e-7)
     assert problem.is_convex == (which == "both")
     assert solution.status == ("optimal" if which == "both" else "stationary")
-    assert (
-        set(solution.learned) == {"Sigma1", "Sigma2"} - {which} if which != "both" else not solution.learned
-    )
+    assert set(solution.learned) == ({"Sigma1", "Sigma2"} - {which} if which != "both" else set())
     expected = of_losses(problem, tasks, pointwise, scores_of(tasks, solution.W))
     expected += of_matrix_normal(solution.W, *matrices_of(solution, given))
     assert solution.objective == pytest.approx(expected, rel=1e-10)
@@ -475,6 +482,7 @@ ARGUMENTS = {
 }
 
 
+@pytest.mark.by_default("block-separate-0.5 * W + W0")
 @pytest.mark.parametrize("argument", ARGUMENTS)
 @pytest.mark.parametrize("layout", ["shared", "separate"])
 @pytest.mark.parametrize("method", ["lbfgs", "block"])
@@ -499,6 +507,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.by_default("joint-two rows")
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("method", ["lbfgs", "joint"])
 def test_products_with_the_weights(product, method):
@@ -513,7 +522,7 @@ def test_products_with_the_weights(product, method):
         + 0.1 * mtl.ridge(W),
         subject_to=[A >> LOW, A << HIGH, B >> LOW, B << HIGH],
     )
-    solution = problem.solve(solver="alternating", method=method, tol=1e-6, max_seconds=20)
+    solution = problem.solve(solver="alternating", method=method, tol=1e-6)
     assert solution.status == "stationary"
     expected = of_losses(problem, tasks, LOSSES["sum_of_squares"][1], scores_of(tasks, solution.W))
     expected += of_matrix_normal(formula(solution.W), *matrices_of(solution)) + 0.05 * np.sum(solution.W**2)
@@ -521,6 +530,7 @@ def test_products_with_the_weights(product, method):
     assert slope(problem, solution) <= 1e-4 * size_of_slopes(problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["shared", "separate"])
 @pytest.mark.parametrize("penalty", ["ridge", "laplacian"])
 def test_covariances_of_bounded_trace_beside_a_quadratic(layout, penalty):
@@ -596,6 +606,7 @@ def test_a_parameter_as_its_coefficient():
     assert solution.objective == pytest.approx(np.linalg.lstsq(tasks.X, Y)[1].sum(), rel=1e-6)
 
 
+@pytest.mark.by_default("joint")
 @pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
 def test_warm_starts_go_no_higher(method):
     problem = model(regression(seed=2))
@@ -609,15 +620,17 @@ def test_warm_starts_go_no_higher(method):
     assert from_zero.objective == pytest.approx(solution.objective, rel=1e-6)
 
 
+@pytest.mark.by_default("1000.0-joint")
 @pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
 def test_labels_of_any_size(method, scale):
     tasks = regression(seed=3)
     Y = scale * np.column_stack(tasks.per_task(tasks.targets))
-    solution = model(mtl.Tasks.shared(tasks.X, Y)).solve(solver="alternating", method=method, max_seconds=10)
+    solution = model(mtl.Tasks.shared(tasks.X, Y)).solve(solver="alternating", method=method)
     assert solution.status in ("stationary", "optimal")
 
 
+@pytest.mark.slow
 def test_the_baseline_minimises_nothing_and_says_so():
     """MTFRL: it ends above the stationary point, and its matrices are not the best for its weights."""
     problem = model(regression(seed=5))
@@ -647,13 +660,15 @@ def test_history_is_one_dict_a_look():
     assert residuals[-1] < residuals[0]
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_kept():
+    """At most two looks come after it."""
     tasks = regression(8, 6, 30, layout="separate", labels="sign")
     solution = model(tasks, "logistic_loss", more=lambda W: 0.1 * mtl.l1_norm(W)).solve(
         tol=1e-14, max_seconds=0.3
     )
-    assert solution.status == "time_limit" and solution.seconds < 3.0
-    assert np.isfinite(solution.objective) and solution.history
+    assert solution.status == "time_limit" and np.isfinite(solution.objective) and solution.history
+    assert sum(look["seconds"] > 0.3 for look in solution.history) <= 2
 
 
 # ------------------------------------------------------------------------------------------------ refused options

@@ -1,15 +1,11 @@
 """Where double precision ends: nothing warns, a solver that leaves it has failed, and another takes its place."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.solvers.admm.penalty import Balance
-from mtldsl.solvers.admm.phases import NewtonPhase
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
 
@@ -63,20 +59,6 @@ def test_a_point_at_infinity_is_no_best_point():
     assert watcher.certificate.objective == pytest.approx(24 * np.log(2))
 
 
-def test_penalties_fall_where_multipliers_are_zero():
-    split = SimpleNamespace(copies=[SimpleNamespace(is_loss=True, rows=np.arange(2))])
-    w, image = np.array([1e12, 2e12]), np.array([3e12, 2e12])
-    quotients = Balance(split).quotients(w, image, image, np.zeros(2), np.ones(2))
-    assert quotients[0] < 1e-200
-
-
-@pytest.mark.parametrize("last", [0.0, np.inf, np.nan])
-def test_newton_steps_are_not_due_where_nothing_is_missing_or_known(last):
-    phase = NewtonPhase.__new__(NewtonPhase)
-    phase.residuals, phase.check, phase.price, phase.tol = [0.0 if last == 0 else np.inf] * 10, 5, 100.0, 1e-6
-    assert phase.is_due(last) is False
-
-
 def test_entries_of_a_laplacian_may_be_as_large_as_numbers_get():
     L = np.array([[1.2e308, -1.2e308], [-1.2e308, 1.2e308]])
     with pytest.raises(ModelError, match="not symmetric"):
@@ -84,7 +66,7 @@ def test_entries_of_a_laplacian_may_be_as_large_as_numbers_get():
     with pytest.raises((ModelError, SolverError)):  # its products are beyond double precision
         mtl.minimize(
             mtl.squared_loss(_weights(), _weights().tasks) + mtl.graph_laplacian(_weights(), L)
-        ).solve(max_seconds=5)
+        ).solve()
 
 
 def _weights():
@@ -101,16 +83,6 @@ def test_a_coefficient_that_leaves_double_precision_is_refused(value):
         problem.solve()
     lam.value = 1e-3
     assert problem.solve().status == "optimal"
-
-
-def test_copies_that_leave_double_precision_are_a_breakdown():
-    split = SimpleNamespace(copies=[SimpleNamespace(is_loss=True, rows=np.arange(2))])
-    phase = NewtonPhase.__new__(NewtonPhase)
-    phase.split = split
-    far, zero = np.full(2, 1e200), np.zeros(2)
-    with pytest.raises(SolverError, match="broke down numerically"), breakdowns("admm"):
-        phase._disagreement(SimpleNamespace(image=far, w=zero))
-    assert phase._disagreement(SimpleNamespace(image=zero, w=zero)) == [0.0]
 
 
 def test_a_shrinkage_of_what_is_infinite_is_a_breakdown():

@@ -37,6 +37,7 @@ def feasible_points(problem, rng):
     return [x for x in points if form.violation(x) == 0.0]
 
 
+@pytest.mark.by_default("a_metric_of_its_own_for_every_task_group_sparse")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_run_cut_short_is_no_worse_than_where_it_began(name):
     """Whichever solver runs, however short."""
@@ -52,21 +53,25 @@ def test_a_run_cut_short_is_no_worse_than_where_it_began(name):
             assert_never_rises(solution)
 
 
+@pytest.mark.by_default("two_structured_losses_share_an_intercept_and_a_ridge")
 @pytest.mark.parametrize("name", MODELS)
-def test_a_run_cut_short_is_no_worse_than_zero_and_the_best_constants(name):
+def test_a_cut_short_run_is_no_worse_than_zero_and_constants(name):
+    """A run cut short is no worse than zero and the best constants."""
     problem = MODELS[name]()
     form = problem.form()
     if not fast(form):
         pytest.skip("the reference alone takes it, and has no iterations that could be cut short")
     solution = problem.solve(fast(form)[0], max_iter=1)
+    assert np.isfinite(solution.objective)
     for x in (form.zeros(), best_constants(form) or form.zeros()):
         if form.violation(x) == 0.0:
             assert solution.objective <= form.value(x) * (1 + 1e-12) and solution.violation <= 1e-6
 
 
-@pytest.mark.few
+@pytest.mark.by_default("two_spectral_penalties_and_a_ridge")
 @pytest.mark.parametrize("name", NONCONVEX)
-def test_without_convexity_a_solution_is_no_worse_than_the_warm_start(name):
+def test_a_nonconvex_solution_is_no_worse_than_its_warm_start(name):
+    """Without convexity a solution is no worse than the warm start."""
     problem = NONCONVEX[name]()
     form, rng = problem.form(), np.random.default_rng(1)
     first = problem.solve()
@@ -90,7 +95,8 @@ def hard(seed=0, n=120, d=20, m=3, decades=0.5):
     return t, mtl.Weights(t)
 
 
-def test_the_warm_start_of_a_structured_hinge_beside_a_trace_norm_is_not_lost():
+def test_the_warm_start_of_a_structured_hinge_is_not_lost():
+    """The warm start of a structured hinge beside a trace norm is not lost."""
     t, W = hard()
     problem = mtl.minimize(mtl.trace_norm(W) + 100 * mtl.structured_hinge(W, t, metric=mtl.FScore()))
     before = problem.solve("admm", max_iter=60)
@@ -133,7 +139,8 @@ def test_what_a_solver_shows_cannot_push_out_the_warm_start(monkeypatch):
     assert np.isfinite(solution.dual_bound)  # of the multipliers that were shown
 
 
-def test_the_next_solver_goes_on_from_the_best_point_and_not_from_the_last(monkeypatch):
+def test_the_next_solver_starts_at_the_best_point(monkeypatch):
+    """The next solver goes on from the best point and not from the last."""
     problem = lasso(intercept=True)
     names = candidates(problem.form())
     good, bad = problem.solve(tol=1e-2).blocks, problem.form().zeros()
@@ -148,7 +155,8 @@ def test_the_next_solver_goes_on_from_the_best_point_and_not_from_the_last(monke
     assert np.array_equal(solution.W, good["W"])
 
 
-def test_an_interrupted_run_returns_the_warm_start_where_nothing_was_better(monkeypatch):
+def test_an_interrupted_run_returns_a_better_warm_start(monkeypatch):
+    """An interrupted run returns the warm start where nothing was better."""
     problem = lasso()
     good = problem.solve(tol=1e-2).W
 
@@ -197,7 +205,7 @@ def test_feasible_goes_before_infeasible_however_low():
     assert best.kept.objective == 6.0
 
 
-def test_the_bound_may_rise_above_a_point_that_misses_its_constraints_a_little():
+def test_the_bound_may_pass_a_point_that_misses_constraints():
     """Kept as the best at first, it gives way to the best of all that meet theirs, not to the next one that comes."""
     t = shared(4)
     W = mtl.Weights(t)
@@ -258,7 +266,8 @@ def test_constants_where_the_slope_never_changes_sign():
     assert not best_constants(form)["W.intercept"].any()
 
 
-def test_multipliers_come_from_the_best_bound_where_the_best_point_has_none():
+def test_multipliers_come_from_the_best_bound_if_need_be():
+    """Multipliers come from the best bound where the best point has none."""
     problem = lasso()
     critical = np.abs(problem.form().slope_at_zero)
     t = shared(4)
@@ -273,6 +282,7 @@ def test_multipliers_come_from_the_best_bound_where_the_best_point_has_none():
     assert watcher.kept.is_guess and watcher.duals[0] is u
 
 
+@pytest.mark.slow
 def test_a_penalty_that_is_flat_far_out_beside_separable_labels():
     """The weights grow until the losses' curvature is gone; step sizes that follow it ran off to zero and to infinity."""
     rng = np.random.default_rng(18)

@@ -31,6 +31,7 @@ def test_a_callback_sees_every_look(problem):
     )
 
 
+@pytest.mark.slow
 def test_a_callback_may_end_the_solve(problem):
     solution = problem.solve(solver="admm", tol=1e-9, callback=lambda look: look["iteration"] >= 3)
     whole = problem.solve(solver="admm", tol=1e-9)
@@ -77,6 +78,7 @@ def test_errors_of_a_callback_come_through(problem):
         problem.solve(callback=5)
 
 
+@pytest.mark.by_default("auto-error1")
 @pytest.mark.parametrize(
     "error",
     [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()],

@@ -1,6 +1,7 @@
 """Long runs that are broken off and found again: what a file holds, whose it is, and what is said where it is another's."""
 
 import json
+import signal
 from itertools import count
 
 import numpy as np
@@ -11,6 +12,7 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.samples.checkpoint import Checkpoint
 from tests.faults.disk import largest_file
 from tests.models import separate, shared
+from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
 
 BOTH = [mtl.union(), mtl.individual()]
 
@@ -71,6 +73,7 @@ def solve(problem, path=None, **options):
     return problem.solve(solver="dual_ascent", checkpoint=path, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [mtl.hinge_loss, mtl.logistic_loss])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_run_goes_on_where_it_was_broken_off(tmp_path, word, intercept):
@@ -100,21 +103,16 @@ def test_passes_that_were_saved(tmp_path):
     assert sum(resumed) < sum(scratch)
 
 
-def test_an_interruption_leaves_the_state_behind(tmp_path, monkeypatch):
-    from mtldsl.solvers.samples.ascent import Ascent
+def test_an_interruption_leaves_the_state_behind(tmp_path):
+    seen = []
 
-    before, passes = Ascent.sweep, []
+    def interrupting(look):
+        seen.append(look)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
 
-    def sweep(self, *args):
-        passes.append(1)
-        if len(passes) == 4:
-            raise KeyboardInterrupt
-        return before(self, *args)
-
-    monkeypatch.setattr(Ascent, "sweep", sweep)
     path = tmp_path / "run.npz"
-    assert solve(problem_of(), path).status == "interrupted"
-    monkeypatch.undo()
+    assert solve(problem_of(), path, tol=1e-9, callback=interrupting).status == "interrupted"
     with np.load(path) as stored:
         assert np.count_nonzero(stored["u"]) > 0
     assert solve(problem_of(), path).status == "optimal"
@@ -152,6 +150,7 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
     assert solve(problem, path).status == "optimal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_file_says_whether_its_model_has_an_intercept(tmp_path, intercept):
     path = tmp_path / "run.npz"
@@ -225,7 +224,8 @@ def test_folders(tmp_path):
 # ---------------------------------------------------------------------------------------------------------- faults
 
 
-def test_a_file_that_cannot_be_written_is_said_once_and_the_solve_goes_on(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_an_unwritable_file_is_said_once_and_solving_goes_on(tmp_path, monkeypatch):
     """A disk that is full from the start, and one that becomes full: the file stays what it was."""
     scratch = solve(problem_of(), tol=1e-7)
     path = tmp_path / "run.npz"
@@ -256,6 +256,7 @@ def test_a_folder_that_goes_away(tmp_path):
         assert file.write({"u": np.zeros(1)}, now=True)  # and it is there again
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_file(tmp_path):
     path = tmp_path / "run.npz"
     with (
@@ -266,6 +267,7 @@ def test_two_runs_on_one_file(tmp_path):
     assert solve(problem_of(), path).status == "optimal"
 
 
+@pytest.mark.slow
 def test_a_damaged_file_that_can_be_read(tmp_path):
     path = tmp_path / "run.npz"
     solve(problem_of(), path)

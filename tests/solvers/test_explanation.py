@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers import registry
-from mtldsl.solvers.explanation import Explanation, kinds_of_models
+from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
 from mtldsl.tasks import DistributedTasks
 from tests.models import MODELS, shared
@@ -47,7 +46,8 @@ def test_a_near_miss_keeps_its_line_and_another_kind_is_folded():
     assert "squared_loss(W, tasks) is not a clique_hinge" not in text
 
 
-def test_solvers_of_convex_models_fold_into_one_clause_that_names_the_term():
+def test_solvers_of_convex_models_fold_into_one_clause():
+    """Solvers of convex models fold into one clause that names the term."""
     text = " ".join(str(NONCONVEX["nonnegative_log_rank"]().explain()).split())
     assert text.count("is not convex") == 1
     assert " and cvxpy solve only convex models (" in text
@@ -60,6 +60,7 @@ def test_verdicts_still_have_every_solver_with_its_own_reason():
     assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
 
 
+@pytest.mark.by_default("sparse_separate_logistic_l12_and_bounds-40")
 @pytest.mark.parametrize("columns", [40, 80, 133])
 @pytest.mark.parametrize("name", ALL)
 def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):
@@ -73,9 +74,10 @@ def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):
 def test_a_solver_takes_no_model_of_another_kind(name):
     """What `solves_only` says is never said of a form that the solver accepts."""
     form = ALL[name]().form()
-    for solver in map(get_solver, SOLVERS):
-        if refusal(solver, form) is None:
-            assert solver.solves_only(form) is None, f"{solver.name}: {solver.solves_only(form)}"
+    takers = [solver for solver in map(get_solver, SOLVERS) if refusal(solver, form) is None]
+    assert takers
+    for solver in takers:
+        assert solver.solves_only(form) is None, f"{solver.name}: {solver.solves_only(form)}"
 
 
 def test_every_solver_is_for_some_model_and_most_are_not_for_all():
@@ -99,26 +101,3 @@ def test_a_model_that_no_solver_takes_has_no_reason_for_a_choice():
     assert str(explanation).split("\n") == ["minimize    f(W)", "", "refused   one  f(W) is odd."]
     only = Explanation("minimize    f(W)", (Answer("one", "does this", None),))
     assert only.why == "the only one that takes this model"
-
-
-def test_kinds_are_named_once():
-    found = kinds_of_models(
-        [
-            ("a", "odd models", "f is even."),
-            ("b", "flat ones", "f is bent."),
-            ("c", "odd models", "f is even."),
-        ]
-    )
-    assert found == "a and c solve only odd models (f is even); b only flat ones."
-    assert (
-        kinds_of_models([("a", "odd models", "f."), ("b", "odd models", "g.")])
-        == "a and b solve only odd models."
-    )
-    assert kinds_of_models([("a", None, "near miss")]) == ""
-
-
-def test_a_solve_asks_no_solver_what_it_is_for(monkeypatch):
-    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.l1_norm(W))
-    chosen = problem.explain().chosen
-    monkeypatch.setattr(registry, "_kind", None)
-    assert problem.solve().solver == chosen

@@ -60,6 +60,7 @@ def test_the_objective_is_that_of_every_labelling_looked_at():
     assert model(0.03).value({"U": U, "V": V}) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_solution_is_proven_and_the_references():
     problem = model(0.03)
     solution = problem.solve(tol=1e-6)
@@ -67,7 +68,8 @@ def test_the_solution_is_proven_and_the_references():
     assert problem.cross_check().agrees
 
 
-def test_three_labels_have_weights_only_where_all_their_pairs_may():
+@pytest.mark.slow
+def test_three_labels_have_weights_where_all_pairs_may():
     """Norms of the cliques apart take the three and none of the pairs, which have next to nothing to say; those of all above take both."""
     apart = model(0.05, hierarchical=False).solve(tol=1e-6).label_graph.weights
     assert apart[3] > 1.0 and np.all(apart[:3] < 1e-6)

@@ -31,7 +31,7 @@ def model(word, tasks, edges="all", penalty=mtl.half_squared_group_norm, lam=0.1
 @pytest.mark.parametrize(
     "word, alone", [(mtl.clique_hinge, mtl.hinge_loss), (mtl.pairwise_log_loss, mtl.logistic_loss)]
 )
-def test_without_edges_it_is_one_classifier_a_label_with_its_intercept(word, alone):
+def test_without_edges_it_is_a_classifier_with_intercept_a_label(word, alone):
     """In b = u_1 - u_0 with a quarter of lam, the intercept being c_1 - c_0: by another word, another compiler and another proof."""
     X, Y, _ = data(1)
     tasks, lam = mtl.Tasks.shared(X, Y), 0.1
@@ -53,6 +53,7 @@ def test_without_edges_it_is_one_classifier_a_label_with_its_intercept(word, alo
     np.testing.assert_array_equal(labels.predict(X), apart.predict(X))
 
 
+@pytest.mark.slow
 @every_word
 @pytest.mark.parametrize(
     "penalty", [mtl.ridge, mtl.half_squared_group_norm, lambda V: mtl.half_squared_k_support_norm(V, 2)]
@@ -71,6 +72,7 @@ def test_optima_are_those_of_the_reference(word, penalty):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["clique_generation", "dual_ascent"])
 def test_ascent_on_labellings_takes_them(solver):
     X, Y, _ = data(3, n=60, k=4)
@@ -83,6 +85,7 @@ def test_ascent_on_labellings_takes_them(solver):
     assert again.status == "optimal" and again.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_sparse_inputs_and_a_path_are_the_same():
     from scipy import sparse
 
@@ -99,6 +102,7 @@ def test_sparse_inputs_and_a_path_are_the_same():
     assert found[0] == pytest.approx(found[1], rel=3e-6)
 
 
+@pytest.mark.by_default("hinge")
 @every_word
 def test_value_and_bound_at_random_points(word):
     """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
@@ -132,7 +136,8 @@ def test_hinge_and_likelihood_balance_together():
     assert found.dual_bound == pytest.approx(best.objective, abs=1e-6)
 
 
-def test_predictions_are_the_best_of_all_labellings_intercepts_included(tmp_path):
+def test_predictions_are_best_of_labellings_with_intercepts(tmp_path):
+    """Predictions are the best of all labellings intercepts included."""
     X, Y, rng = data(7)
     tasks = mtl.Tasks.shared(X, Y, task_names=list("abc"))
     solution = model(mtl.pairwise_log_loss, tasks, [("a", "b"), ("b", "c")]).solve(tol=1e-6)
@@ -157,6 +162,7 @@ def test_predictions_are_the_best_of_all_labellings_intercepts_included(tmp_path
     np.testing.assert_array_equal(again.intercept, solution.intercept)
 
 
+@pytest.mark.slow
 @every_word
 def test_the_proof_is_checked_by_another_program(word, tmp_path):
     X, Y, _ = data(8)
@@ -169,7 +175,8 @@ def test_the_proof_is_checked_by_another_program(word, tmp_path):
         assert verdict.low == pytest.approx(solution.dual_bound, rel=1e-6)
 
 
-def test_intercepts_of_two_nodes_and_the_papers_method_are_refused():
+def test_intercepts_of_two_nodes_and_papers_method_are_refused():
+    """Intercepts of two nodes and the paper's method are refused."""
     X, Y, _ = data(9)
     tasks = mtl.Tasks.shared(X, Y)
     U = mtl.NodeWeights(tasks, intercept=True)

@@ -79,6 +79,7 @@ def test_costs_are_what_they_say(loss):
     np.testing.assert_allclose(theirs, expected, atol=1e-12)
 
 
+@pytest.mark.by_default("none-tables of single labels")
 @every_loss
 @pytest.mark.parametrize(
     "edges", ["all", [("a", "b"), ("a", "c", "d")], []], ids=["pairs", "a clique", "none"]
@@ -96,6 +97,7 @@ def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
     np.testing.assert_array_equal(found.labels, every[values.argmax(axis=1)])
 
 
+@pytest.mark.slow
 @every_loss
 @pytest.mark.parametrize("intercept", [False, True])
 def test_optima_are_those_of_the_reference(loss, intercept):
@@ -107,6 +109,7 @@ def test_optima_are_those_of_the_reference(loss, intercept):
         assert solution.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.slow
 @every_loss
 def test_its_proof_is_checked_by_another_program(loss, tmp_path):
     for solver in ("clique_generation", "admm"):
@@ -119,6 +122,7 @@ def test_its_proof_is_checked_by_another_program(loss, tmp_path):
         np.testing.assert_array_equal(again.predict(np.eye(D)), solution.predict(np.eye(D)))
 
 
+@pytest.mark.slow
 def test_a_metric_of_ones_own_and_its_limits():
     class Half(mtl.Metric):
         name = "Half"

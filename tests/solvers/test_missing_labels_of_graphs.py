@@ -96,6 +96,7 @@ def loss_of_row(name, s, y, edges=EDGES) -> float:
     return max(cost(name, one, truth) + score(one) for one in every) - score(truth)
 
 
+@pytest.mark.slow
 @every_loss
 def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
     """A mean over the rows that have a label; by the package, and by the reference."""
@@ -119,6 +120,7 @@ def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
         assert found[-1] == 0.0
 
 
+@pytest.mark.slow
 @every_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_solvers_reach_the_optimum_of_the_reference(name, seed):
@@ -134,6 +136,7 @@ def test_solvers_reach_the_optimum_of_the_reference(name, seed):
         assert solution.dual_bound <= best * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_papers_own_method_and_sparse_inputs():
     X, Y = data(4)
     ridge = model(mtl.clique_hinge, X, Y, penalty=mtl.ridge)
@@ -145,6 +148,7 @@ def test_the_papers_own_method_and_sparse_inputs():
     assert thin.is_optimal and thin.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.by_default("a cost a label")
 @every_loss
 def test_bounds_hold_at_random_multipliers(name):
     X, Y = data(5)
@@ -157,6 +161,7 @@ def test_bounds_hold_at_random_multipliers(name):
             assert np.isfinite(found.dual_bound) and found.dual_bound <= best + 1e-8
 
 
+@pytest.mark.slow
 @every_loss
 def test_it_is_convex_along_lines(name):
     X, Y = data(6, share=0.5)
@@ -167,6 +172,7 @@ def test_it_is_convex_along_lines(name):
         assert form.value(middle) <= 0.5 * (form.value(a) + form.value(b)) + 1e-12
 
 
+@pytest.mark.slow
 @every_loss
 def test_rows_without_a_label_count_for_nothing(name):
     X, Y = data(7)
@@ -183,6 +189,7 @@ def test_rows_without_a_label_count_for_nothing(name):
     assert solve_reference(with_rows.form()).objective == pytest.approx(expected.objective, rel=1e-6)
 
 
+@pytest.mark.by_default("tables")
 @every_loss
 def test_labels_that_no_row_has_together_get_no_edge(name):
     """Their columns of V see no row, and a norm leaves them at zero; the others are learned."""
@@ -199,6 +206,7 @@ def test_labels_that_no_row_has_together_get_no_edge(name):
     assert solution.predict(X).shape == (30, K) and not np.isnan(solution.predict(X)).any()
 
 
+@pytest.mark.slow
 @every_loss
 @pytest.mark.parametrize("intercept", [False, True])
 def test_its_proof_is_checked_by_another_program(name, intercept, tmp_path):
@@ -237,6 +245,7 @@ def test_eight_labels_by_constraint_generation_of_the_reference():
     assert problem.cross_check(solution).agrees
 
 
+@pytest.mark.slow
 def test_a_path_a_warm_start_and_scores_of_rows_with_gaps():
     X, Y = data(12, n=40)
     tasks = mtl.Tasks.shared(X, Y)
@@ -259,7 +268,6 @@ def test_many_pairs_by_matrix_products_and_one_by_one():
     rng = np.random.default_rng(13)
     n, k = 7, 33
     cliques = Cliques(k, tuple((i, j) for j in range(k) for i in range(j)))
-    assert cliques.n_cliques >= changes._MANY_PAIRS
     truth = rng.integers(0, 3, size=(n, k)).astype(np.uint8)
     starts = np.arange(0, 3 * n + 1, 3)
     labels = np.where(np.repeat(truth, 3, axis=0) == GAP, GAP, rng.integers(0, 2, size=(3 * n, k)))
@@ -272,7 +280,8 @@ def test_many_pairs_by_matrix_products_and_one_by_one():
     np.testing.assert_allclose(found, by_hand.T @ X, atol=1e-13)
 
 
-def test_weights_of_single_labels_and_separate_inputs_stay_refused():
+def test_weights_of_labels_and_separate_inputs_are_refused():
+    """Weights of single labels and separate inputs stay refused."""
     X, Y = data()
     weights = np.ones(Y.shape)
     weights[0, 1] = 2.0

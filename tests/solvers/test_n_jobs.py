@@ -69,6 +69,7 @@ def bits(solution):
     return blocks, solution.objective, solution.dual_bound, solution.iterations, solution.solver
 
 
+@pytest.mark.by_default("lasso")
 @APART
 def test_any_number_of_threads_gives_the_same_bits(model, pools):
     plain = model().solve()
@@ -79,6 +80,7 @@ def test_any_number_of_threads_gives_the_same_bits(model, pools):
         assert set(pools) == ({n} if n > 1 else set())
 
 
+@pytest.mark.by_default("lasso")
 @APART
 def test_one_certificate_for_all_tasks(model):
     problem = model()
@@ -105,6 +107,7 @@ def _of_task(model, tasks, i):
     return mtl.minimize(losses[model](), [W >= 0] if model is lasso else [])
 
 
+@pytest.mark.by_default("lasso")
 @APART
 def test_threads_from_a_warm_start(model):
     first = model().solve(tol=1e-2)
@@ -124,6 +127,7 @@ def test_one_thread_a_core(pools):
     assert set(pools) <= {min(os.cpu_count() or 1, 5)}
 
 
+@pytest.mark.slow
 @APART
 def test_a_time_limit_ends_all_threads(model):
     before = threading.active_count()
@@ -141,7 +145,7 @@ def test_a_signal_ends_all_threads(monkeypatch):
     once = WorkingNewton.run
 
     def for_ever(self, W, b, max_iter, report, expired):
-        meeting.wait(timeout=20)
+        meeting.wait(timeout=120)
         while not expired():
             pass
         return once(self, W, b, max_iter, report, expired)

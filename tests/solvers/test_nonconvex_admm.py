@@ -42,6 +42,7 @@ def parts_of(W, Z, rank):
 # ------------------------------------------------------------------------------------------------ known values
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
 def test_the_stationary_value_of_problem_7():
     """-[X_i^T theta_i] = mu (U1 diag(1 / (1 + sigma)) V1^T + Z): every part of it, from the multipliers."""
@@ -83,6 +84,7 @@ PENALTIES = {
 }
 
 
+@pytest.mark.by_default("capped_trace_norm-3.0")
 @pytest.mark.parametrize("mu", [0.4, 3.0])
 @pytest.mark.parametrize("name", PENALTIES)
 def test_orthonormal_inputs_have_the_prox_for_an_optimum(name, mu):
@@ -136,6 +138,7 @@ def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
     assert not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W[:3, :]) <= 2]).is_convex
 
 
+@pytest.mark.by_default("huber_loss-<lambda>")
 @pytest.mark.parametrize("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
 @pytest.mark.parametrize("loss", [mtl.squared_loss, mtl.huber_loss])
 def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
@@ -157,6 +160,7 @@ def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
 # --------------------------------------------------------------------------------------------------- conditions
 
 
+@pytest.mark.by_default("square_root_loss-rank")
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("loss", ["square_root_loss", "huber_loss", "squared_loss"])
 def test_the_conditions_of_every_penalty(loss, name):
@@ -164,7 +168,7 @@ def test_the_conditions_of_every_penalty(loss, name):
     W = mtl.Weights(tasks)
     word, cost = PENALTIES[name]
     mu = 3.0 if loss == "square_root_loss" else 12.0
-    solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + mu * word(W)).solve(tol=1e-7, max_seconds=5)
+    solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + mu * word(W)).solve(tol=1e-7)
     assert solution.status == "stationary" and solution.stationarity.residual <= 1e-7
     s = np.linalg.svd(solution.W, compute_uv=False)
     rank = int(np.sum(s > 1e-7 * s[0]))
@@ -179,6 +183,7 @@ def test_the_conditions_of_every_penalty(loss, name):
         assert np.linalg.norm(normal, 2) <= 1 + 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("loss", ["absolute_loss", "hinge_loss"])
 def test_losses_with_many_kinks(loss, name):
@@ -204,6 +209,7 @@ def test_losses_with_many_kinks(loss, name):
         assert form.value({"W": solution.W + P}) > solution.objective * (1 - 1e-4)
 
 
+@pytest.mark.slow
 def test_tasks_that_are_interpolated():
     tasks = low_rank(rows=(2, 9), seed=5)
     W = mtl.Weights(tasks)
@@ -237,12 +243,13 @@ MODELS = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default("two penalties")
 @pytest.mark.parametrize("name", MODELS)
 def test_several_terms(name):
     tasks = low_rank(seed=9)
     W, V = mtl.Weights(tasks), mtl.Weights(tasks, name="V")
     problem = MODELS[name](W, V, tasks)
-    solution = problem.solve(tol=1e-6, max_seconds=10)
+    solution = problem.solve(tol=1e-6)
     assert solution.status == "stationary" and solution.violation <= 1e-6
     form, rng = problem.form(), np.random.default_rng(1)
     for _ in range(100):

@@ -1,7 +1,5 @@
 """Models that are not convex beside equations with zero, with caps, and with kinks: each ends in a point that is what its name says."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -63,6 +61,7 @@ def word_of(loss, W, tasks):
     return mtl.quantile_loss(W, tasks, 0.3) if loss == "quantile_loss" else getattr(mtl, loss)(W, tasks)
 
 
+@pytest.mark.by_default("poisson_loss-exact_schatten_norm-none")
 @pytest.mark.parametrize("equation", EQUATIONS)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", LOSSES)
@@ -74,7 +73,7 @@ def test_stationary_beside_equations_with_zero(loss, penalty, equation):
     bounds = [mtl.rank(W) <= 2] if penalty == "bounded_rank" else []
     bounds += [] if equations is None else [equations(W)]
     problem = mtl.minimize(word_of(loss, W, tasks) + PENALTIES[penalty](W), bounds)
-    solution = problem.solve(max_seconds=60)
+    solution = problem.solve()
     assert solution.status == "stationary", repr(solution)
     assert solution.violation <= 1e-12
     assert equation != "row" or not solution.W[0].any()
@@ -97,6 +96,7 @@ def _of_rank(W, r):
     return (U[:, :r] * s[:r]) @ Vt[:r]
 
 
+@pytest.mark.slow
 def test_several_matrices_intercepts_and_equations_between_them():
     """Equations of one matrix are solved beforehand; one that ties two, and an offset, stay constraints."""
     tasks = tasks_of("real", seed=5)
@@ -106,14 +106,16 @@ def test_several_matrices_intercepts_and_equations_between_them():
         mtl.squared_loss(W + S, tasks) + 2.0 * mtl.log_rank(W, eps=0) + 0.1 * mtl.ridge(W) + sparse,
         subject_to=[W[0, :] == 0, W[1, :] + 1.0 == 1.0, S[1, :] == W[2, :], S[3, :] == 0.5],
     )
-    solution = problem.solve(max_seconds=60)
+    solution = problem.solve()
     assert solution.status == "stationary", repr(solution)
     assert not solution.blocks["W"][:2].any() and solution.violation <= 1e-5
-    again = problem.solve(warm_start=solution, max_seconds=60)
+    again = problem.solve(warm_start=solution)
     assert again.status == "stationary" and again.objective <= solution.objective * (1.0 + 1e-5)
 
 
-def test_explain_and_a_solver_by_name_are_about_the_model_without_equations():
+@pytest.mark.slow
+def test_explain_is_about_the_model_without_equations():
+    """Explain and a solver by name are about the model without equations."""
     tasks = tasks_of("real")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W), [W[0, :] == 0])
@@ -125,6 +127,7 @@ def test_explain_and_a_solver_by_name_are_about_the_model_without_equations():
     assert "agree on every block" in str(problem.cross_check())
 
 
+@pytest.mark.by_default("sums of rows-True")
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("equation", [name for name in EQUATIONS if name != "none"])
 def test_a_moved_point_is_not_stationary(equation, intercept):
@@ -142,6 +145,7 @@ def test_a_moved_point_is_not_stationary(equation, intercept):
     assert found.status != "stationary" or found.objective <= solution.objective * (1.0 + 1e-6)
 
 
+@pytest.mark.by_default("1.0-hinge_loss")
 @pytest.mark.parametrize("loss", ["hinge_loss", "absolute_loss", "quantile_loss"])
 @pytest.mark.parametrize("eps", [1.0, 1e-2, 1e-4])
 def test_kinks_beside_a_smoothed_log_rank_take_newton_steps(loss, eps):
@@ -150,25 +154,25 @@ def test_kinks_beside_a_smoothed_log_rank_take_newton_steps(loss, eps):
     W = mtl.Weights(tasks)
     word = mtl.quantile_loss(W, tasks, 0.3) if loss == "quantile_loss" else getattr(mtl, loss)(W, tasks)
     problem = mtl.minimize(word + 1.0 * mtl.log_rank(W, eps=eps))
-    began = time.process_time()
-    solution = problem.solve(max_seconds=20)
+    solution = problem.solve()
     assert solution.status == "stationary" and solution.solver == "alternating"
-    assert solution.iterations <= 150 and time.process_time() - began <= 10.0
+    assert solution.iterations <= 150
     form, rng = problem.form(), np.random.default_rng(1)
     for _ in range(50):
         step = 1e-3 * np.abs(solution.W).max() * rng.normal(size=solution.W.shape)
         assert form.value({"W": solution.W + step}) >= solution.objective - 1e-7 * abs(solution.objective)
 
 
+@pytest.mark.by_default("True-square_root_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "square_root_loss", "absolute_loss", "squared_hinge_loss"])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_a_cap_below_every_singular_value_where_columns_are_more_than_rows(loss, intercept):
+def test_a_cap_below_every_singular_value_of_wide_weights(loss, intercept):
     """Penalties are constants there: the solution without them is stationary, and no step minds them."""
     kind = "sign" if loss == "squared_hinge_loss" else "real"
     tasks = tasks_of(kind, seed=3, n=5, d=9, m=3)
     W = mtl.Weights(tasks, intercept=intercept)
     problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.01 * mtl.capped_trace_norm(W, 0.01))
-    solution = problem.solve(max_seconds=10)
+    solution = problem.solve()
     assert solution.status == "stationary", repr(solution)
     assert np.abs(solution.W).max() < 100.0
     assert np.linalg.svd(solution.W, compute_uv=False)[0] > 0.01

@@ -7,8 +7,6 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import MKLNorm
-from mtldsl.solvers.passes.aggregation import places_of_tasks, safe_factors
 from mtldsl.solvers.registry import get_solver
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
@@ -73,6 +71,9 @@ OTHERS = [
 ]
 
 
+@pytest.mark.by_default(
+    "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))-sorted"
+)
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("words", KERNELS)
 def test_steps_that_are_added_up(words, order):
@@ -85,6 +86,7 @@ def test_steps_that_are_added_up(words, order):
         assert look["dual_bound"] <= optimum * (1 + 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("words", OTHERS)
@@ -100,6 +102,7 @@ def test_parts_that_come_to_agree(words, intercept, order):
         assert look["dual_bound"] <= optimum * (1 + 1e-7)
 
 
+@pytest.mark.by_default("missing-consensus")
 @pytest.mark.parametrize("solver", ["ascent_by_passes", "consensus"])
 @pytest.mark.parametrize("kind", ["sparse", "weights", "table", "missing", "views"])
 def test_layouts(solver, kind):
@@ -125,6 +128,7 @@ def test_layouts(solver, kind):
     assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
 
 
+@pytest.mark.slow
 def test_constraints_and_maps():
     away, here = both("sorted")
     for words, constraint in ((RIDGE, "W >= 0"), ("hinge_loss(W, tasks)", "W <= .2;W >= -.2")):
@@ -136,61 +140,18 @@ def test_constraints_and_maps():
         np.testing.assert_allclose(there.objective, known.objective, rtol=3e-4)
 
 
-def test_the_bound_on_steps_is_safe_and_the_least():
-    """||sum_p Z_p||_R^2 <= sum_p ||Z_p||_{R'}^2 for any Z_p that live on the tasks of part p; tight for a node, and for tasks apart one."""
-    rng = np.random.default_rng(1)
-    away, here = both("sorted", m=9)
-    which, squares = places_of_tasks(away)
-    np.testing.assert_allclose(squares, [np.sum(X**2) for X in here.inputs], rtol=1e-12)
-    for words in (MKL, GRAPH, RIDGE):
-        from mtldsl.solvers.samples.kernel_form import kernel_form
-
-        norm = kernel_form(stated(here, words).form()).norm
-        assert isinstance(norm, MKLNorm)
-        (safe,) = safe_factors(norm, 5, which)
-        B = norm.cells(5)[0].factor.toarray()
-        parts = np.array([sum(t in one for one in which) for t in range(9)])
-        if words == RIDGE:
-            np.testing.assert_allclose(safe, parts)
-        for _ in range(50):
-            Z = np.zeros((len(which), 9))
-            for p, one in enumerate(which):
-                Z[p, one] = rng.normal(size=one.size)
-            together = np.sum((Z.sum(axis=0) @ B) ** 2)
-            assert together <= np.sum(safe * (Z @ B) ** 2) * (1 + 1e-9)
-        assert safe.max() <= len(which) + 1e-6
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["ascent_by_passes", "consensus"])
-def test_bits_do_not_depend_on_workers(solver):
-    """The same parts in this process, and on one or two workers of a cluster: orders are seeded by the part and the pass."""
+def test_bits_do_not_depend_on_workers(solver, each_cluster):
+    """The same parts in this process, and on two workers of a cluster: orders are seeded by the part and the pass."""
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled")
     local = cut(*table)
     seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=12).W]
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    with distributed.Client(each_cluster):
         seen.append(stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W)
     again = stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W
     assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()
-
-
-def test_who_goes_first():
-    sorted_table, _ = both("sorted", m=24, n=480)
-    shuffled, _ = both("shuffled")
-    assert stated(sorted_table, RIDGE).explain().chosen == "ascent_by_passes"
-    assert stated(sorted_table, "100 * " + RIDGE).explain().chosen == "consensus"
-    assert stated(sorted_table, MKL).explain().chosen == "newton_by_passes"
-    assert stated(sorted_table, "hinge_loss(W, tasks) + l21_norm(W)").explain().chosen == "consensus"
-    assert stated(shuffled, RIDGE).explain().chosen == "newton_by_passes"
-    assert stated(sorted_table, "logistic_loss(W, tasks) + ridge(W)").explain().chosen in (
-        "majorization",
-        "newton_by_passes",
-    )
 
 
 def test_refusals_say_why():
@@ -208,23 +169,6 @@ def test_refusals_say_why():
     )
 
 
-def test_more_hessians_than_fit(monkeypatch):
-    """Where d x d numbers a task are too many, nothing asks for them: the driver holds d numbers a task."""
-    from mtldsl.solvers.passes import consensus
-
-    away, here = both("shuffled")
-    monkeypatch.setattr(consensus, "_MOST_NUMBERS", 10.0)
-    problem = stated(away, "hinge_loss(W, tasks) + 3 * l21_norm(W)")
-    assert problem.explain().chosen == "consensus"
-    before = away.parts.bytes_moved
-    there = problem.solve(tol=1e-3)
-    assert there.solver == "consensus" and there.status == "optimal"
-    assert "_moments" not in away.__dict__
-    d, m = there.W.shape
-    passes = there.iterations + 2
-    assert away.parts.bytes_moved - before <= passes * 8 * m * (5 * d + 40)
-
-
 def test_parts_in_this_process():
     here = mtl.Tasks.grouped(*grouped("sorted"))
     away = DistributedTasks.cut(here, 3)
@@ -238,6 +182,7 @@ class Broken(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver, words", [("ascent_by_passes", MKL), ("ascent_by_passes", GRAPH), ("consensus", OTHERS[3])]
 )
@@ -261,22 +206,6 @@ def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
     found = stated(away, words).solve(checkpoint=tmp_path / "run", **how)
     assert found.status == "optimal" and abs(found.objective - wanted.objective) <= 2e-3 * wanted.objective
     assert found.iterations <= whole * 2 // 3
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_models_of_all_tasks_at_once_are_those_of_each(monkeypatch, intercept):
-    """Newton's model as rows: all factors together, or one by one where d is large or a matrix near to singular."""
-    from mtldsl.solvers.passes import model
-
-    seen = []
-    for small in (64, 0):
-        monkeypatch.setattr(model, "_SMALL", small)
-        away, _ = both("shuffled")
-        problem = stated(away, "logistic_loss(W, tasks) + l21_norm(W)", intercept)
-        seen.append(problem.solve(solver="newton_by_passes", tol=1e-8))
-    assert seen[0].status == seen[1].status == "optimal"
-    np.testing.assert_allclose(seen[0].W, seen[1].W, atol=1e-6)
-    assert abs(seen[0].iterations - seen[1].iterations) <= 1
 
 
 def test_hessians_that_do_not_fit_are_refused_by_name(monkeypatch):

@@ -44,6 +44,7 @@ def broken_off(problem, parts, folder, passes, **options):
         problem.solve(checkpoint=folder, **options)
 
 
+@pytest.mark.by_default("False-auto-logistic_loss-6")
 @pytest.mark.parametrize(
     ("solver", "loss", "after"),
     [
@@ -76,6 +77,7 @@ def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
     )  # a look at guesses, and one where it ended
 
 
+@pytest.mark.by_default("logistic_loss")
 @pytest.mark.parametrize("loss", ["hinge_loss", "logistic_loss"])
 def test_writing_changes_no_bit(tmp_path, loss):
     without, written = (model(loss)[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
@@ -92,6 +94,7 @@ def test_squares_go_on_from_their_moments(tmp_path):
     assert found.objective <= wanted.objective
 
 
+@pytest.mark.slow
 def test_other_models_and_data_are_refused(tmp_path):
     X_changed = X.copy()
     X_changed[17, 2] += 1e-12
@@ -117,6 +120,7 @@ def test_a_parameter_with_another_value_is_another_model(tmp_path):
         problem.solve(checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_folder_is_what_is_asked_for(tmp_path):
     (tmp_path / "file").write_text("")
     for name, said in {
@@ -133,12 +137,14 @@ def test_a_folder_is_what_is_asked_for(tmp_path):
     assert model()[0].solve(checkpoint=None).status == "optimal"
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_folder(tmp_path):
     problem = model()[0]
     with Folder(tmp_path, problem.form()), pytest.raises(SolverError, match="another run is using"):
         problem.solve(checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_damaged_is_said(tmp_path):
     model()[0].solve(checkpoint=tmp_path, max_iter=12)
     rows = list(tmp_path.glob("rows-*.npz"))
@@ -157,6 +163,7 @@ def test_what_is_damaged_is_said(tmp_path):
             model()[0].solve(checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(
         LocalParts, "unseen_by", lambda parts, folder: "what the worker a writes is not seen here."
@@ -170,6 +177,7 @@ def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
         assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
 
 
+@pytest.mark.slow
 def test_files_of_older_writings_go(tmp_path):
     model()[0].solve(checkpoint=tmp_path, tol=1e-6)
     assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == [
@@ -179,6 +187,7 @@ def test_files_of_older_writings_go(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("norm", "intercept"), [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)]
 )

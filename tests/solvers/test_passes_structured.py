@@ -53,6 +53,7 @@ def both(tasks, parts=PARTS):
     return DistributedTasks.cut(tasks, parts), tasks
 
 
+@pytest.mark.by_default("FScore()-sparse-False")
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("kind", ["table", "missing", "grouped", "sparse"])
 @pytest.mark.parametrize("metric", METRICS, ids=NAMES)
@@ -85,6 +86,7 @@ def test_what_a_proof_asks_for_is_that_of_rows_here(metric, kind, ties):
     assert bound >= size * (1 - 1e-12)
 
 
+@pytest.mark.by_default("RecallAt(k=9)-trace_norm")
 @pytest.mark.parametrize("norm", [mtl.ridge, mtl.l21_norm, mtl.trace_norm])
 @pytest.mark.parametrize("metric", METRICS, ids=NAMES)
 def test_the_optimum_is_that_of_rows_here(metric, norm):
@@ -97,6 +99,7 @@ def test_the_optimum_is_that_of_rows_here(metric, norm):
         assert there.iterations <= 60
 
 
+@pytest.mark.slow
 def test_the_bound_holds_at_every_look():
     away, here = both(tables("missing"))
     for metric, intercept in ((METRICS[0], True), (METRICS[2], False)):
@@ -108,6 +111,7 @@ def test_the_bound_holds_at_every_look():
             assert look["objective"] >= optimum.dual_bound * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_a_metric_a_task_and_constraints_and_means():
     metrics = [mtl.AUC(), mtl.FScore(), mtl.ROCArea()]
     found = []
@@ -119,6 +123,7 @@ def test_a_metric_a_task_and_constraints_and_means():
     np.testing.assert_allclose(*[one.objective for one in found], rtol=2.2e-5)
 
 
+@pytest.mark.slow
 def test_a_metric_of_ones_own_is_checked_where_the_rows_are():
     away, here = both(tables())
     there = problem(away, WorstClass()).solve(tol=1e-5)
@@ -141,6 +146,7 @@ def test_the_same_bits_however_often_and_passes_are_counted():
     )  # zero and the end are looked at once more
 
 
+@pytest.mark.slow
 def test_a_path_keeps_its_planes():
     away, here = both(tables())
     values, found = [0.5, 0.7, 1.0], []
@@ -170,6 +176,7 @@ def test_critical_values():
     np.testing.assert_allclose(*map(float, tops), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_reference_agrees_on_rows_that_are_drawn():
     whole = problem(DistributedTasks.cut(tables(), PARTS), mtl.AUC(), intercept=True)
     solution = whole.solve(tol=1e-6)
@@ -192,21 +199,13 @@ def test_who_takes_it_and_what_moves():
         problem(away, mtl.AUC()).solve(solver="admm")
 
 
-def test_on_a_cluster_of_processes():
+@pytest.mark.slow
+def test_on_a_cluster(each_cluster):
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     here = tables("missing")
     Y = np.full((here.X.shape[0], here.n_tasks), np.nan)
     Y.T[here.mask.T] = here.targets
-    options = {
-        "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0",
-        "processes": True,
-        "memory_limit": "1GB",
-    }
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
-        distributed.Client(cluster),
-    ):
+    with distributed.Client(each_cluster):
         away = mtl.Tasks.from_dask(
             da.from_array(np.asarray(here.X), chunks=(40, -1)), da.from_array(Y, chunks=(40, -1))
         )

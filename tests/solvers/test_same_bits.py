@@ -11,27 +11,17 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.registry import LAST, SOLVERS
-from mtldsl.solvers.samples.ascent import Ascent
-from mtldsl.solvers.samples.kernel_form import kernel_form
 from tests.solvers.same_bits import digest, digests, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Patient:
-    """A watch that lets a run go on to its last iteration."""
-
-    expired = False
-
-    def __call__(self, point) -> bool:
-        return False
-
-
+@pytest.mark.slow
 def test_every_solver_stands_before_the_law():
     assert {name for name, _ in pairs()} == {*SOLVERS, "auto"} - {LAST}
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_the_same_bits_twice_and_in_another_process():
     """Another process has other addresses, another order of sets, and its own clock."""
     here = digests()
@@ -43,18 +33,17 @@ def test_the_same_bits_twice_and_in_another_process():
     assert json.loads(ran.stdout) == here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [False, True])
 def test_threads_over_tasks_change_no_bit(intercept):
+    """Inputs so large that passes over samples go by tasks at the same time."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    Y = np.where(X @ rng.normal(size=(5, 7)) + rng.normal(size=(60, 7)) > 0, 1.0, -1.0)
-    tasks = mtl.Tasks.shared(X, Y)
+    X = rng.normal(size=(900, 2300))
+    tasks = mtl.Tasks.shared(X, np.where(X[:, :3] + rng.normal(size=(900, 3)) > 0, 1.0, -1.0))
     W = mtl.Weights(tasks, intercept=intercept)
-    form = mtl.minimize(3 * mtl.hinge_loss(W, tasks) + mtl.ridge(W)).form()
-    found = []
-    for threads in (1, 2, 3, 7):
-        ascent = Ascent(kernel_form(form), shrinking=True, random_state=0)
-        ascent.threads = threads
-        point = ascent.run(1e-9, 300, Patient())
-        found.append((point.iteration, point.loss_duals[0].tobytes(), point.blocks["W"].tobytes()))
-    assert found.count(found[0]) == len(found)
+    problem = mtl.minimize(3 * mtl.hinge_loss(W, tasks) + mtl.ridge(W))
+    found = [problem.solve("dual_ascent", n_jobs=threads, max_iter=4) for threads in (1, 2, 3)]
+    assert all(one.iterations == found[0].iterations for one in found)
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.W, found[0].W)
+        assert (one.objective, one.dual_bound) == (found[0].objective, found[0].dual_bound)

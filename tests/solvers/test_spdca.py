@@ -5,8 +5,6 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.labellings.clique_form import clique_form
-from mtldsl.solvers.labellings.spdca import SmoothedAscent
 from tests.label_graph_models import data, known, model
 
 
@@ -18,6 +16,7 @@ def smoothed_optimum(r, sigma, X, Y, a):
     return reference.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", [1, 2])
 def test_it_ends_at_the_optimum_of_the_smoothed_problem(r):
     """And says so: the model's own gap, which the certificate tells, is left by sigma; bounds hold at every look."""
@@ -41,6 +40,7 @@ def test_it_ends_at_the_optimum_of_the_smoothed_problem(r):
             assert row["smoothed_bound"] <= optimum + digits
 
 
+@pytest.mark.slow
 def test_the_gap_that_is_left_is_that_of_sigma():
     X, Y = data(n=12, K=3, d=2, seed=1)
     problem = model(X, Y, a=0.2)
@@ -51,6 +51,7 @@ def test_the_gap_that_is_left_is_that_of_sigma():
     assert gaps[0] > gaps[1] > gaps[2] > 5e-3
 
 
+@pytest.mark.slow
 def test_the_papers_objective_is_neither_primal_nor_bound():
     """f_h adds losses at weights that were changed before the epoch ended: it is seen above the objective, and below the optimum."""
     problem, optimum = known("cgm_n8_K3", "relaxation6_r1")
@@ -63,6 +64,7 @@ def test_the_papers_objective_is_neither_primal_nor_bound():
     assert all(row["dual_bound"] <= optimum + 1e-9 <= row["objective"] + 2e-9 for row in rows)
 
 
+@pytest.mark.slow
 def test_it_takes_more_epochs_than_pairwise_steps():
     """A step length that only a modulus says: many times as many where sigma leaves less than the tolerance, some more without."""
     X, Y = data(n=60, K=4)
@@ -74,6 +76,7 @@ def test_it_takes_more_epochs_than_pairwise_steps():
         assert slow.iterations > factor * fast.iterations
 
 
+@pytest.mark.slow
 def test_without_smoothing_it_solves_the_model():
     """Where the penalty leaves no clique out, sigma is 0."""
     problem, optimum = known("cgm_n8_K3", "ssvm_edges")
@@ -85,26 +88,7 @@ def test_without_smoothing_it_solves_the_model():
         assert row["smoothed_objective"] == pytest.approx(row["objective"], rel=1e-12)
 
 
-@pytest.mark.parametrize("r", [1, 2, 9])
-def test_steps_raise_the_dual_value_and_keep_probabilities(r):
-    X, Y = data(n=25, K=4)
-    found = clique_form(model(X, Y, r=r, sample_weights=np.linspace(0.5, 2.0, 25)).form())
-    ascent = SmoothedAscent(found, 0)
-    ascent.activate(np.arange(6))
-    before = ascent.raised()
-    for _ in range(80):
-        gap = ascent.epoch()
-        value = ascent.raised()
-        assert before <= value <= before + gap  # no step gains more than the gap of its sample
-        before = value
-    np.testing.assert_allclose(ascent.alpha.sum(axis=1), 1.0, atol=1e-12)
-    assert np.all(ascent.alpha >= 0.0)
-    kept, squares = ascent.Z.copy(), ascent.squares.copy()
-    ascent.activate(np.arange(6))
-    np.testing.assert_allclose(ascent.Z, kept, atol=1e-10)
-    np.testing.assert_allclose(ascent.squares, squares, rtol=1e-10)
-
-
+@pytest.mark.slow
 def test_rules_of_the_growth_are_its_too():
     X, Y = data(n=30, K=4)
     problem = model(X, Y, a=0.2)

@@ -8,7 +8,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers import solve
-from mtldsl.solvers.registry import get_solver
 
 
 def data(seed=0, m=5, d=6, n=(3, 9)):
@@ -29,6 +28,7 @@ def objectives(solution):
     return [row["objective"] for row in solution.starts]
 
 
+@pytest.mark.slow
 def test_the_best_is_kept_and_every_start_is_told():
     problem = rugged()
     solution = problem.solve(starts=8, random_state=1)
@@ -45,12 +45,14 @@ def test_the_best_is_kept_and_every_start_is_told():
     assert solution.seconds == pytest.approx(sum(row["seconds"] for row in rows))
 
 
+@pytest.mark.slow
 def test_the_first_start_is_the_solvers_own():
     problem = rugged()
     assert problem.solve(starts=3).starts[0]["objective"] == problem.solve().objective
     assert problem.solve().starts == [] and np.isnan(problem.solve().spread)
 
 
+@pytest.mark.slow
 def test_the_first_start_is_the_warm_start_where_there_is_one():
     problem = rugged()
     before = problem.solve(starts=6, random_state=2)
@@ -59,6 +61,7 @@ def test_the_first_start_is_the_warm_start_where_there_is_one():
     assert again.starts[0]["iterations"] <= 2
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_starts_the_same():
     problem = rugged()
     first, second, other = (problem.solve(starts=5, random_state=seed) for seed in (3, 3, 4))
@@ -70,6 +73,7 @@ def test_a_seed_makes_the_starts_the_same():
     assert objectives(problem.solve(starts=3, random_state=3)) == objectives(first)[:3]
 
 
+@pytest.mark.slow
 def test_no_seed_makes_them_differ():
     problem = rugged()
     assert objectives(problem.solve(starts=4, random_state=None)) != objectives(
@@ -77,29 +81,7 @@ def test_no_seed_makes_them_differ():
     )
 
 
-def test_random_starts_are_of_the_size_of_the_first_solution(monkeypatch):
-    problem = rugged(intercept=True)
-    form, seen = problem.form(), []
-    solver = get_solver("alternating")
-    real = type(solver).solve
-
-    def spy(form, *, start, **options):
-        seen.append(start)
-        return real(solver, form, start=start, **options)
-
-    monkeypatch.setattr(solver, "solve", spy, raising=False)
-    solution = problem.solve(solver="alternating", starts=25, random_state=0)
-    assert seen[0] is None and len(seen) == 25
-    monkeypatch.undo()
-    first = problem.solve(solver="alternating")
-    size = np.sqrt(np.mean(first.W**2))
-    ratios = np.array([np.sqrt(np.mean(point.blocks["W"] ** 2)) / size for point in seen[1:]])
-    assert 0.05 < ratios.min() < 0.3 and 3.0 < ratios.max() < 20.0
-    assert all(not point.blocks["W.intercept"].any() for point in seen[1:])
-    assert all(point.blocks["W"].shape == form.shapes["W"] for point in seen[1:])
-    assert solution.is_certified
-
-
+@pytest.mark.slow
 def test_exact_penalties_and_bounded_ranks_have_starts_too():
     tasks = data(n=(8, 20))
     W = mtl.Weights(tasks)
@@ -134,11 +116,13 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
     assert solution.status == "stationary" and solution.objective > 0 and solution.spread < 1.0
 
 
+@pytest.mark.slow
 def test_a_time_limit_is_for_each_start():
     solution = rugged(data(m=30, d=30, n=(20, 40))).solve(starts=5, max_seconds=1e-6)
     assert len(solution.starts) == 5 and solution.status == "time_limit"
 
 
+@pytest.mark.slow
 def test_models_with_learned_matrices_have_starts():
     tasks = data()
     W, S1, S2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
@@ -175,6 +159,7 @@ def test_a_convex_model_has_one_optimum():
     assert problem.solve(starts=1).status == "optimal"
 
 
+@pytest.mark.slow
 def test_numpy_numbers_are_numbers():
     problem = rugged()
     first = problem.solve(starts=np.int64(2), random_state=np.int64(1))

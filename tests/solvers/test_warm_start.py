@@ -1,50 +1,40 @@
 """Where a solver starts: from a solution, from blocks, and from nothing else."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.solver import Point
-from mtldsl.solvers.warm_start import starting_point
+from mtldsl.solvers.registry import get_solver
+from mtldsl.testing.laws.models import model_for
 from tests.models import shared
+from tests.solvers.same_bits import pairs
 
 
-@pytest.fixture(scope="module")
-def form():
+@pytest.mark.by_default("admm-labels that depend on each other")
+@pytest.mark.parametrize("name, model", [pair for pair in pairs() if pair[0] != "auto"])
+def test_every_solver_goes_on_from_its_solution(name, model):
+    """It ends no higher, and, where the rows are in memory, after no more iterations than from nothing."""
+    solver = get_solver(name)
+    problem = model_for(solver, model)
+    first = problem.solve(name, tol=1e-6)
+    again = problem.solve(name, tol=1e-6, warm_start=first)
+    assert again.status == first.status
+    assert again.iterations <= first.iterations or solver.takes_distributed
+    assert again.objective <= first.objective + 1e-12 * abs(first.objective)
+
+
+@pytest.mark.parametrize("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
+def test_anything_else_is_refused(wrong):
     tasks = shared(1, n=20)
     W = mtl.Weights(tasks)
-    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).form()
-
-
-@dataclass
-class Solved:
-    blocks: dict
-    state: Point | None
-
-
-def test_whatever_has_blocks_and_a_point_is_a_start(form):
-    blocks = {name: np.full(shape, 0.5) for name, shape in form.shapes.items()}
-    last = Point(blocks, loss_duals=[np.ones(3)], state={"step": 0.1})
-    start = starting_point(form, Solved(blocks, last))
-    assert start.loss_duals is last.loss_duals and start.state == {"step": 0.1}
-    for name, block in blocks.items():
-        np.testing.assert_array_equal(start.blocks[name], block)
-    assert starting_point(form, Solved(blocks, None)).loss_duals is None
-
-
-@pytest.mark.parametrize(
-    "wrong", [3, "W", {1: np.ones(2)}, Point({})], ids=["number", "text", "names", "point"]
-)
-def test_anything_else_is_refused(form, wrong):
-    """A solver's own point has blocks and a state too, but of another kind."""
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
     with pytest.raises(SolverError, match=r"warm_start=.*write a Solution, or a dict"):
-        starting_point(form, wrong)
+        problem.solve(warm_start=wrong)
 
 
-def test_the_references_solutions_start_others_and_a_path_goes_on_from_them():
+@pytest.mark.slow
+def test_the_references_solutions_start_others_and_paths():
     """Where every fast solver stalls, a point of a path is cvxpy's, and the next one starts there."""
     rng = np.random.default_rng(1)
     tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), np.sign(rng.normal(size=(30, 2))))

@@ -33,6 +33,7 @@ print(outside, inside, work())
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
 def test_pages_are_asked_for_once():
     env = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}

@@ -191,6 +191,7 @@ def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_a_report_that_goes_to_a_full_disk():
     """No traceback, neither now nor at the end of the process."""
     for words in (["words"], ["words", "--json"]):
@@ -201,6 +202,7 @@ def test_a_report_that_goes_to_a_full_disk():
         assert (ran.returncode, ran.stderr) == (2, said)
 
 
+@pytest.mark.slow
 def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeypatch):
     from mtldsl.cli import command_line as cli
 
@@ -240,6 +242,7 @@ def writer(path, what):
     return child
 
 
+@pytest.mark.process
 def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
     """All names of that folder count; what a living process writes, and what only looks like it, stays."""
     writer(tmp_path / "dead.npz", "die").wait()

@@ -5,11 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 import mtldsl
 from mtldsl.system import compiled as module
@@ -74,6 +77,7 @@ def files(cache):
     return sorted(cache.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_the_second_process_finds_what_the_first_compiled(tmp_path, cache):
     loaded = write(tmp_path)
     first = loaded()
@@ -127,6 +131,7 @@ def test_a_damaged_cache_is_compiled_anew(tmp_path, cache, how):
         assert again.scaled(3.0) == 7.0 and hits(again.scaled) == 1
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full(tmp_path, cache):
     loaded = write(tmp_path)
     with largest_file(100), pytest.warns(UserWarning) as said:
@@ -180,7 +185,7 @@ def run(env, code=SOLVE):
     return ran.stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_no_folder_can_be_written(sealed_package):
     for env in (sealed_package, sealed_package | {"NUMBA_CACHE_DIR": sealed_package["HOME"]}):
         assert run(env) == ["optimal", "['compiled code cannot be kept on the disk (canno']"]
@@ -241,7 +246,8 @@ def unused(x):
 """
 
 
-def test_a_declared_signature_is_compiled_when_it_is_needed_and_is_the_only_one(tmp_path, cache):
+def test_a_declared_signature_is_compiled_when_needed(tmp_path, cache):
+    """A declared signature is compiled when it is needed and is the only one."""
     path = tmp_path / "faults_declared.py"
     path.write_text(DECLARED)
     found = load(path)
@@ -257,6 +263,20 @@ def test_a_declared_signature_is_compiled_when_it_is_needed_and_is_the_only_one(
         again.mean(np.array([1, 2]), 2)
     assert again.mean(np.ones(2), 2) == 1.0 and hits(again.mean) == 1
     assert load(path).mean(np.ones(2), 2) == 1.0
+
+
+@pytest.mark.slow
+def test_threads_that_call_it_first_all_have_its_answer(tmp_path, cache):
+    """One compiles, the others wait: workers of Dask with several threads begin like that."""
+    path = tmp_path / "faults_declared.py"
+    path.write_text(DECLARED)
+    found = load(path)
+    with ThreadPoolExecutor(4) as pool:
+        with global_compiler_lock:  # so that all of them have begun before one compiles
+            answers = [pool.submit(found.mean, np.array([1.0, 2.0]), 2) for _ in range(4)]
+            time.sleep(0.1)
+        assert [answer.result() for answer in answers] == [1.5] * 4
+    assert len(found.mean.signatures) == 1
 
 
 def test_python_cannot_call_what_is_compiled_for_others(tmp_path, cache):
@@ -298,7 +318,8 @@ def second(x, n):
 """
 
 
-def test_inner_functions_are_read_from_the_disk_for_another_caller(tmp_path, cache):
+@pytest.mark.slow
+def test_inner_functions_are_read_for_another_caller(tmp_path, cache):
     """They are kept as what callers link, not as machine code; what they allocate is theirs to hand on."""
     path = tmp_path / "faults_inner.py"
     path.write_text(INNER)

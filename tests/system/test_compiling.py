@@ -56,6 +56,7 @@ def test_who_is_told():
     assert outer == ["a"] and inner == ["b"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("cold", [True, False])
 def test_a_solve_leaves_it_out_and_says_so(cold, tmp_path_factory):
     cache = tmp_path_factory.getbasetemp() / "compiling"

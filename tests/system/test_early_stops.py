@@ -70,6 +70,7 @@ print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, flush=True)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["cross_validate", "path", "bootstrap", "stability_selection", "estimator"])
 def test_a_signal_at_any_call_is_answered(kind):
     done = subprocess.run(

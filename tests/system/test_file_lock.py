@@ -29,6 +29,7 @@ def held_by_another(path):
     return process
 
 
+@pytest.mark.process
 def test_another_process(tmp_path):
     path = tmp_path / "a"
     process = held_by_another(path)
@@ -46,6 +47,7 @@ def test_another_process(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_another_thread_and_other_ways_to_write_the_path(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "a")
     monkeypatch.chdir(tmp_path)
@@ -77,7 +79,7 @@ def test_errors_let_go(tmp_path):
 def test_a_place_that_cannot_be_written_is_used_without_a_lock(tmp_path):
     (tmp_path / "file").touch()
     with sole_use(tmp_path / "file" / "a", TAKEN):
-        pass
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_never_two_at_once(tmp_path):
@@ -111,6 +113,7 @@ print(mtl.datasets.store(chunks(), sys.argv[1]).n_samples)
 """
 
 
+@pytest.mark.process
 def test_two_processes_store_to_one_folder(tmp_path):
     folder, chunk = tmp_path / "stored", (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
     command = [sys.executable, "-c", STORES, str(folder)]
@@ -129,6 +132,7 @@ def test_two_processes_store_to_one_folder(tmp_path):
     assert mtl.datasets.stored(folder, check=True).n_samples == 9
 
 
+@pytest.mark.process
 def test_a_store_that_was_killed_is_gone_on_with(tmp_path):
     folder = tmp_path / "stored"
     command = [sys.executable, "-c", STORES, str(folder)]

@@ -21,7 +21,7 @@ def test_what_comes_back_is_in_the_order_of_the_items():
 
 
 def test_items_run_at_the_same_time():
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=120)
     with jobs(2):
         in_jobs(lambda item, expired: meeting.wait(), range(2))
     assert not meeting.broken

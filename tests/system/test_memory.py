@@ -100,7 +100,7 @@ def limited(monkeypatch):
     monkeypatch.setattr(memory, "_of_system", lambda: 8 * 2.0**30)
 
 
-@pytest.mark.few
+@pytest.mark.by_default("edges")
 @pytest.mark.parametrize("name", LARGE)
 def test_what_is_too_large_is_refused(name, limited):
     ask, error, words = LARGE[name]
@@ -234,6 +234,7 @@ def test_no_groups_at_all(tmp_path):
     assert memory._of_groups(tmp_path) == np.inf
 
 
+@pytest.mark.process
 def test_the_limit_of_the_process_counts():
     code = (
         "import resource; from mtldsl.system.memory import available_memory; import mtldsl\n"

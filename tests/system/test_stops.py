@@ -16,8 +16,8 @@ from mtldsl.solvers.solver import Point
 from mtldsl.system import stops
 from tests.models import MODELS, shared
 
-#: Promised is one second; a machine at work on other things is given more.
-SECONDS = 8.0
+#: A guard against waiting for ever, not a promise: how soon a solve ends is measured in benchmarks/stopping.py.
+PATIENCE = 120.0
 
 #: What every child begins with.
 BEGIN = """
@@ -34,7 +34,7 @@ def soon():  # the next call has begun when this is read
     threading.Timer(0.2, say, ["begun"]).start()
 """
 
-#: A model that `problem.solve(**LONG)` does not end soon.
+#: A model that `problem.solve(**LONG)` does not end soon: one that no signal ends has the status "time_limit".
 HARD = (
     BEGIN
     + """
@@ -62,7 +62,6 @@ class Child:
         return self.process.stdout.readline().strip()
 
     def signal(self, number):
-        self.sent = time.monotonic()
         self.process.send_signal(number)
 
     def end(self):
@@ -88,6 +87,7 @@ def every_signal_of_a_test_is_a_first(monkeypatch):
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_signal_returns_the_best_point_with_its_certificate(number):
     script = """
@@ -100,10 +100,10 @@ say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, signal.getsignal(signal.
         assert child.line() == "begun"
         child.signal(number)
         assert child.line() == "interrupted True True True"
-        assert time.monotonic() - child.sent < SECONDS
         assert child.end() == (["True True"], "", 0)
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_path_ends_after_the_point_that_a_signal_interrupted(number):
     script = """
@@ -129,6 +129,7 @@ except KeyboardInterrupt:
         assert child.end() == ([], "", 0)
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_loop_of_solves_ends_at_the_second_signal(number):
     script = """
@@ -145,6 +146,7 @@ for fold in range(5):
         assert out == [] and err.strip().endswith("KeyboardInterrupt") and code != 0
 
 
+@pytest.mark.process
 @SIGNALS
 def test_several_starts_end_at_a_signal(number):
     script = """
@@ -157,10 +159,10 @@ say(s.interrupted, len(s.starts), np.isfinite(s.objective))
         assert child.line() == "begun"
         child.signal(number)
         answer = child.line().split()
-        assert time.monotonic() - child.sent < SECONDS
         assert answer[0] == answer[2] == "True" and int(answer[1]) < 10
 
 
+@pytest.mark.process
 @SIGNALS
 def test_a_cross_check_has_no_best_point_so_far(number):
     script = """
@@ -179,6 +181,7 @@ except KeyboardInterrupt:
         assert child.end() == ([], "", 0)
 
 
+@pytest.mark.process
 def test_a_second_signal_raises_while_the_first_is_answered():
     script = """
 import mtldsl.solvers.drive
@@ -198,11 +201,12 @@ except KeyboardInterrupt:
         assert child.line() == "settling"
         child.signal(signal.SIGINT)
         assert child.line() == "raised"
-        assert time.monotonic() - child.sent < SECONDS
         assert child.end() == ([], "", 0)
 
 
-def test_a_signal_before_the_first_solver_is_kept_until_there_is_a_point():
+@pytest.mark.process
+def test_a_signal_before_the_first_solver_is_kept():
+    """A signal before the first solver is kept until there is a point."""
     script = """
 import mtldsl.compile.statement as statement
 real = statement.to_normal_form
@@ -251,7 +255,9 @@ def test_a_solve_in_a_thread_touches_no_handler():
     assert seen == [signal.SIG_DFL]
 
 
-def test_a_worker_of_multiprocessing_dies_of_sigterm_as_its_pool_expects():
+@pytest.mark.process
+def test_a_worker_of_multiprocessing_dies_of_sigterm():
+    """A worker of multiprocessing dies of SIGTERM as its pool expects."""
     script = """
 import multiprocessing
 soon()
@@ -270,8 +276,14 @@ if __name__ == "__main__":
         assert child.line() == "begun" and child.line() == str(-signal.SIGTERM)
 
 
-@SIGNALS
-def test_the_command_line_writes_the_best_point_and_says_which_signal(number, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.process)],
+    ids=["SIGINT", "SIGTERM"],
+)  # Ctrl-C has no mark: one of three processes of the command line that run by default (tests/cli/test_cli.py)
+def test_the_command_line_writes_the_best_point_at_a_signal(number, tmp_path):
+    """The command line writes the best point and says which signal."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 40))
     np.savez(tmp_path / "data.npz", X=X, Y=X @ rng.normal(size=(40, 6)) + rng.normal(size=(800, 6)))
@@ -295,11 +307,11 @@ sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
         assert child.line() == "begun"
         child.signal(number)
         out, err, code = child.end()
-        assert time.monotonic() - child.sent < SECONDS
     assert (err, code) == ("", 128 + number) and "NOT certified (interrupted)" in out[-1]
     assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
 
 
+@pytest.mark.process
 def test_outside_of_a_solve_sigterm_ends_the_process_as_ever():
     with Child("problem.solve(max_iter=5)\nsay('solved')\ntime.sleep(60)") as child:
         assert child.line() == "solved"
@@ -317,6 +329,7 @@ whole = True
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["alarm", "Ctrl-C"])
 def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, by):
     name = f"slow_to_import_{by.replace('-', '_')}"
@@ -338,6 +351,7 @@ def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, b
     assert not stops.insisted()
 
 
+@pytest.mark.slow
 def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
     import numba
 
@@ -363,18 +377,24 @@ def small():
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
 
 
-def deaf(*_, **__):
-    """A solver that never asks for the time."""
-    while True:
-        time.sleep(0.01)
+class Deaf:
+    """A solver that never asks for the time, and counts its naps of a hundredth of a second: a busy machine makes them longer and fewer."""
+
+    def __init__(self):
+        self.naps = 0
+
+    def __call__(self, *_, **__):
+        while True:
+            time.sleep(0.01)
+            self.naps += 1
 
 
+@pytest.mark.slow
 def test_a_solver_that_does_not_ask_for_the_time_is_left(monkeypatch):
-    problem = small()
+    problem, deaf = small(), Deaf()
     monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", deaf)
-    started = time.monotonic()
     solution = problem.solve("admm", max_seconds=0.2)
-    assert time.monotonic() - started < 0.2 + SECONDS
+    assert 0 < deaf.naps <= 100
     assert solution.status == "time_limit" and not solution.interrupted
     assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
     assert 0.0 < solution.dual_bound < problem.solve().objective  # of the gradients at the best point
@@ -382,13 +402,15 @@ def test_a_solver_that_does_not_ask_for_the_time_is_left(monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_the_best_point_is_that_of_the_last_look_where_a_solver_is_left(monkeypatch):
+@pytest.mark.slow
+def test_the_best_point_of_a_left_solver_is_its_last_look(monkeypatch):
+    """The best point is that of the last look where a solver is left."""
     problem = small()
     optimum = problem.solve(tol=1e-9)
 
     def one_look(form, *, watch, **_):
         watch(Point({"W": 0.9 * optimum.W}))
-        deaf()
+        Deaf()()
 
     monkeypatch.setattr("mtldsl.solvers.admm.admm.SOLVER.solve", one_look)
     solution = problem.solve("admm", tol=1e-9, max_seconds=0.2)
@@ -397,11 +419,12 @@ def test_the_best_point_is_that_of_the_last_look_where_a_solver_is_left(monkeypa
     assert np.isfinite(solution.gap)
 
 
+@pytest.mark.slow
 def test_several_starts_have_a_limit_each(monkeypatch):
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01))
-    monkeypatch.setattr("mtldsl.solvers.alternation.alternating.SOLVER.solve", deaf)
+    monkeypatch.setattr("mtldsl.solvers.alternation.alternating.SOLVER.solve", Deaf())
     solution = problem.solve("alternating", starts=2, max_seconds=0.1)
     assert [row["status"] for row in solution.starts] == ["time_limit"] * 2
 
@@ -412,7 +435,7 @@ def test_alarms_of_the_program_are_left_alone():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with stops.time_limit(0.01), stops.at_once():
-            until = time.monotonic() + SECONDS
+            until = time.monotonic() + PATIENCE
             while not rung and time.monotonic() < until:
                 time.sleep(0.01)
             assert stops.remaining() < 0.0
@@ -448,25 +471,25 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
     assert done == ["whole"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonconvex", [False, True])
-def test_what_a_run_that_was_cut_off_has_is_what_zero_proves_where_more_takes_too_long(
-    monkeypatch, nonconvex
-):
+def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
+    """A run that was cut off has the bound that zero proves, where more takes too long."""
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
-    expected = infimum(problem.form()).value
+    expected, deaf = infimum(problem.form()).value, Deaf()
     monkeypatch.setattr("mtldsl.solvers.easier.spans.solver_of", lambda *_: deaf)
     for word in ("certify", "dual_bound"):
         monkeypatch.setattr(f"mtldsl.solvers.closing.{word}", deaf)
-    started = time.monotonic()
     solution = problem.solve(max_seconds=0.2)
-    assert time.monotonic() - started < 0.2 + SECONDS
+    assert 0 < deaf.naps <= 500
     assert solution.status == "time_limit" and np.isfinite(solution.objective)
     assert solution.dual_bound == expected <= solution.objective
     assert "time_limit" in str(solution)
 
 
+@pytest.mark.by_default("label_graph_of_two_edges_with_costs_and_sample_weights")
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_what_zero_proves_is_below_the_optimum(name):
     form = MODELS[name]().form()
@@ -475,7 +498,8 @@ def test_what_zero_proves_is_below_the_optimum(name):
     assert proof.value <= MODELS[name]().solve(tol=1e-3).objective
 
 
-def test_in_a_thread_nothing_rings_and_only_what_is_quick_is_tried(monkeypatch):
+def test_in_a_thread_nothing_rings_and_quick_bounds_are_tried(monkeypatch):
+    """In a thread nothing rings and only what is quick is tried."""
     problem, found = small(), {}
     optimum = problem.solve().objective
 
@@ -494,12 +518,13 @@ def test_in_a_thread_nothing_rings_and_only_what_is_quick_is_tried(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_bound_on_a_global_optimum_that_takes_longer_than_the_limit_is_left(monkeypatch):
+def test_a_global_bound_that_takes_too_long_is_left(monkeypatch):
+    """A bound on a global optimum that takes longer than the limit is left."""
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
+    deaf = Deaf()
     monkeypatch.setattr("mtldsl.solvers.closing.dual_bound", deaf)
-    started = time.monotonic()
-    solution = problem.solve(max_seconds=3.0, tol=1e-2)
-    assert time.monotonic() - started < 3 + SECONDS
+    solution = problem.solve(max_seconds=1.0, tol=1e-2)
+    assert 0 < deaf.naps <= 500
     assert solution.dual_bound == -np.inf and np.isfinite(solution.objective)

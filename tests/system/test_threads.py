@@ -103,8 +103,10 @@ def test_many_threads(library):
         assert library.n == 4  # the threads of the pool are still alive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_products_in_blocks_have_the_same_bits_for_any_number_of_threads(workers, monkeypatch):
+def test_products_in_blocks_have_the_same_bits_on_all_threads(workers, monkeypatch):
+    """Products in blocks have the same bits for any number of threads."""
     rng = np.random.default_rng(0)
     X, W, u = rng.normal(size=(4000, 300)), rng.normal(size=(300, 200)), rng.normal(size=4000 * 200)
     assert len(blocks_of(4000, 4000 * 300 * 200)) == 4
@@ -194,18 +196,9 @@ assert max(before) == 2
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: BLAS has one thread anyway")
 def test_after_solves_in_eight_threads_blas_is_as_it_was():
     env = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     ran = subprocess.run([sys.executable, "-c", SOLVES], env=env, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
-
-
-def test_a_solve_and_its_second_evaluation_enter_the_guard_once_each(monkeypatch):
-    entered = []
-    real = threads._enter
-    monkeypatch.setattr(threads, "_enter", lambda: (entered.append(1), real()))
-    tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
-    W = mtl.Weights(tasks)
-    mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W)).solve()
-    assert len(entered) == 2  # the second evaluation stands apart, after a cross-check

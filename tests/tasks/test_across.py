@@ -29,6 +29,7 @@ def value(loss, W, across, zero):
     return mtl.minimize(loss + 0.0 * zero).value({"W": W.T.reshape(-1, 1)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_losses_are_those_of_the_table_and_of_its_rows(kind, missing):
@@ -66,6 +67,7 @@ def test_losses_are_those_of_the_table_and_of_its_rows(kind, missing):
         assert ranking == pytest.approx(pairs, rel=1e-10) and sample >= scores - 1e-12
 
 
+@pytest.mark.slow
 def test_optima_are_proven_and_agree_with_the_reference():
     _, Y, tasks, _ = data(2)
     across = mtl.AcrossLabels(tasks)
@@ -85,7 +87,9 @@ def test_optima_are_proven_and_agree_with_the_reference():
         assert norm == pytest.approx(np.sum(np.linalg.norm(B, axis=1)))  # the l21_norm of (d, m)
 
 
-def test_the_ranking_loss_has_one_optimum_pair_by_pair_and_row_by_row():
+@pytest.mark.slow
+def test_the_ranking_loss_has_one_optimum_by_pairs_and_rows():
+    """The ranking loss has one optimum pair by pair and row by row."""
     _, _, tasks, _ = data(4)
     across = mtl.AcrossLabels(tasks)
     W = mtl.Weights(across.table)
@@ -95,6 +99,7 @@ def test_the_ranking_loss_has_one_optimum_pair_by_pair_and_row_by_row():
     assert found[0].objective == pytest.approx(found[1].objective, rel=3e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [mtl.FScore(), mtl.Jaccard()], ids=repr)
 def test_a_metric_of_rows_is_a_clique_hinge_without_edges(metric):
     """The values at any weights, and the optima, of which W is half the difference of U's columns."""
@@ -121,6 +126,7 @@ def test_a_metric_of_rows_is_a_clique_hinge_without_edges(metric):
     assert np.linalg.norm(across.weights(graph["U"]) - across.weights(found["W"])) <= reach
 
 
+@pytest.mark.slow
 def test_a_metric_of_hundreds_of_rows_beside_a_norm_is_solved():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(150, 10))

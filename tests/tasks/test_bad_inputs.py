@@ -103,6 +103,7 @@ READ = {
 }
 
 
+@pytest.mark.by_default("W + v")
 @pytest.mark.parametrize("place", READ)
 def test_the_same_numbers_or_an_error(place):
     read, expected = READ[place]
@@ -243,6 +244,7 @@ OTHERS = {  # places that take names, lists, words, switches, Tasks, models
 }
 
 
+@pytest.mark.by_default("make_low_rank(shared)")
 @pytest.mark.parametrize("place", [*NUMBERS, *OTHERS])
 def test_nothing_but_our_errors(place):
     call, wrong = (NUMBERS | OTHERS)[place], []
@@ -374,6 +376,7 @@ def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
     assert again.score(tasks) == solution.score(tasks)
 
 
+@pytest.mark.by_default("1-ids1")
 @pytest.mark.parametrize(
     "ids",
     [
@@ -395,6 +398,7 @@ def test_stored_ids_are_told_apart_as_in_one_table(ids, size, tmp_path):
     np.testing.assert_array_equal(there.stacked.toarray(), np.concatenate(tasks.inputs))
 
 
+@pytest.mark.by_default("pandas sparse, matrix")
 @pytest.mark.parametrize("name", VALUES)
 def test_chunks_of_anything(name, tmp_path):
     value = VALUES[name][0]()
@@ -422,16 +426,20 @@ def test_ids_that_float64_would_merge():
 
 
 def test_every_matrix_of_scipy_is_read_as_it_would_add_up():
+    read = 0
     for name, (make, meaning) in VALUES.items():
         if name.startswith("sparse") and meaning is not REFUSED and _inputs(meaning) is not None:
             A = make()
             data = None if not hasattr(A, "indptr") else (A.data.copy(), A.indices.copy(), A.indptr.copy())
             Tasks.shared(A, Y)
             if data is not None:  # and is not written to
+                read += 1
                 for mine, before in zip((A.data, A.indices, A.indptr), data, strict=True):
                     np.testing.assert_array_equal(mine, before)
+    assert read >= 3
 
 
+@pytest.mark.slow
 def test_the_words_with_numbers_refuse_all_else():
     """Every parameter of every word."""
     wrong = []

@@ -42,7 +42,8 @@ def test_every_row_is_tested_once_and_trained_on_otherwise():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rare_labels_are_spread_at_least_twice_as_evenly_as_by_chance(seed):
+def test_rare_labels_are_spread_twice_as_evenly_as_by_chance(seed):
+    """Rare labels are spread at least twice as evenly as by chance."""
     Y, k = rare_labels(seed), 5
     by_chance = [unevenness(Y, np.random.default_rng(s).permutation(len(Y)) % k, k) for s in range(10)]
     fold = fold_numbers(shared(Y), k)
@@ -53,7 +54,8 @@ def test_rare_labels_are_spread_at_least_twice_as_evenly_as_by_chance(seed):
             assert len(np.unique(fold[y == sign])) == min(k, int(np.sum(y == sign)))
 
 
-def test_without_stratification_fold_sizes_differ_by_one_row_and_labels_are_left_to_chance():
+def test_folds_without_stratification_differ_by_one_row():
+    """Without stratification fold sizes differ by one row and labels are left to chance."""
     Y = rare_labels()
     fold = fold_numbers(shared(Y), 7, stratify=False)
     assert np.ptp(np.bincount(fold)) <= 1
@@ -89,7 +91,8 @@ def separate(counts=(20, 11, 7), seed=0) -> Tasks:
     return Tasks.separate([rng.normal(size=(n, 2)) for n in counts], labels)
 
 
-def test_separate_inputs_are_dealt_within_every_task_class_by_class():
+def test_separate_inputs_are_dealt_class_by_class():
+    """Separate inputs are dealt within every task class by class."""
     tasks = separate((20, 10, 15))
     for train, test in tasks.folds(5):
         assert (train.counts + test.counts).tolist() == [20, 10, 15]
@@ -148,7 +151,8 @@ def test_a_task_with_fewer_rows_than_folds_is_named():
 
 
 @pytest.mark.parametrize("test_size", [0.2, 0.5])
-def test_a_stratified_split_has_the_same_shares_of_every_class_on_both_sides(test_size):
+def test_a_stratified_split_has_the_same_shares_of_classes(test_size):
+    """A stratified split has the same shares of every class on both sides."""
     Y = rare_labels(5)
     _, test = shared(Y).split(test_size, random_state=0, stratify=True)
     rows = test.X[:, 0].astype(int)

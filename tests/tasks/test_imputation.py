@@ -69,6 +69,7 @@ def stated(tasks):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)), lam
 
 
+@pytest.mark.by_default("True-grouped-median")
 @pytest.mark.parametrize("impute", ["mean", "median"])
 @pytest.mark.parametrize("of", [shared, grouped])
 @pytest.mark.parametrize("standardize", [False, True])

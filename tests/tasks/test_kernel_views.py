@@ -228,7 +228,7 @@ def test_scores_of_raw_standardised_and_kernelised_tasks_agree():
     assert np.isfinite(solution.tune_threshold(Tasks.grouped(X, SIGN, IDS), mtl.ErrorRate()).thresholds).all()
 
 
-def test_parts_of_kernelised_tasks_keep_the_features_and_the_same_optimum():
+def test_parts_of_kernelised_tasks_keep_the_optimum():
     """Features are fixed by all rows; a problem on some of them has its weights in the span of those: nothing leaks."""
     raw = Tasks.grouped(X, y, IDS)
     train, test = raw.with_kernels([RBF]).split(random_state=1)
@@ -361,7 +361,8 @@ def test_an_indefinite_matrix_is_refused_by_its_eigenvalue():
         Tasks.grouped(X, y, IDS, kernels=("sigmoid", {"coef0": -3.0}))
 
 
-def test_rounding_errors_of_a_gram_matrix_are_no_reason_to_refuse():
+def test_rounding_errors_of_a_gram_matrix_are_not_refused():
+    """Rounding errors do not make a Gram matrix refused."""
     exact = rbf(X, X, 0.01)  # nearly singular
     single = exact.astype(np.float32)
     assert np.linalg.eigvalsh(single.astype(float))[0] < -1e-9
@@ -380,7 +381,8 @@ def test_rounding_errors_of_a_gram_matrix_are_no_reason_to_refuse():
         np.testing.assert_allclose(F @ F.T, flat[np.ix_(order, order)], atol=1e-7 + 10 * size)
 
 
-def test_more_rows_than_fit_into_memory_are_refused_before_any_kernel_is_computed(monkeypatch):
+def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
+    """More rows than fit into memory are refused before any kernel is computed."""
     monkeypatch.setattr(gram_factor, "available_memory", lambda: 1e4)
     calls = []
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):

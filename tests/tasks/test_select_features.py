@@ -42,6 +42,7 @@ def dense(matrix):
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
+@pytest.mark.by_default("True-grouped sparse")
 @pytest.mark.parametrize("layout", layouts())
 @pytest.mark.parametrize("scaled", [False, True])
 def test_columns_change_and_nothing_else(layout, scaled):
@@ -162,7 +163,8 @@ def test_maps_to_other_features_are_others():
 
 
 @pytest.mark.parametrize("kernels", [False, True])
-def test_a_solution_of_some_features_predicts_saved_and_read_back(tmp_path, kernels):
+def test_a_solution_of_some_features_predicts_after_reading(tmp_path, kernels):
+    """A solution of some features predicts saved and read back."""
     tasks = kernelised() if kernels else layouts()["shared"].standardize()
     small = tasks.select_features([0, 2, 3])
     W = mtl.Weights(small)

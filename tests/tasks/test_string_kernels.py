@@ -103,6 +103,7 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
     np.testing.assert_array_equal(again.predict(new), solution.predict(new))
 
 
+@pytest.mark.by_default("weighted_degree_kernel")
 @pytest.mark.parametrize("kernels", [("weighted_degree", {"degree": 4}), weighted_degree_kernel])
 def test_the_estimator_of_kernels(kernels):
     codes, Y = motif()

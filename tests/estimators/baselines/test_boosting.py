@@ -78,6 +78,7 @@ class WeightedStump(ClassifierMixin, BaseEstimator):
         return (np.where(rows[:, j] <= t, below, above) > 0).astype(int)
 
 
+@pytest.mark.slow
 def test_on_one_label_the_discrete_one_is_adaboost():
     y = Y[:, 1]
     twin = AdaBoostClassifier(WeightedStump(), n_estimators=12).fit(X, y)

@@ -10,6 +10,9 @@ from mtldsl.estimators.baselines import PLST, LabelPowerset
 from tests.estimators.baselines.cases import BASELINES
 
 
+@pytest.mark.by_default(
+    "EnsembleOfClassifierChains(estimator=LinearSVC(),max_samples=0.9,n_chains=3,voting='hard')-check_methods_subset_invariance"
+)
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [each for each in BASELINES if not isinstance(each, PLST)]  # which is checked among the estimators

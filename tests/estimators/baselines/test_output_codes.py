@@ -40,6 +40,7 @@ def learned():
     return Z, learned_codes(Y, Z, 10.0, 5e-4, 300)
 
 
+@pytest.mark.slow
 def test_the_objective_and_its_bound(learned):
     Z, codes = learned
     assert codes.gap <= 5e-4 * codes.objective
@@ -47,6 +48,7 @@ def test_the_objective_and_its_bound(learned):
     assert np.linalg.eigvalsh(codes.Q)[0] >= -1e-12
 
 
+@pytest.mark.slow
 def test_no_other_metric_is_better(learned):
     """A general solver over factors of Q, where the problem is not convex and the bound holds all the same, comes to the same value."""
     Z, codes = learned
@@ -65,6 +67,7 @@ def test_no_other_metric_is_better(learned):
             assert objective(V @ V.T, Y, Z, 10.0) >= codes.objective - codes.gap - 1e-6
 
 
+@pytest.mark.by_default("0.5")
 @pytest.mark.parametrize("C", [1e-3, 0.5, 100.0])
 def test_weights_of_the_margins(C):
     Z = Ridge(alpha=1.0).fit(X, Y).predict(X)
@@ -96,6 +99,7 @@ def test_the_nearest_row_of_labels():
     assert np.mean(np.round(nearest(near, centres)) == best) > 0.97
 
 
+@pytest.mark.slow
 def test_codes_are_a_factor_and_labels_apart_are_least_squares():
     model = MMOC().fit(X, Y)
     np.testing.assert_allclose(model.codes_ @ model.codes_.T, model.metric_, atol=1e-9)

@@ -91,7 +91,8 @@ def test_more_labels_than_rows_and_sparse_inputs():
     )
 
 
-def test_few_components_and_more_ridge_are_what_a_search_can_choose():
+def test_a_search_can_choose_few_components_and_more_ridge():
+    """Few components and more ridge are what a search can choose."""
     X, Y = data(n=120)
     search = GridSearchCV(
         PLST(), {"n_components": [1, 2, 4], "alpha": [0.1, 1e4]}, scoring=_accuracy, cv=3
@@ -135,7 +136,8 @@ def test_refuses_other_labels(Y, message):
         PLST().fit([[1.0], [2.0], [3.0]], Y)
 
 
-def test_a_vector_is_one_label_and_columns_may_have_any_two_classes():
+def test_a_vector_is_one_label_and_classes_may_be_any_two():
+    """A vector is one label and columns may have any two classes."""
     X, Y = data()
     one = PLST(alpha=0.7).fit(X, Y[:, 0])
     np.testing.assert_allclose(

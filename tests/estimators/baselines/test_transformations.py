@@ -64,6 +64,7 @@ def test_one_chain_is_scikit_learns_chain():
     np.testing.assert_allclose(model.predict_proba(NEW), chain.predict_proba(NEW), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_chains_vote_or_are_averaged():
     soft = EnsembleOfClassifierChains(BASE, n_chains=4).fit(X, Y)
     hard = EnsembleOfClassifierChains(BASE, n_chains=4, voting="hard").fit(X, Y)
@@ -94,6 +95,7 @@ def test_rakel_of_one_label_a_set_is_binary_relevance():
     np.testing.assert_array_equal(model.predict(NEW), BinaryRelevance(BASE).fit(X, Y).predict(NEW))
 
 
+@pytest.mark.slow
 def test_the_sets_of_rakel():
     _, many = labels(K=7)
     apart = RAkEL(BASE, overlapping=False).fit(X, many).labelsets_
@@ -140,6 +142,7 @@ def test_mlcssp_decodes_labels_of_low_rank_exactly():
     np.testing.assert_allclose(model.leverage_, (vectors[:3] ** 2).sum(axis=0) / 3, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_mlcssp_draws_labels_by_their_leverage():
     counts = np.zeros(4)
     for seed in range(300):

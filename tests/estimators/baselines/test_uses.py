@@ -44,6 +44,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(other, face)(NEW), values)
 
 
+@pytest.mark.by_default("LEAD()")
 @ALL
 def test_a_fit_is_repeated_copied_and_saved(model):
     fitted = clone(model).fit(X, Y)
@@ -53,6 +54,7 @@ def test_a_fit_is_repeated_copied_and_saved(model):
     assert str(clone(fitted).get_params()) == str(model.get_params())
 
 
+@pytest.mark.by_default("HOMER()")
 @ALL
 def test_labels_come_back_as_they_were_given(model):
     numbers = clone(model).fit(X, Y)
@@ -64,6 +66,7 @@ def test_labels_come_back_as_they_were_given(model):
     assert numbers.score(X, Y) == words.score(X, np.where(Y > 0, "yes", "no"))
 
 
+@pytest.mark.by_default("EnsembleOfClassifierChains(n_chains=3)")
 @ALL
 def test_sparse_rows(model):
     thin = clone(model).fit(sparse.csr_array(X), Y)
@@ -71,6 +74,7 @@ def test_sparse_rows(model):
     assert np.mean(thin.predict(sparse.csr_array(NEW)) != clone(model).fit(X, Y).predict(NEW)) < 0.05
 
 
+@pytest.mark.by_default("EnsembleOfClassifierChains(n_chains=3)")
 @ALL
 @pytest.mark.filterwarnings("ignore:.*least populated class")
 def test_labels_that_are_always_the_same(model):
@@ -131,6 +135,7 @@ def test_refuses_options_outside_their_range(model, error, pieces):
     assert all(piece in str(told.value) for piece in [*pieces, type(model).__name__]), told.value
 
 
+@pytest.mark.slow
 def test_what_is_random_is_drawn_from_random_state():
     forest = RandomForestClassifier(n_estimators=3, max_depth=2)
     one, two = (BinaryRelevance(forest, random_state=seed).fit(X, Y) for seed in (0, 1))
@@ -141,6 +146,7 @@ def test_what_is_random_is_drawn_from_random_state():
     assert forest.random_state is None
 
 
+@pytest.mark.slow
 def test_a_search_reaches_the_classifier():
     grid = {"estimator__C": [1e-4, 1.0], "n_chains": [2]}
     model = EnsembleOfClassifierChains(LogisticRegression())

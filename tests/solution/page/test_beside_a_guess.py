@@ -22,6 +22,7 @@ def written(train, test, lam, metrics=()) -> str:
     return html_report(Facts(solution, test, metrics=metrics))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric, name", [("r2", "R²"), ("mae", "mean absolute error")])
 def test_noise_is_named_and_what_was_learned_is_not(parts, metric, name):
     """Where less is better, the upper end of the interval counts."""

@@ -27,7 +27,7 @@ def columns(tasks):
     return tasks.per_task(tasks.targets)
 
 
-def test_the_first_tile_is_the_score_beside_the_guess_that_is_hard_to_beat():
+def test_the_first_tile_is_the_score_beside_the_best_guess():
     """F1 of "never +1" is 0: everything is better. Most labels here are +1, and "always +1" has a high F1."""
     train, test = made()
     solution = fitted(train)
@@ -77,7 +77,9 @@ def test_a_model_that_is_worse_than_the_mean_says_so():
     assert "WORSE than a guess" in lead(Facts(solution, against))[0]
 
 
-def test_the_metric_that_was_learned_for_or_chosen_by_comes_first():
+@pytest.mark.slow
+def test_the_metric_learned_for_or_chosen_by_comes_first():
+    """The metric that was learned for or chosen by comes first."""
     train, test = made()
     learned = fitted(train, mtl.structured_hinge, 0.1, metric=mtl.FScore(beta=2.0))
     assert numbers(Facts(learned, test))[0].name.startswith("FScore(beta=2.0), mean of 3")
@@ -110,6 +112,7 @@ def test_how_many_tasks_are_better_than_a_guess():
     assert (tile.name, tile.value) == ("better than a guess", "1 of 2 tasks")
 
 
+@pytest.mark.slow
 def test_samples_are_an_option(tmp_path):
     train, test = made()
     solution = fitted(train)
@@ -174,7 +177,8 @@ def test_a_page_from_a_file_claims_no_proof_and_no_score(tmp_path):
     )
 
 
-def test_an_interval_that_does_not_hold_its_score_is_not_put_on_top(tmp_path):
+@pytest.mark.slow
+def test_an_interval_without_its_score_is_not_on_top(tmp_path):
     """R^2 of a sample of five labels, nearly equal, divides by next to nothing; the mean over tasks follows the worst."""
     rng = np.random.default_rng(0)
     inputs = [rng.normal(size=(30, 3)) for _ in range(12)]
@@ -191,6 +195,7 @@ def test_an_interval_that_does_not_hold_its_score_is_not_put_on_top(tmp_path):
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
 
 
+@pytest.mark.slow
 def test_the_worst_tasks_are_those_with_the_largest_errors():
     from mtldsl.solution.page.scores import scores
 

@@ -5,11 +5,12 @@ import pytest
 
 import mtldsl as mtl
 from tests.browser import CHROMIUM, CONTRAST, DARK, LIGHT, harness, measured
+from tests.loops import for_each
 
 WIDTHS = (390, 800, 1280)
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
 
@@ -48,7 +49,7 @@ def test_the_report_fits_every_width(page, tmp_path):
         assert found["images"] and found["flat"] == 0 and found["shown"] > 15, found
 
 
-@pytest.mark.parametrize("scheme, paper", [(LIGHT, "rgb(255, 255, 255)"), (DARK, "rgb(15, 20, 25)")])
+@for_each("scheme, paper", [(LIGHT, "rgb(255, 255, 255)"), (DARK, "rgb(15, 20, 25)")])
 def test_text_can_be_read_by_day_and_by_night(page, tmp_path, scheme, paper):
     """4.5 to 1 between every text and what it stands on, as WCAG 2 asks for at AA."""
     (tmp_path / "r.html").write_text(page.replace("</body>", CONTRAST), encoding="utf-8")

@@ -70,6 +70,7 @@ def page(parts, model, tmp_path_factory):
     return solution, path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_verdict_stands_first(page):
     solution, html = page
     text = _Page(html).text
@@ -115,6 +116,7 @@ def test_names_of_strangers_are_text(page):
     assert "&lt;script&gt;" in page[1] and "<script>" not in page[1]
 
 
+@pytest.mark.slow
 def test_control_characters_are_spelled_out(tmp_path):
     tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)), task_names=["a\u202eb", "c"])
     html = (
@@ -136,18 +138,21 @@ def test_every_section_is_there(page):
     assert "Learned from" in text and "Scored on" in text and page[0].trained_on.fingerprint() in text
 
 
+@pytest.mark.slow
 def test_rows_of_training_flatter_and_the_page_says_so(model, tmp_path):
     html = model[1].solve(tol=1e-4).report(tmp_path / "r.html").read_text()
     assert "the rows that it was learned on, which flatters it" in html
     assert "not cross-checked" in html
 
 
+@pytest.mark.slow
 def test_what_is_not_certified_is_not_green(model, tmp_path):
     solution = model[1].solve(solver="admm", max_iter=1, tol=1e-12)
     html = solution.report(tmp_path / "r.html").read_text()
     assert "NOT certified: iteration limit" in html and 'class="banner wrong"' in html
 
 
+@pytest.mark.slow
 def test_a_loaded_solution_says_that_nobody_verified_it(page, parts, tmp_path):
     loaded = mtl.Solution.load(page[0].save(tmp_path / "w.npz"))
     html = loaded.report(tmp_path / "r.html", parts[1]).read_text()
@@ -158,6 +163,7 @@ def test_a_loaded_solution_says_that_nobody_verified_it(page, parts, tmp_path):
     assert 'class="banner neutral"' in html
 
 
+@pytest.mark.slow
 def test_numbers_have_their_own_measures(tmp_path):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4))
@@ -169,6 +175,7 @@ def test_numbers_have_their_own_measures(tmp_path):
     assert f"{solution.scores(tasks)[0]:.3f} [" in text and "Certified: the optimum" in text
 
 
+@pytest.mark.slow
 def test_learned_matrices_are_drawn(tmp_path):
     rng = np.random.default_rng(2)
     tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), rng.normal(size=(30, 3)))
@@ -185,6 +192,7 @@ def test_learned_matrices_are_drawn(tmp_path):
     assert "a stationary point; no proof of a global optimum exists" in found.text
 
 
+@pytest.mark.slow
 def test_without_matplotlib_there_are_no_pictures(model, tmp_path, monkeypatch):
     import sys
 
@@ -198,6 +206,7 @@ def test_a_file_that_cannot_be_written_is_named(model, tmp_path):
         model[1].solve(tol=1e-3).report(tmp_path / "absent" / "r.html")
 
 
+@pytest.mark.slow
 def test_a_large_learned_matrix_is_told_by_its_strongest_pairs(tmp_path):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 3))
@@ -215,6 +224,7 @@ def test_a_large_learned_matrix_is_told_by_its_strongest_pairs(tmp_path):
     assert "more pairs are not shown" in found.text and "proven gap" not in found.text
 
 
+@pytest.mark.slow
 def test_a_picture_of_strange_names_is_drawn_without_a_warning(tmp_path):
     import warnings
 
@@ -228,6 +238,7 @@ def test_a_picture_of_strange_names_is_drawn_without_a_warning(tmp_path):
         assert all(name in solution.report(tmp_path / "r.html").read_text() for name in names)
 
 
+@pytest.mark.slow
 def test_thresholds_are_told(page, parts, tmp_path):
     (solution, _), held_out = page, parts[1]
     assert (

@@ -63,7 +63,7 @@ def main(after_passes: int, times: int) -> dict:
             told["status"] = "KeyboardInterrupt"
         parts.run = run
         told["passes"] = parts.passes - first
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + 120.0
         while time.monotonic() < until and any("evaluated" in str(key) for key in cluster.scheduler.tasks):
             time.sleep(0.05)
         told["left"] = [str(key) for key in cluster.scheduler.tasks if "evaluated" in str(key)]

@@ -72,7 +72,8 @@ def test_some_tasks(tasks):
         DistributedTasks.cut(tasks, 6).select("z")
 
 
-def test_labels_that_do_not_fit_are_known_of_the_tasks_that_are_left():
+def test_labels_that_do_not_fit_are_known_of_the_rest():
+    """Labels that do not fit are known of the tasks that are left."""
     wrong = Y.copy()
     wrong[3, 0] = wrong[70, 2] = 5.0
     cut = DistributedTasks.cut(Tasks.shared(X, wrong), 4)
@@ -117,6 +118,7 @@ def test_a_seeded_sample_has_rows_of_the_data_and_every_class(tasks, rows):
         assert cut.subsample(rows, random_state=4).fingerprint() != drawn.fingerprint()
 
 
+@pytest.mark.slow
 def test_every_row_is_drawn_as_often_as_others():
     plain = Tasks.shared(np.arange(40.0)[:, None] + 1.0, RNG.normal(size=40))
     cut = DistributedTasks.cut(plain, 3)

@@ -80,6 +80,7 @@ def test_labels_and_tasks_are_spread_within_parts():
     assert np.abs(test.positives - 0.25 * grouped.positives).max() <= 8
 
 
+@pytest.mark.slow
 def test_the_same_seed_deals_the_same_rows_whatever_the_workers(engine):
     here = DistributedTasks.cut(table(), 6)
     there = Tasks.from_dask(da.from_array(X, chunks=(100, D)), Y)

@@ -74,6 +74,7 @@ def test_tasks_that_some_parts_lack():
     np.testing.assert_array_equal(one[1], other[1])
 
 
+@pytest.mark.by_default("threads-True")
 @pytest.mark.parametrize("keep", [True, False])
 def test_on_workers(engine, keep):
     chunks = (60, 2)

@@ -6,6 +6,7 @@ import sys
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,6 +52,7 @@ def sum_of_state(part, state):
     return float(state.sum())
 
 
+@pytest.mark.by_default("threads-None")
 @pytest.mark.parametrize("keep", [None, False])
 def test_arrays(engine, keep):
     made = Tasks.from_dask(
@@ -65,6 +67,7 @@ def test_arrays(engine, keep):
     assert drawn.sample_weights.tolist() == TABLE.sample_weights.tolist()
 
 
+@pytest.mark.slow
 def test_a_state_stays_where_the_rows_are(engine):
     parts = Tasks.from_dask(da.from_array(X, chunks=(30, 4)), Y).parts
     state, total = parts.run(state_and_sum, 2.0, stateful=True)
@@ -73,13 +76,16 @@ def test_a_state_stays_where_the_rows_are(engine):
     assert total == 2.0 * TABLE.n_samples == parts.run(sum_of_state, state=state)
 
 
-def test_the_bits_do_not_depend_on_who_computes(client):
-    made = Tasks.from_dask(da.from_array(X, chunks=(13, 4)), Y)
-    by_two = made.gram()
-    parts = client.gather(client.compute(made.parts.nodes()))
+@pytest.mark.slow
+def test_the_bits_do_not_depend_on_who_computes(each_cluster):
+    with distributed.Client(each_cluster) as client:
+        made = Tasks.from_dask(da.from_array(X, chunks=(13, 4)), Y)
+        by_two = made.gram()
+        parts = client.gather(client.compute(made.parts.nodes()))
     assert LocalParts(parts).run(gram_of, False).of_all(2).tobytes() == by_two.tobytes()
 
 
+@pytest.mark.slow
 def test_a_data_frame(engine):
     cut = dd.from_pandas(frame(), npartitions=4)
     same(Tasks.from_dask_dataframe(cut, list("pqrs"), "y", task="task"), LONG)
@@ -95,6 +101,7 @@ def test_sparse_chunks():
     same(made, Tasks.shared(sparse.csr_array(thin), Y))
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_named_with_partition_and_row(engine):
     def made(X=X, Y=Y, **options):
         return Tasks.from_dask(da.from_array(X, chunks=(30, 4)), da.from_array(Y, chunks=(30, -1)), **options)
@@ -183,6 +190,7 @@ def changing():
     return X + np.random.default_rng().normal(size=X.shape), Y
 
 
+@pytest.mark.slow
 def test_a_partition_that_changes_between_passes_is_named(engine):
     made = of_loaders([dask.delayed((X, Y)), changing], names=["a.npz", "b.npz"], keep=False)
     with pytest.raises(DataError, match=r"^b.npz: its numbers are not those of the first pass"):
@@ -212,7 +220,9 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
         Tasks.from_dask(X, Y)
 
 
-def test_a_first_use_in_a_fresh_process_leaves_the_settings_of_dask_as_they_are():
+@pytest.mark.process
+def test_a_first_use_leaves_the_settings_of_dask():
+    """A first use in a fresh process leaves the settings of Dask as they are."""
     script = """
 import dask.array as da, numpy as np, mtldsl as mtl
 for _ in range(2):

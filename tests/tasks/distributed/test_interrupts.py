@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 
 def told(*arguments):
@@ -23,6 +23,7 @@ def told(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_ctrl_c_returns_the_best_certified_point():
     found = told(14, 1)
     assert found["status"] == "interrupted" and found["interrupted"]
@@ -32,6 +33,7 @@ def test_ctrl_c_returns_the_best_certified_point():
     assert found["left"] == [] and found["works"] == 3 and found["again"] == "optimal"
 
 
+@pytest.mark.slow
 def test_a_second_one_ends_the_solve_before_there_is_a_point():
     found = told(0, 2)
     assert found["status"] == "KeyboardInterrupt"

@@ -15,8 +15,6 @@ import mtldsl as mtl
 from mtldsl import DataError
 from mtldsl.tasks.distributed.given import of_loaders
 
-pytestmark = pytest.mark.slow
-
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))
 Y = X @ RNG.normal(size=(5, 2)) + RNG.normal(size=(200, 2))
@@ -65,7 +63,7 @@ def killer(cluster, rng):
         if ids:
             with suppress(ProcessLookupError):
                 os.kill(int(rng.choice(ids)), signal.SIGKILL)
-                killed.append(time.monotonic())
+                killed.append(True)
 
     def kill():
         timers.append(threading.Timer(0.3 * rng.random(), now))
@@ -79,13 +77,14 @@ def killer(cluster, rng):
     cluster.scheduler.allowed_failures = allowed
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("name", MODELS)
-def test_ten_kills_change_no_bit(two_workers, client, name, keep):
+def test_ten_kills_change_no_bit(two_processes, client_of_processes, name, keep):
     wanted = solve(name, keep)
     assert wanted.status == "optimal"
     rng = np.random.default_rng(0)
-    with killer(two_workers, rng) as (kill, killed):
+    with killer(two_processes, rng) as (kill, killed):
         for _ in range(KILLS):  # as many solves as it takes
             found = solve(
                 name,
@@ -99,6 +98,7 @@ def test_ten_kills_change_no_bit(two_workers, client, name, keep):
     assert len(killed) >= KILLS // 2
 
 
+@pytest.mark.cluster
 def test_a_worker_that_is_killed_while_it_starts():
     """Dask's nanny gives it up, and the rest does the work."""
     options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "processes": True}
@@ -119,7 +119,7 @@ def killed_while_it_starts(cluster):
             threading.Thread(target=again).start()
 
     def again():
-        until, old = time.monotonic() + 20.0, first.process and first.process.pid
+        until, old = time.monotonic() + 120.0, first.process and first.process.pid
         while time.monotonic() < until:
             new = first.process and first.process.pid
             if new and new != old:
@@ -131,6 +131,7 @@ def killed_while_it_starts(cluster):
     assert solve("multipliers", True, kill).W.tobytes() == wanted.W.tobytes()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_rewritten_while_it_is_solved_is_named(client, tmp_path):
     parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
 

@@ -15,7 +15,7 @@ from mtldsl.errors import LostClusterError
 from mtldsl.tasks.distributed import dask_engine
 from mtldsl.tasks.distributed.given import of_loaders
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 
 def part(k, n, d=50):
@@ -56,6 +56,7 @@ def spilled(dask_worker):
     return len(dask_worker.data.slow)
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_fit_go_to_the_disk():
     with one_worker("4GB") as (_, client):
         base = with_mtldsl(client)
@@ -72,6 +73,7 @@ def test_rows_that_do_not_fit_go_to_the_disk():
     assert found.status == "optimal" and found.W.tobytes() == wanted.W.tobytes()
 
 
+@pytest.mark.slow
 def test_a_partition_that_fits_nowhere_is_named():
     with one_worker("400MB") as (cluster, _):
         cluster.scheduler.allowed_failures = 1
@@ -83,6 +85,7 @@ def test_a_partition_that_fits_nowhere_is_named():
             of_loaders(loaders, names=["small.npz", "large.npz"])
 
 
+@pytest.mark.slow
 def test_workers_that_are_paused_for_ever_are_an_error(monkeypatch):
     monkeypatch.setattr(dask_engine, "_PATIENCE", 1.0)
     with one_worker("1GB", pause=False) as (_, client):

@@ -53,6 +53,7 @@ def total_of(part, state):
     return float(state.sum())
 
 
+@pytest.mark.by_default("sparse table-7")
 @pytest.mark.parametrize("n_parts", [1, 3, 7])
 def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
     cut = DistributedTasks.cut(tasks, n_parts)
@@ -145,7 +146,8 @@ def test_what_is_as_long_as_the_data_says_where_it_is():
     assert cut.n_missing == missing and f"({missing} missing)" in repr(cut) and "rows in 4 parts" in repr(cut)
 
 
-def test_labels_that_do_not_fit_are_named_with_partition_row_and_task():
+def test_labels_that_do_not_fit_are_named_with_their_place():
+    """Labels that do not fit are named with partition row and task."""
     wrong = Y.copy()
     wrong[41, 2] = 3.0
     wrong[44, 0] = 0.5
@@ -170,7 +172,8 @@ def test_a_task_without_labels_is_refused():
         DistributedTasks(parts, task_names=("a", "b", "c", "d"), feature_names=names)
 
 
-def test_a_part_survives_pickling_without_what_was_computed_of_it(tasks):
+def test_a_pickled_part_loses_what_was_computed_of_it(tasks):
+    """A part survives pickling without what was computed of it."""
     part = Part(tasks, np.arange(tasks.n_tasks), 3, 17)
     assert len(tasks.inputs) == tasks.n_tasks  # held from here on
     text = pickle.dumps(part, protocol=5)

@@ -16,7 +16,7 @@ import mtldsl as mtl
 from mtldsl.errors import LostClusterError
 from mtldsl.tasks.distributed.given import of_loaders
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))
@@ -65,18 +65,20 @@ def a_cluster_of_processes():
             process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "after", "in_a_pass"), [("multipliers", 17, True), ("smooth", 5, False)])
 def test_the_same_call_goes_on_with_another_cluster(tmp_path, two_workers, loss, after, in_a_pass):
-    killed = []
+    killed, later = [], []
     with a_cluster_of_processes() as scheduler:
         problem, parts = model(LOSSES[loss])
         run, first = parts.run, parts.passes
 
         def kill():
             scheduler.kill()
-            killed.append(time.monotonic())
+            killed.append(True)
 
         def counted(*typed, **named):
+            later.extend(killed)
             if parts.passes - first == after and not killed:
                 threading.Timer(0.02, kill).start()
                 time.sleep(0.0 if in_a_pass else 1.0)
@@ -88,7 +90,7 @@ def test_the_same_call_goes_on_with_another_cluster(tmp_path, two_workers, loss,
             match=r"the connection to Dask's scheduler was lost.* with checkpoint=folder goes on",
         ):
             problem.solve(SOLVER, tol=1e-6, checkpoint=tmp_path)
-        assert time.monotonic() - killed[0] < 30.0
+        assert len(later) <= 1  # nothing is tried again and again
     with distributed.Client(two_workers):
         problem, parts = model(LOSSES[loss])
         first = parts.passes

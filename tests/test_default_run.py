@@ -1,8 +1,11 @@
-"""The default run still touches every word, every solver, every mixed model and every class of error, whatever `tests.selection` leaves out."""
+"""The default run touches every word, every solver, every kind of error and every door, whatever has a mark that leaves it out.
+
+A mark stands where its test does: `slow`, `process`, `cluster`, `reference`, `browser` say what a test needs, and `by_default("case", ...)`
+names the cases of a long test that run all the same.
+"""
 
 import inspect
 import re
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -14,8 +17,13 @@ from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, WORDS
 from mtldsl.solvers.registry import SOLVERS
 from mtldsl.testing.law import Case
 from tests.conftest import COLLECTED
+from tests.loops import values_of
 from tests.models import MODELS
-from tests.selection import FEW, chosen
+
+#: marks of what the default run leaves out
+LEFT_OUT = ("slow", "process", "cluster", "reference", "browser")
+
+DOORS = Path(__file__).parent / "doors"
 
 FILES = set(Path(__file__).parent.rglob("test_*.py"))
 
@@ -26,7 +34,17 @@ def by_default(request):
     items = request.config.stash[COLLECTED]
     if len({item.path for item in items} & FILES) < 0.9 * len(FILES):  # some need an optional package
         pytest.skip("only part of the tests was collected")
-    return [item for item in items if hasattr(item, "function") and item.get_closest_marker("slow") is None]
+    return [
+        item
+        for item in items
+        if hasattr(item, "function") and not any(map(item.get_closest_marker, LEFT_OUT))
+    ]
+
+
+@pytest.fixture
+def everything(request):
+    """All cases that were collected."""
+    return [item for item in request.config.stash[COLLECTED] if hasattr(item, "function")]
 
 
 @cache
@@ -35,8 +53,12 @@ def source(function) -> str:
 
 
 def parameters(items):
+    """All values of parameters, those that a test loops over too; of a law's cases their subjects."""
     given = [value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values()]
-    return [value.subject if isinstance(value, Case) else value for value in given]
+    loops = {item.function: values_of(item.function) for item in items}
+    given += [value for found in loops.values() for values in found.values() for value in values]
+    cases = [one for value in given if isinstance(value, list) for one in value if isinstance(one, Case)]
+    return given + [case.subject for case in cases]
 
 
 def words_in(items) -> set[str]:
@@ -50,6 +72,7 @@ def words_in(items) -> set[str]:
     return set().union(*(re.findall(r"\w+", text) for text in texts))
 
 
+@pytest.mark.slow
 def test_every_word(by_default):
     """The laws run over every atom, and every word of the language is in some test."""
     atoms = {value.name for value in parameters(by_default) if hasattr(type(value), "examples")}
@@ -57,11 +80,15 @@ def test_every_word(by_default):
     assert {*WORDS, *SIMILARITIES, *UNKNOWNS} - words_in(by_default) == set()
 
 
-def test_every_solver_and_every_model(by_default):
-    """Each solver against the reference on some model, and each model with some solver."""
-    given = {value for value in parameters(by_default) if isinstance(value, str)}
+@pytest.mark.slow
+def test_every_solver(by_default):
     assert set(SOLVERS) - words_in(by_default) == set()
-    assert set(MODELS) - given == set()
+
+
+def test_every_door(by_default):
+    """Each door of the table of quirks is tried with data."""
+    files = {item.path for item in by_default}
+    assert set(DOORS.glob("test_*.py")) <= files
 
 
 def test_every_class_of_error(by_default):
@@ -75,16 +102,13 @@ def test_every_class_of_error(by_default):
     assert public - raising == set()
 
 
-def test_the_rule():
-    """Six of 6 x 4 combinations hold every value of both. What need not occur is there eight times."""
-    grid = [(a, b) for a in "abcdef" for b in "wxyz"]
-    kept = chosen(grid, lambda case: (set(case), set()), str, Counter())
-    assert len(kept) == 6 and set("".join(map("".join, kept))) == set("abcdefwxyz")
-    drawn, all_drawn = Counter(), []
-    for _ in range(4):
-        some = chosen(range(4 * FEW), lambda case: (set(), {case}), str, drawn)
-        assert len(some) == len(set(some)) == FEW
-        all_drawn += some
-    assert sorted(all_drawn) == list(range(4 * FEW))  # other ones in each test
-    both = chosen(grid, lambda case: ({case[0]}, {case[1]}), str, Counter())
-    assert {a for a, _ in both} == set("abcdef") and len(both) <= FEW
+def test_cases_by_default_are_there(everything):
+    """A name that stands in `by_default` is that of a case."""
+    named, there = {}, {}
+    for item in everything:
+        mark = item.get_closest_marker("by_default")
+        if mark is not None:
+            key = item.path, item.originalname
+            named[key] = set(mark.args)
+            there.setdefault(key, set()).add(item.callspec.id)
+    assert {key: sorted(names - there[key]) for key, names in named.items() if names - there[key]} == {}

@@ -1,0 +1,46 @@
+"""Laws as pytest items: one item a law and word, which runs over the word's examples and the law's arguments and names each case that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from mtldsl.testing.law import Case, LawError
+
+__all__ = ["groups", "run_all"]
+
+
+def groups(cases: Iterable[Case], slow: Iterable[str] = ()) -> list:
+    """Return pytest parameters: the cases of each law and word. slow : "law-word" of those that take seconds."""
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        found.setdefault((case.law.name, _word(case)), []).append(case)
+    named = {f"{law}-{word}": some for (law, word), some in found.items()}
+    assert set(slow) <= set(named)
+    return [
+        pytest.param(some, id=name, marks=[pytest.mark.slow] * (name in slow)) for name, some in named.items()
+    ]
+
+
+def run_all(cases: Iterable[Case], every_case: bool) -> None:
+    """Run the cases, or as many as bring each example's metric and each value of each argument once; AssertionError with all that fail."""
+    failed, seen = [], set()
+    for case in cases:
+        brings = {(name, called) for name, (called, _) in case.arguments.items()} | {_metric(case)}
+        if not every_case and brings <= seen:
+            continue
+        seen |= brings
+        try:
+            case.run()
+        except LawError as error:
+            failed.append(f"{case.id}: {error}")
+    assert not failed, "\n".join(failed)
+
+
+def _word(case: Case) -> str:
+    return getattr(case.subject, "name", None) or case.about
+
+
+def _metric(case: Case) -> tuple[str, str]:
+    return "metric", type(getattr(case.subject, "metric", None)).__name__

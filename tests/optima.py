@@ -1,0 +1,73 @@
+"""Solutions of the mixed models and the reference's optima of them, each found once.
+
+    python -m tests.optima     finds all optima anew, and stores them in optima.json
+
+An optimum is stored beside a hash of what it follows from: the model's text, the helpers of `tests.models`, and the reference. Where one of
+these has changed the optimum is found anew, in every run, until it is stored; `.ci/run` finds all of them anew, and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+
+from tests import models
+from tests.models import MODELS
+
+__all__ = ["fingerprint", "reference_optimum", "solution_of", "solved_by_reference", "stored"]
+
+STORE = Path(__file__).with_name("optima.json")
+REFERENCE = Path(__file__).parents[1] / "reference"
+_HELPERS = (models._inputs, models._weights, models.shared, models.separate, models.label_graph)
+
+
+@cache
+def solution_of(name: str, tol: float = 1e-6):
+    """Return (problem, solution) of a mixed model by the solver that is chosen for it."""
+    problem = MODELS[name]()
+    return problem, problem.solve(tol=tol)
+
+
+@cache
+def reference_optimum(name: str) -> tuple[float, float]:
+    """Return (objective, certified bound) of a mixed model, by the cvxpy reference."""
+    known = stored().get(name)
+    if known is None or known["hash"] != fingerprint(name):
+        return solved_by_reference(name)
+    return known["objective"], known["bound"]
+
+
+def solved_by_reference(name: str) -> tuple[float, float]:
+    solution = MODELS[name]().solve(solver="cvxpy", tol=1e-6)
+    return solution.objective, solution.dual_bound
+
+
+@cache
+def stored() -> dict[str, dict]:
+    return json.loads(STORE.read_text()) if STORE.exists() else {}
+
+
+def fingerprint(name: str) -> str:
+    """Return the hash of a model's text and of all that its optimum follows from."""
+    return hashlib.sha256((inspect.getsource(MODELS[name]) + _sources()).encode()).hexdigest()[:16]
+
+
+@cache
+def _sources() -> str:
+    helpers = (inspect.getsource(helper) for helper in _HELPERS)
+    return "".join([*helpers, *(path.read_text() for path in sorted(REFERENCE.rglob("*.py")))])
+
+
+def main() -> None:
+    found = {}
+    for name in MODELS:
+        objective, bound = solved_by_reference(name)
+        found[name] = {"hash": fingerprint(name), "objective": objective, "bound": bound}
+    STORE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
