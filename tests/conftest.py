@@ -21,7 +21,7 @@ def reference_optimum():
 
 @pytest.fixture
 def every_case(request):
-    """Whether a loop runs over all of its cases, as in the slow run, or over each value of each argument once."""
+    """Tell whether a loop runs over all of its cases, as in the slow run, or over each value of each argument once."""
     return request.config.option.markexpr == ""
 
 

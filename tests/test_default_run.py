@@ -72,7 +72,6 @@ def words_in(items) -> set[str]:
     return set().union(*(re.findall(r"\w+", text) for text in texts))
 
 
-@pytest.mark.slow
 def test_every_word(by_default):
     """The laws run over every atom, and every word of the language is in some test."""
     atoms = {value.name for value in parameters(by_default) if hasattr(type(value), "examples")}
@@ -80,7 +79,6 @@ def test_every_word(by_default):
     assert {*WORDS, *SIMILARITIES, *UNKNOWNS} - words_in(by_default) == set()
 
 
-@pytest.mark.slow
 def test_every_solver(by_default):
     assert set(SOLVERS) - words_in(by_default) == set()
 

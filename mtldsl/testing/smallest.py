@@ -32,8 +32,8 @@ KINDS = {
     Metric: "metric",
 }
 
-#: The shapes on which every atom's examples are defined.
-_FEATURES, _TASKS, _ROWS = 5, 4, 12
+#: The shape (features, tasks) of the matrices on which every atom's examples are defined.
+_WEIGHTS_SHAPE = (5, 4)
 
 
 def kind_of(cls: type[Atom]) -> str:
@@ -55,11 +55,12 @@ def _smallest_model(atom: Atom):
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
     labels = LABEL_KINDS["sign" if kind in ("indicators", "classes") else kind].suiting
-    Y = np.resize(labels, (_ROWS * _TASKS)).reshape(_TASKS, _ROWS).T
-    tasks = Tasks.shared(rng.normal(size=(_ROWS, _FEATURES)), Y)
+    (n_features, n_tasks), n_rows = _WEIGHTS_SHAPE, 12
+    Y = np.resize(labels, n_rows * n_tasks).reshape(n_tasks, n_rows).T
+    tasks = Tasks.shared(rng.normal(size=(n_rows, n_features)), Y)
     W = Weights(tasks)
     if isinstance(atom, RowLoss):
-        classes = Tasks.from_classes(tasks.X, np.arange(_ROWS) % atom.n_classes)
+        classes = Tasks.from_classes(tasks.X, np.arange(n_rows) % atom.n_classes)
         W = Weights(classes)
         return minimize(WORDS[atom.name](W, classes) + WORDS["ridge"](W))
     if isinstance(atom, Set):

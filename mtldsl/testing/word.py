@@ -71,7 +71,7 @@ class WordReport:
 
     @property
     def complete(self) -> bool:
-        """Whether all laws hold and nothing is missing."""
+        """Tell whether all laws that were run hold, and nothing is missing."""
         return not (self.broken or self.missing)
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ def _definition(cls: type[Atom]) -> list[MissingPiece]:
         Structure: ("structures", "kept", "W, matrices, atom"),
         MatrixFunction: ("penalties", "matrix", "W, atom"),
     }
-    file, kind, arguments = next(told for base, told in kinds.items() if issubclass(cls, base))
+    file, kind, arguments = next(where for base, where in kinds.items() if issubclass(cls, base))
     write = f'@defined("{cls.name}", "{kind}") def {cls.name}({arguments})'
     return [MissingPiece("plain formula", f"mtldsl/definitions/plain_{file}.py", write)]
 

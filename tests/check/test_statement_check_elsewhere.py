@@ -339,6 +339,7 @@ def test_losses_and_layouts_are_what_was_typed(word, kind, looked_at):
 @pytest.mark.parametrize("shift", [0.0, 1e6, 1e9])
 @pytest.mark.parametrize("word", ["squared_loss", "square_root_loss", "huber_loss", "logistic_loss"])
 def test_units_and_offsets_are_no_faults(word, shift, scale, looked_at):
+    """A CrossCheckError fails it, wherever a second of solving ends."""
     here = tables("sign" if word == "logistic_loss" else "real")
     Y = here.targets.reshape(4, -1).T
     X = here.X * np.array([scale, 1.0, 1.0 / scale, 1e3]) + shift * np.array([0.0, 1.0, 0.0, 0.0])
@@ -423,6 +424,7 @@ def test_an_interrupted_run_asks_workers_for_nothing_more(monkeypatch):
 
 @pytest.mark.cluster
 def test_two_processes_say_the_same(client_of_processes, looked_at):
+    """A CrossCheckError fails it: three iterations are a point to be looked at."""
     array = pytest.importorskip("dask.array")
     for word in ("square_root_loss", "huber_loss", "structured_hinge"):
         here = tables(LOSSES[word])

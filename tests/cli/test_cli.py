@@ -456,11 +456,10 @@ def test_words_shows_the_similarities_of_tasks(run):
 # -------------------------------------------------------------------------------------------- as a user would
 
 
-# Three tests of the command line start it as a process and have no mark, so that they run by default: the two that follow, and
-# Ctrl-C in tests/system/test_stops.py. What else is said of the command line is said of `main`, in this process.
+# Three tests of the command line start it as a process: the two that follow, and Ctrl-C in tests/system/test_stops.py. What else is said of the command line is said of `main`, in this process.
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_the_installed_command_solves(small):
     command = Path(sys.executable).with_name("mtldsl")
     if not command.exists():
@@ -469,7 +468,7 @@ def test_the_installed_command_solves(small):
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("certified")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_reader_that_leaves_is_no_error():
     command = [sys.executable, "-m", "mtldsl", "words"]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -61,6 +61,8 @@ def largest_mixture(
     weights = nnls(sums, np.append(far * u, 1.0), maxiter=100 * len(sums))[0]
     used = touching[weights > 0.0]
     weights = weights[weights > 0.0]
-    # the mean is missed by rounding, which scores magnify, of a size of at most `far`: to the value's disadvantage
-    missed = far * np.abs(weights @ slopes[used] - u).sum() + abs(height * (1.0 - weights.sum()))
+    # the mean is missed by rounding, which scores of the size of z or `far` magnify: to the value's disadvantage
+    missed = np.maximum(np.abs(z), far) @ np.abs(weights @ slopes[used] - u) + abs(
+        height * (1.0 - weights.sum())
+    )
     return float(weights @ deltas[used] - missed), slopes[used], weights

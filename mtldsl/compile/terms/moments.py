@@ -35,11 +35,18 @@ __all__ = [
 #: (X, Y, weights or None of these rows)
 RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
-#: Numbers of inputs that are centred at once: they stay in the cache.
-_SLAB_NUMBERS = 1 << 17
 
-#: Rows of a slab without weights whose mean is its centre: then that is some standard deviations from the mean of all of them, at most.
-_CENTRE_ROWS = 64
+@dataclass(frozen=True)
+class SlabSettings:
+    """Sizes of the slabs of rows that are summed one after the other."""
+
+    slab_entries: int = 1 << 17  # inputs that are centred at once: they stay in the cache
+    centre_rows: int = (
+        64  # rows without weights whose mean is the centre: at most some standard deviations off
+    )
+
+
+_SETTINGS = SlabSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +281,7 @@ def row_slabs(tasks: Tasks, together: bool, dense: bool = False) -> list[Iterato
 
 def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator[RowSlab]:
     n, d = X.shape
-    step = n if sparse.issparse(X) and not dense else max(_SLAB_NUMBERS // max(d, 1), 2 * d, 1)
+    step = n if sparse.issparse(X) and not dense else max(_SETTINGS.slab_entries // max(d, 1), 2 * d, 1)
     for first in range(0, n, step):
         part = slice(first, first + step)
         rows = X[part].toarray() if sparse.issparse(X) and dense else X[part]
@@ -285,7 +292,7 @@ def _spread(slab: RowSlab) -> Spread:
     """That of a few rows of one table."""
     X, Y, s = slab
     weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
-    some = slice(None, None, None if s is not None else max(len(Y) // _CENTRE_ROWS, 1))
+    some = slice(None, None, None if s is not None else max(len(Y) // _SETTINGS.centre_rows, 1))
     labels = mean_of(Y[some], s)
     B = Y - labels
     weighted = np.column_stack([B if s is None else weights[:, None] * B, weights])
