@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.check.rows_elsewhere import PartsCheck
+from mtldsl.check.rows import SETTINGS, PartsCheck, ShareCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import StructureTerm
@@ -85,6 +85,9 @@ class _Comparison:
         some = [term.tasks for term in self.terms if _is_elsewhere(term)]
         return any(late or (self.is_cut_short and not PartsCheck.are_few(tasks)) for tasks in some)
 
+    def _has_share(self, term: Any) -> bool:
+        return term.is_loss and not _is_elsewhere(term) and ShareCheck.is_for(self.form, term)
+
     def _in_parts(self, term: Any, point: TypedPoint) -> PartsCheck:
         key = id(term), id(point)
         if key not in self.checks:
@@ -94,10 +97,15 @@ class _Comparison:
     # ----------------------------------------------------------------------------------------------- objective
 
     def _objective(self) -> None:
-        claimed, values = self.solution.objective, [self._value(term) for term in self.terms]
-        total, size = sum(values), sum(map(abs, values))
-        if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
-            return
+        claimed, total, size = self.solution.objective, 0.0, 0.0
+        for look in (
+            self._glance,
+            self._value,
+        ):  # what a share of the rows says of a fault, all of them confirm
+            values = [look(term) for term in self.terms]
+            total, size = sum(values), sum(map(abs, values))
+            if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
+                return
         if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
             return
         roundings = [self._rounding(term, self.point) for term in self.terms]
@@ -108,6 +116,9 @@ class _Comparison:
         if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
             return
         self._blame(values, roundings)
+
+    def _glance(self, term: Any) -> float:
+        return ShareCheck(self.form, term, self.point).value() if self._has_share(term) else self._value(term)
 
     def _value(self, term: Any) -> float:
         if _is_elsewhere(term):
@@ -191,6 +202,11 @@ class _Comparison:
         rng = np.random.default_rng(0)
         x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) / self._lengths(name) for name in empty}
         point, claimed = TypedPoint(x, {}), {}
+        shares = {
+            t.text: ShareCheck(self.form, t, point, SETTINGS.random_samples)
+            for t in self.terms
+            if self._has_share(t)
+        }
         with np.errstate(all="ignore"):
             for f in self.form.functions:
                 if not (isinstance(f, StructureTerm) or f.is_constraint):
@@ -198,14 +214,18 @@ class _Comparison:
             for term in filter(_is_elsewhere, self.terms):
                 claimed[term.text] = self._in_parts(term, point).own()
             for loss in self.form.losses:
-                if (
+                if loss.typed in shares:
+                    claimed[loss.typed] = shares[loss.typed].own()
+                elif (
                     not loss.tasks.is_distributed and loss.atom.labels != "indicators"
                 ):  # the best labellings of a graph with all its edges are dear
                     claimed[loss.typed] = claimed.get(loss.typed, 0.0) + loss.value(loss.predictions(x))
         for text in claimed:
             terms = [term for term in self.terms if term.text == text and not term.learned]
             values: Any = [
-                self._in_parts(term, point).typed_value() if _is_elsewhere(term) else point.value(term)
+                (shares[text] if text in shares else self._in_parts(term, point)).typed_value()
+                if text in shares or _is_elsewhere(term)
+                else point.value(term)
                 for term in terms
             ]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():

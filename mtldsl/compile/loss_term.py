@@ -20,8 +20,8 @@ __all__ = ["LossTerm"]
 #: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
 _KINK_SHARE = 64 * float(np.finfo(float).eps)
 
-#: predictions up to so many are kept beside the last value asked for
-_KEPT = 1 << 20
+#: Predictions up to so many, 64 MB, are kept beside the last value asked for.
+_KEPT = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from mtldsl.definitions.typed_values import (
     rounding_of_samples,
     sums_of_table,
     sums_of_tasks,
+    totals_of,
 )
 from mtldsl.tasks.distributed.exchange import Columns
 from mtldsl.tasks.distributed.parts import Part, Parts
@@ -117,12 +118,6 @@ class LossElsewhere:
             return float(self.term.coefficient.value * over_tasks(self.term, sums, of_sum, totals))
 
 
-def _weights_of(tasks: Any) -> np.ndarray:
-    """Add up the weights (k,) of every task's samples."""
-    s = tasks.sample_weights
-    return np.asarray(tasks.counts, float) if s is None else np.add.reduceat(s, tasks.offsets[:-1])
-
-
 def _sums_of_part(part: Part, atom: Any, function: Callable, W, b) -> TaskSum:
     """Add up losses and weights (k, 2) of every task's rows."""
     one, V, c = _Rows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
@@ -131,7 +126,7 @@ def _sums_of_part(part: Part, atom: Any, function: Callable, W, b) -> TaskSum:
             sums = sums_of_table(one, function, V, c)
         else:
             sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
-    return TaskSum(part.which, np.stack([sums, _weights_of(part.tasks)], axis=1))
+    return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
 
 
 def _rounding_of_part(part: Part, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
@@ -142,7 +137,7 @@ def _rounding_of_part(part: Part, atom: Any, function, size, W, b, W_sizes, b_si
         sizes = predictions(tasks, part.columns(W_sizes), None if b is None else b_sizes[own], sizes=True)
         rounding = sums_of_tasks(one, rounding_of_samples(one, function, size, z, sizes))
         sums = sums_of_tasks(one, pointwise(function, one, z))
-    return TaskSum(own, np.stack([sums, rounding, _weights_of(tasks)], axis=1))
+    return TaskSum(own, np.stack([sums, rounding, totals_of(tasks)], axis=1))
 
 
 def _columns(part: Part, _, W, b, sizes, direction: int | None) -> tuple[Columns, None]:

@@ -25,7 +25,15 @@ from mtldsl.definitions.predictions import matrix_of, predictions, scores, table
 from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.words.shares import intercepts_of
 
-__all__ = ["TypedPoint", "over_tasks", "pointwise", "rounding_of_samples", "sums_of_table", "sums_of_tasks"]
+__all__ = [
+    "TypedPoint",
+    "over_tasks",
+    "pointwise",
+    "rounding_of_samples",
+    "sums_of_table",
+    "sums_of_tasks",
+    "totals_of",
+]
 
 _EPS = float(np.finfo(float).eps)
 _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
@@ -294,6 +302,12 @@ def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> n
     return sums
 
 
+def totals_of(tasks: Any) -> np.ndarray:
+    """Add up the weights (m,) of every task's samples."""
+    s = tasks.sample_weights
+    return np.asarray(tasks.counts, float) if s is None else np.add.reduceat(s, tasks.offsets[:-1])
+
+
 def sums_of_tasks(term: Any, l: np.ndarray) -> np.ndarray:
     """Add up (m,) over every task's samples."""
     return np.add.reduceat(l, term.tasks.offsets[:-1])
@@ -323,8 +337,7 @@ def over_tasks(term: Any, losses: np.ndarray, of_sum=None, totals: np.ndarray | 
     losses = losses if of_sum is None else of_sum(losses, term.atom)
     if term.mean:
         if totals is None:
-            s = tasks.sample_weights
-            totals = tasks.counts if s is None else sums_of_tasks(term, s)
+            totals = totals_of(tasks)
         losses = losses / totals
     return float(np.max(losses) if term.worst else np.sum(losses))
 

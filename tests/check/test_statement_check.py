@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.atoms.sets.balls import NormBall
 from mtldsl.atoms.structures import LogRank
+from mtldsl.check import rows
+from mtldsl.check.rows import CheckSettings, ShareCheck
 from mtldsl.compile import from_tree
 from mtldsl.compile.linear_map import LinearMap
 from mtldsl.compile.loss_term import LossTerm
@@ -336,9 +339,16 @@ SABOTAGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default("bounds_turned")
+@pytest.fixture(params=["all samples", "a share"])
+def looked_at(request, monkeypatch):
+    """Whether samples are few, or many."""
+    if request.param == "a share":
+        monkeypatch.setattr(rows, "SETTINGS", CheckSettings(whole_samples=0, share=0.25))
+
+
+@pytest.mark.by_default("a share-bounds_turned")
 @pytest.mark.parametrize("sabotage", SABOTAGES)
-def test_a_sabotage_does_not_come_out(monkeypatch, sabotage):
+def test_a_sabotage_does_not_come_out(monkeypatch, looked_at, sabotage):
     statement, constraints, named = sabotage(monkeypatch)
     with pytest.raises(mtl.CrossCheckError) as caught:
         mtl.minimize(statement, subject_to=constraints).solve(max_iter=100)
@@ -421,6 +431,48 @@ def test_labels_that_are_met_exactly_are_no_fault():
         assert np.isfinite(
             mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(max_seconds=0.5).objective
         )
+
+
+def _many(kind="table", labels="real", n=6000, d=5, m=4):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4, d) + rng.normal(size=d)
+    Y = X @ (rng.normal(size=(d, m)) / np.abs(X).max(axis=0)[:, None]) + 0.3 * rng.normal(size=(n, m))
+    Y = np.where(np.median(Y, axis=0) < Y, 1.0, -1.0) if labels == "sign" else Y
+    if kind == "missing":
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+    X = sparse.csr_array(X * (rng.random(X.shape) < 0.5)) if kind == "sparse" else X
+    weights = 0.5 + rng.random(n) if kind == "weights" else None
+    if kind in ("grouped", "sparse groups"):
+        X = sparse.csr_array(X) if kind == "sparse groups" else X
+        return mtl.Tasks.grouped(
+            sparse.vstack([X] * m) if sparse.issparse(X) else np.vstack([X] * m),
+            Y.T.ravel(),
+            np.repeat(np.arange(m), n),
+        )
+    return mtl.Tasks.shared(X, Y, sample_weights=weights)
+
+
+@for_each("kind", ["table", "missing", "sparse", "weights", "grouped", "sparse groups"])
+@for_each("loss", ["squared_loss", "huber_loss", "logistic_loss"])
+def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
+    """The value by a share is the value as typed, at a mean and with intercepts too; other samples are looked at where weights are others."""
+    tasks = _many(kind, "sign" if loss == "logistic_loss" else "real")
+    W = mtl.Weights(tasks, intercept=True)
+    seen = set()
+    for mean in (False, True):
+        problem = mtl.minimize(2.0 * getattr(mtl, loss)(W, tasks, mean=mean) + 0.5 * mtl.ridge(W))
+        form, term = problem.form(), problem.objective.terms[0]
+        assert ShareCheck.is_for(form, term)
+        for size in (0.0, 1e-3, 1.0):
+            x = {name: np.full(shape, size) for name, shape in form.shapes.items()}
+            point = TypedPoint(x, {})
+            look = ShareCheck(form, term, point)
+            seen.add(look.some.start)
+            assert look.value() == pytest.approx(point.value(term), rel=1e-10)
+            assert look.own() == pytest.approx(look.typed_value(), rel=1e-10)
+
+            assert 0.0 < look.typed_value() < 0.2 * point.value(term)
+    assert len(seen) > 1
 
 
 def test_every_way_to_a_solution_is_looked_at(monkeypatch):

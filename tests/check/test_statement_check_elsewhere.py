@@ -10,8 +10,7 @@ import mtldsl as mtl
 from mtldsl.atoms.losses.logistic import LogisticLoss
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
-from mtldsl.check import rows_elsewhere
-from mtldsl.check.rows_elsewhere import CheckSettings, PartsCheck
+from mtldsl.check.rows import CheckSettings, PartsCheck
 from mtldsl.compile import from_tree
 from mtldsl.compile.linear_map import LinearMap
 from mtldsl.compile.terms import few_rows, moments, row_slabs
@@ -367,7 +366,7 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
         return run(parts, function, *given, **named)
 
     monkeypatch.setattr(LocalParts, "run", counted)
-    look = rows_elsewhere.PartsCheck.value
+    look = PartsCheck.value
     monkeypatch.setattr(PartsCheck, "value", lambda self: (evaluated.append(len(seen)), look(self))[1])
     assert mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.l21_norm(W)).solve().is_certified
     (before,) = evaluated
