@@ -423,3 +423,28 @@ def test_proximal_gradient_of_a_sparse_stationary_point_is_zero():
     zero = {"W": np.zeros(W.shape)}
     assert profile_gradient(form(1.01 * slope), zero) == 0.0
     assert profile_gradient(form(0.9 * slope), zero) > 1e-3
+
+
+def test_a_model_times_three_has_the_same_decreases():
+    """Decreases are relative: coefficients of the loss and of the structure cancel."""
+    tasks, rng = small(), np.random.default_rng(1)
+    W = mtl.Weights(tasks)
+    Sigma1, Sigma2 = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
+    structures = {
+        "Sigma1": SpectralMatrix(np.eye(3), rng.uniform(0.5, 5.0, 3), 0.0),
+        "Sigma2": SpectralMatrix(np.eye(2), rng.uniform(0.5, 5.0, 2), 0.0),
+    }
+    x = {"W": rng.normal(size=(3, 2))}
+    once, thrice = (
+        certify(
+            mtl.minimize(
+                c * mtl.sum_of_squares(W, tasks) + c * mtl.matrix_normal(W, Sigma1, Sigma2, eta=ETA, rho=RHO),
+                subject_to=[Sigma1 >> LOW, Sigma1 << HIGH, Sigma2 >> LOW, Sigma2 << HIGH],
+            ).form(),
+            x,
+            structures=structures,
+        ).stationarity.decreases
+        for c in (1.0, 3.0)
+    )
+    assert once["Sigma1"] > 1e-3 and once["Sigma2"] > 1e-3
+    assert thrice == pytest.approx(once, rel=1e-6)
