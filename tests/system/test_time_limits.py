@@ -12,7 +12,7 @@ _SPEC = importlib.util.spec_from_file_location("stopping", _FILE)
 stopping = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(stopping)
 
-LIMIT = 1.0
+LIMIT = 0.5
 
 #: What comes after the limit takes no longer than so many times making the data and a step of the small model; 10 % and half a second are
 #: promised, see benchmarks/results/stopping.md.
