@@ -11,16 +11,34 @@ from mtldsl.testing.law import Case, LawError
 __all__ = ["groups", "run_all"]
 
 
-def groups(cases: Iterable[Case], slow: Iterable[str] = ()) -> list:
-    """Return pytest parameters: the cases of each law and word. slow : "law-word" of those that take seconds."""
+def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] = ()) -> list:
+    """Return pytest parameters: the cases of each law and word.
+
+    slow, dear : "law-word" of those that take seconds, and of others, whose examples take the values of the law's arguments in turn
+    """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         found.setdefault((case.law.name, _word(case)), []).append(case)
     named = {f"{law}-{word}": some for (law, word), some in found.items()}
-    assert set(slow) <= set(named)
+    assert {*slow, *dear} <= set(named)
     return [
-        pytest.param(some, id=name, marks=[pytest.mark.slow] * (name in slow)) for name, some in named.items()
+        pytest.param(
+            _in_turn(some) if name in {*slow, *dear} else some,
+            id=name,
+            marks=[pytest.mark.slow] * (name in slow),
+        )
+        for name, some in named.items()
     ]
+
+
+def _in_turn(cases: list[Case]) -> list[Case]:
+    """One case of every example, the next one's with the next arguments; and those of arguments that no example had."""
+    examples: dict[str, list[Case]] = {}
+    for case in cases:
+        examples.setdefault(case.about, []).append(case)
+    chosen = [own[k % len(own)] for k, own in enumerate(examples.values())]
+    longest = max(examples.values(), key=len)
+    return chosen + longest[len(examples) :]
 
 
 def run_all(cases: Iterable[Case], every_case: bool) -> None:

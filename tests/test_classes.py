@@ -13,6 +13,8 @@ from sklearn.svm import LinearSVC
 import mtldsl as mtl
 from mtldsl.estimators import MultiTaskClassifier
 from mtldsl.tasks.one_class import OneClassWarning
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 X, CLASSES = load_wine(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -28,10 +30,8 @@ def model(
     return mtl.minimize(loss(W, tasks, **options) + mtl.Parameter(lam) * regularizer(W)), tasks
 
 
-@pytest.mark.by_default("softmax_loss-trace_norm-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("regularizer", REGULARIZERS)
-@pytest.mark.parametrize("loss", WORDS)
+@pytest.mark.slow
+@for_each("loss, regularizer, intercept", pairwise_cases(WORDS, REGULARIZERS, [False, True]))
 def test_it_is_certified_and_agrees_with_the_reference(loss, regularizer, intercept):
     problem, _ = model(loss, regularizer, intercept)
     solution = problem.solve()

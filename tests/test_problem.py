@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.compile.normal_form import FunctionTerm
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.watcher import Watcher
+from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 
 
@@ -28,9 +29,9 @@ LOSSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default("real-absolute_loss-trace_norm")
+@pytest.mark.by_default("trace_norm")
 @pytest.mark.parametrize("norm", NORMS, ids=lambda word: word.__name__)
-@pytest.mark.parametrize("labels, loss", LOSSES, ids=lambda value: getattr(value, "__name__", value))
+@for_each("labels, loss", LOSSES)
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(labels, loss, norm):
     tasks = shared(5, labels=labels)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)

@@ -57,8 +57,8 @@ WHOLE_BOX = [
 TOP = [cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.5, 0.99)]
 OF_LABELLINGS = [*WHOLE_BOX, *TOP, Forbidding()]
 ALL = [*OF_LABELLINGS, ROCArea()]
-labellings = pytest.mark.parametrize("metric", OF_LABELLINGS, ids=repr)
-every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+labellings = for_each("metric", OF_LABELLINGS, ids=repr)
+every_metric = for_each("metric", ALL, ids=repr)
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -101,7 +101,7 @@ def mixture(rng, metric, y, planes=3):
 def test_conjugate_against_every_labelling(metric):
     rng = np.random.default_rng(1)
     finite = 0
-    for _ in range(40):
+    for _ in range(8):
         n = int(rng.integers(2, 9))
         y = labels(rng, n)
         positives = int(np.sum(y > 0))
@@ -116,7 +116,7 @@ def test_conjugate_against_every_labelling(metric):
             # both are linear programs of HiGHS, whose own tolerance is 1e-10
             assert conjugate == pytest.approx(-expected, rel=1e-9, abs=1e-12)
             finite += np.isfinite(conjugate)
-    assert finite > 40
+    assert finite > 8
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
     """-f*(u) = max of the mean of q over q in [0, 1]^(Pos x Neg) with the row and column sums that u asks for."""
     rng = np.random.default_rng(2)
     finite = 0
-    for _ in range(150):
+    for _ in range(40):
         n = int(rng.integers(2, 9))
         y = labels(rng, n)
         positive, negative = classes_of(y)
@@ -154,10 +154,9 @@ def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
                 # sums of at most a few dozen entries of size one, and a vertex of HiGHS
                 assert ROCArea().conjugate(u, y) == pytest.approx(expected, abs=1e-12)
                 finite += np.isfinite(expected)
-    assert 650 < finite < 1150  # both kinds were met
+    assert 170 < finite < 310  # both kinds were met
 
 
-@pytest.mark.by_default("Forbidding()")
 @labellings
 def test_at_a_labelling_it_is_minus_its_delta(metric):
     """Exactly, and for large tasks too."""
@@ -171,12 +170,12 @@ def test_at_a_labelling_it_is_minus_its_delta(metric):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", WHOLE_BOX, ids=repr)
+@for_each("metric", WHOLE_BOX, ids=repr)
 def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
     """The labellings that can be written down promise no more than the linear program, and all of it for AUC's Delta."""
     rng = np.random.default_rng(4)
     ratios = []
-    for _ in range(60):
+    for _ in range(20):
         n = int(rng.integers(2, 30))
         y = labels(rng, n)
         p, q = rng.random(int(np.sum(y > 0))) ** 2, rng.random(int(np.sum(y < 0))) ** 3
@@ -195,12 +194,12 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
 # --------------------------------------------------------------------------------------------- Fenchel-Young
 
 
-@pytest.mark.by_default("40-Forbidding()")
+@pytest.mark.by_default("40")
 @every_metric
 @pytest.mark.parametrize("n", [2, 5, 40, 300])
 def test_fenchel_young(metric, n):
     rng = np.random.default_rng([5, n])
-    for _ in range(6):
+    for _ in range(3):
         y = labels(rng, n)
         if metric.check(int(np.sum(y > 0)), int(np.sum(y < 0))):
             continue
@@ -254,15 +253,15 @@ def test_a_matrix_of_pairs_that_does_not_exist():
 
 @pytest.mark.slow
 @every_metric
-@pytest.mark.parametrize("n", [2, 3, 12, 200])
-def test_dual_project(metric, n):
+@pytest.mark.parametrize("n, draws", [(2, 4), (3, 4), (12, 3), (200, 1)])
+def test_dual_project(metric, n, draws):
     """It lands inside, moves nothing inside, and moves little what is nearly inside."""
     rng = np.random.default_rng([7, n])
-    for _ in range(10):
+    for _ in range(draws):
         y = labels(rng, n)
         if metric.check(int(np.sum(y > 0)), int(np.sum(y < 0))):
             continue
-        for size in (1e-3, 0.1, 1.0, 50.0):
+        for size in (1e-3, 1.0, 50.0):
             inside = metric.dual_project(size * rng.normal(size=n), y)
             assert np.isfinite(metric.conjugate(inside, y))
             np.testing.assert_array_equal(metric.dual_project(inside, y), inside)

@@ -33,9 +33,9 @@ OF_LABELLINGS = [
     GMean(),
     *(cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.2, 0.5, 0.99)),
 ]
-labellings = pytest.mark.parametrize("metric", OF_LABELLINGS, ids=repr)
+labellings = for_each("metric", OF_LABELLINGS, ids=repr)
 ALL = [*OF_LABELLINGS, ROCArea()]
-every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
+every_metric = for_each("metric", ALL, ids=repr)
 
 
 def delta_by_definition(metric, y, other):
@@ -109,13 +109,13 @@ def assert_consistent(plane, z, y, metric):
 @labellings
 def test_oracle_against_every_labelling(metric):
     rng = np.random.default_rng(1)
-    for n in range(2, 11):
+    for n in (2, 3, 4, 6, 9):
         for positives in {1, n - 1, int(rng.integers(1, n)), int(rng.integers(1, n))}:
             y = labels(rng, n, positives)
             if metric.check(positives, n - positives):
                 continue
             deltas, slopes = all_planes(metric, y)
-            for size in (1e-3, 0.03, 0.3, 1.0, 1e3):
+            for size in (1e-3, 0.3, 1e3):
                 for kind in ("normal", "ties", "alike"):
                     z = scores(rng, n, size, kind)
                     plane = metric.most_violated(z, y)
@@ -179,9 +179,9 @@ def scanned(metric, z, y):
     return float(metric.delta(b, c, len(positive), len(negative)) + of_negatives[b] + of_positives[c])
 
 
-@pytest.mark.by_default("1000-RecallAt(k=0.5)")
+@pytest.mark.by_default("30")
 @labellings
-@pytest.mark.parametrize("n", [30, 200, 1000])
+@pytest.mark.parametrize("n", [30, 300])
 def test_oracle_against_the_scan(metric, n):
     rng = np.random.default_rng(n)
     for positives in (1, n // 10, n // 2, n - 1):
@@ -309,12 +309,11 @@ def test_auc_and_roc_area_differ_where_the_docstrings_say():
     assert AUC().most_violated(z + 7.0, y).value != pytest.approx(AUC().most_violated(z, y).value, rel=0.1)
 
 
-@pytest.mark.by_default("RecallAt(k=3)")
 @every_metric
 def test_value_bounds_delta_at_the_predicted_labels(metric):
     """f(z) >= Delta(y, sign z), and f >= 0."""
     rng = np.random.default_rng(9)
-    for _ in range(100):
+    for _ in range(20):
         n = int(rng.integers(4, 30))
         y, z = labels(rng, n), rng.normal(size=n)
         value = metric.most_violated(z, y).value
@@ -325,7 +324,6 @@ def test_value_bounds_delta_at_the_predicted_labels(metric):
         assert value >= -1e-14
 
 
-@pytest.mark.by_default("RecallAt(k=2)")
 @every_metric
 def test_the_order_and_the_storage_of_samples_do_not_matter(metric):
     rng = np.random.default_rng(10)
@@ -354,7 +352,7 @@ def test_a_prediction_that_is_not_a_number_is_not_passed_over(metric):
         assert np.isnan(plane.value) and plane.gradient(y).shape == (4,)
 
 
-@pytest.mark.by_default("GMean()")
+@pytest.mark.slow
 @every_metric
 def test_a_million_samples(metric):
     """In O(n) memory; the plane agrees with its value."""

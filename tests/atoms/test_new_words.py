@@ -265,7 +265,7 @@ def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen
     names = [
         name for name, verdict, _ in here.explain().verdicts() if verdict != "refused" and name != "cvxpy"
     ]
-    for name in names:
+    for name in {chosen, names[-1]}:
         solution, expected = (problem.solve(name, tol=1e-6) for problem in (here, there))
         assert solution.status == expected.status
         if here.form().is_convex:

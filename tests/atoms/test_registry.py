@@ -13,7 +13,8 @@ from tests.loops import for_each
 from tests.registry_cases import MATRIX_FUNCTIONS, SPECTRAL, convex
 from tests.registry_cases import STRUCTURES as LEARNED
 
-CASES = [case for cls in REGISTRY.values() for case in atom_cases(cls)]
+#: those of metrics are those of structured_hinge, whose examples they are
+CASES = [case for cls in REGISTRY.values() if not issubclass(cls, Metric) for case in atom_cases(cls)]
 
 #: they minimise numerically, over orders of labels, label graphs, groups that overlap or weights of kernels
 SLOW = (
@@ -27,7 +28,14 @@ SLOW = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("cases", groups(CASES, SLOW))
+#: quick with few arguments, and dear with all of them
+DEAR = (
+    "value_is_the_reference_value-structured_hinge", "value_is_the_reference_value-clique_hinge", "value_is_the_reference_value-mkl_norm",
+    "other_shapes_are_refused_or_right-norm_ball", "fenchel_young_is_tight_at_the_prox-mkl_norm",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cases", groups(CASES, SLOW, DEAR))
 def test_law(cases, every_case):
     run_all(cases, every_case)
 

@@ -27,15 +27,13 @@ from tests.registry_cases import (
 SITUATIONS = list(weights(SPECTRAL[0].values[0]))
 SHAPES = [(5, 4), (4, 5), (3, 3), (30, 3), (3, 30), (1, 4), (5, 1), (1, 1)]
 
-every_function = pytest.mark.parametrize("atom", SPECTRAL)
-every_penalty = pytest.mark.parametrize(
-    "atom", [case for case in SPECTRAL if not isinstance(case.values[0], Set)]
-)
-every_set = pytest.mark.parametrize("atom", [case for case in SPECTRAL if isinstance(case.values[0], Set)])
+every_function = for_each("atom", SPECTRAL)
+every_penalty = for_each("atom", [case for case in SPECTRAL if not isinstance(case.values[0], Set)])
+every_set = for_each("atom", [case for case in SPECTRAL if isinstance(case.values[0], Set)])
 sums = for_each("atom", REWEIGHTED)
-smooth_sums = pytest.mark.parametrize("atom", [case for case in REWEIGHTED if case.values[0].is_reweighted])
-every_situation = pytest.mark.parametrize("situation", SITUATIONS)
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+smooth_sums = for_each("atom", [case for case in REWEIGHTED if case.values[0].is_reweighted])
+every_situation = for_each("situation", SITUATIONS)
+every_shape = for_each("shape", SHAPES)
 
 
 def reference(atom):
@@ -174,7 +172,6 @@ def test_weakly_convex_where_it_says_so(atom):
 # -------------------------------------------------------------------------------------- gradients and majorisers
 
 
-@pytest.mark.by_default("shape1-log_rank-0")
 @smooth_sums
 @every_shape
 def test_gradient(atom, shape):
@@ -202,7 +199,6 @@ def steepness_noise(atom, W) -> float:
     return 1e-15 * atom.curvature * float(np.sum(W**2))
 
 
-@pytest.mark.by_default("shape3-log_rank-2")
 @smooth_sums
 @every_shape
 def test_majoriser_touches(atom, shape):
@@ -223,7 +219,7 @@ def test_majoriser_touches(atom, shape):
         np.testing.assert_allclose(quadratic.product(W), atom.gradient(W), rtol=1e-9, atol=rounding)
 
 
-@pytest.mark.by_default("shape5-capped_trace_norm-1")
+@pytest.mark.slow
 @smooth_sums
 @every_shape
 def test_majoriser_is_the_reference_quadratic_and_lies_above(atom, shape):
@@ -325,7 +321,7 @@ def jump(atom, s) -> float:
 def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
     """Steps of all sizes, and those where two local minima are almost as good."""
     rng = random(atom, 11)
-    for _ in range(25):
+    for _ in range(6):
         s = np.sort(10.0 ** rng.uniform(-2, 2, 4))[::-1]
         W = with_singular_values(rng, s, SHAPE)
         critical = jump(atom, s[1])
@@ -340,7 +336,6 @@ def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
             assert cost <= least + 1e-11 * abs(least)
 
 
-@pytest.mark.by_default("shape0-spectral_penalty-2")
 @every_function
 @every_shape
 def test_prox_keeps_the_singular_vectors(atom, shape):
@@ -368,10 +363,9 @@ def test_prox_of_a_multiple_of_an_orthogonal_matrix(atom):
         assert cost <= least + 1e-12 * (1 + abs(least))
 
 
-@pytest.mark.by_default("1000000000000.0-1e-12-log_rank-2")
 @every_penalty
-@pytest.mark.parametrize("step", [1e-12, 1.0, 1e12])
-@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+@for_each("step", [1e-12, 1.0, 1e12])
+@for_each("size", [1e-12, 1.0, 1e12])
 def test_prox_of_extreme_steps_and_sizes(atom, step, size):
     """Finite, without a warning, and no worse than W, zero, and what lies between."""
     W = size * np.vstack([np.diag([1.0, 0.5, 1e-3, 1e-6]), np.zeros((1, 4))])
@@ -382,9 +376,8 @@ def test_prox_of_extreme_steps_and_sizes(atom, step, size):
         assert cost(P) <= cost(share * W) * (1 + 1e-12)
 
 
-@pytest.mark.by_default("1e-12-log_rank-0")
 @every_function
-@pytest.mark.parametrize("size", [1e-12, 1e12])
+@for_each("size", [1e-12, 1e12])
 def test_nothing_warns_at_extreme_sizes(atom, size):
     for W in weights(atom, 14).values():
         numbers = [atom.value(size * W)]

@@ -14,14 +14,13 @@ from mtldsl.atoms.structures import Ball
 from mtldsl.reference.kernel_parts import violation
 from mtldsl.reference.kernels import least
 from mtldsl.reference.structures import block_bound, objective
+from tests.loops import for_each
 from tests.registry_cases import KERNEL_NORMS, SHAPE, function_value, inside_domain, matrix, random, weights
 
-every_norm = pytest.mark.parametrize("atom", KERNEL_NORMS)
-every_situation = pytest.mark.parametrize("situation", list(weights(KERNEL_NORMS[0].values[0])))
+every_norm = for_each("atom", KERNEL_NORMS)
+every_situation = for_each("situation", list(weights(KERNEL_NORMS[0].values[0])))
 #: of which every W is a sum of parts, whatever theta > 0 is
-learning = pytest.mark.parametrize(
-    "atom", [case for case in KERNEL_NORMS if case.values[0].weights_ball is not None]
-)
+learning = for_each("atom", [case for case in KERNEL_NORMS if case.values[0].weights_ball is not None])
 
 
 def near(value, rel=1e-11):
@@ -48,7 +47,7 @@ def feasible(atom, rng) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------- value and update
 
 
-@pytest.mark.by_default("middling-mkl_norm-1")
+@pytest.mark.slow
 @every_norm
 @every_situation
 def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
@@ -62,14 +61,14 @@ def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
     assert block_bound(atom, 0, W, matrices) == near(value)
 
 
-@pytest.mark.by_default("middling-mkl_norm-4")
+@pytest.mark.slow
 @every_norm
 @every_situation
 def test_no_other_weights_are_better(atom, situation):
     """Random ones that the model allows, those near the update, and the reference's."""
     W, rng = within_range(atom, weights(atom)[situation]), random(atom, 1)
     (theta,), value = atom.update(W), atom.value(W)
-    others = [feasible(atom, rng) for _ in range(50)] + [least(W, atom).theta]
+    others = [feasible(atom, rng) for _ in range(10)] + [least(W, atom).theta]
     if atom.weights_ball is not None:
         for size in (1e-1, 1e-2, 1e-3, 1e-4):
             moved = np.maximum(theta, 1e-12) * np.exp(size * rng.normal(size=theta.shape))
@@ -105,8 +104,8 @@ def test_names_tell_the_kernels_apart(atom):
 @pytest.mark.slow
 @every_norm
 def test_convex_in_weights_and_theta_together(atom):
-    """On 100 random segments, by the reference's value."""
-    for salt in range(100):
+    """On 20 random segments, by the reference's value."""
+    for salt in range(20):
         rng = random(atom, 400 + salt)
         ends = []
         for _ in range(2):
@@ -117,12 +116,12 @@ def test_convex_in_weights_and_theta_together(atom):
         assert atom.value_at(middle[0], (middle[1],)) <= sum(values) / 2 + 1e-10 * sum(values)
 
 
-@pytest.mark.by_default("mkl_norm-3")
+@pytest.mark.slow
 @every_norm
 def test_half_a_squared_norm(atom):
     """It is of degree two, and its root obeys the triangle inequality."""
     root = lambda W: np.sqrt(2.0 * atom.value(W))  # noqa: E731
-    for salt in range(10):
+    for salt in range(3):
         V, W = (within_range(atom, matrix(atom, 50 + salt + k, 3.0)) for k in (0, 20))
         assert atom.value(-3.0 * V) == near(9.0 * function_value(atom, V))
         assert root(V + W) <= (root(V) + root(W)) * (1 + 1e-12)
@@ -131,17 +130,17 @@ def test_half_a_squared_norm(atom):
 # ------------------------------------------------------------------------------------------------------- duality
 
 
-@pytest.mark.by_default("mkl_norm-3")
+@pytest.mark.slow
 @every_norm
 def test_conjugate_is_attained_at_the_multipliers_weights(atom):
     """max over theta of 1/2 sum theta_m tr(Z R_m Z^T): at W = Z K_theta with the best theta Fenchel's inequality is an equality, and
     with no other theta of the ball is <Z, W> - g(W) larger than g*(Z).
     """
-    for salt in range(5):
+    for salt in range(2):
         Z = matrix(atom, 60 + salt)
         conjugate = atom.conjugate(Z)
         b = np.array([np.sum(Z[_rows(kernel)] @ kernel.matrix * Z[_rows(kernel)]) for kernel in atom.kernels])
-        for other in range(5):
+        for other in range(2):
             theta = feasible(atom, random(atom, other))
             W = _times(atom, Z, theta)
             assert np.vdot(W, Z) == near(b @ theta)
@@ -203,9 +202,8 @@ def test_features_with_the_same_kernels_may_be_turned(atom):
     np.testing.assert_allclose(atom.prox(Q @ W, 0.7), Q @ atom.prox(W, 0.7), atol=1e-7)
 
 
-@pytest.mark.by_default("0.001-mkl_norm-1")
 @every_norm
-@pytest.mark.parametrize("c", [1e-3, 7.0])
+@for_each("c", [1e-3, 7.0])
 def test_larger_kernels_cost_less(atom, c):
     """R_m -> c R_m for all m divides the penalty by c and multiplies the conjugate by it."""
     W = within_range(atom, matrix(atom, 72))
@@ -216,9 +214,8 @@ def test_larger_kernels_cost_less(atom, c):
     assert scaled.conjugate(W) == near(c * atom.conjugate(W))
 
 
-@pytest.mark.by_default("5.0-mkl_norm-1")
 @learning
-@pytest.mark.parametrize("radius", [0.1, 5.0])
+@for_each("radius", [0.1, 5.0])
 def test_a_larger_ball_costs_less(atom, radius):
     """||theta||_p <= r divides the penalty by r."""
     W, p = within_range(atom, matrix(atom, 73)), atom.weights_ball.p
@@ -269,7 +266,6 @@ def test_kernels_may_be_factored_in_any_way(atom):
         np.testing.assert_allclose(other.prox(W, 0.7), atom.prox(W, 0.7), atol=1e-6)
 
 
-@pytest.mark.by_default("mkl_norm-4")
 @every_norm
 def test_prox_stays_in_the_range_of_the_kernels(atom):
     P = atom.prox(matrix(atom, 77), 0.7)

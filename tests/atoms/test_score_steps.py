@@ -10,6 +10,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
 from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from tests.loops import for_each
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
@@ -138,10 +139,9 @@ def test_the_tangent_is_the_derivative(metric):
     assert moved > 40
 
 
-@pytest.mark.by_default("1.0-2000-FScore(beta=2.0)")
-@every_metric
-@pytest.mark.parametrize("n", [2, 50, 2000])
-@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1.0, 1e8])
+@for_each("metric", METRICS, ids=repr)
+@for_each("n", [2, 50, 2000])
+@for_each("scale", [1e-8, 1e-3, 1.0, 1e8])
 def test_the_gap_is_rounding_at_any_size_and_scale(metric, n, scale):
     rng = np.random.default_rng([4, n])
     for positives in sorted({1, max(1, n // 5), n - 1}):  # one positive, one negative

@@ -10,10 +10,11 @@ from mtldsl.atoms.structures import MatrixNormal, Range
 from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from mtldsl.testing.laws.data import SHAPE, matrix, random, weights
+from tests.loops import for_each
 
 EXAMPLES = [pytest.param(atom, id=f"{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
-every_example = pytest.mark.parametrize("atom", EXAMPLES)
-every_situation = pytest.mark.parametrize("situation", list(weights(EXAMPLES[0].values[0])))
+every_example = for_each("atom", EXAMPLES)
+every_situation = for_each("situation", list(weights(EXAMPLES[0].values[0])))
 
 
 def which(atom) -> int:

@@ -322,8 +322,7 @@ def test_exact_is_the_same_objective_and_violation(name, key):
         assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.by_default("task subset: exponential_max_norm")
-@pytest.mark.parametrize("name, key", accepted(Promise.RESTRICTION))
+@for_each("name, key", accepted(Promise.RESTRICTION))
 def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
     differences, sizes = [], []
     for form, easier, blocks, back in both(Promise.RESTRICTION, name, key):

@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
+from tests.loops import for_each
 
 
 class Forbidding(Metric):
@@ -24,8 +25,8 @@ class Forbidding(Metric):
 
 LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Forbidding()]
 ALL = [*LABELLINGS, ROCArea()]
-every_metric = pytest.mark.parametrize("metric", ALL, ids=repr)
-every_labelling_metric = pytest.mark.parametrize("metric", LABELLINGS, ids=repr)
+every_metric = for_each("metric", ALL, ids=repr)
+every_labelling_metric = for_each("metric", LABELLINGS, ids=repr)
 
 COEFFICIENTS = (3.0, 0.25)
 
@@ -117,9 +118,8 @@ def test_values_and_slopes_are_those_of_all_labellings(metric):
         assert term.value(other) >= term.value(z) + term.gradient(z) @ (other - z) - 1e-12
 
 
-@pytest.mark.by_default("the true labelling-Forbidding()")
 @every_labelling_metric
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_a_mixture_proves_no_more_than_the_conjugate(metric, kind):
     """Random labellings, most of them far from violated, many forbidden; weights of all sorts."""
     rng = np.random.default_rng(KINDS.index(kind))
@@ -162,12 +162,11 @@ def test_probabilities_promise_at_least_their_mean_height(metric):
             )
 
 
-@pytest.mark.by_default("0.1-FScore(beta=0.4)")
 @every_metric
-@pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
+@for_each("size", [0.1, 1.0, 100.0])
 def test_arrays_of_any_size_are_moved_inside_and_prove_no_more(metric, size):
     rng = np.random.default_rng(3)
-    for _ in range(4):
+    for _ in range(2):
         term, targets = term_of(metric, rng)
         u = size * rng.normal(size=term.tasks.n_samples)
         assert_proven(term, term.dual_project(u), targets, metric)
@@ -195,13 +194,13 @@ def test_scaled_multipliers_prove_no_more(metric):
             t * dual
 
 
-@pytest.mark.by_default("30.0-FScore()")
+@pytest.mark.slow
 @every_metric
-@pytest.mark.parametrize("size", [0.03, 1.0, 30.0])
+@for_each("size", [0.03, 1.0, 30.0])
 def test_balanced_multipliers_sum_to_zero_and_prove_no_more(metric, size):
     """Balanced multipliers sum to zero in every task and prove no more."""
     rng = np.random.default_rng(5)
-    for _ in range(6):
+    for _ in range(2):
         term, targets = term_of(metric, rng)
         u = size * rng.normal(size=term.tasks.n_samples)
         mixtures = (

@@ -11,6 +11,7 @@ from mtldsl.compile.meanings import meaning_of
 from mtldsl.compile.symbols import formula_of
 from mtldsl.extending import Norm
 from mtldsl.language.words.vocabulary import WORDS
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(20, 4)), RNG.normal(size=(20, 3))
@@ -40,8 +41,8 @@ def set_in_type(latex):
     convert(latex)
 
 
-@pytest.mark.by_default("MKLNorm3")
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "atom",
     [one for word in WORDS.values() for one in (getattr(word, "atom", word)).examples()],
     ids=lambda one: type(one).__name__,

@@ -52,9 +52,8 @@ def labels_of(atom, rng, n):
     return kind.get(atom.labels, np.where(np.arange(n) % 3 == 0, 1.0, -1.0))
 
 
-@pytest.mark.by_default("3.0-gamma_loss-0")
-@pytest.mark.parametrize("atom", examples(Loss))
-@pytest.mark.parametrize("scale", [0.3, 3.0])
+@for_each("atom", examples(Loss))
+@for_each("scale", [0.3, 3.0])
 def test_losses_are_their_formulas(atom, scale):
     rng, definition = np.random.default_rng(7), DEFINITIONS[atom.name]
     y = labels_of(atom, rng, 12)
@@ -120,7 +119,7 @@ def test_penalties_and_sets_are_their_formulas(atom, kind):
     assert found == pytest.approx(atom.value(W), rel=accuracy, abs=1e-13)
 
 
-@pytest.mark.parametrize("atom", examples(Metric))
+@for_each("atom", examples(Metric))
 def test_metrics_are_their_formulas(atom):
     rng, definition = np.random.default_rng(1), DEFINITIONS[atom.name]
     if definition.kind == "tables":

@@ -8,6 +8,8 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.proof.attainment import unattained
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 
 def data(seed=0, n=30, d=5, m=3):
@@ -35,10 +37,13 @@ def is_direction(X, y, D, b=0.0):
     return min(margins) >= 0 and max(margins) > 0
 
 
-@pytest.mark.by_default("separate-True-exponential_loss")
-@pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("layout", ["shared", "sparse", "weights", "separate"])
+@pytest.mark.by_default("logistic_loss-False-shared")
+@pytest.mark.parametrize(
+    "word, intercept, layout",
+    pairwise_cases(
+        ["logistic_loss", "exponential_loss"], [False, True], ["shared", "sparse", "weights", "separate"]
+    ),
+)
 def test_separable_tasks_are_named_and_others_are_not(word, intercept, layout):
     X, Y = data()
     if layout == "separate":
@@ -232,10 +237,10 @@ def in_common(intercept, d=9, n=8, apart=False):
     return tasks, mtl.Weights(tasks, intercept=intercept)
 
 
-@pytest.mark.by_default("some rows-True-logistic_loss")
-@pytest.mark.parametrize("word", ["logistic_loss", "exponential_loss"])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.slow
+@for_each(
+    "between, intercept, word", pairwise_cases(BETWEEN, [False, True], ["logistic_loss", "exponential_loss"])
+)
 def test_tasks_that_are_separated_together_are_named(between, intercept, word):
     """Penalties between tasks leave them a direction in common: such runs went on to their time limit."""
     tasks, W = in_common(intercept)

@@ -1,7 +1,6 @@
 """First-order conditions with multipliers: zero where optimality is proven otherwise, positive elsewhere, and not to be deceived."""
 
 import numpy as np
-import pytest
 
 import mtldsl as mtl
 from mtldsl.proof.first_order import first_order_residuals
@@ -38,8 +37,7 @@ def residual(form, blocks, *duals):
     return max(found.values())
 
 
-@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
-@pytest.mark.parametrize("name", CONVEX)
+@for_each("name", CONVEX)
 def test_zero_at_a_proven_optimum(name):
     form, solution, *duals = solved(name)
     found = first_order_residuals(form, solution.blocks, *duals)
@@ -49,8 +47,7 @@ def test_zero_at_a_proven_optimum(name):
     assert set(found) == named | {"balance"}
 
 
-@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
-@pytest.mark.parametrize("name", CONVEX)
+@for_each("name", CONVEX)
 def test_positive_away_from_it(name):
     form, solution, *duals = solved(name)
     rng = np.random.default_rng(0)
@@ -61,8 +58,7 @@ def test_positive_away_from_it(name):
         assert guessed is None or max(guessed.values()) > 1e-3
 
 
-@pytest.mark.by_default("absolute_deviation_frobenius_elastic")
-@pytest.mark.parametrize("name", CONVEX)
+@for_each("name", CONVEX)
 def test_wrong_multipliers_are_caught(name):
     """At the optimum itself: multipliers prove something, or they do not; none are taken on trust."""
     form, solution, losses, functions = solved(name)

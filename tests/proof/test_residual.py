@@ -37,16 +37,21 @@ def problem_in_units(loss, units, intercept, seed=0, n=40):
     return models
 
 
-@pytest.mark.by_default("a time stamp-huber_loss-False")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("loss", REAL + SIGN + COUNT)
-@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.by_default("nanoseconds-squared_loss-False")
+@pytest.mark.parametrize(
+    "name, loss, intercept",
+    [
+        (list(SCALES)[(k + 2 * j) % 4], loss, (k + j) % 2 == 1)
+        for k, loss in enumerate(REAL + SIGN + COUNT)
+        for j in range(2)
+    ],
+)
 def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
     """A large column exempted the others from the stationarity equation: "optimal" was 1.5 to 6 times the optimum."""
     given, even = problem_in_units(loss, SCALES[name], intercept)
     truth = even.solve(tol=1e-9)
     assert truth.status == "optimal"
-    found = given.solve(max_seconds=1)
+    found = given.solve(max_iter=20)
     assert found.dual_bound <= truth.objective * (1 + 1e-9)
     assert found.status != "optimal" or found.objective <= truth.objective * (1 + 2e-6)
 

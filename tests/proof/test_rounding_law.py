@@ -22,6 +22,7 @@ from mtldsl.proof.checker.schema import LOSSES
 from mtldsl.proof.checker.structured import StructuredPart
 from mtldsl.proof.rounding import UNITS
 from mtldsl.proof.saved import _parameters, _plain, _plain_loss
+from tests.loops import for_each
 
 EPS = np.finfo(float).eps
 
@@ -87,9 +88,8 @@ def _off(value: float, truth: Interval) -> float:
     return max(low - value, value - high, 0.0)
 
 
-@pytest.mark.by_default("structured_hinge-ordinary")
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", _names(Loss))
+@for_each("scale", SCALES)
+@for_each("name", _names(Loss))
 def test_losses(name, scale):
     for k, atom in enumerate(REGISTRY[name].examples()):
         rng = np.random.default_rng(k)
@@ -144,9 +144,9 @@ def _label_graph(atom, scale, rng):
     assert _off(value, part.value(Interval.of(z, True))) <= UNITS * EPS * (abs(value) + np.abs(scores).sum())
 
 
-@pytest.mark.by_default("kronecker_ridge-ordinary")
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", _names(MatrixFunction))
+@pytest.mark.slow
+@for_each("scale", SCALES)
+@for_each("name", _names(MatrixFunction))
 def test_functions_of_matrices(name, scale):
     for k, atom in enumerate(REGISTRY[name].examples()):
         rng = np.random.default_rng(k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import same_model
 from tests import models
+from tests.loops import for_each
 from tests.models import MODELS
 from tests.optima import solution_of
 
@@ -39,8 +41,8 @@ def solved(tmp_path_factory):
     return of
 
 
-@pytest.mark.by_default("label_graph_without_edges_sparse_beside_logistic_losses")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
+@for_each("name", MODELS)
 def test_it_confirms_what_is_called_optimal(solved, name):
     problem, solution, path = solved(name)
     verdict = mtl.verify_proof(path, tasks_of(problem))
@@ -165,9 +167,8 @@ _ON_PARTS = {
 }
 
 
-@pytest.mark.by_default("mean_regularizer-a part")
-@pytest.mark.parametrize("kind", _ON_PARTS)
-@pytest.mark.parametrize("word", ["l21_norm", "mean_regularizer"])
+@pytest.mark.slow
+@for_each("kind, word", list(zip(_ON_PARTS, cycle(["l21_norm", "mean_regularizer"]), strict=False)))
 def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
     tasks = models.shared(2)
     W = mtl.Weights(tasks, intercept=True)
@@ -199,9 +200,14 @@ _FREE = {
 }
 
 
-@pytest.mark.by_default("hinge_loss-some entries")
-@pytest.mark.parametrize("between", _FREE)
-@pytest.mark.parametrize("word", ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"])  # fmt: skip
+_BOUNDING = ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"]  # fmt: skip
+
+
+@pytest.mark.by_default("squared_loss-nothing")
+@pytest.mark.parametrize(
+    "word, between",
+    [(word, list(_FREE)[(k + 3 * j) % len(_FREE)]) for k, word in enumerate(_BOUNDING) for j in range(2)],
+)
 def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, between):
     """Dummies of all levels beside an intercept, one task without a level: equations that depend on others, exactly."""
     rng = np.random.default_rng(0)

@@ -345,10 +345,10 @@ def test_constraint_generation_is_the_statement_in_full(loss, edges, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("K", [7, 9, pytest.param(14, marks=pytest.mark.slow)])
-def test_seven_to_fourteen_labels_agree_with_the_solver(K):
+@pytest.mark.parametrize("K", [7, 10])
+def test_seven_labels_and_more_agree_with_the_solver(K):
     rng = np.random.default_rng(K)
-    X, n = rng.normal(size=(20, 3)), 20
+    X, n = rng.normal(size=(12, 3)), 12
     Y = np.where(
         X @ rng.normal(size=(3, K)) + rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, K)) > 0, 1.0, -1.0
     )

@@ -166,10 +166,9 @@ def stated(way, V):
     return float(value.value), max((float(np.max(np.abs(c.residual))) for c in sets), default=0.0)
 
 
-@pytest.mark.by_default("full-shape1-bent, exact")
-@pytest.mark.parametrize("name", ABOVE)
-@pytest.mark.parametrize("shape", [(5, 4), (4, 6)])
-@pytest.mark.parametrize("s", [[3.0, 1.0], [2.0, 1.6, 0.7, 0.01], []], ids=["low", "full", "zero"])
+@for_each("name", ABOVE)
+@for_each("shape", [(5, 4), (4, 6)])
+@for_each("s", [[3.0, 1.0], [2.0, 1.6, 0.7, 0.01], []], ids=["low", "full", "zero"])
 def test_above_and_touching(name, shape, s):
     """At W0 the two are equal; elsewhere, near and far, the convex one is no less, wherever its constraints are met."""
     atom, count = ABOVE[name]

@@ -5,7 +5,7 @@ full, and problems whose optima were established elsewhere.
 import json
 import re
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,6 +40,7 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
 from mtldsl.reference.workload import workload
+from tests.loops import for_each
 from tests.models import shared
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -66,8 +67,9 @@ LABELLINGS = [
     FScore(), FScore(beta=0.5), FScore(beta=3.0), AUC(), ErrorRate(), BalancedError(), Jaccard(), GMean(), PrecisionAt(2), PrecisionAt(0.5), RecallAt(3),
     Balanced(), Balanced(weight=0.9),
 ]  # fmt: skip
-every_labelling_metric = pytest.mark.parametrize("metric", LABELLINGS, ids=repr)
-every_metric = pytest.mark.parametrize("metric", [*LABELLINGS, ROCArea()], ids=repr)
+every_labelling_metric = for_each("metric", LABELLINGS, ids=repr)
+METRICS_TO_SOLVE = [*LABELLINGS, ROCArea()]
+every_metric = for_each("metric", METRICS_TO_SOLVE, ids=repr)
 
 
 def stated(metric, z, y) -> float:
@@ -97,7 +99,7 @@ def points(n=8):
         yield 0.2 * y, y
 
 
-@pytest.mark.by_default("Balanced()")
+@pytest.mark.slow
 @every_labelling_metric
 def test_statement_and_oracle_are_the_maximum_of_labellings(metric):
     """The statement and the oracle are the maximum over all labellings."""
@@ -116,9 +118,9 @@ def test_rankings_are_a_mean_over_pairs():
         assert most_violated(z, y, ROCArea()).value == pytest.approx(np.mean(pairs), rel=1e-13)
 
 
-@pytest.mark.by_default("2000000-Balanced(weight=0.9)")
+@pytest.mark.by_default("10")
 @every_metric
-@pytest.mark.parametrize("chunk", [1, 10, planes_module.CHUNK])
+@pytest.mark.parametrize("chunk", [1, 10])
 def test_planes_touch_where_found_and_support_everywhere(metric, chunk, monkeypatch):
     """Planes touch where they are found and support everywhere."""
     monkeypatch.setattr(planes_module, "CHUNK", chunk)
@@ -126,16 +128,15 @@ def test_planes_touch_where_found_and_support_everywhere(metric, chunk, monkeypa
     for z, y in points():
         plane = most_violated(z, y, metric)
         assert plane.delta + plane.slope @ z == pytest.approx(plane.value, rel=1e-13, abs=1e-14)
-        for _ in range(5):
+        for _ in range(2):
             other = 0.5 * rng.normal(size=len(z))
             assert plane.delta + plane.slope @ other <= stated(metric, other, y) + 1e-13
         if metric.labellings:
             np.testing.assert_array_equal(plane.slope, np.where(plane.flipped, -2.0 * y, 0.0))
 
 
-@pytest.mark.by_default("0.8-Balanced(weight=0.9)")
 @every_metric
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
+@for_each("share", [0.02, 0.3, 0.8])
 def test_both_implementations_find_planes_of_the_same_height(metric, share):
     """The scan over all tables against the atom's own oracle, on tasks too large to enumerate."""
     rng = np.random.default_rng(2)
@@ -170,10 +171,14 @@ def by_planes(monkeypatch):
 
 
 @pytest.mark.slow
-@every_metric
-@pytest.mark.parametrize("regularizer", [mtl.l1_norm, mtl.l21_norm, mtl.trace_norm], ids=lambda r: r.__name__)
+@pytest.mark.parametrize(
+    "metric, regularizer",
+    list(zip(METRICS_TO_SOLVE, cycle([mtl.l1_norm, mtl.l21_norm, mtl.trace_norm]), strict=False)),
+    ids=lambda value: getattr(value, "__name__", None) or repr(value),
+)
 def test_planes_end_where_the_statement_in_full_does(metric, regularizer, request):
-    form = problem_of(metric, 0.2 if isinstance(metric, ErrorRate) else 4.0, regularizer=regularizer).form()
+    coefficient = 0.4 if isinstance(metric, ErrorRate) else 6.0
+    form = problem_of(metric, coefficient, n=14, regularizer=regularizer).form()
     full = to_cvxpy(form, split=True)
     assert not full.is_relaxation
     expected = solve_reference(form, model=full)
@@ -237,9 +242,8 @@ def test_backends_agree_on_planes(backend):
     assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-7)
 
 
-@pytest.mark.by_default("50-ROCArea()")
-@every_metric
-@pytest.mark.parametrize("n", [30, 50])
+@pytest.mark.by_default("ROCArea()-30")
+@pytest.mark.parametrize("metric, n", list(zip(METRICS_TO_SOLVE, cycle([50, 30]), strict=False)), ids=repr)
 def test_selectable_as_a_solver(metric, n):
     """In full and by planes, the multipliers prove the point optimal."""
     coefficient = 0.2 if isinstance(metric, ErrorRate) else 4.0
