@@ -182,9 +182,9 @@ def test_two_partitions_prove_nothing(files, tmp_path):
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [
-        ("smtl", ["labels.csv"]), ("smtl", ["places.csv"]), ("cgm", ["mulan.arff", "--xml", "names.xml"]), ("mt_mkl", ["cells.mat"]),
-        ("fetr", ["numbers.csv"]), ("fetr", ["schools.csv", "--task", "school", "--labels", "score"]),
-        ("calibrated", ["apart.npz"]), ("calibrated", ["numbers.csv"]),
+        ("smtl", ["places.csv", "--methods", "SMTL(l21+F1)", "BR"]), ("smtl", ["labels.csv", "--methods", "MTL-CLS(l21)", "LP", "BR"]),
+        ("cgm", ["mulan.arff", "--xml", "names.xml"]), ("mt_mkl", ["cells.mat"]), ("fetr", ["numbers.csv"]), ("calibrated", ["apart.npz"]),
+        ("fetr", ["schools.csv", "--task", "school", "--labels", "score"]),
     ],
 )  # fmt: skip
 def test_a_script_reports_on_a_file(files, script, arguments, tmp_path):

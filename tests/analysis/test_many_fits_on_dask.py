@@ -99,14 +99,14 @@ def test_an_error_of_a_fold_comes_through(client):
 
 class Sleeps(ErrorRate):
     def score(self, z, positive, threshold=0.0):
-        time.sleep(3.0)
+        time.sleep(1.0)
         return super().score(z, positive, threshold)
 
 
 @pytest.mark.cluster
 def test_ctrl_c_comes_through_and_leaves_no_work(client_of_processes):
     problem, lam = stated()
-    threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with joblib.parallel_config(backend="dask"), pytest.raises(KeyboardInterrupt):
         problem.cross_validate(lam, [1.0, 2.0], folds=20, metric=Sleeps())
     ends = time.monotonic() + 30.0

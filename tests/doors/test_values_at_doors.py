@@ -22,6 +22,7 @@ import mtldsl as mtl
 import mtldsl.estimators
 import mtldsl.estimators.baselines
 from mtldsl.errors import DataError
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 24
@@ -394,10 +395,12 @@ def changed(door, slot, make):
     return plain | {slot: make(plain[slot])}
 
 
-def check(slot, ask):
-    """ask(door) -> (right, what was seen); every door that takes the slot is asked."""
+def check(slot, ask, turn=None):
+    """ask(door) -> (right, what was seen); every door that takes the slot is asked. With a turn, one of four fits."""
     wrong = []
-    for name, door in cells(slot).items():
+    for k, (name, door) in enumerate(cells(slot).items()):
+        if turn is not None and name.endswith(".fit") and (k // 2 + turn) % 4:
+            continue
         try:
             right, seen = ask(name, door)
         except NoCell:
@@ -407,8 +410,8 @@ def check(slot, ask):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.by_default("pd.NA")
-@pytest.mark.parametrize("quirk", REFUSED_X)
+@pytest.mark.slow
+@for_each("quirk", REFUSED_X)
 def test_inputs_that_no_door_takes(quirk):
     make, piece = REFUSED_X[quirk]
     check("X", lambda name, door: refused(door, changed(door, "X", make), piece))
@@ -423,7 +426,7 @@ def test_the_same_numbers_in_another_form(quirk, slot):
         cell = looked(door, given)
         return cell[0] == "same", cell
 
-    check(slot, ask)
+    check(slot, ask, list(ALIKE).index(quirk))
 
 
 @pytest.mark.by_default("list of arrays")
@@ -435,7 +438,7 @@ def test_inputs_of_another_type(quirk):
         cell = looked(door, changed(door, "X", make), changed(door, "X", meant))
         return cell[0] == "same", cell
 
-    check("X", ask)
+    check("X", ask, list(ALIKE_X).index(quirk))
 
 
 @pytest.mark.by_default("pandas dates")
@@ -451,10 +454,10 @@ def test_labels(quirk):
         cell = looked(door, given, changed(door, "y", expected))
         return cell[0] == "same", cell
 
-    check("y", ask)
+    check("y", ask, list(LABELS).index(quirk))
 
 
-@pytest.mark.parametrize("quirk", WEIGHT)
+@for_each("quirk", WEIGHT)
 def test_weights(quirk):
     make, piece = WEIGHT[quirk]
     check("w", lambda name, door: refused(door, changed(door, "w", make), piece))

@@ -2,9 +2,6 @@
 
 import os
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 
@@ -29,10 +26,9 @@ def residual_kept(part, state, W, seconds):
     return state, TaskSum(part.which, part.tasks.adjoint(state).T)
 
 
-def descend(parts, steps, before_step=lambda k: None):
+def descend(parts, steps):
     W, state = np.zeros((D, M)), None
-    for k in range(steps):
-        before_step(k)
+    for _ in range(steps):
         state, slope = parts.run(residual_kept, W, 0.02, state=state, stateful=True)
         W = W - 1e-4 * slope.of_all(M).T
     return W
@@ -47,32 +43,6 @@ def dies(part):
 def sleeps(part):
     time.sleep(1.5)
     return 1.0
-
-
-@pytest.fixture
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_worker_that_is_killed_changes_no_bit(two_processes, client_of_processes, keep):
-    rng = np.random.default_rng(0)
-    tasks = Tasks.from_dask(X, Y, keep=keep)
-    wanted = descend(tasks.parts, 6)
-
-    def kill(k):
-        def later():
-            time.sleep(0.2 * rng.random())
-            ids = [nanny.process.pid for nanny in two_processes.workers.values() if nanny.process is not None]
-            os.kill(int(rng.choice([one for one in ids if one])), signal.SIGKILL)
-
-        if k in (2, 4):
-            threading.Thread(target=later).start()
-
-    assert descend(tasks.parts, 6, kill).tobytes() == wanted.tobytes()
 
 
 @pytest.fixture
@@ -106,46 +76,6 @@ def test_an_interrupt_leaves_no_work_behind(two_workers, client):
         assert time.monotonic() < until, "work was left behind"
         time.sleep(0.05)
     assert tasks.cross().shape == (D, M)  # and the rows are still there
-
-
-@pytest.mark.cluster
-def test_a_scheduler_that_dies_is_an_error_and_no_wait(free_port):
-    address = f"tcp://127.0.0.1:{free_port}"
-    start = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(free_port),
-        "--no-dashboard",
-    ]
-    work = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_worker",
-        address,
-        "--nthreads",
-        "1",
-        "--host",
-        "127.0.0.1",
-        "--no-dashboard",
-        "--no-nanny",
-    ]
-    scheduler, worker = (subprocess.Popen(one, stderr=subprocess.DEVNULL) for one in (start, work))
-    try:
-        with distributed.Client(address, timeout=60):
-            tasks = Tasks.from_dask(X, Y)
-            threading.Timer(0.5, scheduler.kill).start()
-            with pytest.raises(
-                SolverError,
-                match=r"the connection to Dask's scheduler was lost.* with checkpoint=folder goes on",
-            ):
-                tasks.parts.run(sleeps)
-    finally:
-        scheduler.kill()
-        worker.kill()
 
 
 @pytest.mark.slow
