@@ -11,7 +11,7 @@ from mtldsl.solvers.solve import seen_by_solvers
 from mtldsl.testing.laws.models import MODELS, model_for
 
 #: Enough for every stage of a solver to begin on models of this size.
-MAX_ITER = 300
+MAX_ITER = 60
 
 
 def digest(name: str, model: str) -> str:

@@ -13,6 +13,7 @@ from mtldsl.atoms.function import Loss
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
+from tests.loops import for_each
 from tests.models import separate, shared
 
 D, M = 6, 4
@@ -100,18 +101,20 @@ SETS = {
 KINDS = {"hinge": "sign", "squared_hinge": "sign", "logistic": "sign", "poisson": "count"}
 
 
-@pytest.mark.by_default("l1-quantile")
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("term", TERMS)
+#: two penalties for every loss, three losses for every penalty
+PAIRS = [(loss, list(TERMS)[(k + shift) % len(TERMS)]) for k, loss in enumerate(LOSSES) for shift in (0, 4)]
+
+
+@pytest.mark.slow
+@for_each("loss, term", PAIRS)
 def test_every_loss_with_every_kind_of_penalty(loss, term):
     tasks = shared(6, n=25, labels=KINDS.get(loss, "real"))
     W = mtl.Weights(tasks, intercept=loss in ("hinge", "huber"))
     solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + TERMS[term](W))
 
 
-@pytest.mark.by_default("simplex-absolute")
-@pytest.mark.parametrize("loss", ["squared", "square_root", "absolute", "hinge", "poisson"])
-@pytest.mark.parametrize("sets", SETS)
+@for_each("loss", ["squared", "square_root", "absolute", "hinge", "poisson"])
+@for_each("sets", SETS)
 def test_constraints_are_met(loss, sets):
     tasks = shared(7, n=25, labels=KINDS.get(loss, "real"))
     W = mtl.Weights(tasks)
@@ -216,8 +219,7 @@ def test_a_loss_without_a_proximal_step_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("loss, labels", [(mtl.hinge_loss, "sign"), (mtl.absolute_loss, "real")])
+@for_each("loss, labels, intercept", [(mtl.hinge_loss, "sign", True), (mtl.absolute_loss, "real", False)])
 def test_terms_that_bound_weights_together_give_a_bound(loss, labels, intercept):
     """Terms that only together bound the weights still give a bound."""
     tasks = shared(1, n=8, labels=labels)

@@ -5,6 +5,7 @@ Objectives are recomputed here from W and the matrices returned, by their defini
 
 import json
 import math
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse, special
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.proof.stationarity import NO_GLOBAL
+from tests.loops import for_each
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 has_fixtures = pytest.mark.skipif(not FIXTURES.exists(), reason=f"no fixtures at {FIXTURES}")
@@ -260,11 +262,10 @@ SMOOTH = [
 ]
 
 
-@pytest.mark.by_default("intercept-huber_loss-separate sparse")
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("loss", SMOOTH)
-@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
-def test_smooth_losses_on_every_layout(loss, layout, intercept):
+@pytest.mark.slow
+@for_each("pair, intercept", zip(product(LAYOUTS, SMOOTH), cycle([False, True, True]), strict=False))
+def test_smooth_losses_on_every_layout(pair, intercept):
+    layout, loss = pair
     labels, pointwise = LOSSES[loss]
     tasks = regression(layout=layout, labels=labels, seed=LAYOUTS.index(layout))
     problem = model(tasks, loss, intercept=intercept)
@@ -281,10 +282,8 @@ def test_smooth_losses_on_every_layout(loss, layout, intercept):
     assert_monotone(solution)
 
 
-@pytest.mark.by_default("joint-shared-5-1")
-@pytest.mark.parametrize("d, m", [(5, 2), (2, 5), (3, 3), (5, 1), (1, 5), (1, 1)])
-@pytest.mark.parametrize("layout", ["shared", "separate"])
-@pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
+@for_each("d, m", [(5, 2), (2, 5), (3, 3), (5, 1), (1, 5), (1, 1)])
+@for_each("method, layout", [("lbfgs", "shared"), ("joint", "separate"), ("block", "shared")])
 def test_shapes(d, m, layout, method):
     """More features than tasks, as many, fewer; one of either: all methods end at stationary points."""
     tasks = regression(d, m, layout=layout, seed=d + m)
@@ -321,10 +320,8 @@ PENALTIES = {
 }
 
 
-@pytest.mark.by_default("separate-sum_of_squares-l1 and ridge")
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
-@pytest.mark.parametrize("layout", ["shared", "separate"])
+@for_each("penalty", PENALTIES)
+@for_each("loss, layout", [("sum_of_squares", "separate"), ("logistic_loss", "shared")])
 def test_penalties_beside_it(penalty, loss, layout):
     labels, pointwise = LOSSES[loss]
     tasks = regression(layout=layout, labels=labels)
@@ -375,10 +372,8 @@ CONSTRAINTS = {
 }
 
 
-@pytest.mark.by_default("shared-sum_of_squares-ball")
-@pytest.mark.parametrize("name", CONSTRAINTS)
-@pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
-@pytest.mark.parametrize("layout", ["shared", "separate"])
+@for_each("name", CONSTRAINTS)
+@for_each("loss, layout", [("sum_of_squares", "shared"), ("logistic_loss", "separate")])
 def test_constraints_on_the_weights(name, loss, layout):
     labels, pointwise = LOSSES[loss]
     tasks = regression(layout=layout, labels=labels)
@@ -809,7 +804,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@for_each("name", WRONG)
 def test_options_that_are_refused(name):
     mistake, fragments = WRONG[name]
     with pytest.raises(SolverError) as refusal:
@@ -818,7 +813,7 @@ def test_options_that_are_refused(name):
         assert fragment in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_models_that_are_refused(name):
     mistake, fragments = REFUSED[name]
     with pytest.raises(ModelError) as refusal:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.rows.coordinate_descent import SOLVER
+from tests.loops import for_each
 
 CD = "coordinate_descent"
 
@@ -74,10 +75,9 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
     return worst / np.abs(G_zero).max()
 
 
-@pytest.mark.by_default("l1-missing-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
+@for_each("intercept", [False, True])
+@for_each("layout", LAYOUTS)
+@for_each("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
 def test_optimality_conditions_hold(layout, kind, intercept):
     tasks = LAYOUTS[layout]
     W = mtl.Weights(tasks, intercept=intercept)

@@ -1,12 +1,12 @@
 """`explain()`: the chosen solver first and why, what stands in the way of those near by, those for other models in one sentence."""
 
 import numpy as np
-import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
 from mtldsl.tasks import DistributedTasks
+from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.solvers.test_alternating import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
@@ -60,9 +60,8 @@ def test_verdicts_still_have_every_solver_with_its_own_reason():
     assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
 
 
-@pytest.mark.by_default("sparse_separate_logistic_l12_and_bounds-40")
-@pytest.mark.parametrize("columns", [40, 80, 133])
-@pytest.mark.parametrize("name", ALL)
+@for_each("columns", [40, 80, 133])
+@for_each("name", ALL)
 def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = str(ALL[name]().explain()).split("\n")
@@ -70,7 +69,7 @@ def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):
     assert all(line == line.rstrip() for line in lines)
 
 
-@pytest.mark.parametrize("name", ALL)
+@for_each("name", ALL)
 def test_a_solver_takes_no_model_of_another_kind(name):
     """What `solves_only` says is never said of a form that the solver accepts."""
     form = ALL[name]().form()

@@ -1,11 +1,14 @@
 """The paper's own algorithm, for teaching: it reaches the same optima, only slower, and refuses what it is not for."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 import mtldsl.reference.compile  # registers the formulas
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, ROCArea
+from tests.loops import for_each
 from tests.models import separate, shared
 
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
@@ -18,8 +21,7 @@ def problem_of(tasks, metric, norm, c=4.0, intercept=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("metric", [FScore(), AUC(), ErrorRate(), ROCArea()], ids=repr)
+@for_each("metric, norm", zip([FScore(), AUC(), ErrorRate(), ROCArea()], cycle(NORMS), strict=False))
 def test_it_comes_near_the_optimum_with_a_valid_bound(metric, norm):
     problem = problem_of(
         shared(1, n=20, labels="sign"), metric, norm, 0.2 if isinstance(metric, ErrorRate) else 4.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 GROUPS = [[0, 5, 7], [1], [2, 3, 4, 6, 8, 9], [10, 11], [12, 13, 14, 15, 16, 17, 18, 19]]
 WEIGHTS = [1.0, 0.3, 2.0, 1.5, 0.7]
@@ -19,11 +20,9 @@ def data(n=60, m=1, duplicates=False, seed=0):
     return mtl.Tasks.shared(X, X @ W + 0.5 * rng.normal(size=(n, m)) + 2.0)
 
 
-@pytest.mark.by_default("case2-3-0.0-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("ridge", [0.0, 0.4])
-@pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("case", [{}, {"duplicates": True}, {"n": 12}])
+@for_each("intercept", [False, True])
+@for_each("ridge, m", [(0.0, 3), (0.4, 1), (0.0, 1)])
+@for_each("case", [{}, {"duplicates": True}, {"n": 12}])
 def test_agrees_with_admm(case, m, ridge, intercept):
     tasks = data(m=m, **case)
     W = mtl.Weights(tasks, intercept=intercept)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 N, D = 70, 90
 GROUPS = [[k, k + 30, k + 60] for k in range(12)] + [list(range(12, 30)), list(range(42, 60))]
@@ -34,11 +36,10 @@ def _problem(loss, intercept, ridge=0.0, level=1.0, seed=0):
     return mtl.minimize(objective + ridge * mtl.ridge(W) if ridge else objective)
 
 
-@pytest.mark.by_default("squared hinge-intercept--strong")
-@pytest.mark.parametrize("level", [8.0, 1.0], ids=["strong", "weak"])
-@pytest.mark.parametrize("ridge", [0.0, 0.7], ids=["", "ridge"])
-@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
-@pytest.mark.parametrize("loss", ["logistic", "squared hinge", "poisson"])
+@for_each(
+    "loss, intercept, ridge, level",
+    pairwise_cases(["logistic", "squared hinge", "poisson"], [False, True], [0.0, 0.7], [8.0, 1.0]),
+)
 def test_it_agrees_with_the_reference(loss, intercept, ridge, level):
     problem = _problem(loss, intercept, ridge, level)
     solution = problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=300)

@@ -1,5 +1,7 @@
 """`loss=` of clique_hinge: costs of whole labellings, by definition, through every solver, file and proof."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.atoms.losses.labelling_costs import OfMetric, every_labelling, whole_costs
 from mtldsl.reference.label_graph import labellings, task_losses
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 
 N, D, K = 20, 3, 4
 TABLE = [[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 0.5, 2.0], [2.0, 1.0, 0.0, 1.0], [5.0, 2.0, 1.0, 0.0]]
@@ -18,7 +21,7 @@ LOSSES = {
     "a table": {("a", "c"): TABLE},
     "tables of single labels": {("b",): [[0, 5], [1, 0]], ("d",): [[0, 1], [1, 0]], (0, "d"): TABLE},
 }
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+every_loss = for_each("loss", LOSSES.values(), ids=LOSSES)
 
 
 def data(seed=0, n=N, k=K):
@@ -79,11 +82,8 @@ def test_costs_are_what_they_say(loss):
     np.testing.assert_allclose(theirs, expected, atol=1e-12)
 
 
-@pytest.mark.by_default("none-tables of single labels")
 @every_loss
-@pytest.mark.parametrize(
-    "edges", ["all", [("a", "b"), ("a", "c", "d")], []], ids=["pairs", "a clique", "none"]
-)
+@for_each("edges", ["all", [("a", "b"), ("a", "c", "d")], []], ids=["pairs", "a clique", "none"])
 def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
     rng = np.random.default_rng(1)
     atom = model(loss, edges=edges).form().losses[0].atom
@@ -98,10 +98,9 @@ def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
 
 
 @pytest.mark.slow
-@every_loss
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("loss, intercept", zip(LOSSES.values(), cycle([False, True]), strict=False), ids=LOSSES)
 def test_optima_are_those_of_the_reference(loss, intercept):
-    problem = model(loss, 2, intercept=intercept)
+    problem = model(loss, 2, intercept=intercept, n=12)
     best = solve_reference(problem.form()).objective
     for solver in ("auto", "dual_ascent", "admm"):
         solution = problem.solve(solver, tol=1e-6)
@@ -110,16 +109,17 @@ def test_optima_are_those_of_the_reference(loss, intercept):
 
 
 @pytest.mark.slow
-@every_loss
-def test_its_proof_is_checked_by_another_program(loss, tmp_path):
-    for solver in ("clique_generation", "admm"):
-        solution = model(loss, 3).solve(solver, tol=1e-5)
-        path = solution.certificate.save(tmp_path / f"{solver}.npz", data=True)
-        for exact in (False, True):
-            verdict = mtl.verify_proof(path, exact=exact)
-            assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
-        again = mtl.Solution.load(solution.save(tmp_path / f"{solver} solution"))
-        np.testing.assert_array_equal(again.predict(np.eye(D)), solution.predict(np.eye(D)))
+@for_each(
+    "loss, solver", zip(LOSSES.values(), cycle(["clique_generation", "admm"]), strict=False), ids=LOSSES
+)
+def test_its_proof_is_checked_by_another_program(loss, solver, tmp_path):
+    solution = model(loss, 3, n=10).solve(solver, tol=1e-5)
+    path = solution.certificate.save(tmp_path / "proof.npz", data=True)
+    for exact in (False, True):
+        verdict = mtl.verify_proof(path, exact=exact)
+        assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
+    again = mtl.Solution.load(solution.save(tmp_path / "solution"))
+    np.testing.assert_array_equal(again.predict(np.eye(D)), solution.predict(np.eye(D)))
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 The judge is every labelling of the observed labels, looked at row by row, or the reference, which states each smaller graph.
 """
 
-from itertools import product
+from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from mtldsl.inference import marginals as changes
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 
 K, D = 4, 3
 EDGES = [(0, 1), (1, 3), (0, 2, 3)]
@@ -33,7 +34,7 @@ WORDS = {
     },
     "likelihood": mtl.pairwise_log_loss,
 }
-every_loss = pytest.mark.parametrize("name", WORDS)
+every_loss = for_each("name", WORDS)
 
 
 def data(seed=0, n=18, k=K, share=0.35):
@@ -121,8 +122,7 @@ def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
 
 
 @pytest.mark.slow
-@every_loss
-@pytest.mark.parametrize("seed", range(3))
+@for_each("name, seed", zip(WORDS, cycle(range(3)), strict=False))
 def test_solvers_reach_the_optimum_of_the_reference(name, seed):
     X, Y = data(seed, share=0.2 + 0.2 * seed)
     weights = None if seed else np.random.default_rng(0).uniform(0.5, 2.0, len(X))
@@ -148,7 +148,7 @@ def test_the_papers_own_method_and_sparse_inputs():
     assert thin.is_optimal and thin.objective == pytest.approx(best, rel=2e-6)
 
 
-@pytest.mark.by_default("a cost a label")
+@pytest.mark.slow
 @every_loss
 def test_bounds_hold_at_random_multipliers(name):
     X, Y = data(5)
@@ -173,7 +173,7 @@ def test_it_is_convex_along_lines(name):
 
 
 @pytest.mark.slow
-@every_loss
+@for_each("name", ["F-score", "likelihood"])
 def test_rows_without_a_label_count_for_nothing(name):
     X, Y = data(7)
     rng = np.random.default_rng(4)
@@ -189,8 +189,8 @@ def test_rows_without_a_label_count_for_nothing(name):
     assert solve_reference(with_rows.form()).objective == pytest.approx(expected.objective, rel=1e-6)
 
 
-@pytest.mark.by_default("tables")
-@every_loss
+@pytest.mark.slow
+@for_each("name", ["hamming", "tables", "likelihood"])
 def test_labels_that_no_row_has_together_get_no_edge(name):
     """Their columns of V see no row, and a norm leaves them at zero; the others are learned."""
     X, Y = data(8, n=30, share=0.0)
@@ -207,10 +207,9 @@ def test_labels_that_no_row_has_together_get_no_edge(name):
 
 
 @pytest.mark.slow
-@every_loss
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("name, intercept", zip(WORDS, cycle([False, True]), strict=False))
 def test_its_proof_is_checked_by_another_program(name, intercept, tmp_path):
-    X, Y = data(9, n=12)
+    X, Y = data(9, n=8)
     weights = np.random.default_rng(5).uniform(0.5, 2.0, len(X))
     problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept)
     # at intercepts that nothing bounds, a proof of admm holds for a region: not of what is asked here
@@ -237,7 +236,7 @@ def test_a_proof_knows_its_labels_with_gaps(tmp_path):
 
 @pytest.mark.slow
 def test_eight_labels_by_constraint_generation_of_the_reference():
-    X, Y = data(11, n=20, k=8, share=0.25)
+    X, Y = data(11, n=12, k=8, share=0.25)
     problem = model(mtl.clique_hinge, X, Y, edges="all", lam=0.05)
     best = solve_reference(problem.form()).objective
     solution = problem.solve(tol=1e-6)

@@ -1,11 +1,14 @@
 """The method of multipliers: losses of two slopes held to the reference on every layout, at small gaps and at weak penalties."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.registry import get_solver
+from tests.loops import for_each
 from tests.models import separate, shared
 
 LOSSES = {
@@ -46,11 +49,14 @@ def assert_solved(problem, tol=1e-8, **options):
     return solution
 
 
-@pytest.mark.by_default("hinge-sparse-both-intercept")
-@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("loss, layout", [(l, "shared") for l in LOSSES] + [("hinge", l) for l in LAYOUTS])
-def test_the_optimum_is_the_references(loss, layout, penalty, intercept):
+#: every loss with every penalty; layouts and intercepts in turn
+CASES = zip(product(LOSSES, PENALTIES), cycle(product(LAYOUTS, [False, True])), strict=False)
+
+
+@pytest.mark.slow
+@for_each("first, second", CASES)
+def test_the_optimum_is_the_references(first, second):
+    (loss, penalty), (layout, intercept) = first, second
     problem = problem_of(loss, layout, penalty, intercept)
     expected = problem.solve(solver="cvxpy", tol=1e-7).objective
     assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-7)

@@ -1,9 +1,12 @@
 """Structured hinges by the method of multipliers: proven optima on every layout, its first phase, and its place among the solvers."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 from tests.models import separate, shared
 
 LAYOUTS = {
@@ -37,11 +40,14 @@ def assert_solved(problem, tol=1e-7, **options):
     return solution
 
 
-@pytest.mark.by_default("AUC-shared-elastic-")
-@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("metric, layout", [(m, "shared") for m in METRICS] + [("F1", l) for l in LAYOUTS])
-def test_the_optimum_is_proven_and_that_of_planes(metric, layout, penalty, intercept):
+#: every layout with intercepts and without; penalties and metrics in turn
+CASES = zip(product(LAYOUTS, [False, True]), cycle(PENALTIES), cycle(["AUC", "F1", "F2", "F1"]), strict=False)
+
+
+@pytest.mark.slow
+@for_each("rows, penalty, metric", CASES)
+def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
+    layout, intercept = rows
     problem = problem_of(layout, penalty, METRICS[metric], intercept)
     solution = assert_solved(problem)
     planes = problem.solve(solver="admm", tol=1e-5)
@@ -57,9 +63,7 @@ def test_every_task_may_have_a_metric_of_its_own():
     assert_solved(mtl.minimize(10.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l21_norm(W)))
 
 
-@pytest.mark.by_default("1e-06-10000.0")
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
-@pytest.mark.parametrize("coefficient", [1e-6, 3.0, 1e4])
+@for_each("scale, coefficient", [(1e-4, 1e4), (1e4, 1e-6), (1.0, 3.0), (1e4, 1e4)])
 def test_units_and_strengths(scale, coefficient):
     """At a coefficient far too small for any weights, zero is proven."""
     rng = np.random.default_rng(7)

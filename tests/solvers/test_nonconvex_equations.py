@@ -1,9 +1,12 @@
 """Models that are not convex beside equations with zero, with caps, and with kinks: each ends in a point that is what its name says."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 #: labels of each; those of margins are not separable, so that weights do not run away where a penalty is bounded
 LOSSES = {
@@ -61,12 +64,16 @@ def word_of(loss, W, tasks):
     return mtl.quantile_loss(W, tasks, 0.3) if loss == "quantile_loss" else getattr(mtl, loss)(W, tasks)
 
 
-@pytest.mark.by_default("poisson_loss-exact_schatten_norm-none")
+#: the penalty of every equation and loss, in turn
+PAIRED = dict(zip(product(EQUATIONS, LOSSES), cycle(PENALTIES), strict=False))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("equation", EQUATIONS)
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_stationary_beside_equations_with_zero(loss, penalty, equation):
-    """Every loss, every penalty, every kind of equation: an end, and nothing nearby lies lower."""
+@for_each("loss", LOSSES)
+def test_stationary_beside_equations_with_zero(loss, equation):
+    """Every loss, every kind of equation, and penalties in turn: an end, and nothing nearby lies lower."""
+    penalty = PAIRED[equation, loss]
     tasks = tasks_of(LOSSES[loss], d=6)
     W = mtl.Weights(tasks)
     equations, project = EQUATIONS[equation]
@@ -127,9 +134,7 @@ def test_explain_is_about_the_model_without_equations():
     assert "agree on every block" in str(problem.cross_check())
 
 
-@pytest.mark.by_default("sums of rows-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("equation", [name for name in EQUATIONS if name != "none"])
+@for_each("equation, intercept", zip(list(EQUATIONS)[1:], cycle([True, False]), strict=False))
 def test_a_moved_point_is_not_stationary(equation, intercept):
     """Along what the equations leave free, a point that is moved by a hundredth is seen to miss the conditions."""
     tasks = tasks_of("real")
@@ -145,9 +150,7 @@ def test_a_moved_point_is_not_stationary(equation, intercept):
     assert found.status != "stationary" or found.objective <= solution.objective * (1.0 + 1e-6)
 
 
-@pytest.mark.by_default("1.0-hinge_loss")
-@pytest.mark.parametrize("loss", ["hinge_loss", "absolute_loss", "quantile_loss"])
-@pytest.mark.parametrize("eps", [1.0, 1e-2, 1e-4])
+@for_each("loss, eps", [("hinge_loss", 1e-4), ("absolute_loss", 1e-2), ("quantile_loss", 1.0)])
 def test_kinks_beside_a_smoothed_log_rank_take_newton_steps(loss, eps):
     """24 x 5 x 3 took up to 8 s and more; reweighting, which takes over first, descends by Newton steps now."""
     tasks = tasks_of("sign" if loss == "hinge_loss" else "real", n=24, m=3)
@@ -163,9 +166,16 @@ def test_kinks_beside_a_smoothed_log_rank_take_newton_steps(loss, eps):
         assert form.value({"W": solution.W + step}) >= solution.objective - 1e-7 * abs(solution.objective)
 
 
-@pytest.mark.by_default("True-square_root_loss")
-@pytest.mark.parametrize("loss", ["squared_loss", "square_root_loss", "absolute_loss", "squared_hinge_loss"])
-@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.slow
+@for_each(
+    "loss, intercept",
+    [
+        ("squared_loss", True),
+        ("square_root_loss", True),
+        ("absolute_loss", False),
+        ("squared_hinge_loss", False),
+    ],
+)
 def test_a_cap_below_every_singular_value_of_wide_weights(loss, intercept):
     """Penalties are constants there: the solution without them is stationary, and no step minds them."""
     kind = "sign" if loss == "squared_hinge_loss" else "real"

@@ -1,5 +1,7 @@
 """Rows that are elsewhere: the same optimum as with the rows here, with a proof, in a few passes."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,6 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.errors import ModelError
 from mtldsl.tasks import DistributedTasks
+from tests.loops import for_each
 
 PARTS = 4
 
@@ -75,10 +78,9 @@ def test_constants_beside_signs_take_no_pass(kind):
         assert tasks.parts.passes - before == 1 + lengths + len(solution.history)
 
 
-@pytest.mark.by_default("grouped-square_root_loss(W, tasks) + .5 * l1_norm(W)-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("words", SQUARES)
-@pytest.mark.parametrize("kind", LAYOUTS)
+@for_each("intercept", [False, True])
+@for_each("words", SQUARES)
+@for_each("kind", LAYOUTS)
 def test_squares_take_one_pass(kind, words, intercept):
     tasks = tables(kind, "real")
     away = DistributedTasks.cut(tasks, PARTS)
@@ -92,10 +94,10 @@ def test_squares_take_one_pass(kind, words, intercept):
         np.testing.assert_allclose(there.intercept, here.intercept, atol=1e-4)
 
 
-@pytest.mark.by_default("table-squared_hinge_loss(W, tasks) + 2 * trace_norm(W)-False")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("words", SMOOTH + KINKS)
-@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.slow
+@for_each(
+    "kind, words, intercept", zip(cycle(LAYOUTS), SMOOTH + KINKS + SMOOTH, cycle([True, False]), strict=False)
+)
 def test_a_pass_an_iteration(kind, words, intercept):
     tasks = tables(kind, "sign")
     away = DistributedTasks.cut(tasks, PARTS)

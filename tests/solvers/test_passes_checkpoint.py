@@ -11,6 +11,7 @@ from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.planes import PlanesByPasses
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
+from tests.loops import for_each
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 6)) * np.linspace(0.3, 2.0, 6) + 0.5
@@ -44,18 +45,16 @@ def broken_off(problem, parts, folder, passes, **options):
         problem.solve(checkpoint=folder, **options)
 
 
-@pytest.mark.by_default("False-auto-logistic_loss-6")
-@pytest.mark.parametrize(
-    ("solver", "loss", "after"),
+@pytest.mark.slow
+@for_each(
+    "solver, loss, after, sets",
     [
-        ("majorization", "logistic_loss", 14),
-        ("newton_by_passes", "logistic_loss", 7),
-        ("newton_by_passes", "hinge_loss", 28),
-        ("auto", "hinge_loss", 28),
-        ("auto", "logistic_loss", 6),
+        ("majorization", "logistic_loss", 14, False),
+        ("newton_by_passes", "logistic_loss", 7, True),
+        ("newton_by_passes", "hinge_loss", 28, False),
+        ("auto", "logistic_loss", 6, True),
     ],
 )
-@pytest.mark.parametrize("sets", [False, True])
 def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
     how = {"solver": solver, "tol": 1e-6}
     problem, parts = model(loss, sets=sets)
@@ -77,8 +76,7 @@ def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
     )  # a look at guesses, and one where it ended
 
 
-@pytest.mark.by_default("logistic_loss")
-@pytest.mark.parametrize("loss", ["hinge_loss", "logistic_loss"])
+@pytest.mark.parametrize("loss", ["logistic_loss"])
 def test_writing_changes_no_bit(tmp_path, loss):
     without, written = (model(loss)[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
     assert without.W.tobytes() == written.W.tobytes() and without.gap == written.gap

@@ -9,6 +9,8 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.proof.gap import objective_scale
 from mtldsl.tasks import DistributedTasks
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 L = np.longdouble
 N = 600
@@ -83,9 +85,8 @@ def optimum(X, y, lam, intercept):
     return w, e - c @ w
 
 
-@pytest.mark.by_default("sorted by time-False")
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("name", FAR)
+@for_each("intercept", [True, False])
+@for_each("name", FAR)
 def test_bound_and_objective_enclose_the_optimum(name, intercept):
     X, y = far(name)
     lam = 0.1 * float(np.abs(X).max()) ** 2 * 1e-6 if name in ("tiny", "huge") else 0.1
@@ -102,8 +103,7 @@ def test_bound_and_objective_enclose_the_optimum(name, intercept):
     assert there <= best * (1 + 2e-6) + rounding and rounding <= 1e-6 * best
 
 
-@pytest.mark.by_default("1099511627776.0")
-@pytest.mark.parametrize("offset", [2.0**k for k in (40, 46, 50, 53)])
+@for_each("offset", [2.0**k for k in (40, 46, 50, 53)])
 def test_the_objective_is_that_of_the_intercepts_returned(offset):
     """Beside labels of 1e15 an intercept is a multiple of 1/8."""
     _, X, _, y = columns()
@@ -124,7 +124,7 @@ PENALTIES = ["ridge", "l1_norm", "l21_norm", "trace_norm"]
 LAYOUTS = ["table", "missing", "weights", "separate", "sparse"]
 
 
-def layout(kind, seed):
+def layout(kind, seed, N=200):
     """(tasks, [(X, y, weights) of each task]) with offsets of labels and columns drawn from 1 to 1e9."""
     rng = np.random.default_rng(seed)
     m, d = 3, 4
@@ -161,20 +161,20 @@ def penalty_of(name, W):
     return L(np.linalg.svd(W, compute_uv=False).sum())
 
 
-@pytest.mark.by_default("squared_loss-separate-trace_norm-True")
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("kind", LAYOUTS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "loss, kind, penalty, intercept", pairwise_cases(LOSSES, LAYOUTS, PENALTIES, [True, False])
+)
 def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, intercept):
     """The objective is that of the rows; and what is proven optimal here lies above no bound proven there, nor below it."""
     here, own = layout(kind, PENALTIES.index(penalty) + 10 * LAYOUTS.index(kind))
     mean = kind == "table" and loss != "square_root_loss"
     found = []
-    for tasks in (DistributedTasks.cut(here, 3), here):
+    cut, few = DistributedTasks.cut(here, 3), {"max_iter": 100}
+    for tasks, limits in ((cut, {} if intercept else few), (here, few)):
         W = mtl.Weights(tasks, intercept=intercept)
         term = getattr(mtl, loss)(W, tasks, mean=True) if mean else getattr(mtl, loss)(W, tasks)
-        found.append(mtl.minimize(term + 0.5 * getattr(mtl, penalty)(W)).solve())
+        found.append(mtl.minimize(term + 0.5 * getattr(mtl, penalty)(W)).solve(**limits))
     s, near = found
     b = s.intercept if intercept else np.zeros(3)
     parts = [

@@ -1,5 +1,7 @@
 """Structured hinges whose rows are elsewhere: planes that are exact, the same optimum as with the rows here, and a proof."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.errors import ModelError
 from mtldsl.tasks import DistributedTasks
+from tests.loops import for_each
 
 PARTS = 4
 METRICS = [
@@ -53,10 +56,9 @@ def both(tasks, parts=PARTS):
     return DistributedTasks.cut(tasks, parts), tasks
 
 
-@pytest.mark.by_default("FScore()-sparse-False")
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("kind", ["table", "missing", "grouped", "sparse"])
-@pytest.mark.parametrize("metric", METRICS, ids=NAMES)
+@for_each("ties", [False, True])
+@for_each("kind", ["table", "missing", "grouped", "sparse"])
+@for_each("metric", METRICS, ids=NAMES)
 def test_what_a_proof_asks_for_is_that_of_rows_here(metric, kind, ties):
     tasks, found = tables(kind, ties), []
     for one in both(tasks):
@@ -86,9 +88,10 @@ def test_what_a_proof_asks_for_is_that_of_rows_here(metric, kind, ties):
     assert bound >= size * (1 - 1e-12)
 
 
-@pytest.mark.by_default("RecallAt(k=9)-trace_norm")
-@pytest.mark.parametrize("norm", [mtl.ridge, mtl.l21_norm, mtl.trace_norm])
-@pytest.mark.parametrize("metric", METRICS, ids=NAMES)
+@pytest.mark.slow
+@for_each(
+    "metric, norm", zip(METRICS, cycle([mtl.ridge, mtl.l21_norm, mtl.trace_norm]), strict=False), ids=NAMES
+)
 def test_the_optimum_is_that_of_rows_here(metric, norm):
     for intercept in (False, True)[: 1 + (not metric.fixes_positives)]:
         there, here = (
@@ -200,15 +203,15 @@ def test_who_takes_it_and_what_moves():
 
 
 @pytest.mark.slow
-def test_on_a_cluster(each_cluster):
+def test_on_a_cluster(two_workers):
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     here = tables("missing")
     Y = np.full((here.X.shape[0], here.n_tasks), np.nan)
     Y.T[here.mask.T] = here.targets
-    with distributed.Client(each_cluster):
+    with distributed.Client(two_workers):
         away = mtl.Tasks.from_dask(
             da.from_array(np.asarray(here.X), chunks=(40, -1)), da.from_array(Y, chunks=(40, -1))
         )
-        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-4)
-    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-4)
+        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-2)
+    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-2)
     assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()

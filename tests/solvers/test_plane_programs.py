@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 
 def form_of(rng, d, m, intercept=False, coefficient=1.0, scale=1.0, weights=None):
@@ -18,8 +19,7 @@ def form_of(rng, d, m, intercept=False, coefficient=1.0, scale=1.0, weights=None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 10.0 ** np.arange(-3, 4)], ids=["alike", "from 1e-3 to 1e3"])
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("intercept, scale", [(True, 1.0), (False, 10.0 ** np.arange(-3, 4))])
 def test_the_finish_proves_what_the_reference_says(intercept, scale):
     problem = form_of(np.random.default_rng(5), 7, 3, intercept, 3.0, scale)
     solution = problem.solve(solver="admm", tol=1e-8)

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.proximal.proximal_gradient import SOLVER
+from tests.loops import for_each
 from tests.models import separate, shared
 
 rng = np.random.default_rng(0)
@@ -49,9 +50,8 @@ def pulls(solution, tasks, slope):
     return np.column_stack(columns), np.array(sums)
 
 
-@pytest.mark.by_default("squared hinge-weighted-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize(
+@for_each("intercept", [False, True])
+@for_each(
     "name, layout",
     [
         (name, layout)

@@ -1,5 +1,7 @@
 """Points on lines: no solution is worse than what a ray without any solver reaches, and what overshoots still shows the way."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -11,6 +13,7 @@ from mtldsl.solvers.planes.two_blocks import TwoBlocks
 from mtldsl.solvers.rays import Lines, best_between, best_of_ray, plain_rays
 from mtldsl.solvers.registry import candidates
 from mtldsl.solvers.solver import Point
+from tests.loops import for_each
 from tests.models import MODELS, shared
 
 #: Not the graphs of labels: there every point on a line asks for inferences of its own, and lines are not searched.
@@ -36,12 +39,12 @@ def along(form, x, v):
         with np.errstate(over="ignore"):
             return form.value(point) if form.violation(point) == 0.0 else np.inf
 
-    grid = np.linspace(-20.0, 20.0, 161)
+    grid = np.linspace(-20.0, 20.0, 81)
     values = np.array([at(s) for s in grid])
     k = int(np.argmin(values))
     if not np.isfinite(values[max(k - 1, 0) : k + 2]).all():
         return values[k]
-    found = minimize_scalar(at, bounds=(grid[max(k - 1, 0)], grid[min(k + 1, 160)]), method="bounded")
+    found = minimize_scalar(at, bounds=(grid[max(k - 1, 0)], grid[min(k + 1, 80)]), method="bounded")
     return min(values[k], found.fun)
 
 
@@ -62,8 +65,8 @@ def plain_ray(form):
     return x, v
 
 
-@pytest.mark.by_default("f_score_low_rank_plus_sparse_with_intercept")
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.slow
+@for_each("name", CONVEX)
 def test_a_run_cut_short_is_no_worse_than_the_plain_ray(name):
     problem = MODELS[name]()
     form = problem.form()
@@ -80,10 +83,17 @@ def test_a_run_cut_short_is_no_worse_than_the_plain_ray(name):
         assert solution.objective <= lowest + below + 1e-6 * abs(lowest)
 
 
-@pytest.mark.by_default("True-ridge-FScore()")
-@pytest.mark.parametrize("metric", [None, mtl.FScore(), mtl.ROCArea(), mtl.ErrorRate()], ids=repr)
-@pytest.mark.parametrize("regularizer", [mtl.ridge, mtl.trace_norm, mtl.l21_norm])
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each(
+    "metric, regularizer, intercept",
+    [
+        (None, mtl.ridge, True),
+        (mtl.FScore(), mtl.trace_norm, False),
+        (mtl.ROCArea(), mtl.l21_norm, True),
+        (mtl.ErrorRate(), mtl.ridge, False),
+        (None, mtl.l21_norm, False),
+        (mtl.FScore(), mtl.ridge, True),
+    ],
+)
 def test_hard_hinges_do_not_end_at_zero(metric, regularizer, intercept):
     """A few steps of any solver leave them there; a least-squares fit of the labels, scaled, does far better."""
     problem = hard(metric, regularizer, intercept=intercept)
@@ -103,18 +113,17 @@ def test_hard_hinges_do_not_end_at_zero(metric, regularizer, intercept):
 @pytest.mark.slow
 def test_a_ray_is_searched_to_its_lowest_point():
     rng = np.random.default_rng(0)
-    for name in CONVEX:
+    for name, factor in zip(CONVEX, cycle((1e-6, 1.0, 1e6)), strict=False):
         form = MODELS[name]().form()
         x, v = best_constants(form) or form.zeros(), plain_ray(form)[1]
         if form.violation(x) > 0.0:
             continue
-        for factor in (1e-6, 1.0, 1e6):
-            direction = {k: factor * (block + 0.1 * rng.normal(size=block.shape)) for k, block in v.items()}
-            lowest = min(form.value(x), along(form, x, direction))
-            found = best_of_ray(form, x, direction)
-            value = form.value(x if found is None else found)
-            assert value <= lowest + 1e-6 * abs(lowest)
-            assert found is None or form.violation(found) == 0.0
+        direction = {k: factor * (block + 0.1 * rng.normal(size=block.shape)) for k, block in v.items()}
+        lowest = min(form.value(x), along(form, x, direction))
+        found = best_of_ray(form, x, direction)
+        value = form.value(x if found is None else found)
+        assert value <= lowest + 1e-6 * abs(lowest)
+        assert found is None or form.violation(found) == 0.0
 
 
 def test_the_second_plain_ray_fits_the_labels_whatever_the_units():

@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
+from tests.loops import for_each
 from tests.solvers.test_admm import FIXTURES
 
 METHODS = ("newton", "joint", "block")
@@ -73,9 +74,9 @@ def made(case):
 # ------------------------------------------------------------------------------------------------- whole runs
 
 
-@pytest.mark.by_default("intercept, weights, shared-block")
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
+@for_each("method", METHODS)
+@for_each("case", CASES)
 def test_the_objective_never_rises(case, method):
     problem, form = made(case)
     start = form.zeros() | {"W": 3.0 * np.random.default_rng(5).normal(size=form.shapes["W"])}

@@ -5,6 +5,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 M = 5
 
@@ -30,11 +32,10 @@ PENALTIES = {
 }
 
 
-@pytest.mark.by_default("trace + ridge-shape0-units-False")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "units", "sparse"])
-@pytest.mark.parametrize("shape", [(40, 8), (10, 25)])
-@pytest.mark.parametrize("penalty", PENALTIES)
+@for_each(
+    "penalty, shape, kind, intercept",
+    pairwise_cases(PENALTIES, [(40, 8), (10, 25)], ["plain", "duplicates", "units", "sparse"], [False, True]),
+)
 def test_agrees_with_admm(penalty, shape, kind, intercept):
     tasks = data(*shape, kind=kind)
     W = mtl.Weights(tasks, intercept=intercept)

@@ -9,6 +9,7 @@ import pytest
 import mtldsl
 from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.solvers.solver import Solver
+from tests.loops import for_each
 
 #: What a solver is asked for, but for its methods, and of which kind it is.
 FACTS = {name: hint.__args__[0] for name, hint in get_type_hints(Solver).items() if not name.startswith("_")}
@@ -28,8 +29,8 @@ def test_facts(name):
         assert solver.options[option] in words
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SOLVERS)
+@for_each("method", METHODS)
+@for_each("name", SOLVERS)
 def test_signatures(name, method):
     """The protocol's own parameters as it has them; what comes after them are the options, with the defaults that are stated."""
     solver = get_solver(name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 LOSSES = {
     "hinge": mtl.hinge_loss,
@@ -22,12 +25,10 @@ def few(seed=0, n=9, d=25, m=3):
     return mtl.Tasks.shared(X, np.where(X @ rng.normal(size=(d, m)) + rng.normal(size=(n, m)) > 0, 1, -1))
 
 
-@pytest.mark.by_default("logistic-ridge-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_solver_ends_at_the_optimum_and_goes_on_from_there(loss, penalty, intercept):
-    tasks = few()
+@pytest.mark.slow
+@for_each("loss, how", zip(LOSSES, cycle(product(PENALTIES, [False, True])), strict=False))
+def test_every_solver_ends_at_the_optimum_and_goes_on_from_there(loss, how):
+    (penalty, intercept), tasks = how, few()
     W = mtl.Weights(tasks, intercept=intercept)
     problem = mtl.minimize(LOSSES[loss](W, tasks) + 0.5 * PENALTIES[penalty](W))
     best = problem.solve("cvxpy", tol=1e-7).objective
