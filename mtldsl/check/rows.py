@@ -25,7 +25,6 @@ class CheckSettings:
 
     whole_samples: int = 1 << 14  # labelled rows in memory up to which all are; they take .1 ms
     whole_entries: float = 4e6  # inputs elsewhere up to which all rows are; a product takes milliseconds
-    random_samples: int = 1 << 10  # labelled rows at random weights: maps and intercepts show in few
     share: float = 0.05  # of more rows, so many of them or of their parts: the price of the check
 
 
@@ -33,18 +32,14 @@ SETTINGS = CheckSettings()
 
 
 class ShareCheck:
-    """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point.
+    """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point."""
 
-    samples : so many of them at most
-    """
-
-    def __init__(self, form: NormalForm, term: Any, point: TypedPoint, samples: float = math.inf):
+    def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
         self.term, self.x = term, point.blocks
         self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
         self.loss: Any = next(loss for loss in form.losses if loss.typed == term.text)
         tasks = term.tasks
-        step = max(round(1.0 / SETTINGS.share), round(tasks.n_samples / samples))
-        step = min(step, tasks.n_samples // tasks.n_tasks)
+        step = min(round(1.0 / SETTINGS.share), tasks.n_samples // tasks.n_tasks)
         self.some = slice(zlib.crc32(self.W.tobytes()) % step, None, step)
 
     @staticmethod
@@ -77,13 +72,6 @@ class ShareCheck:
             l = l if weights is None else self._some(weights) * l
             l = l / totals_of(tasks)[task] if self.term.mean else l
             return float(self.term.coefficient.value * np.sum(l))
-
-    def own(self) -> float:
-        """Return the term as the normal form has it, over the samples that are looked at."""
-        W, b = self.loss.map.forward(self.x), np.zeros(self.loss.tasks.n_tasks)
-        for name in self.loss.intercepts:
-            b = b + self.x[name][0]
-        return self._own(some_predictions(self.loss.tasks, W, b, self.some)[1])
 
     def _own(self, predicted: np.ndarray) -> float:
         scale = None if self.loss.scale is None else self._some(self.loss.scale)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.check.rows import SETTINGS, PartsCheck, ShareCheck
+from mtldsl.check.rows import PartsCheck, ShareCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import StructureTerm
@@ -58,7 +58,7 @@ class _Comparison:
         self.terms: Any = statement.objective.terms
         self.constraints: Any = statement.constraints
         self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
-        self.checks: dict[tuple[int, int], PartsCheck] = {}  # by term and point
+        self.checks: dict[int, PartsCheck] = {}  # by term
         self.is_cut_short = solution.status in ("time_limit", "interrupted") or solution.interrupted
 
     def run(self) -> None:
@@ -88,11 +88,10 @@ class _Comparison:
     def _has_share(self, term: Any) -> bool:
         return term.is_loss and not _is_elsewhere(term) and ShareCheck.is_for(self.form, term)
 
-    def _in_parts(self, term: Any, point: TypedPoint) -> PartsCheck:
-        key = id(term), id(point)
-        if key not in self.checks:
-            self.checks[key] = PartsCheck(self.form, term, point)
-        return self.checks[key]
+    def _in_parts(self, term: Any) -> PartsCheck:
+        if id(term) not in self.checks:
+            self.checks[id(term)] = PartsCheck(self.form, term, self.point)
+        return self.checks[id(term)]
 
     # ----------------------------------------------------------------------------------------------- objective
 
@@ -108,7 +107,7 @@ class _Comparison:
                 return
         if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
             return
-        roundings = [self._rounding(term, self.point) for term in self.terms]
+        roundings = [self._rounding(term) for term in self.terms]
         if any(
             map(_is_elsewhere, self.terms)
         ):  # what is claimed of few rows is off by what their sums have lost
@@ -122,15 +121,15 @@ class _Comparison:
 
     def _value(self, term: Any) -> float:
         if _is_elsewhere(term):
-            found = self._in_parts(term, self.point).value()
+            found = self._in_parts(term).value()
         else:
             found = self.point.value(term, self._kernels(term))
         return self._claimed()[_key(term, self.terms)] if found is None else found
 
-    def _rounding(self, term: Any, point: TypedPoint) -> float:
+    def _rounding(self, term: Any) -> float:
         if _is_elsewhere(term):
-            return self._in_parts(term, point).rounding()
-        return point.rounding(term, self._kernels(term))
+            return self._in_parts(term).rounding()
+        return self.point.rounding(term, self._kernels(term))
 
     def _kernels(self, term: Any) -> Any:
         """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
@@ -190,67 +189,56 @@ class _Comparison:
     # ------------------------------------------------------------------------------------- blocks that are all zero
 
     def _unused(self) -> None:
-        """Compare terms once more at random numbers in the place of blocks that are zero: there, whatever is done with a block is right. What is
-        learned has no value at such a point, and is left out. A run that was cut short has no time for it.
+        """Compare arguments of losses, and values of other terms, at random numbers in the place of blocks that are zero: there, whatever is done
+        with a block is right. What is learned has no value at such a point, and is left out. A run that was cut short has no time for it.
         """
         blocks = self.solution.blocks
-        if self.is_cut_short:
-            return
         empty = [name for name, block in blocks.items() if not block.any()]
-        if not empty:
+        if self.is_cut_short or not empty:
             return
         rng = np.random.default_rng(0)
-        x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) / self._lengths(name) for name in empty}
-        point, claimed = TypedPoint(x, {}), {}
-        shares = {
-            t.text: ShareCheck(self.form, t, point, SETTINGS.random_samples)
-            for t in self.terms
-            if self._has_share(t)
-        }
+        x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) for name in empty}
+        point, where = (
+            TypedPoint(x, {}),
+            f"at random numbers in the place of {' and '.join(empty)}, which the solve left at zero",
+        )
+        for term in self.terms:
+            if term.is_loss and term.atom.labels != "indicators":  # whose normal form has columns of its own
+                self._same_argument(term, point, where)
+        claimed: dict[str, float] = {}
         with np.errstate(all="ignore"):
             for f in self.form.functions:
                 if not (isinstance(f, StructureTerm) or f.is_constraint):
                     claimed[f.typed] = claimed.get(f.typed, 0.0) + f.value(x)
-            for term in filter(_is_elsewhere, self.terms):
-                claimed[term.text] = self._in_parts(term, point).own()
-            for loss in self.form.losses:
-                if loss.typed in shares:
-                    claimed[loss.typed] = shares[loss.typed].own()
-                elif (
-                    not loss.tasks.is_distributed and loss.atom.labels != "indicators"
-                ):  # the best labellings of a graph with all its edges are dear
-                    claimed[loss.typed] = claimed.get(loss.typed, 0.0) + loss.value(loss.predictions(x))
         for text in claimed:
             terms = [term for term in self.terms if term.text == text and not term.learned]
-            values: Any = [
-                (shares[text] if text in shares else self._in_parts(term, point)).typed_value()
-                if text in shares or _is_elsewhere(term)
-                else point.value(term)
-                for term in terms
-            ]
+            values: Any = [point.value(term) for term in terms]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():
                 continue
-            off = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE
-            if off > _AGREEMENT_TOL * sum(map(abs, values)) and off > _AGREEMENT_TOL * sum(
-                map(abs, values)
-            ) + sum(self._rounding(term, point) for term in terms):
+            off, size = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE, sum(map(abs, values))
+            if off > _AGREEMENT_TOL * size and off > _AGREEMENT_TOL * size + sum(map(point.rounding, terms)):
                 raise CrossCheckError(
-                    f"as typed this term is {sum(values):.12g} at random numbers in the place of {' and '.join(empty)}, which the solve left at "
-                    f"zero, and the normal form takes it for {claimed[text]:.12g}",
+                    f"as typed this term is {sum(values):.12g} {where}, and the normal form takes it for {claimed[text]:.12g}",
                     term=text,
                     write_instead=_ADVICE,
                 )
 
-    def _lengths(self, name: str) -> np.ndarray | float:
-        """Return the root mean squares of the features of a block, so that predictions are of the size of one."""
-        for term in self.terms:
-            for part in term.argument.parts if term.is_loss else ():
-                if part.weights.name == name and term.tasks.n_features == part.weights.shape[0]:
-                    lengths = term.tasks.column_lengths[:, :1] / math.sqrt(
-                        max(term.tasks.n_samples / term.tasks.n_tasks, 1.0)
-                    )
-                    return np.where(lengths > 0.0, lengths, 1.0)
-        return 1.0
+    def _same_argument(self, term: Any, point: TypedPoint, where: str) -> None:
+        """Check that the weights and intercepts of a loss are those of its terms in the normal form."""
+        x: Any = point.blocks
+        W, sizes = (matrix_of(term.argument.tree, x, sizes) for sizes in (False, True))
+        b, b_sizes = (point.intercept(term, sizes) for sizes in (False, True))
+        for loss in self.form.losses:
+            if loss.typed != term.text:
+                continue
+            own = sum(x[name][0] for name in loss.intercepts) if loss.intercepts else None
+            same = _are_near(loss.map.forward(x), W, sizes) and (own is None) == (b is None)
+            if not (same and (b is None or _are_near(own, b, b_sizes))):
+                raise CrossCheckError(
+                    f"as typed its weights are others than those of the normal form {where}",
+                    term=term.text,
+                    write_instead=_ADVICE,
+                )
 
     # --------------------------------------------------------------------------------------------- constraints
 
@@ -334,6 +322,11 @@ class _Comparison:
             term=term.text,
             write_instead=_ADVICE,
         )
+
+
+def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
+    """Tell whether numbers are the same but for rounding."""
+    return bool(np.all(np.abs(own - typed) <= _AGREEMENT_TOL * sizes + _UNDERFLOW_SIZE))
 
 
 def _is_elsewhere(term: Any) -> bool:
