@@ -141,7 +141,7 @@ def test_constraints_and_maps():
 def test_bits_do_not_depend_on_workers(solver, each_cluster):
     """The same parts in this process, and on two workers of a cluster: orders are seeded by the part and the pass."""
     distributed = pytest.importorskip("distributed")
-    table = grouped("shuffled")
+    table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)
     seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=12).W]
     with distributed.Client(each_cluster):
