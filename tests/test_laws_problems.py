@@ -17,7 +17,6 @@ from mtldsl.proof.certificate import certify
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
 from tests.models import MODELS
-from tests.optima import solution_of
 
 N, D, M = 14, 5, 3
 #: those of labellings are functions of other weights: test_laws_label_graph.py
@@ -116,10 +115,11 @@ def test_zero_is_the_solution_up_to_the_lambda_max_of_a_metric(metric, norm):
     # from the coefficient on the norm it is the inverse
     other = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + lam * getattr(mtl, norm)(W))
     assert other.lambda_max(lam) == pytest.approx(1.0 / critical, rel=1e-12)
-    lam.value = critical * (1 - 1e-6)
-    at_zero = problem.form().value({"W": np.zeros((D, M))})
-    assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
-    assert np.abs(problem.solve(tol=1e-8).W).max() <= 1e-6
+    for factor in (0.5, 1 - 1e-6):
+        lam.value = critical * factor
+        at_zero = problem.form().value({"W": np.zeros((D, M))})
+        assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
+        assert np.abs(problem.solve(tol=1e-8).W).max() <= 1e-6
     if critical.exact:
         lam.value = critical * 1.2
         at_zero = problem.form().value({"W": np.zeros((D, M))})
@@ -349,28 +349,33 @@ def disturbed(dual, size, rng):
     if isinstance(dual, Mixture):
         flips = dual.flips ^ (rng.random(dual.flips.shape) < min(size, 0.2))
         return Mixture(flips, dual.weights + size * rng.normal(size=dual.weights.shape))
-    own = np.asarray(dual)
-    return own + size * rng.normal(size=own.shape) if own.dtype == float else dual  # labellings of a graph
+    return dual + size * rng.normal(size=dual.shape)
 
 
-@pytest.mark.slow
-@for_each("name", MODELS)
-def test_weak_duality_on_random_points_and_multipliers(name, reference_optimum):
+@pytest.mark.by_default("a_metric_of_its_own_for_every_task_group_sparse")
+@pytest.mark.parametrize("name", MODELS)
+def test_weak_duality_on_random_points_and_multipliers(name):
     """Whatever the multipliers, the certificate's bound stays below the optimum that the reference found."""
-    problem, solution = solution_of(name)
-    form, best = problem.form(), solution.state
-    optimum, _ = reference_optimum(name)
+    form = MODELS[name]().form()
+    reference = solve_reference(form)
     rng = np.random.default_rng(3)
-    most = optimum + 1e-6 * abs(optimum)
+    margin = 1e-7 * (1 + abs(reference.objective))
     finite = 0
-    for size in (0.0, 0.01, 0.3, 1.0, 30.0):
-        blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
-        loss_duals = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
-        function_duals = [size * rng.normal(size=f.map.shape) for f in form.functions]
-        for duals in ((None, None), (loss_duals, function_duals), (loss_duals, None), (None, function_duals)):
-            bound = certify(form, blocks, *duals).dual_bound
-            assert bound <= most
-            finite += np.isfinite(bound)
-        near = [disturbed(u, 0.1 * size, rng) for u in best.loss_duals]
-        assert certify(form, best.blocks, near, best.function_duals).dual_bound <= most
-    assert finite >= 5
+    for size in (0.0, 0.1, 1.0, 10.0):
+        for _ in range(5):
+            blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
+            loss_duals = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+            function_duals = [size * rng.normal(size=f.map.shape) for f in form.functions]
+            for duals in (
+                (None, None),
+                (loss_duals, function_duals),
+                (loss_duals, None),
+                (None, function_duals),
+            ):
+                bound = certify(form, blocks, *duals).dual_bound
+                assert bound <= reference.objective + margin
+                finite += np.isfinite(bound)
+            near = [disturbed(u, 0.1 * size, rng) for u in reference.loss_duals]
+            bound = certify(form, reference.blocks, near, reference.function_duals).dual_bound
+            assert bound <= reference.objective + margin
+    assert finite >= 20

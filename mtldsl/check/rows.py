@@ -16,7 +16,7 @@ from mtldsl.definitions.formula import DEFINITIONS
 from mtldsl.definitions.predictions import matrix_of, some_predictions, some_samples
 from mtldsl.definitions.typed_values import TypedPoint, totals_of
 
-__all__ = ["SETTINGS", "CheckSettings", "PartsCheck", "ShareCheck"]
+__all__ = ["CheckSettings", "PartsCheck", "ShareCheck"]
 
 
 @dataclass(frozen=True)
@@ -28,29 +28,28 @@ class CheckSettings:
     share: float = 0.05  # of more rows, so many of them or of their parts: the price of the check
 
 
-SETTINGS = CheckSettings()
-
-
 class ShareCheck:
     """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point."""
+
+    settings = CheckSettings()
 
     def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
         self.term, self.x = term, point.blocks
         self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
         self.loss: Any = next(loss for loss in form.losses if loss.typed == term.text)
         tasks = term.tasks
-        step = min(round(1.0 / SETTINGS.share), tasks.n_samples // tasks.n_tasks)
+        step = min(round(1.0 / self.settings.share), tasks.n_samples // tasks.n_tasks)
         self.some = slice(zlib.crc32(self.W.tobytes()) % step, None, step)
 
-    @staticmethod
-    def is_for(form: NormalForm, term: Any) -> bool:
+    @classmethod
+    def is_for(cls, form: NormalForm, term: Any) -> bool:
         """Tell whether the samples of a loss are many, and its value is a sum over them."""
         definition, losses = DEFINITIONS.get(term.atom.name), [f for f in form.losses if f.typed == term.text]
         is_sum = definition is not None and definition.kind == "samples" and definition.of_sum is None
         return (
             is_sum
             and not term.worst
-            and term.tasks.n_samples > SETTINGS.whole_samples
+            and term.tasks.n_samples > cls.settings.whole_samples
             and len(losses) == 1
             and type(losses[0]) is LossTerm
             and losses[0].tasks is term.tasks
@@ -88,7 +87,7 @@ class PartsCheck:
     Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
     """
 
-    settings = SETTINGS
+    settings = CheckSettings()
 
     def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
         self.typed, self.x = LossElsewhere(point, term), point.blocks

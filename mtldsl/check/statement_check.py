@@ -97,10 +97,8 @@ class _Comparison:
 
     def _objective(self) -> None:
         claimed, total, size = self.solution.objective, 0.0, 0.0
-        for look in (
-            self._glance,
-            self._value,
-        ):  # what a share of the rows says of a fault, all of them confirm
+        # what a share of the rows says of a fault, all of them confirm
+        for look in (self._glance, self._value):
             values = [look(term) for term in self.terms]
             total, size = sum(values), sum(map(abs, values))
             if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
@@ -191,10 +189,15 @@ class _Comparison:
     def _unused(self) -> None:
         """Compare arguments of losses, and values of other terms, at random numbers in the place of blocks that are zero: there, whatever is done
         with a block is right. What is learned has no value at such a point, and is left out. A run that was cut short has no time for it.
+
+        It is a look at the normal form, not at the solution: once for the same blocks and parameters.
         """
         blocks = self.solution.blocks
         empty = [name for name, block in blocks.items() if not block.any()]
         if self.is_cut_short or not empty:
+            return
+        key = "unused", tuple(empty), tuple(parameter.value for parameter in self.statement.parameters)
+        if key in self.form.remembered:
             return
         rng = np.random.default_rng(0)
         x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) for name in empty}
@@ -222,6 +225,7 @@ class _Comparison:
                     term=text,
                     write_instead=_ADVICE,
                 )
+        self.form.remembered[key] = True
 
     def _same_argument(self, term: Any, point: TypedPoint, where: str) -> None:
         """Check that the weights and intercepts of a loss are those of its terms in the normal form."""

@@ -21,7 +21,7 @@ __all__ = ["LossTerm"]
 _KINK_SHARE = 64 * float(np.finfo(float).eps)
 
 #: Predictions up to so many, 64 MB, are kept beside the last value asked for.
-_KEPT = 1 << 23
+_KEPT_PREDICTIONS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class LossTerm:
         self.__dict__["_last"] = (
             here,
             self.value(z),
-            z if isinstance(z, np.ndarray) and z.size <= _KEPT else None,
+            z if isinstance(z, np.ndarray) and z.size <= _KEPT_PREDICTIONS else None,
         )
         return z
 

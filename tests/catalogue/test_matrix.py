@@ -1,4 +1,4 @@
-"""Every solver, with every option, on every model that it takes, against the reference; and the page that shows it."""
+"""Every solver, with every option, on every model that it takes, against the reference - slow ways on five models -; and the page that shows it."""
 
 from pathlib import Path
 

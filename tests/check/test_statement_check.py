@@ -12,7 +12,6 @@ from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.atoms.sets.balls import NormBall
 from mtldsl.atoms.structures import LogRank
-from mtldsl.check import rows
 from mtldsl.check.rows import CheckSettings, ShareCheck
 from mtldsl.compile import from_tree
 from mtldsl.compile.linear_map import LinearMap
@@ -343,7 +342,7 @@ SABOTAGES = [
 def looked_at(request, monkeypatch):
     """Whether samples are few, or many."""
     if request.param == "a share":
-        monkeypatch.setattr(rows, "SETTINGS", CheckSettings(whole_samples=0, share=0.25))
+        monkeypatch.setattr(ShareCheck, "settings", CheckSettings(whole_samples=0, share=0.25))
 
 
 @for_each("sabotage", SABOTAGES)
@@ -466,6 +465,7 @@ def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
             point = TypedPoint(x, {})
             look = ShareCheck(form, term, point)
             seen.add(look.some.start)
+            # sums of 24,000 numbers in two orders
             assert look.value() == pytest.approx(point.value(term), rel=1e-10)
 
             assert 0.0 < look.typed_value() < 0.2 * point.value(term)

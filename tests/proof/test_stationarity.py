@@ -447,4 +447,4 @@ def test_a_model_times_three_has_the_same_decreases():
         for c in (1.0, 3.0)
     )
     assert once["Sigma1"] > 1e-3 and once["Sigma2"] > 1e-3
-    assert thrice == pytest.approx(once, rel=1e-6)
+    assert thrice == pytest.approx(once, rel=1e-10)  # differences of sums of some dozen numbers

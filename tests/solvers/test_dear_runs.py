@@ -32,7 +32,7 @@ MODELS = {
 def test_a_dear_run_hands_over_and_ends_at_the_same_weights(name, intercept):
     """A run that has become dear hands over and ends at the same weights."""
     # Newton systems are dear before they have more rows than there are samples
-    X, Y = series(180, 150, 3) if name == "logistic" else series(60, 100, 3, near=0.995)
+    X, Y = series(300, 250, 4) if name == "logistic" else series(120, 200, 5, near=0.995)
     tasks = mtl.Tasks.shared(X, np.sign(Y) if name == "logistic" else Y)
     W = mtl.Weights(tasks, intercept=intercept)
     problem = mtl.minimize(MODELS[name](W, tasks))

@@ -203,15 +203,15 @@ def test_who_takes_it_and_what_moves():
 
 
 @pytest.mark.slow
-def test_on_a_cluster(two_workers):
+def test_on_a_cluster(each_cluster):
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     here = tables("missing")
     Y = np.full((here.X.shape[0], here.n_tasks), np.nan)
     Y.T[here.mask.T] = here.targets
-    with distributed.Client(two_workers):
+    with distributed.Client(each_cluster):
         away = mtl.Tasks.from_dask(
             da.from_array(np.asarray(here.X), chunks=(40, -1)), da.from_array(Y, chunks=(40, -1))
         )
-        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-2)
-    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-2)
+        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-4)
+    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-4)
     assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()

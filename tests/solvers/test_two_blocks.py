@@ -284,6 +284,7 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
         cold = problem.solve(solver=solver, tol=1e-8)
         assert warm.status == cold.status == "optimal"
         assert warm.objective == pytest.approx(cold.objective, rel=2e-8)
+        assert cold.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
 
 
 # ---------------------------------------------------------------------------------------- interrupted and refused

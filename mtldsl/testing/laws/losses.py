@@ -82,7 +82,7 @@ def fenchel_young(loss, weighting):
     conjugate = loss.conjugate(loss.dual_point(z, y, s), y, s)
     same(loss.value(z, y, s) + conjugate, z @ g, "f(z) + f*(u) at the gradient u", rel=1e-10, abs=1e-10)
     for size in (0.1, 0.5, 1.0, 3.0):
-        for _ in range(2):
+        for _ in range(5):
             u = loss.dual_project(size * rng.normal(size=z.size), y, s)
             v = 2.0 * rng.normal(size=z.size)
             conjugate = loss.conjugate(u, y, s)
@@ -132,7 +132,7 @@ def gradient_is_the_derivative(loss, weighting):
             same(g[i], slope, f"the gradient at sample {i}, beside a finite difference", rel=1e-6, abs=1e-6)
     changes = []
     for size in (1e-3, 0.1, 1.0, 5.0):
-        for _ in range(2):
+        for _ in range(5):
             v = z + size * rng.normal(size=z.size)
             tangent = loss_value(loss, z, y, s) + g @ (v - z)
             holds(loss_value(loss, v, y, s) >= tangent - 1e-11, "f is below its tangent: not a subgradient")
@@ -197,7 +197,7 @@ def bounded_below_is_a_bound(loss):
     """f >= bounded_below times the number of samples, and the loss is convex."""
     rng, z, y, _ = loss_data(loss, "unweighted", 7)
     lowest = min(
-        loss_value(loss, size * rng.normal(size=z.size), y) for size in (0.1, 1, 3) for _ in range(5)
+        loss_value(loss, size * rng.normal(size=z.size), y) for size in (0.1, 1, 3) for _ in range(20)
     )
     holds(
         lowest >= loss.bounded_below * z.size,

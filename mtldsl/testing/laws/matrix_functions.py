@@ -152,7 +152,7 @@ def fenchel_young_is_tight_at_the_prox(atom, step):
 @_all()
 def fenchel_young(atom):
     """g(W) + g*(Z) >= <W, Z> on random pairs: of W by the reference for regularizers, projected for sets."""
-    for salt in range(20, 28):
+    for salt in range(20, 40):
         Z = inside_dual_domain(atom, matrix(atom, salt, 10.0 ** random(atom, salt).uniform(-1, 1)))
         W = matrix(atom, 100 + salt, 2.0)
         if isinstance(atom, Set):
