@@ -83,12 +83,16 @@ def violation_is_the_reference_violation(atom, size):
 def prox_is_the_minimiser(atom, step):
     """P = prox(W) minimises F = step g + 1/2 ||. - W||^2: F(V) >= F(P) + 1/2 ||V - P||^2 for every V, and for cvxpy's own minimiser
     above all; where g is not convex, less of the square or none of it.
+
+    Where g is convex, F near P is made of `value`: the reference's, a program for some words, is compared at P and at cvxpy's minimiser.
     """
     W = matrix(atom, 1, 2.0)
     P = atom.prox(W, step)
-    objective = lambda V: step * function_value(atom, V) + 0.5 * np.sum((V - W) ** 2)  # noqa: E731
+    value = atom.value if atom.convex else partial(function_value, atom)
+    objective = lambda V: step * value(V) + 0.5 * np.sum((V - W) ** 2)  # noqa: E731
     assert_minimal(objective, P, random(atom, 2), growth(atom, step))
     if atom.convex:
+        _value_is_right(atom, P, 1e-11, 1e-13)
         assert_is_reference_prox(atom, P, W, step)
 
 
