@@ -242,7 +242,7 @@ def together() -> None:
     # The models
 
     BOUNDS = [Range(0.01, 100.0), Range(0.01, 100.0)]
-    TRAINING = {"epochs": 30, "batch_size": 128, "learning_rate": 5e-3, "random_state": 0}
+    TRAINING = {"epochs": 20, "batch_size": 128, "learning_rate": 5e-3, "random_state": 0}
 
     def best_network(kind, **options):
         """The better of two weight decays, on validation data."""
@@ -303,7 +303,7 @@ FEWER ROWS: {FEW} OF THE TRAINING ROWS, MEAN ERROR ON THE TEST BLOCKS FOR TWO SE
         means = []
         for c in (0.0, 2.0):
             for seed in (0, 1):
-                options = TRAINING | {"epochs": 100, "batch_size": 64, "random_state": seed}
+                options = TRAINING | {"epochs": 50, "batch_size": 64, "random_state": seed}
                 network = MultiTaskNetwork(weight_decay=c, structure=structure, **options).fit(
                     few, validation
                 )

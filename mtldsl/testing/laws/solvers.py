@@ -27,6 +27,7 @@ def _optimum(model: str) -> float:
     return float(MODELS[model]().solve(LAST, tol=1e-7).objective)
 
 
+@cache
 def _taken(solver) -> dict[str, str]:
     """The models that a solver does not refuse."""
     return {model: model for model in MODELS if refusal(solver, _seen(solver, model)) is None}
