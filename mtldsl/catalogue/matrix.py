@@ -119,8 +119,8 @@ def takes(solver: str, name: str) -> bool:
     return refusal(get_solver(solver), seen_by_solvers(models()[name].form())) is None
 
 
-def cells(name: str, without: Sequence[dict] = ()) -> Iterator[Cell]:
-    """One a call that is not refused, `without` some ways; the reference's own ways are among them."""
+def cells(name: str, without: Sequence[dict] = (), study_seconds: float = 5.0) -> Iterator[Cell]:
+    """One a call that is not refused, `without` some ways; the reference's own ways are among them. Ways for study have `study_seconds` each."""
     problem = models()[name]
     reference = problem.solve(LAST, tol=1e-7).objective if problem.is_convex else None
     for solver in SOLVERS:
@@ -131,7 +131,7 @@ def cells(name: str, without: Sequence[dict] = ()) -> Iterator[Cell]:
                 continue
             study = options in FOR_STUDY
             try:
-                solution = problem.solve(solver, tol=TOL, max_seconds=5 if study else 60, **options)
+                solution = problem.solve(solver, tol=TOL, max_seconds=study_seconds if study else 60, **options)
             except SolverError as error:
                 if any(repr(value) in str(error) for value in options.values()):
                     continue  # this way of it does not fit, which it says
