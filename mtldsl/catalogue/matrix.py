@@ -131,7 +131,9 @@ def cells(name: str, without: Sequence[dict] = (), study_seconds: float = 5.0) -
                 continue
             study = options in FOR_STUDY
             try:
-                solution = problem.solve(solver, tol=TOL, max_seconds=study_seconds if study else 60, **options)
+                solution = problem.solve(
+                    solver, tol=TOL, max_seconds=study_seconds if study else 60, **options
+                )
             except SolverError as error:
                 if any(repr(value) in str(error) for value in options.values()):
                     continue  # this way of it does not fit, which it says
