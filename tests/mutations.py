@@ -33,6 +33,7 @@ NEAR = {
     "mtldsl.proof.rounding": "tests/proof/test_rounding.py tests/proof/test_rounding_law.py tests/proof/test_certificate.py",
     "mtldsl.proof.stationarity": "tests/proof/test_stationarity.py",
     "mtldsl.proof.first_order": "tests/proof/test_first_order.py tests/solvers/test_nonconvex_admm.py",
+    "mtldsl.proof.free_directions": "tests/proof/test_rank_deficient.py",
     "mtldsl.proof.finite_steps": "tests/proof/test_finite_steps.py",
     "mtldsl.proof.infeasibility": "tests/proof/test_infeasibility.py",
     "mtldsl.solvers.drive": "tests/proof/test_certificate.py tests/test_problem.py tests/compile/test_centred.py",

@@ -191,12 +191,12 @@ def _balanced(candidates: list[Problem], count: int, seed: str) -> list[Problem]
     """So many of them that every data set, model, scaling and strength occurs about equally often; the same ones always."""
     rng = random.Random(seed)
     chosen, used = [], Counter()
-    candidates = rng.sample(candidates, min(len(candidates), 1500))
-    while candidates and len(chosen) < count:
-        place = min(range(len(candidates)), key=lambda i: (_wear(candidates[i], used), i))
-        problem = candidates.pop(place)
+    left = [(problem, _traits(problem)) for problem in rng.sample(candidates, min(len(candidates), 1500))]
+    while left and len(chosen) < count:
+        place = min(range(len(left)), key=lambda i: (_wear(left[i][1], used), i))
+        problem, traits = left.pop(place)
         chosen.append(problem)
-        used.update(_traits(problem))
+        used.update(traits)
     return chosen
 
 
@@ -212,9 +212,9 @@ def _traits(problem: Problem):
     )
 
 
-def _wear(problem: Problem, used: Counter) -> float:
+def _wear(traits: tuple, used: Counter) -> float:
     weights = (2.0, 3.0, 0.5, 0.5, 0.5, 0.25)
-    return sum(w * used[trait] for w, trait in zip(weights, _traits(problem), strict=True))
+    return sum(w * used.get(trait, 0) for w, trait in zip(weights, traits, strict=True))
 
 
 def problems(folder: str = "") -> list[Problem]:

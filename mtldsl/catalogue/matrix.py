@@ -163,7 +163,7 @@ def markdown() -> str:
         "the solver refuses the model, with a sentence. Solvers of rows that are elsewhere take none of these; the laws try them with "
         "their rows in parts.",
         "",
-        "`python -m mtldsl.catalogue.matrix > docs/solver_matrix.md` makes this page anew in some minutes. A slow test, of every run of CI, solves all of them.",
+        "`python -m mtldsl.catalogue.matrix > docs/solver_matrix.md` makes this page anew in some minutes. Slow tests, of every run of CI, solve each model by every solver as it is, and by every way of it in turn.",
         "",
         "| model | " + " | ".join(f"`{solver}`" for solver in taken) + " |",
         "| --- |" + " --- |" * len(taken),

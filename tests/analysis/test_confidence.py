@@ -46,7 +46,7 @@ def test_weights_that_are_sometimes_zero_say_how_often():
     tasks = regression(1, n=60, d=6, influential=2)
     problem, lam = sparse(tasks, mtl.l1_norm)
     lam.value = 12.0
-    found = problem.bootstrap(40)
+    found = problem.bootstrap(20)
     assert found.nonzero[:2].mean() > 0.9 > 0.6 > found.nonzero[2:].mean()
     by_hand = (found.samples != 0).mean(axis=0)
     assert np.allclose(found.nonzero, by_hand) and len(found.table) == 12
@@ -102,10 +102,10 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not(ask):
 
 @pytest.mark.slow
 def test_features_with_influence_are_selected_and_few_others():
-    """Over ten data sets with 3 of 60 features of influence: those whose influence is above the noise, and on average no more false ones
+    """Over four data sets with 3 of 60 features of influence: those whose influence is above the noise, and on average no more false ones
     than the bound says."""
     false = []
-    for seed in range(10):
+    for seed in range(4):
         tasks = regression(seed, n=80, d=60, m=3, noise=1.0, influential=3)
         least = np.linalg.norm(
             np.linalg.lstsq(tasks.X[:, :3], tasks.targets.reshape(3, -1).T, rcond=None)[0], axis=1

@@ -1,5 +1,7 @@
 """The critical value: zero is certified optimal just above it, and is not just below; where a kink leaves a gap, from both sides."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
 from mtldsl.compile.constants import best_constants
 from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 N, D, M = 31, 6, 3
 NORMS = ["l1_norm", "l21_norm", "trace_norm"]
@@ -65,9 +68,8 @@ def require_law(problem, lam, on_loss=False):
     return critical
 
 
-@pytest.mark.by_default("hinge_loss-l21_norm")
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.by_default("hinge_loss-l1_norm")
+@pytest.mark.parametrize("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_with_intercepts(loss, norm):
     tasks, lam = tasks_for(loss, share=0.4), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)
@@ -88,11 +90,16 @@ def test_a_parameter_on_the_losses(loss):
     np.testing.assert_allclose(on_loss.bounds, [1 / end for end in on_norm.bounds[::-1]], rtol=1e-12)
 
 
-@pytest.mark.by_default("W <= 0-hinge_loss-l1_inf_norm")
-@pytest.mark.parametrize("norm", ["l1_norm", "l21_norm", "l1_inf_norm", "trace_norm"])
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
-@pytest.mark.parametrize("bound", ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"])
-def test_zero_with_bounds(loss, norm, bound):
+@pytest.mark.by_default("W <= 0-l1_inf_norm-squared_loss")
+@pytest.mark.parametrize(
+    "bound, norm, loss",
+    pairwise_cases(
+        ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"],
+        ["l1_norm", "l21_norm", "l1_inf_norm", "trace_norm"],
+        ["squared_loss", "logistic_loss", "hinge_loss"],
+    ),
+)
+def test_zero_with_bounds(bound, norm, loss):
     tasks, lam = tasks_for(loss, seed=2), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)
     some = np.where(np.arange(D * M).reshape(D, M) % 4, -np.inf, 0.0)
@@ -128,10 +135,11 @@ FURTHER = {
 }
 
 
-@pytest.mark.by_default("logistic_loss-latent_group_norm")
-@pytest.mark.parametrize("norm", FURTHER)
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss"])
-def test_zero_of_further_norms(loss, norm):
+@pytest.mark.by_default("latent_group_norm-squared_loss")
+@pytest.mark.parametrize(
+    "norm, loss", list(zip(FURTHER, cycle(["squared_loss", "logistic_loss"]), strict=False))
+)
+def test_zero_of_further_norms(norm, loss):
     tasks, lam = tasks_for(loss, seed=3), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)
     assert require_law(mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * FURTHER[norm](W)), lam).exact
@@ -148,27 +156,19 @@ def test_balls_around_zero_have_no_say():
             mtl.minimize(objective, subject_to=[ball]).lambda_max(lam)
 
 
-def test_a_bound_by_hand():
-    tasks, lam = tasks_for("squared_loss"), mtl.Parameter(1.0)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(W), subject_to=[W >= 0])
-    Y = tasks.targets.reshape(M, -1).T
-    assert problem.lambda_max(lam) == pytest.approx((tasks.X.T @ Y).max(), rel=1e-12)
-    # nothing pulls upwards: zero is optimal at every lam
-    lower = mtl.Tasks.shared(np.abs(tasks.X), -np.abs(Y))
-    V = mtl.Weights(lower)
-    never = mtl.minimize(mtl.squared_loss(V, lower) + lam * mtl.l1_norm(V), subject_to=[V >= 0])
-    assert never.lambda_max(lam) == 0.0
-
-
 @pytest.mark.by_default("False-ROCArea()-l1_norm")
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("metric", METRICS, ids=repr)
-@pytest.mark.parametrize("intercept", [False, True])
-def test_zero_of_structured_hinges(metric, norm, intercept):
+@pytest.mark.parametrize(
+    "intercept, metric, norm",
+    [
+        (intercept, metric, NORMS[(k + intercept) % 3])
+        for intercept in (False, True)
+        for k, metric in enumerate(METRICS)
+        if not (intercept and metric.fixes_positives)  # a constant does not matter to these
+    ],
+    ids=str,
+)
+def test_zero_of_structured_hinges(intercept, metric, norm):
     tasks, lam = tasks_for("structured_hinge", seed=3, share=0.4, n=18), mtl.Parameter(1.0)
-    if intercept and metric.fixes_positives:
-        pytest.skip("a constant does not matter to it")
     W = mtl.Weights(tasks, intercept=intercept)
     critical = require_law(
         mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + getattr(mtl, norm)(W)),
@@ -180,33 +180,18 @@ def test_zero_of_structured_hinges(metric, norm, intercept):
         assert critical.exact
 
 
-def test_ties_between_the_classes_leave_one_slope():
-    """As many positives as negatives: every constant in [-1, 1] is the best, and inside no margin is met."""
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(20, 3)), np.repeat([1.0, -1.0], 10)[:, None]
-    tasks, lam = mtl.Tasks.shared(X, y), mtl.Parameter(1.0)
-    W = mtl.Weights(tasks, intercept=True)
-    critical = require_law(mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W)), lam)
-    assert critical.exact and critical == pytest.approx(np.abs(X.T @ y).max(), rel=1e-12)
-
-
 @pytest.mark.slow
 def test_few_kinks_leave_a_narrow_gap():
     """Quantiles meet one target a task; two that share an intercept are balanced together."""
     real, sign = tasks_for("absolute_loss", seed=5), tasks_for("hinge_loss", seed=6)
     W, lam = mtl.Weights(real, intercept=True), mtl.Parameter(1.0)
     require_law(mtl.minimize(mtl.quantile_loss(W, real, q=0.3) + lam * mtl.l21_norm(W)), lam)
-    require_law(
-        mtl.minimize(mtl.absolute_loss(W, real) + 2 * mtl.hinge_loss(W, sign) + lam * mtl.l21_norm(W)), lam
-    )
-    require_law(
-        mtl.minimize(mtl.huber_loss(W, real) + 2 * mtl.hinge_loss(W, sign) + lam * mtl.l21_norm(W)), lam
-    )
+    losses = mtl.absolute_loss(W, real) + 2 * mtl.hinge_loss(W, sign)
+    require_law(mtl.minimize(losses + lam * mtl.l21_norm(W)), lam)
 
 
 @pytest.mark.by_default("1.0-True")
-@pytest.mark.parametrize("on_loss", [False, True])
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("p, on_loss", [(1.0, True), (2.0, False)])
 def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
     """No value makes the weights zero, and it says so: what they explain is at most lambda_max / lam of the losses."""
     tasks, lam = tasks_for("logistic_loss", seed=7), mtl.Parameter(1.0)
@@ -296,11 +281,12 @@ SEVERAL = {
 INEXACT = ("entries and spectrum", "one without a prox")
 
 
-@pytest.mark.by_default("entries beside fixed rows-False-huber_loss")
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss"])
-@pytest.mark.parametrize("bounds", [False, True])
-@pytest.mark.parametrize("name", SEVERAL)
-def test_several_norms_of_one_matrix(name, bounds, loss):
+@pytest.mark.by_default("entries beside fixed rows-huber_loss-False")
+@pytest.mark.parametrize(
+    "name, loss, bounds",
+    pairwise_cases(SEVERAL, ["squared_loss", "logistic_loss", "huber_loss"], [False, True]),
+)
+def test_several_norms_of_one_matrix(name, loss, bounds):
     tasks = tasks_for(loss, seed=4)
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
     term = getattr(mtl, loss)(W, tasks)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import mtldsl as mtl
@@ -89,3 +90,35 @@ def test_a_statement_has_a_critical_value():
     statement = Statement(objective, [])
     assert lambda_max(statement, lam) == mtl.minimize(objective).lambda_max(lam) > 0
     assert str(statement) == str(mtl.minimize(objective)) and repr(statement).startswith("<Statement")
+
+
+SQUARES = {
+    "on a norm": lambda W, t, lam: mtl.squared_loss(W, t) + lam * mtl.l1_norm(W),
+    "on the loss": lambda W, t, lam: lam * mtl.squared_loss(W, t) + mtl.l1_norm(W),
+    "on the loss, beside a ridge": lambda W, t, lam: (
+        lam * mtl.squared_loss(W, t) + mtl.l1_norm(W) + 1e-3 * mtl.ridge(W)
+    ),
+    "inside an argument": lambda W, t, lam: mtl.squared_loss(W, t) + mtl.l21_norm((lam + 0.1) * W),
+}
+
+
+@for_each("name", SQUARES)
+@for_each("intercept", [False, True])
+def test_every_value_is_what_it_is_alone(name, intercept):
+    """What a path makes once is what every value by itself would have made."""
+
+    def stated():
+        tasks = shared(0, n=40)
+        W, lam = mtl.Weights(tasks, intercept=intercept), mtl.Parameter(1.0)
+        return mtl.minimize(SQUARES[name](W, tasks, lam)), lam
+
+    problem, lam = stated()
+    values = [30.0, 3.0, 0.0, 3.0, 0.3]
+    for value, found in zip(values, problem.path(lam, values, tol=1e-9), strict=True):
+        alone, own = stated()
+        own.value = value
+        expected = alone.solve(tol=1e-9)
+        assert found.status == "optimal"
+        assert found.objective == pytest.approx(expected.objective, rel=2e-9, abs=1e-9)
+        np.testing.assert_allclose(found.W, expected.W, atol=1e-3)
+    assert lam.value == 1.0

@@ -9,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.analysis.points import CertifiedPoint, certified_points
 from mtldsl.estimators import MultiTaskClassifierCV
 from mtldsl.solution.solution import Solution
+from tests.pairs import pairwise_cases
 
 TOL = 1e-8
 STATEMENTS = {
@@ -21,7 +22,6 @@ STATEMENTS = {
     "logistic": lambda W, tasks, lam: mtl.logistic_loss(W, tasks) + lam * mtl.l21_norm(W),
     "hinge": lambda W, tasks, lam: mtl.hinge_loss(W, tasks) + lam * mtl.ridge(W),
 }
-SQUARES = {"l21", "l1 and ridge", "trace", "on the loss"}
 
 
 def table(kind, seed=0, n=120, d=7, m=3, shift=0.0):
@@ -45,10 +45,10 @@ def path_of(name, tasks, intercept, tol=TOL):
     return problem, lam, values, points, given
 
 
-@pytest.mark.by_default("hinge-separate-True")
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("kind", ["shared", "separate"])
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
+@pytest.mark.by_default("hinge-separate-False")
+@pytest.mark.parametrize(
+    "name, kind, intercept", pairwise_cases(sorted(STATEMENTS), ["shared", "separate"], [True, False])
+)
 def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept):
     """Points are the solutions of the path and proven of the model as given."""
     problem, lam, values, points, given = path_of(name, table(kind), intercept)
@@ -82,12 +82,14 @@ def test_points_have_the_same_bits_and_leave_limits_to_solve():
 
 
 @pytest.mark.by_default("logistic_loss(W, tasks) + lam * ridge(W)-load_breast_cancer")
-@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
 @pytest.mark.parametrize(
-    "model",
-    ["squared_loss(W, tasks) + lam * l1_norm(W)", "logistic_loss(W, tasks) + lam * ridge(W)"],
+    "model, load",
+    [
+        ("squared_loss(W, tasks) + lam * l1_norm(W)", load_wine),
+        ("logistic_loss(W, tasks) + lam * ridge(W)", load_breast_cancer),
+    ],
 )
-def test_own_scores_are_those_of_a_scorer_of_solutions(load, model):
+def test_own_scores_are_those_of_a_scorer_of_solutions(model, load):
     """Own scores are those of a scorer that sees whole solutions."""
     X, y = load(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -187,3 +187,9 @@ def test_models_that_are_not_convex_prove_nothing():
     problem = mtl.minimize(mtl.squared_loss(W, NUMBERS) + mtl.log_rank(W))
     with pytest.raises(mtl.ModelError, match="not convex"):
         problem.check_bound(np.zeros(90))
+
+
+def test_weights_are_not_a_solution():
+    """Weights, which students try first, are answered with what to write."""
+    with pytest.raises(mtl.ModelError, match=r"not a solution with a certificate.*check_bound"):
+        lasso(NUMBERS).conditions(np.ones((5, 3)))

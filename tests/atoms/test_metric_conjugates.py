@@ -1,7 +1,5 @@
 """Conjugates of structured hinges against linear programs over all labellings (or pairs), and their domains."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -20,6 +18,7 @@ from mtldsl.atoms.metrics import (
     expectation,
 )
 from mtldsl.atoms.metrics.violation import classes_of
+from tests.atoms.metric_data import labels, planes_of
 from tests.loops import for_each
 
 
@@ -60,20 +59,6 @@ ALL = [*OF_LABELLINGS, ROCArea()]
 labellings = for_each("metric", OF_LABELLINGS, ids=repr)
 every_metric = for_each("metric", ALL, ids=repr)
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-
-
-def labels(rng, n, positives=None):
-    positives = rng.integers(1, n) if positives is None else positives
-    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
-
-
-def planes_of(metric, y):
-    """(deltas, flips) of all allowed labellings."""
-    flips = np.array(list(itertools.product((0.0, 1.0), repeat=len(y))))
-    b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))
-    deltas = np.asarray(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))), float)
-    allowed = np.isfinite(deltas)
-    return deltas[allowed], flips[allowed]
 
 
 def largest_expectation_by_enumeration(deltas, flips, p):
@@ -157,25 +142,13 @@ def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
     assert 170 < finite < 310  # both kinds were met
 
 
-@labellings
-def test_at_a_labelling_it_is_minus_its_delta(metric):
-    """Exactly, and for large tasks too."""
-    rng = np.random.default_rng(3)
-    for n in (4, 300):
-        y = labels(rng, n, n // 3 + 1)
-        plane = metric.most_violated(rng.normal(size=n) / n, y)
-        conjugate = metric.conjugate(plane.gradient(y), y)
-        # a few units in the last place: Delta is summed in another order
-        assert conjugate == pytest.approx(-plane.delta, rel=1e-14, abs=1e-15)
-
-
 @pytest.mark.slow
 @for_each("metric", WHOLE_BOX, ids=repr)
 def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
     """The labellings that can be written down promise no more than the linear program, and all of it for AUC's Delta."""
     rng = np.random.default_rng(4)
     ratios = []
-    for _ in range(20):
+    for _ in range(8):
         n = int(rng.integers(2, 30))
         y = labels(rng, n)
         p, q = rng.random(int(np.sum(y > 0))) ** 2, rng.random(int(np.sum(y < 0))) ** 3
@@ -196,7 +169,7 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
 
 @pytest.mark.by_default("40")
 @every_metric
-@pytest.mark.parametrize("n", [2, 5, 40, 300])
+@pytest.mark.parametrize("n", [40, 300])
 def test_fenchel_young(metric, n):
     rng = np.random.default_rng([5, n])
     for _ in range(3):
@@ -222,19 +195,6 @@ def test_fenchel_young(metric, n):
 # ------------------------------------------------------------------------------------------------ the domain
 
 
-@every_metric
-def test_infinite_outside(metric):
-    rng = np.random.default_rng(6)
-    y = labels(rng, 12, 5)
-    inside = mixture(rng, metric, y)
-    assert np.isfinite(metric.conjugate(inside, y))
-    for j in range(12):
-        wrong_sign, too_long, nan = inside.copy(), inside.copy(), inside.copy()
-        wrong_sign[j], too_long[j], nan[j] = 1e-9 * y[j], -2.0 * y[j] * (1.0 + 1e-9), np.nan
-        for u in (wrong_sign, too_long, nan):
-            assert metric.conjugate(u, y) == np.inf
-
-
 @for_each("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
 def test_infinite_where_the_sums_do_not_fit(metric):
     """Signs and sizes are right, sums of p or of pairs are not."""
@@ -244,16 +204,9 @@ def test_infinite_where_the_sums_do_not_fit(metric):
     assert metric.conjugate(u, y) == np.inf
 
 
-def test_a_matrix_of_pairs_that_does_not_exist():
-    """Totals agree and every sum is small enough, but the rows are too unequal for the columns."""
-    y = np.array([1.0, 1.0, -1.0, -1.0])
-    assert ROCArea().conjugate(np.array([-1.0, 0.0, 1.0, 0.0]), y) == np.inf  # rows (2, 0), columns (2, 0)
-    assert ROCArea().conjugate(np.array([-1.0, 0.0, 0.5, 0.5]), y) == -0.5  # rows (2, 0), columns (1, 1)
-
-
 @pytest.mark.slow
 @every_metric
-@pytest.mark.parametrize("n, draws", [(2, 4), (3, 4), (12, 3), (200, 1)])
+@pytest.mark.parametrize("n, draws", [(3, 4), (12, 2), (200, 1)])
 def test_dual_project(metric, n, draws):
     """It lands inside, moves nothing inside, and moves little what is nearly inside."""
     rng = np.random.default_rng([7, n])
@@ -288,25 +241,3 @@ def test_dual_project_of_forbidden_tables_takes_the_largest():
     # dual_project stays 1e-9 inside the largest multiple, so that rounding does not lead out again
     np.testing.assert_allclose(inside, -2.0 * y * p / p.sum(), rtol=1e-8)
     assert AtMostOne().conjugate(inside, y) == pytest.approx(-1.0, rel=1e-8)
-
-
-@for_each("metric", TOP, ids=repr)
-def test_the_projection_on_a_slice_is_the_nearest_point(metric):
-    """It is nearest among all points with the tau that the sums ask for: no direction that keeps the sums leads nearer."""
-    rng = np.random.default_rng(8)
-    y = labels(rng, 12, 4)
-    u = mixture(rng, metric, y) + 0.05 * rng.normal(size=12)
-    x = metric.dual_project(u, y)
-    p, r = -0.5 * np.clip(u, np.minimum(-2 * y, 0), np.maximum(-2 * y, 0)) * y, -0.5 * x * y
-    positive, negative = y > 0, y < 0
-    more = metric.count(4, 8) - 4
-    asked = np.clip((p[negative].sum() - p[positive].sum()) / more, 0.0, 1.0) if more else 1.0
-    total = asked * more
-    assert r[negative].sum() - r[positive].sum() == pytest.approx(total, abs=1e-13)
-    assert r.min() >= 0.0 and r.max() <= asked + 1e-13
-    for _ in range(200):
-        d = rng.normal(size=12)
-        d += y * (-(y @ d) / 12.0)
-        near = r + 1e-3 * d
-        if near.min() >= 0.0 and near.max() <= asked:
-            assert np.sum((near - p) ** 2) >= np.sum((r - p) ** 2)

@@ -7,22 +7,18 @@ import pytest
 from sklearn import metrics as sk
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import NDCG, AveragePrecision, PartialAUC, ROCArea
+from mtldsl.atoms.metrics import NDCG, AveragePrecision, PartialAUC
 from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.errors import ModelError
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.reference.planes import most_violated
 from mtldsl.solution.scoring import score_of
+from tests.atoms.metric_data import labels
 from tests.loops import for_each
 
 AREAS = [PartialAUC(0.6), PartialAUC(0.9, 0.3), PartialAUC(0.5, 0.25), PartialAUC(1.0), PartialAUC(0.3, 0.29)]
 ALL = [*AREAS, AveragePrecision(), NDCG()]
 every_metric = for_each("metric", ALL, ids=repr)
-
-
-def labels(rng, n, positives=None):
-    positives = rng.integers(1, n) if positives is None else positives
-    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
 
 
 def scores(rng, n):
@@ -134,15 +130,6 @@ def test_conjugates_of_many_samples_are_bounds(metric):
             assert metric.most_violated(z, y).value >= u @ z + promised - 1e-11 * (1 + np.abs(u) @ np.abs(z))
         if n <= 20:
             assert promised >= weights @ [plane.delta for plane in planes] - 1e-9
-
-
-def test_the_whole_area_is_roc_area():
-    rng = np.random.default_rng(5)
-    for n in (2, 9, 60):
-        y, z = labels(rng, n), scores(rng, n)
-        whole, pairs = (metric.most_violated(z, y).value for metric in (PartialAUC(1.0), ROCArea()))
-        assert whole == pytest.approx(pairs, rel=1e-12)
-        assert score_of(PartialAUC(1.0), z, y) == pytest.approx(score_of(ROCArea(), z, y))
 
 
 @pytest.mark.parametrize("kind", ["apart", "ties"])

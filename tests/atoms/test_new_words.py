@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms import regularizers, sets
-from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.atoms.function import REGISTRY
 from mtldsl.solvers.admm.admm import why_not_two_blocks
 from mtldsl.solvers.rows import selection
 from mtldsl.testing import check_atom
 from tests.atoms import new_words
 from tests.atoms.new_words import NEW
-from tests.atoms.proven_prox import multipliers_prove
 from tests.loops import for_each
-from tests.models import label_graph, separate, shared
+from tests.models import label_graph, shared
 
 #: new word -> the old one, as typed
 TWINS = {
@@ -51,91 +48,6 @@ def new():
 def test_the_laws_hold(new, name):
     """Those of values, proxes and conjugates, and those of traits."""
     assert check_atom(getattr(new, name)) > 20
-
-
-# ------------------------------------------------------------------------------------------------ in sums of functions
-
-TERMS = {
-    "sparse groups": (["magnitudes", "row_lengths"], ["l1", "l21"]),
-    "with a ridge": (["row_lengths", "half_squares", "magnitudes"], ["l21", "ridge", "l1"]),
-    "bounded": (["row_lengths", "nonnegative", "magnitudes"], ["l21", "nonneg", "l1"]),
-    "fused": (["magnitudes", "row_lengths", "task_jumps"], ["l1", "l21", "tv"]),
-    "beside old ones": (["l1_inf", "magnitudes", "groups"], ["l1_inf", "l1", "groups"]),
-    "folded": (["magnitudes", "magnitudes"], ["l1", "l1"]),
-}
-KNOWN = {
-    "l1": regularizers.L1Norm(),
-    "l21": regularizers.L21Norm(),
-    "ridge": regularizers.Ridge(),
-    "tv": regularizers.TotalVariation(),
-    "nonneg": sets.AtLeast(0.0),
-    "l1_inf": regularizers.L1InfNorm(),
-    "groups": regularizers.GroupNorm([[0, 1], [2, 3, 4]]),
-}
-COEFFICIENTS = (0.3, 0.5, 0.2)
-
-
-def terms_of(names):
-    return [(c, KNOWN[n] if n in KNOWN else NEW[n][0]()) for c, n in zip(COEFFICIENTS, names, strict=False)]
-
-
-@for_each(("names", "old"), TERMS.values(), ids=TERMS)
-def test_proxes_compose_like_those_of_the_old_words(names, old):
-    W = np.random.default_rng(0).normal(size=(5, 4))
-    here, there = prox_of_sum(terms_of(names)), prox_of_sum(terms_of(old))
-    for step in (0.4, 1.5):
-        V, multipliers = here(W, step)
-        expected, of_old = there(W, step)
-        np.testing.assert_allclose(V, expected, rtol=0, atol=1e-14)
-        for found, one in zip(multipliers, of_old, strict=True):
-            np.testing.assert_allclose(found, one, rtol=0, atol=1e-13)
-        multipliers_prove(terms_of(names), here, W, step)
-
-
-def test_a_new_set_clips_after_what_treats_entries():
-    between = NEW["between"][0]()
-    terms = [(1.0, between), (0.5, KNOWN["l1"]), (0.2, KNOWN["tv"])]
-    multipliers_prove(terms, prox_of_sum(terms), np.random.default_rng(1).normal(size=(5, 4)), 0.6)
-    assert why_not([(1.0, between), (1.0, KNOWN["l21"])]).endswith(
-        "only bounds at 0 can be applied before a norm."
-    )
-
-
-def test_a_new_function_of_absolute_values_follows_an_l1_norm():
-    """`row_mixture` declares that it is monotone, and no more."""
-    mixture = NEW["row_mixture"][0]()
-    terms = [(0.7, mixture), (0.5, KNOWN["l1"])]
-    multipliers_prove(terms, prox_of_sum(terms), np.random.default_rng(2).normal(size=(5, 4)), 0.6)
-    assert why_not([(1.0, mixture), (1.0, KNOWN["l21"])])
-
-
-@for_each(
-    ("names", "old"),
-    [
-        (["task_jumps", "l1_inf"], None),
-        (["magnitudes", "trace"], ["l1", "trace"]),
-        (["task_jumps", "l12"], ["tv", "l12"]),
-        (["row_lengths", "l12"], ["l21", "l12"]),
-    ],
-)
-def test_what_does_not_compose_is_refused_alike(names, old):
-    known = KNOWN | {"trace": regularizers.TraceNorm(), "l12": regularizers.L12Norm()}
-    atoms = [(1.0, known[n] if n in known else NEW[n][0]()) for n in names]
-    if old is None:
-        assert why_not(atoms) == ""
-        return
-    said = why_not(atoms)
-    for word, twin in TWINS.items():
-        said = said.replace(word, twin)
-    assert said == why_not([(1.0, known[n]) for n in old])
-
-
-def test_a_word_that_declares_nothing_still_meets_a_ridge():
-    plain = type("Plain", (regularizers.SquaredTraceNorm,), {"name": "plain"})()
-    W = np.random.default_rng(3).normal(size=(5, 4))
-    terms = [(0.3, plain), (0.5, KNOWN["ridge"])]
-    multipliers_prove(terms, prox_of_sum(terms), W, 0.7)
-    assert "combines with ridges only" in why_not([(0.3, plain), (0.5, KNOWN["l1"])])
 
 
 # -------------------------------------------------------------------------------------------------------- in solvers
@@ -186,26 +98,11 @@ def fused_tasks(w):
 
 
 @model("dual_ascent")
-def structured_hinge_beside_a_ridge(w):
-    t = separate(5, labels="sign")
-    W = mtl.Weights(t)
-    return mtl.minimize(3.0 * mtl.structured_hinge(W, t) + w.half_squares(W))
-
-
-@model("dual_ascent")
 def support_vector_machines(w):
     rng = np.random.default_rng(6)
     t = mtl.Tasks.shared(rng.normal(size=(40, 2500)), np.sign(rng.normal(size=(40, 2))))
     W = mtl.Weights(t)
     return mtl.minimize(w.margin_shortfall(W, t) + 20.0 * w.half_squares(W))
-
-
-@model("admm")
-def structured_hinge_beside_absolute_values(w):
-    """A linear program a task ends it."""
-    t = shared(7, labels="sign")
-    W = mtl.Weights(t)
-    return mtl.minimize(2.0 * mtl.structured_hinge(W, t, metric=mtl.ErrorRate()) + 0.05 * w.magnitudes(W))
 
 
 @model("multipliers")
@@ -272,13 +169,6 @@ def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen
             assert solution.status == "optimal"
             assert solution.gap <= 1e-6
         assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
-
-
-def test_the_reference_agrees(new):
-    for build in (sparse_groups_of_features_nonnegative, hinge_of_shared_features):
-        check = build(new).cross_check()
-        assert check.agrees, str(check)
-        assert check.certified
 
 
 # -------------------------------------------------------------------------------------------------- functions of one's own

@@ -5,12 +5,9 @@ matrices kept are the reference's, gradients are finite differences, suprema are
 laws of regularizers in mtldsl/testing.
 """
 
-import json
 from dataclasses import fields
 from itertools import cycle
-from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -22,12 +19,9 @@ from mtldsl.atoms.structures import (
     Structure,
     TaskCovarianceNorm,
 )
-from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
 from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
 # ------------------------------------------------------------------------------------------------ the material
 
@@ -354,11 +348,17 @@ def searched(function, low, high, rounds=26):
     """
     ratio = (np.sqrt(5) - 1) / 2
     low, high = np.asarray(low, float), np.asarray(high, float)
-    for _ in range(rounds):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        less = function(left) < function(right)
+    best = np.minimum(function(low), function(high))
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    of_left, of_right = function(left), function(right)
+    for _ in range(rounds):  # one of the two sections of the shorter interval is known
+        less = of_left < of_right
         low, high = np.where(less, low, left), np.where(less, right, high)
-    return np.minimum(function(0.5 * (low + high)), np.minimum(function(low), function(high)))
+        asked = np.where(less, high - ratio * (high - low), low + ratio * (high - low))
+        value = function(asked)
+        left, right = np.where(less, asked, right), np.where(less, left, asked)
+        of_left, of_right = np.where(less, value, of_right), np.where(less, of_left, value)
+    return np.minimum(best, np.minimum(of_left, of_right))
 
 
 def pair_penalty(atom, boxes, d, m, s):
@@ -502,164 +502,3 @@ def test_convex_where_it_says_so(atom):
         ends = atom.value(V), atom.value(W)
         bends.append((sum(ends) / 2 - atom.value((V + W) / 2)) / (1 + max(map(abs, ends))))
     assert (min(bends) >= -1e-12) == atom.convex
-
-
-def test_matrix_normal_with_one_matrix_given_is_not_convex():
-    """One feature, one task, Sigma2 = 1 given, 0.05 <= Sigma1 <= 20: sigma w^2 - log sigma, by the reference and by hand.
-
-    In (w, sigma) together the midpoint of (0, 20) and (4, 0.05) costs 37.8, the mean of the ends is 0.4. With sigma at its best,
-    clip(1 / w^2, 0.05, 20), what is left on w is 1 + 2 log w between 0.22 and 4.47: concave. So a dual gap of such a model is one to
-    its convex envelope, and no certificate of a global optimum.
-    """
-    one = np.eye(1)
-    atom = MatrixNormal().bound([Range(0.05, 20.0), SpectralMatrix.of(one)])
-    assert not atom.convex
-
-    def together(w, sigma):
-        kept = objective(atom, w * one, [sigma * one, one])
-        assert kept == near(atom.value_at(w * one, (SpectralMatrix.of(sigma * one), SpectralMatrix.of(one))))
-        assert kept == near(sigma * w**2 - np.log(sigma))
-        return kept
-
-    ends, middle = (together(0.0, 20.0), together(4.0, 0.05)), together(2.0, 10.025)
-    assert ends == pytest.approx((-2.9957, 3.7957), abs=1e-4) and middle == pytest.approx(37.7949, abs=1e-4)
-    assert middle > sum(ends) / 2 + 37
-
-    def profile(w):
-        found = block_optimum(atom, 0, w * one, [one, one]).value
-        assert found == near(atom.value(w * one), rel=1e-7) and found == near(1 + 2 * np.log(w), rel=1e-7)
-        return found
-
-    assert profile(2.0) > (profile(1.0) + profile(3.0)) / 2 + 0.28  # 2.3863 against 2.0986
-
-
-def test_matrix_normal_of_more_features_is_not_convex_either():
-    """Also where the one that is learned is Sigma2, and in W of the examples' shape: along a ray."""
-    W = np.random.default_rng(3).normal(size=SHAPE)
-    W /= np.linalg.norm(W, 2)
-    for descriptions in (
-        [Range(0.05, 20.0), SpectralMatrix.of(B)],
-        [SpectralMatrix.of(A), Range(0.05, 20.0)],
-    ):
-        atom = MatrixNormal().bound(descriptions)
-        ends, middle = (atom.value(W), atom.value(3.0 * W)), atom.value(2.0 * W)
-        assert not atom.convex and middle > sum(ends) / 2 + 0.5
-        k = learned(atom)[0]
-        bounds = [block_bound(atom, k, t * W, dense(atom.update(t * W))) for t in (1.0, 2.0, 3.0)]
-        assert (
-            bounds[1] > (ends[0] + ends[1]) / 2 + 0.5
-        )  # proven, not only attained: no matrix makes the middle cheaper
-
-
-# ---------------------------------------------------------------------------------- three faces of one penalty
-
-
-@for_each(
-    "shape, situation", [((5, 4), "middling"), ((3, 5), "large"), ((4, 1), "middling"), ((5, 4), "rank one")]
-)
-def test_three_faces_of_the_squared_trace_norm(shape, situation):
-    """||W||_*^2 / c as a semidefinite program, the minimum over D, the minimum over Omega, and what the atoms say."""
-    c = 1.7
-    over_features, over_tasks = (
-        cls().bound([Range(trace=c)]) for cls in (FeatureCovarianceNorm, TaskCovarianceNorm)
-    )
-    W = weights(over_features, 17, shape)[situation]
-    V = cp.Variable(shape)
-    problem = cp.Problem(
-        cp.Minimize(cp.normNuc(V)), [V == W]
-    )  # for itself: cvxpy would evaluate a constant by an SVD
-    problem.solve(solver="CLARABEL")
-    expected = problem.value**2 / c
-    D = block_optimum(over_features, 0, W, [np.eye(shape[0])])
-    Omega = block_optimum(over_tasks, 0, W, [np.eye(shape[1])])
-    for atom in (over_features, over_tasks):
-        assert atom.value(W) == near(expected, rel=1e-7)
-        assert float(FORMULAS[atom.name](cp.Constant(W), atom).value) == near(atom.value(W))
-        assert objective(atom, W, dense(atom.update(W))) == near(atom.value(W), rel=1e-9)
-    assert D.value == near(expected, rel=1e-7) and Omega.value == near(expected, rel=1e-7)
-
-
-# ----------------------------------------------------------------------------------------------- known optima
-
-
-def fixture(name):
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
-    box = Range(given["l"], given["u"])
-    atom = MatrixNormal(given["eta"], given["rho"]).bound([box, box])
-    return given, atom, *(np.array(x) for x in (given["w_step"]["W"], given["S1"], given["S2"]))
-
-
-KNOWN = for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
-
-
-@KNOWN
-def test_known_step_of_one_matrix(name):
-    """S1_step: the best Sigma1 for the weights of w_step and the S2 given; its optimum holds eta tr(S1 W S2 W^T) - rho m log|S1|,
-    neither the loss nor log|S2|.
-    """
-    given, atom, W, S1, S2 = fixture(name)
-    step = given["S1_step"]
-    updated = atom.update_one(0, W, (SpectralMatrix.of(S1), SpectralMatrix.of(S2)))
-    np.testing.assert_allclose(updated[0].dense(), step["S1"], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(updated[0].eigenvalues()[::-1], step["eig"], rtol=1e-9)
-    of_the_other = -given["rho"] * given["d"] * np.linalg.slogdet(S2)[1]
-    assert atom.value_at(W, updated) - of_the_other == pytest.approx(step["optimum"], rel=1e-9)
-
-
-@KNOWN
-def test_known_step_of_both_matrices(name):
-    """joint_S_step: the best Sigma1 and Sigma2 for the weights of w_step; its optimum is the whole objective, with the loss."""
-    given, atom, W, _, _ = fixture(name)
-    data, step = given["data"], given["joint_S_step"]
-    inputs = [data["X"]] * given["m"] if given["shared"] else data["X"]
-    targets = np.array(data["Y"]).T if given["shared"] else data["y"]
-    loss = sum(np.sum((y - np.array(X) @ w) ** 2) for X, y, w in zip(inputs, targets, W.T, strict=True))
-    Sigma1, Sigma2 = atom.update(W)
-    np.testing.assert_allclose(Sigma1.eigenvalues(), np.sort(step["a"]), rtol=1e-9)
-    np.testing.assert_allclose(Sigma2.eigenvalues(), np.sort(step["b"]), rtol=1e-9)
-    assert loss + atom.value(W) == pytest.approx(step["optimum"], rel=1e-9)
-    assert loss + objective(atom, W, dense((Sigma1, Sigma2))) == pytest.approx(step["optimum"], rel=1e-9)
-
-
-# -------------------------------------------------------------------------------------------- spectral matrices
-
-
-def spectral_matrices() -> list:
-    """With all eigenvectors, with some, with none; of side one; and what the structures return."""
-    rng = np.random.default_rng(0)
-    cases = {"of dense": SpectralMatrix.of(B), "of side one": SpectralMatrix.multiple_of_identity(3.0, 1)}
-    cases["of side one with a basis"] = SpectralMatrix(np.ones((1, 1)), np.array([3.0]), 0.0)
-    for rank in (5, 3, 1, 0):
-        cases[f"rank {rank} of 5"] = SpectralMatrix(
-            orthogonal(rng, 5)[:, :rank], rng.uniform(0.1, 5.0, rank), 2.5
-        )
-    for case in STRUCTURES:
-        for k, S in enumerate(case.values[0].update(matrix(case.values[0], 18))):
-            cases[f"{case.id}, matrix {k}"] = S
-    return [pytest.param(S, id=name) for name, S in cases.items()]
-
-
-@for_each("S", spectral_matrices())
-def test_spectral_matrix_is_its_dense_matrix(S):
-    D, rng = S.dense(), np.random.default_rng(1)
-    scale = np.abs(D).max()
-    assert D.shape == (S.side, S.side)
-    np.testing.assert_array_equal(D, D.T)
-    values = np.linalg.eigvalsh(D)
-    np.testing.assert_allclose(S.eigenvalues(), values, atol=1e-13 * scale)
-    assert S.trace() == pytest.approx(np.trace(D), rel=1e-13)
-    for M in (rng.normal(size=(S.side, 3)), rng.normal(size=S.side)[:, None]):
-        np.testing.assert_allclose(S.apply(M), D @ M, atol=1e-13 * scale * S.side)
-    np.testing.assert_allclose(S.scaled(2.5).dense(), 2.5 * D, atol=1e-13 * scale)
-    np.testing.assert_allclose(S.power(2.0).dense(), D @ D, atol=1e-12 * scale**2)
-    root = S.power(0.5).dense()
-    np.testing.assert_allclose(root @ root, D, atol=1e-12 * scale)
-    np.testing.assert_allclose(SpectralMatrix.of(D).dense(), D, atol=1e-13 * scale)
-    if values[0] <= 1e-12 * scale:  # a singular covariance
-        return
-    assert S.log_det() == pytest.approx(np.linalg.slogdet(D)[1], rel=1e-11, abs=1e-11)
-    np.testing.assert_allclose(S.power(-1.0).dense() @ D, np.eye(S.side), atol=1e-11 * scale / values[0])
-    np.testing.assert_allclose(S.power(-0.5).dense() @ root, np.eye(S.side), atol=1e-11 * scale / values[0])

@@ -5,6 +5,7 @@ mtldsl/testing: prox, conjugate, shapes.
 """
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,6 +36,13 @@ def within_range(atom, W):
     return W @ total @ np.linalg.pinv(total)
 
 
+@cache
+def with_least(atom, situation):
+    """(W, the reference's least) of one of the weights of every law."""
+    W = within_range(atom, weights(atom)[situation])
+    return W, least(W, atom)
+
+
 def feasible(atom, rng) -> np.ndarray:
     """Weights that the model allows, of all sizes; those that are given are given."""
     if isinstance(atom.about, np.ndarray):
@@ -52,12 +60,12 @@ def feasible(atom, rng) -> np.ndarray:
 @every_situation
 def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
     """value(W) == value_at(W, update(W)) == the reference's at these weights == the reference's least == Lagrange's bound."""
-    W = within_range(atom, weights(atom)[situation])
+    W, known = with_least(atom, situation)
     matrices, value = atom.update(W), atom.value(W)
     assert violation(matrices[0], atom) <= 1e-12
     assert atom.value_at(W, matrices) == near(value)
     assert objective(atom, W, matrices) == near(value)
-    assert least(W, atom).value == near(value)
+    assert known.value == near(value)
     assert block_bound(atom, 0, W, matrices) == near(value)
 
 
@@ -66,9 +74,9 @@ def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
 @every_situation
 def test_no_other_weights_are_better(atom, situation):
     """Random ones that the model allows, those near the update, and the reference's."""
-    W, rng = within_range(atom, weights(atom)[situation]), random(atom, 1)
+    (W, known), rng = with_least(atom, situation), random(atom, 1)
     (theta,), value = atom.update(W), atom.value(W)
-    others = [feasible(atom, rng) for _ in range(10)] + [least(W, atom).theta]
+    others = [feasible(atom, rng) for _ in range(10)] + [known.theta]
     if atom.weights_ball is not None:
         for size in (1e-1, 1e-2, 1e-3, 1e-4):
             moved = np.maximum(theta, 1e-12) * np.exp(size * rng.normal(size=theta.shape))

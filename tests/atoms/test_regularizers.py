@@ -1,23 +1,15 @@
-"""Regularizers against hand-computed values and independent formulas. The laws common to all atoms:
-tests/atoms/test_registry.py.
-"""
+"""Regularizers beside their laws (test_registry.py): proxes at size, unpenalised rows, printing, parameters that are refused."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import brentq, lsq_linear
 
 from mtldsl.atoms.calculus.singular_values import GRAM_RATIO
-from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.regularizers import (
-    FrobeniusNorm,
     GraphLaplacian,
     GroupNorm,
+    KroneckerRidge,
     L1InfNorm,
     L1Norm,
     L12Norm,
@@ -31,136 +23,10 @@ from mtldsl.atoms.regularizers import (
 from mtldsl.errors import ModelError
 from tests.loops import for_each
 
-ALL = [
-    FrobeniusNorm, GraphLaplacian, GroupNorm, L1InfNorm, L1Norm, L12Norm, L21Norm, MeanRegularizer, Ridge,
-    SquaredTraceNorm, TotalVariation, TraceNorm,
-]  # fmt: skip
 PATH = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
-
-seeds = st.integers(0, 2**32 - 1)
-steps = st.floats(-3, 2).map(lambda e: 10.0**e)
-
-
-def test_each_class_is_entered_under_its_word():
-    for cls in ALL:
-        assert REGISTRY[cls.name] is cls
-
-
-# ------------------------------------------------------------------------------------- values by hand
-
-
-W = np.array([[3.0, -4.0, 0.0], [0.0, 1.0, 2.0]])
-
-
-@for_each(
-    ("atom", "value"),
-    [
-        (Ridge(), 15.0),
-        (Ridge(weights=2.0), 30.0),
-        (Ridge(weights=[2.0, 0.0, 1.0]), 11.0),
-        (FrobeniusNorm(), np.sqrt(30.0)),
-        (L1Norm(), 10.0),
-        (L1Norm(weights=[[1.0], [10.0]]), 37.0),
-        (L21Norm(), 5.0 + np.sqrt(5.0)),
-        (L21Norm(weights=[2.0, 0.0]), 10.0),
-        (L12Norm(), 3.0 + np.sqrt(17.0) + 2.0),
-        (L12Norm(weights=[1.0, 0.0, 5.0]), 13.0),
-        (L1InfNorm(), 6.0),
-        (L1InfNorm(weights=[0.5, 3.0]), 8.0),
-        (GroupNorm([[0, 1]]), np.sqrt(30.0)),
-        (GroupNorm([[1]], weights=2.0), 2 * np.sqrt(5.0)),
-        (GraphLaplacian(PATH), 0.5 * (49 + 16 + 1 + 1)),
-        (MeanRegularizer(), 0.5 * ((25 - 1 / 3) + (5 - 3))),
-        (TotalVariation(), 7 + 4 + 1 + 1.0),
-    ],
-)
-def test_values_by_hand(atom, value):
-    assert atom.value(W) == pytest.approx(value, rel=1e-14)
-
-
-def test_spectral_values_by_hand():
-    rotation = np.array([[0.6, -0.8], [0.8, 0.6]])
-    W = rotation @ np.diag([3.0, 1.0]) @ rotation
-    assert TraceNorm().value(W) == pytest.approx(4.0, rel=1e-14)
-    assert SquaredTraceNorm().value(W) == pytest.approx(16.0, rel=1e-14)
-    assert TraceNorm().dual_norm(W) == pytest.approx(3.0, rel=1e-14)
-    assert SquaredTraceNorm().conjugate(W) == pytest.approx(9.0 / 4, rel=1e-14)
-
-
-@for_each(
-    ("atom", "Z", "gauge"),
-    [
-        (L1Norm(), W, 4.0),
-        (L1Norm(weights=[[1.0], [0.25]]), W, 8.0),
-        (L1Norm(weights=[1.0, 2.0, 0.0]), W, np.inf),
-        (L1Norm(weights=[1.0, 2.0, 0.0]), W[:1], 3.0),
-        (L21Norm(), W, 5.0),
-        (L12Norm(), W, np.sqrt(17.0)),
-        (L1InfNorm(), W, 7.0),
-        (L1InfNorm(weights=[7.0, 0.5]), W, 6.0),
-        (GroupNorm([[0]]), W, np.inf),
-        (GroupNorm([[0], [1]], weights=[1.0, 1 / 7]), W, 7 * np.sqrt(5.0)),
-        (GroupNorm([[0], [1]], weights=[0.0, 1.0]), W, np.inf),
-        (FrobeniusNorm(), W, np.sqrt(30.0)),
-        (TotalVariation(), [[1.0, 2.0, -3.0]], 3.0),
-        (TotalVariation(), [[1.0, 2.0, -2.0]], np.inf),
-    ],
-)
-def test_dual_gauges_by_hand(atom, Z, gauge):
-    Z = np.array(Z)
-    assert atom.dual_gauge(Z) == pytest.approx(gauge, rel=1e-14)
-    assert atom.conjugate(Z) == np.inf
-    if np.isfinite(gauge):
-        assert atom.conjugate(Z / gauge) == 0.0
-        assert atom.conjugate(Z / gauge * (1 + 1e-9)) == np.inf
-
-
-def test_quadratic_conjugates_by_hand():
-    assert Ridge(weights=[2.0, 4.0]).conjugate(np.array([[2.0, 4.0]])) == pytest.approx(1.0 + 2.0)
-    assert Ridge(weights=[2.0, 0.0]).conjugate(np.array([[2.0, 0.0]])) == pytest.approx(1.0)
-    assert Ridge(weights=[2.0, 0.0]).conjugate(np.array([[2.0, 1e-9]])) == np.inf
-    assert MeanRegularizer().conjugate(np.array([[1.0, -1.0]])) == pytest.approx(1.0)
-    assert MeanRegularizer().conjugate(np.array([[1.0, -1.0 + 1e-9]])) == np.inf
 
 
 # ------------------------------------------------------------------------------------------- proxes
-
-
-def random_matrix(seed, shape=(5, 4)):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=seeds, step=steps)
-def test_l1_inf_prox_solves_each_row_by_bisection(seed, step):
-    W = random_matrix(seed)
-    V = L1InfNorm(weights=[1.0, 0.0, 2.0, 0.5, 10.0]).prox(W, step)
-    for row, new, weight in zip(W, V, [1.0, 0.0, 2.0, 0.5, 10.0], strict=True):
-        removed, largest = step * weight, np.abs(row).max()
-        if removed == 0:
-            level = largest
-        elif np.abs(row).sum() <= removed:
-            level = 0.0
-        else:
-            level = brentq(
-                lambda t, r=row, c=removed: np.maximum(np.abs(r) - t, 0).sum() - c, 0, largest, xtol=1e-15
-            )
-        np.testing.assert_allclose(new, np.sign(row) * np.minimum(np.abs(row), level), rtol=0, atol=1e-12)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=seeds, step=steps, q=st.integers(2, 12))
-def test_total_variation_prox_solves_the_dual_box_problem(seed, step, q):
-    """V = y - step * D^T u with u the projection's coordinates: least squares with |u| <= 1, by an active-set
-    method.
-    """
-    rng = np.random.default_rng(seed)
-    Y = np.round(rng.normal(size=(3, q)), rng.integers(0, 16))  # rounding makes ties
-    V = TotalVariation().prox(Y, step)
-    D = np.diff(np.eye(q), axis=0)
-    for y, v in zip(Y, V, strict=True):
-        u = lsq_linear(step * D.T, y, bounds=(-1, 1), method="bvls", tol=1e-15, max_iter=1000).x
-        np.testing.assert_allclose(v, y - step * D.T @ u, rtol=0, atol=1e-9 * max(1, np.abs(y).max()))
 
 
 @for_each("scale", [1e-6, 1.0, 1e6])
@@ -180,30 +46,6 @@ def test_total_variation_prox_is_exact_on_long_rows(scale):
         np.testing.assert_allclose(running[:, :-1][touching], expected, rtol=0, atol=1e-11 * size)
 
 
-def test_total_variation_prox_at_its_ends():
-    Y = np.array([[5.0, 1.0, 3.0], [2.0, 2.0, 2.0]])
-    np.testing.assert_array_equal(TotalVariation().prox(Y[:, :1], 3.0), Y[:, :1])
-    np.testing.assert_allclose(TotalVariation().prox(Y, 1e9), [[3.0] * 3, [2.0] * 3], rtol=1e-12)
-    np.testing.assert_allclose(TotalVariation().prox(Y, 0.5), [[4.5, 2.0, 2.5], [2.0] * 3], rtol=1e-14)
-    np.testing.assert_allclose(
-        TotalVariation().prox(Y[:, ::-1], 0.5), [[2.5, 2.0, 4.5], [2.0] * 3], rtol=1e-14
-    )
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=seeds, step=steps)
-def test_squared_trace_norm_prox_solves_its_fixed_point(seed, step):
-    W = random_matrix(seed)
-    singular = scipy.linalg.svdvals(W)
-    total = brentq(lambda t: np.maximum(singular - 2 * step * t, 0).sum() - t, 0, singular.sum(), xtol=1e-15)
-    V = SquaredTraceNorm().prox(W, step)
-    expected = np.maximum(singular - 2 * step * total, 0)
-    np.testing.assert_allclose(scipy.linalg.svdvals(V), expected, rtol=0, atol=1e-12 * singular[0])
-    # same singular vectors: W - V = (the subgradient 2 S ||.||_*) * step, whose inner product with V attains
-    # the norm
-    assert np.vdot(W - V, V) == pytest.approx(2 * step * expected.sum() ** 2, rel=1e-9, abs=1e-12)
-
-
 @for_each("shape", [(60, 12), (12, 60), (30, 30), (1, 7), (7, 1), (500, 3)])
 @for_each("ratio", [0.9, 0.1, 1.01 * GRAM_RATIO, 0.99 * GRAM_RATIO, 1e-9])
 def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
@@ -220,63 +62,7 @@ def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
         assert np.abs(TraceNorm().prox(W, ratio * scale) - exact).max() <= 1e-13 * scale
 
 
-def test_trace_norm_prox_ends_at_zero_and_at_the_argument():
-    W = random_matrix(0)
-    assert not TraceNorm().prox(W, 1.0001 * np.linalg.norm(W, 2)).any()
-    assert TraceNorm().prox(np.zeros((3, 2)), 0.1).shape == (3, 2)
-    np.testing.assert_allclose(TraceNorm().prox(W, 1e-14), W, atol=1e-13)
-
-
-@for_each("atom", [GraphLaplacian.examples()[k] for k in range(4)])
-def test_graph_laplacian_against_linear_algebra(atom):
-    rng = np.random.default_rng(1)
-    W, Z = rng.normal(size=(2, 5, 4))
-    np.testing.assert_allclose(atom.prox(W, 0.7) @ (np.eye(4) + 0.7 * atom.L), W, atol=1e-13)
-    np.testing.assert_allclose(atom.gradient(W), W @ atom.L, atol=1e-13)
-    inside = Z @ atom.L
-    np.testing.assert_allclose(
-        atom.conjugate(inside), 0.5 * np.trace(inside @ np.linalg.pinv(atom.L) @ inside.T)
-    )
-    eigenvalues = np.linalg.eigvalsh(atom.L)
-    definite = eigenvalues[0] > 1e-9
-    assert atom.absorbs == definite == atom.finite_dual == np.isfinite(atom.dual_gauge(Z))
-    assert atom.curvature == pytest.approx(eigenvalues[-1])
-    assert atom.strong_convexity == pytest.approx(eigenvalues[0], abs=1e-12)
-    projected = atom.dual_project(Z)
-    assert atom.dual_gauge(projected) == 0.0
-    np.testing.assert_allclose(projected, Z @ atom.L @ np.linalg.pinv(atom.L), atol=1e-12)
-
-
-def test_graph_laplacian_is_the_sum_over_edges():
-    rng = np.random.default_rng(2)
-    A = np.triu(rng.uniform(size=(4, 4)), 1)
-    A += A.T
-    W = rng.normal(size=(5, 4))
-    edges = sum(A[i, j] * np.sum((W[:, i] - W[:, j]) ** 2) for i in range(4) for j in range(i)) / 2
-    atom = GraphLaplacian(scipy.sparse.csr_array(np.diag(A.sum(axis=1)) - A))
-    assert atom.value(W) == pytest.approx(edges)
-
-
-def test_mean_regularizer_is_a_graph_laplacian():
-    rng = np.random.default_rng(3)
-    W, Z = rng.normal(size=(2, 5, 4))
-    mean, graph = MeanRegularizer(), GraphLaplacian(np.eye(4) - 0.25)
-    np.testing.assert_allclose(mean.task_quadratic(4), graph.L)
-    for method, arguments in {
-        "value": (W,),
-        "gradient": (W,),
-        "prox": (W, 0.3),
-        "dual_project": (Z,),
-    }.items():
-        np.testing.assert_allclose(
-            getattr(mean, method)(*arguments), getattr(graph, method)(*arguments), atol=1e-13
-        )
-    assert mean.conjugate(Z - Z.mean(axis=1, keepdims=True)) == pytest.approx(
-        graph.conjugate(Z - Z.mean(axis=1, keepdims=True))
-    )
-
-
-# --------------------------------------------------------------------------------- properties of all
+# ------------------------------------------------------------------------------------- what they prove
 
 
 def test_dual_projections_remove_nearly_constant_rows():
@@ -285,6 +71,19 @@ def test_dual_projections_remove_nearly_constant_rows():
     for atom in (TotalVariation(), MeanRegularizer(), GraphLaplacian.examples()[0]):
         assert np.isfinite(atom.dual_gauge(atom.dual_project(Z)))
         assert atom.dual_gauge(Z) == np.inf
+
+
+@for_each("condition", [1e4, 1e8])
+def test_a_kronecker_ridge_of_bad_condition_keeps_its_conjugate(condition):
+    """Fenchel's equality at the gradient, to rounding: eigenvalues far apart must not cancel."""
+    rng = np.random.default_rng(0)
+    Q, R = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (6, 4))
+    A, B = (V @ np.diag(np.geomspace(1.0 / condition, 1.0, len(V))) @ V.T for V in (Q, R))
+    penalty = KroneckerRidge(0.5 * (A + A.T), 0.5 * (B + B.T))
+    scale = np.diag(penalty.rows.values**-0.5), np.diag(penalty.columns.values**-0.5)
+    W = penalty.rows.basis @ scale[0] @ rng.normal(size=(6, 4)) @ scale[1] @ penalty.columns.basis.T
+    Z = penalty.gradient(W)
+    assert penalty.value(W) + penalty.conjugate(Z) == pytest.approx(float(np.vdot(W, Z)), rel=1e-7)
 
 
 def test_a_model_with_unpenalised_last_rows_is_certified():

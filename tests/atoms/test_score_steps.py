@@ -1,23 +1,18 @@
 """Exact proximal steps of structured hinges in the scores: against planes, linear programs over all labellings, and differences."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from mtldsl.atoms.losses import StructuredHinge
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, expectation
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric
 from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from tests.atoms.metric_data import labels, planes_of
 from tests.loops import for_each
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
-
-
-def labels(rng, n, positives):
-    return rng.permutation(np.where(np.arange(n) < positives, 1.0, -1.0))
 
 
 def by_planes(metric, z, y, step):
@@ -38,7 +33,7 @@ def gap(metric, z, y, step, found):
     return sum(terms) / max(sum(map(abs, terms)) + cancels, 1e-300)
 
 
-def small_cases(rng, count=150):
+def small_cases(rng, count):
     for trial in range(count):
         n = int(rng.integers(2, 14))
         y = labels(rng, n, int(rng.integers(1, n)))
@@ -52,7 +47,7 @@ def small_cases(rng, count=150):
 @every_metric
 def test_the_step_is_that_of_planes(metric):
     rng = np.random.default_rng(0)
-    for y, z, step in small_cases(rng):
+    for y, z, step in small_cases(rng, 50):
         found = metric.score_step(z, classes_of(y), step)
         expected = by_planes(metric, z, y, step)
         size = 1.0 + step + np.abs(z).max()
@@ -67,14 +62,12 @@ def test_the_step_is_that_of_planes(metric):
 def test_a_promise_is_the_largest_expectation_of_labellings(metric):
     """The promised value is the largest expectation over all labellings."""
     rng = np.random.default_rng(1)
-    for y, z, step in small_cases(rng, 60):
+    for y, z, step in small_cases(rng, 40):
         if len(y) > 9:
             continue
         p = metric.score_step(z, classes_of(y), step).flips
         promised = metric.score_step(z, classes_of(y), step).promised
-        flips = np.array(list(itertools.product((0.0, 1.0), repeat=len(y))))
-        b, c = flips[:, y < 0].sum(axis=1).astype(int), flips[:, y > 0].sum(axis=1).astype(int)
-        deltas = metric.table(b, c, int(np.sum(y > 0)), int(np.sum(y < 0)))
+        deltas, flips = planes_of(metric, y)
         A = np.vstack([flips.T, np.ones(len(flips))])
         solved = linprog(-deltas, A_eq=A, b_eq=np.append(p, 1.0), method="highs-ds")
         if solved.status == 2:  # rounding of p beyond what HiGHS takes
@@ -84,33 +77,11 @@ def test_a_promise_is_the_largest_expectation_of_labellings(metric):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", METRICS[1:], ids=repr)
-def test_conjugate_without_linear_programs(metric):
-    """Thresholds promise what the linear program over tables does, and a labelling that keeps the flip probabilities attains it."""
-    rng = np.random.default_rng(2)
-    for trial in range(80):
-        n = int(rng.integers(2, 40))
-        y = labels(rng, n, int(rng.integers(1, n)))
-        p = rng.random(n) ** int(rng.integers(1, 4))
-        p = (p, np.round(3.0 * p) / 3.0, np.clip(3.0 * p - 1.0, 0.0, 1.0))[trial % 3]
-        r, q = p[y > 0], p[y < 0]
-        promised = -metric.conjugate(-2.0 * y * p, y)
-        assert promised == pytest.approx(expectation.largest_expectation(metric.table, r, q), abs=1e-9)
-        b, c, weights = metric.law(r, q)
-        assert weights.min() >= 0.0 and weights.sum() == pytest.approx(1.0, abs=1e-14)
-        assert weights @ metric.table(b, c, len(r), len(q)) == pytest.approx(promised, abs=1e-14)
-        for counts, own in ((c, np.sort(r)[::-1]), (b, np.sort(q)[::-1])):
-            assert weights @ counts == pytest.approx(own.sum(), abs=1e-12)
-            for k in range(1, len(own)):
-                assert weights @ np.minimum(counts, k) >= own[:k].sum() - 1e-12
-
-
-@pytest.mark.slow
 @every_metric
 def test_the_tangent_is_the_derivative(metric):
     rng = np.random.default_rng(3)
     moved = 0
-    for y, z, step in small_cases(rng, 240):
+    for y, z, step in small_cases(rng, 75):
         if len(np.unique(z)) < len(z):
             continue  # ties: there the step has kinks
         d, h = rng.normal(size=len(y)), 1e-7 * np.abs(z).max()
@@ -126,17 +97,8 @@ def test_the_tangent_is_the_derivative(metric):
         product = found.product(d)
         np.testing.assert_allclose(product, sides[0], atol=2e-6 * (1.0 + step / np.abs(z).max()))
         np.testing.assert_allclose(found.product(product), product, atol=1e-12)  # a projection
-        X = rng.normal(size=(len(y), 3))
-        F = found.half(X)
-        assert F.shape == (found.rank, 3)
-        expected = X.T @ np.column_stack([found.product(x) for x in X.T])
-        np.testing.assert_allclose(F.T @ F, expected, atol=1e-12)
-        parts = X[found.alone].T @ X[found.alone]
-        for sign, rows in found.signed_rows(lambda S, X=X: S @ X, 2):
-            parts += sign * rows.T @ rows
-        np.testing.assert_allclose(parts, expected, atol=1e-12)
         moved += found.rank > 0
-    assert moved > 40
+    assert moved > 12
 
 
 @for_each("metric", METRICS, ids=repr)

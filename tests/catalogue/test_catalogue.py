@@ -2,10 +2,7 @@
 
 import json
 import re
-import subprocess
-import sys
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -169,26 +166,3 @@ def test_the_page_has_a_row_for_every_atom():
 def test_json_is_plain():
     everything = json.loads(json.dumps(words.as_plain(None), allow_nan=False))
     assert [item["name"] for item in everything] == [*(item.name for item in ENTRIES), *HELPERS]
-
-
-@pytest.mark.process
-def test_a_new_word_appears_by_itself():
-    """The class and the reference function of docs/adding_a_word.md, in an interpreter of their own."""
-    program = """
-import types, sys, re
-from pathlib import Path
-from mtldsl.catalogue import catalogue
-code = "\\n\\n".join(re.findall(r"```python\\n(.*?)```", Path("docs/adding_a_word.md").read_text(), re.DOTALL))
-module = types.ModuleType("the_new_word"); sys.modules["the_new_word"] = module
-exec(code, vars(module))
-import mtldsl.language.words.vocabulary as vocabulary
-vocabulary.WORDS["epsilon_insensitive_loss"] = module.epsilon_insensitive_loss
-vocabulary.WORDS["FowlkesMallows"] = vocabulary.METRICS["FowlkesMallows"] = module.FowlkesMallows
-new = next(item for item in catalogue() if item.name == "epsilon_insensitive_loss")
-print(new.typed, new.kind, "admm" in new.solvers, new.reference)
-"""
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
-    assert done.stdout == "epsilon_insensitive_loss(W, tasks, epsilon=0.1, *, mean=False) loss True True\n", (
-        done.stderr
-    )

@@ -1,4 +1,4 @@
-"""Every solver, with every option, on every model that it takes, against the reference - slow ways on five models -; and the page that shows it."""
+"""Every solver on every model that it takes, each of its options on some, against the reference; and the page that shows all of it."""
 
 from pathlib import Path
 
@@ -9,25 +9,34 @@ from mtldsl.solvers.registry import SOLVERS, get_solver
 from tests.loops import for_each
 
 PAGE = Path(__file__).parents[2] / "docs" / "solver_matrix.md"
-#: Ways for study that need seconds a model, and the models on which they are tried: every kind of loss and of norm.
-SLOW_WAYS = ({"inner": "frank_wolfe"}, {"method": "spdca"})
-STUDIED = ("MT-MKL", "SMTL(l21+F1)", "MTL-CLS(trace)", "structured hinge and a ridge", "CGM")
-
-
-def test_ways_left_out_are_tried_on_some_models():
-    assert set(STUDIED) <= set(models())
-    assert all(any(way in ways for ways in ROUTES.values()) for way in SLOW_WAYS)
+WAYS = [(solver, way) for solver, ways in ROUTES.items() for way in ways]
+#: Ways for study that need seconds a model, and the one that each is tried on.
+SLOW_WAYS = {("admm", "frank_wolfe"): "SMTL(l21+F1)", ("clique_generation", "spdca"): "CGM"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(models()))
 def test_every_solver_of_a_model_agrees_with_the_reference(name):
-    """Every solver that takes a model agrees with the reference."""
-    found = list(cells(name, without=() if name in STUDIED else SLOW_WAYS))
+    found = list(cells(name, without=[way for _, way in WAYS]))
     assert {cell.solver for cell in found} == {solver for solver in SOLVERS if takes(solver, name)}
     assert [cell for cell in found if not cell.agrees] == []
     chosen = models()[name].explain().chosen
-    assert next(cell for cell in found if cell.solver == chosen and not cell.options).certified
+    assert next(cell for cell in found if cell.solver == chosen).certified
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver, way", WAYS, ids=str)
+def test_a_way_to_call_a_solver_agrees_with_the_reference(solver, way):
+    """Each model meets one way of a solver, the next one the next; where none of a way's models suits it, the others are asked."""
+    without = [{}, *(other for _, other in WAYS if other != way)]
+    taken, place, found = [name for name in models() if takes(solver, name)], ROUTES[solver].index(way), []
+    own = taken[place :: len(ROUTES[solver])]
+    slow = SLOW_WAYS.get((solver, *way.values()))
+    for name in [slow] if slow else [*own, *(name for name in taken if name not in own)]:
+        if found and name not in own:
+            break
+        found += [cell for cell in cells(name, without, study_seconds=30.0) if cell.solver == solver]
+    assert found and [cell for cell in found if not cell.agrees] == []
 
 
 @for_each("solver", list(SOLVERS))

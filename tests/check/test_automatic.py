@@ -66,11 +66,6 @@ def test_folds_and_samples_are_left_alone(problem, monkeypatch):
         problem.stability_selection(lam, [3.0, 1.0], n=4, expected_false=None)
 
 
-def test_a_cross_check_does_not_check_itself(problem):
-    with mtl.defaults(cross_check=True):
-        assert problem.cross_check().agrees
-
-
 def test_by_default_large_models_are_left_alone_and_say_so(problem, monkeypatch):
     monkeypatch.setattr(checking, "MAX_SIZE", 60)
     with mtl.defaults(cross_check=True):
@@ -161,11 +156,6 @@ def test_the_solution_shows_it_and_does_not_save_it(problem, tmp_path):
     assert mtl.Solution.load(solution.save(tmp_path / "s.npz")).cross_check is None
     page = solution.report(tmp_path / "page.html").read_text()
     assert "not cross-checked" not in page and "cvxpy solved the same model" in page
-
-
-def test_a_check_by_hand_is_kept_too(problem):
-    solution = problem.solve()
-    assert problem.cross_check(solution) is solution.cross_check
 
 
 def test_estimators_have_an_option_of_their_own():

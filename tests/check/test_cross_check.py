@@ -10,7 +10,6 @@ import mtldsl.check.by_reference as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.check.comparison_blocks import BlockCheck, MajorizationRow
-from mtldsl.check.cross_check import cross_check
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.testing import assert_agrees
 from tests.models import shared
@@ -302,19 +301,3 @@ def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
         problem.cross_check(max_size=100)
     assert problem.cross_check(max_size=None).agrees and problem.cross_check().agrees
-
-
-class OnlyWhatIsAsked:
-    """A model that offers what `Checkable` names, and nothing else of a Problem."""
-
-    def __init__(self, problem):
-        self.parameters, self.data = problem.parameters, problem.data
-        self.form, self.solve = problem.form, problem.solve
-        self.with_tasks = lambda tasks: OnlyWhatIsAsked(problem.with_tasks(tasks))
-
-
-@pytest.mark.parametrize("max_size", [None, 200])
-def test_the_check_needs_a_form_not_a_problem(max_size):
-    problem = group_lasso(ridge=0.5)
-    check = cross_check(OnlyWhatIsAsked(problem), problem.solve(), max_size=max_size)
-    assert check.agrees and (check.scope == "the whole problem") == (max_size is None)

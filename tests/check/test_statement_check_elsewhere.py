@@ -1,6 +1,7 @@
 """Every solve of rows that are elsewhere is held to the statement as typed, over all of few rows, and over a part or more of many."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -8,16 +9,12 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.losses.logistic import LogisticLoss
-from mtldsl.atoms.metrics import FScore
-from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.check.rows import CheckSettings, PartsCheck
-from mtldsl.compile import from_tree
-from mtldsl.compile.linear_map import LinearMap
 from mtldsl.compile.terms import few_rows, moments, row_slabs
 from mtldsl.errors import LostClusterError
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
-from tests.check.test_statement_check import _after_the_solve, _changed_loss, _negated
+from tests.check import test_statement_check as faults
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 
@@ -62,112 +59,6 @@ def dask_rows(labels="real", n=120):
     return tasks, mtl.Weights(tasks)
 
 
-# --------------------------------------------------------------------------------------------------- the compile step
-
-
-def losses_times(monkeypatch):
-    """Every loss counts 1.3 times."""
-    monkeypatch.setattr(
-        from_tree,
-        "_loss_term",
-        _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)),
-    )
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + mtl.l1_norm(W), [], "logistic_loss(W, tasks)"
-
-
-def squares_times(monkeypatch):
-    """The same of squares, which become few rows."""
-    monkeypatch.setattr(
-        from_tree,
-        "_loss_term",
-        _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)),
-    )
-    tasks, W = rows(intercept=True)
-    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], "squared_loss(W, tasks)"
-
-
-def squares_times_on_dask(monkeypatch):
-    """The same on Dask."""
-    monkeypatch.setattr(
-        from_tree,
-        "_loss_term",
-        _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)),
-    )
-    tasks, W = dask_rows()
-    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], "squared_loss(W, tasks)"
-
-
-def structured_losses_times(monkeypatch):
-    """The same of losses of whole tasks."""
-    monkeypatch.setattr(
-        from_tree,
-        "_loss_term",
-        _changed_loss(lambda loss: replace(loss, coefficients=1.3 * loss.coefficients)),
-    )
-    tasks, W = rows("sign")
-    return mtl.structured_hinge(W, tasks) + 0.5 * mtl.ridge(W), [], "structured_hinge(W, tasks)"
-
-
-def sign_of_a_product(monkeypatch):
-    """W @ B becomes -W @ B in a penalty."""
-    make = from_tree.linear_map
-
-    def linear_map(argument):
-        found = make(argument)
-        return LinearMap(_negated(found.entries), found.shape, found.offset)
-
-    monkeypatch.setattr(from_tree, "linear_map", linear_map)
-    tasks, W = rows("sign")
-    return (
-        mtl.logistic_loss(W, tasks) + mtl.l1_norm(W @ B - 1.0) + 0.1 * mtl.ridge(W), [], "l1_norm(W @ array(4, 2) - 1)"
-    )  # fmt: skip
-
-
-def sign_of_a_product_in_a_loss(monkeypatch):
-    """W @ B becomes -W @ B where predictions are made."""
-    objective, _, _ = sign_of_a_product(monkeypatch)
-    tasks, W = objective.terms[0].tasks, objective.terms[0].argument
-    return (
-        mtl.huber_loss(W @ np.eye(4), tasks) + 0.1 * mtl.ridge(W), [], "huber_loss(W @ array(4, 4), tasks)"
-    )  # fmt: skip
-
-
-def sign_of_weights_that_are_zero(monkeypatch):
-    """The same where all weights are zero."""
-    objective, _, _ = sign_of_a_product(monkeypatch)
-    tasks, W = objective.terms[0].tasks, objective.terms[0].argument
-    return (
-        mtl.logistic_loss(W @ np.eye(4), tasks) + 1e4 * mtl.l1_norm(W), [], "logistic_loss(W @ array(4, 4), tasks)"
-    )  # fmt: skip
-
-
-def mean_forgotten(monkeypatch):
-    """mean=True is a sum."""
-    make = from_tree._loss_term
-    monkeypatch.setattr(from_tree, "_loss_term", lambda term: make(replace(term, mean=False)))
-    tasks, W = rows("sign", "missing")
-    return (
-        mtl.logistic_loss(W, tasks, mean=True) + 0.1 * mtl.ridge(W), [], "logistic_loss(W, tasks, mean=True)"
-    )  # fmt: skip
-
-
-def totals_are_counts(monkeypatch):
-    """A mean divides by the rows, not by their weights."""
-    monkeypatch.setattr(DistributedTasks, "totals", property(lambda tasks: tasks.counts))
-    tasks, W = rows("real", "weights")
-    return (
-        mtl.squared_loss(W, tasks, mean=True) + 0.1 * mtl.ridge(W), [], "squared_loss(W, tasks, mean=True)"
-    )  # fmt: skip
-
-
-def constraints_dropped(monkeypatch):
-    """Constraints are not in the normal form."""
-    monkeypatch.setattr(from_tree, "on_weights", lambda constraints: [])
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + mtl.ridge(W), [W >= 0.1], "W >= 0.1"
-
-
 # ------------------------------------------------------------------------------------------------- what workers do
 
 
@@ -175,49 +66,31 @@ def sample_weights_forgotten(monkeypatch):
     """Workers count every sample once."""
     nothing = property(lambda slab: None, lambda slab, weights: None)
     monkeypatch.setattr(row_slabs.Slab, "s", nothing, raising=False)
-    tasks, W = rows("sign", "weights")
-    return mtl.logistic_loss(W, tasks) + mtl.ridge(W), [], "logistic_loss(W, tasks)"
 
 
 def sample_weights_forgotten_in_moments(monkeypatch):
     """Sums of squares, too."""
     spread = moments._spread
     monkeypatch.setattr(moments, "_spread", lambda slab: spread((slab[0], slab[1], None)))
-    tasks, W = rows("real", "weights")
-    return mtl.squared_loss(W, tasks) + mtl.ridge(W), [], "squared_loss(W, tasks)"
 
 
 def labels_halved_in_moments(monkeypatch):
     """Sums of products are of other labels."""
     spread = moments._spread
     monkeypatch.setattr(moments, "_spread", lambda slab: spread((slab[0], 0.5 * slab[1], slab[2])))
-    tasks, W = rows()
-    return mtl.square_root_loss(W, tasks) + 0.1 * mtl.ridge(W), [], "square_root_loss(W, tasks)"
 
 
 def rest_forgotten(monkeypatch):
     """What no weights explain is left out of few rows."""
-    least = few_rows.Factor.least_squares
+    least, rows_of = few_rows.Factor.least_squares, few_rows.Factor.rows
+    without = lambda one, centred: rows_of(replace(one, rest=0.0 * one.rest), centred)  # noqa: E731
     monkeypatch.setattr(few_rows.Factor, "least_squares", lambda one, W: least(one, W) - one.rest)
-    rows_of = few_rows.Factor.rows
-    monkeypatch.setattr(
-        few_rows.Factor, "rows", lambda one, centred: rows_of(replace(one, rest=0.0 * one.rest), centred)
-    )
-    tasks, W = rows(intercept=True)
-    return mtl.squared_loss(W, tasks) + mtl.l21_norm(W), [], "squared_loss(W, tasks)"
+    monkeypatch.setattr(few_rows.Factor, "rows", without)
 
 
-# ------------------------------------------------------------------------------------------------------------- words
-
-
-def trace_norm_times(monkeypatch):
-    """The trace norm is 1.1 times as large, with its prox and its dual norm."""
-    value, prox, gauge = TraceNorm.value, TraceNorm.prox, TraceNorm.dual_gauge
-    monkeypatch.setattr(TraceNorm, "value", lambda self, W: 1.1 * value(self, W))
-    monkeypatch.setattr(TraceNorm, "prox", lambda self, W, step: prox(self, W, 1.1 * step))
-    monkeypatch.setattr(TraceNorm, "dual_gauge", lambda self, Z: gauge(self, Z) / 1.1)
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + 2.0 * mtl.trace_norm(W), [], "2 * trace_norm(W)"
+def totals_are_counts(monkeypatch):
+    """A mean divides by the rows, not by their weights."""
+    faults.totals_are_counts(monkeypatch, DistributedTasks)
 
 
 def loss_times(monkeypatch):
@@ -225,87 +98,75 @@ def loss_times(monkeypatch):
     for name in ("pointwise", "slope", "second_slope"):
         f = getattr(LogisticLoss, name)
         monkeypatch.setattr(LogisticLoss, name, lambda self, z, y, f=f: 0.9 * f(self, z, y))
-    interval = LogisticLoss.dual_interval
-    monkeypatch.setattr(
-        LogisticLoss, "dual_interval", lambda self, y: tuple(0.9 * one for one in interval(self, y))
-    )
-    conjugate = LogisticLoss.pointwise_conjugate
-    monkeypatch.setattr(
-        LogisticLoss, "pointwise_conjugate", lambda self, u, y: 0.9 * conjugate(self, u / 0.9, y)
-    )
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + 0.5 * mtl.ridge(W), [], "logistic_loss(W, tasks)"
+    interval, conjugate = LogisticLoss.dual_interval, LogisticLoss.pointwise_conjugate
+    shorter = lambda self, y: tuple(0.9 * one for one in interval(self, y))  # noqa: E731
+    lower = lambda self, u, y: 0.9 * conjugate(self, u / 0.9, y)  # noqa: E731
+    monkeypatch.setattr(LogisticLoss, "dual_interval", shorter)
+    monkeypatch.setattr(LogisticLoss, "pointwise_conjugate", lower)
 
 
-def blind_oracle(monkeypatch):
-    """The oracle of the F-score finds that the true labelling is the most violated one."""
+def typed(objective, *of, held=lambda W: [], make=rows, **data):
+    """(objective, constraints) as a user types them, made when it is called."""
 
-    def nothing(self, ordered, batch, ends):
-        return np.zeros(len(ends)), np.zeros((len(ends), 2), np.int64)
+    def build():
+        tasks, W = make(*of, **data)
+        return objective(W, tasks), held(W)
 
-    monkeypatch.setattr(FScore, "_highest_tables", nothing)
-    tasks, W = rows("sign")
-    return mtl.structured_hinge(W, tasks) + 0.05 * mtl.ridge(W), [], "structured_hinge(W, tasks)"
-
-
-# --------------------------------------------------------------------------------------------- what comes back is not it
+    return build
 
 
-def weights_altered(monkeypatch):
-    """The weights are rounded on the way."""
+squares = typed(lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W), intercept=True)
+logistic = typed(lambda W, t: mtl.logistic_loss(W, t) + mtl.l1_norm(W), "sign")
+f_score = typed(lambda W, t: mtl.structured_hinge(W, t) + 0.05 * mtl.ridge(W), "sign")
+weighted = typed(lambda W, t: mtl.logistic_loss(W, t) + mtl.ridge(W), "sign", "weights")
+weighted_squares = typed(lambda W, t: mtl.squared_loss(W, t) + mtl.ridge(W), "real", "weights")
 
-    def change(solution):
-        solution.blocks = {name: block.round(2) for name, block in solution.blocks.items()}
-
-    _after_the_solve(monkeypatch, change)
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + mtl.l1_norm(W), [], None
-
-
-def weights_of_squares_altered(monkeypatch):
-    """The same where few rows stand for the data."""
-    weights_altered(monkeypatch)
-    tasks, W = rows(intercept=True)
-    return mtl.squared_loss(W, tasks) + mtl.l1_norm(W), [], None
-
-
-def weights_of_predictions_altered(monkeypatch):
-    """`solution.W` is not the block W."""
-
-    def change(solution):
-        solution.coef = solution.coef[:, ::-1]
-
-    _after_the_solve(monkeypatch, change)
-    tasks, W = rows("sign")
-    return mtl.logistic_loss(W, tasks) + mtl.l1_norm(W), [], "logistic_loss(W, tasks)"
-
-
+#: (what is wrong, what is typed, what the error names)
 SABOTAGES = [
-    losses_times, squares_times, squares_times_on_dask, structured_losses_times, sign_of_a_product, sign_of_a_product_in_a_loss,
-    sign_of_weights_that_are_zero, mean_forgotten, totals_are_counts, constraints_dropped, sample_weights_forgotten,
-    sample_weights_forgotten_in_moments, labels_halved_in_moments, rest_forgotten, trace_norm_times, loss_times, blind_oracle,
-    weights_altered, weights_of_squares_altered, weights_of_predictions_altered,
+    (faults.losses_times, logistic, "logistic_loss(W, tasks)"),
+    (faults.losses_times, squares, "squared_loss(W, tasks)"),
+    (faults.losses_times, typed(lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W), make=dask_rows), "squared_loss(W, tasks)"),
+    (faults.losses_times, f_score, "structured_hinge(W, tasks)"),
+    (faults.sign_of_a_product, typed(lambda W, t: mtl.logistic_loss(W, t) + mtl.l1_norm(W @ B - 1.0) + 0.1 * mtl.ridge(W), "sign"),
+     "l1_norm(W @ array(4, 2) - 1)"),
+    (faults.sign_of_a_product, typed(lambda W, t: mtl.huber_loss(W @ np.eye(4), t) + 0.1 * mtl.ridge(W), "sign"),
+     "huber_loss(W @ array(4, 4), tasks)"),
+    (faults.sign_of_a_product, typed(lambda W, t: mtl.logistic_loss(W @ np.eye(4), t) + 1e4 * mtl.l1_norm(W), "sign"),
+     "logistic_loss(W @ array(4, 4), tasks)"),
+    (faults.mean_forgotten, typed(lambda W, t: mtl.logistic_loss(W, t, mean=True) + 0.1 * mtl.ridge(W), "sign", "missing"),
+     "logistic_loss(W, tasks, mean=True)"),
+    (totals_are_counts, typed(lambda W, t: mtl.squared_loss(W, t, mean=True) + 0.1 * mtl.ridge(W), "real", "weights"),
+     "squared_loss(W, tasks, mean=True)"),
+    (faults.constraints_dropped, typed(lambda W, t: mtl.logistic_loss(W, t) + mtl.ridge(W), "sign", held=lambda W: [W >= 0.1]), "W >= 0.1"),
+    (sample_weights_forgotten, weighted, "logistic_loss(W, tasks)"),
+    (sample_weights_forgotten_in_moments, weighted_squares, "squared_loss(W, tasks)"),
+    (labels_halved_in_moments, typed(lambda W, t: mtl.square_root_loss(W, t) + 0.1 * mtl.ridge(W)), "square_root_loss(W, tasks)"),
+    (rest_forgotten, typed(lambda W, t: mtl.squared_loss(W, t) + mtl.l21_norm(W), intercept=True), "squared_loss(W, tasks)"),
+    (faults.trace_norm_times, typed(lambda W, t: mtl.logistic_loss(W, t) + 2.0 * mtl.trace_norm(W), "sign"), "2 * trace_norm(W)"),
+    (loss_times, typed(lambda W, t: mtl.logistic_loss(W, t) + 0.5 * mtl.ridge(W), "sign"), "logistic_loss(W, tasks)"),
+    (faults.blind_oracle, f_score, "structured_hinge(W, tasks)"),
+    (faults.weights_altered, logistic, ""),
+    (faults.weights_altered, squares, ""),
+    (faults.weights_of_predictions_altered, logistic, "logistic_loss(W, tasks)"),
 ]  # fmt: skip
 
 
 @pytest.mark.by_default("a part")
-@for_each("sabotage", SABOTAGES)
-def test_a_sabotage_does_not_come_out(monkeypatch, sabotage, looked_at):
-    statement, constraints, named = sabotage(monkeypatch)
+@for_each("sabotage, build, named", SABOTAGES)
+def test_a_sabotage_does_not_come_out(monkeypatch, looked_at, sabotage, build, named):
+    sabotage(monkeypatch)
+    statement, constraints = build()
     with pytest.raises(mtl.CrossCheckError) as caught:
         mtl.minimize(statement, subject_to=constraints).solve()
     assert caught.value.solution is not None
-    assert named is None or named in str(caught.value)
+    assert named in str(caught.value)
 
 
 @pytest.mark.slow
-@for_each("sabotage", SABOTAGES)
-def test_without_the_sabotage_nothing_is_said(monkeypatch, sabotage):
-    statement, constraints, _ = sabotage(monkeypatch)
-    monkeypatch.undo()
-    for settings in (CheckSettings(), CheckSettings(whole_entries=0)):
-        monkeypatch.setattr(PartsCheck, "settings", settings)
-        assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
+@for_each("build", {build for _, build, _ in SABOTAGES})
+def test_without_the_sabotage_nothing_is_said(build, looked_at):
+    statement, constraints = build()
+    assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
 
 
 # ------------------------------------------------------------------------------------------------------ no false alarm
@@ -321,15 +182,11 @@ LOSSES = {
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
-#: every loss with two layouts, of few rows and of many
-CASES = [
-    (word, LAYOUTS[(k + j) % len(LAYOUTS)], ["all rows", "a part"][(k + j) % 2])
-    for k, word in enumerate(LOSSES)
-    for j in range(2)
-]
+#: every loss, layouts and numbers of rows in turn
+CASES = list(zip(LOSSES, cycle(LAYOUTS), cycle(["a part", "all rows"]), strict=False))
 
 
-@pytest.mark.by_default("structured_hinge-table-all rows")
+@pytest.mark.by_default("structured_hinge-table-a part")
 @pytest.mark.parametrize("word, kind, looked_at", CASES, indirect=["looked_at"])
 def test_losses_and_layouts_are_what_was_typed(word, kind, looked_at):
     """Every solve is held to its statement wherever it ends, so that a loose tolerance will do; a CrossCheckError fails the test."""
@@ -431,7 +288,7 @@ def test_an_interrupted_run_asks_workers_for_nothing_more(monkeypatch):
     """A run that was interrupted asks the workers for nothing more."""
     tasks, W = rows("sign")
     monkeypatch.setattr(PartsCheck, "value", lambda self: pytest.fail("a pass"))
-    _after_the_solve(monkeypatch, lambda solution: setattr(solution, "status", "interrupted"))
+    faults.after_the_solve(lambda solution: setattr(solution, "status", "interrupted"))(monkeypatch)
     mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l21_norm(W)).solve()
 
 

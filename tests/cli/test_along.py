@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,39 +47,40 @@ def table(path):
 
 
 @pytest.mark.slow
-def test_a_path_from_where_the_weights_are_zero(write, tmp_path, capsys):
+def test_a_path_from_where_the_weights_are_zero(write, tmp_path, command_line, monkeypatch):
+    """Names of outputs are of the folder where the command is typed."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     path = write(FILE)
-    outputs = [x for kind in ("csv", "plot", "report") for x in (f"--{kind}", str(tmp_path / f"o.{ {'plot': 'png', 'report': 'html'}.get(kind, kind) }"))]  # fmt: skip
-    assert main(["path", str(path), "--values", "5", *outputs]) == 0
-    out = capsys.readouterr().out
+    typed = "--values 5 --csv o.csv --plot o.png --report o.html"
+    code, out, err = command_line("path", path, *typed.split())
+    assert (code, err) == (0, "") and "r2, held out" in out and "certified: 5 of 5" in out
     file = load_problem(path)
     (lam,) = file.problem.parameters
-    top = file.problem.lambda_max(lam)
-    rows = table(tmp_path / "o.csv")
+    top, rows = file.problem.lambda_max(lam), table(Path("o.csv"))
     values = [float(row["lam"]) for row in rows]
     np.testing.assert_allclose(values, np.geomspace(top, top / 1000, 5))
     assert int(rows[0]["features"]) == 0 and int(rows[-1]["features"]) == 8
     for row, solution in zip(rows, file.problem.path(lam, values, tol=1e-8), strict=True):
         assert float(row["objective"]) == pytest.approx(solution.objective, rel=1e-7)
         assert float(row["score"]) == pytest.approx(float(solution.score(file.tasks_test, "r2")), rel=1e-6)
-    assert "r2, held out" in out and "certified: 5 of 5" in out
-    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "o.html").read_text()
+    assert Path("o.png").read_bytes().startswith(b"\x89PNG")
+    page = Path("o.html").read_text()
     assert "5 of 5 solutions are certified" in page and "<title>A path</title>" in page
     assert "<dt>best " in page and "so a little too good" in page
     assert "mtldsl path p.toml --values 5" in page and "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_values_that_are_given_and_one_of_two_parameters(write, capsys):
+def test_values_that_are_given_and_one_of_two_parameters(write, command_line):
     path = write(TWO)
-    assert main(["path", str(path), "--parameter", "mu", "--values", "1, 10,0.1", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)["path"]
-    assert record["parameter"] == "mu" and [row["value"] for row in record["rows"]] == [1.0, 10.0, 0.1]
-    assert main(["path", str(path)]) == 2
-    assert "the model has lam, mu; write --parameter lam" in capsys.readouterr().err
-    assert main(["path", str(write(TWO + VALIDATION)), "--quiet", "--progress"]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("certified: 3 of 3") and "lam 3 of 3: = 0.01" in err
+    code, out, _ = command_line("path", path, "--parameter", "mu", "--values", "1, 10,0.1", "--json")
+    record = json.loads(out)["path"]
+    assert code == 0 and record["parameter"] == "mu"
+    assert [row["value"] for row in record["rows"]] == [1.0, 10.0, 0.1]
+    code, _, err = command_line("path", path)
+    assert code == 2 and "the model has lam, mu; write --parameter lam" in err
+    code, out, err = command_line("path", write(TWO + VALIDATION), "--quiet", "--progress")
+    assert code == 0 and out.startswith("certified: 3 of 3") and "lam 3 of 3: = 0.01" in err
 
 
 def test_a_path_that_is_not_certified_says_so(write, capsys):
@@ -87,56 +89,49 @@ def test_a_path_that_is_not_certified_says_so(write, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", ["best", "one_se"])
-def test_cv_is_cross_validate_on_the_training_rows(rule, write, tmp_path, capsys):
+@for_each("rule", ["best", "one_se"])
+def test_cv_is_cross_validate_on_the_training_rows(rule, write, tmp_path, command_line, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     path = write(FILE + VALIDATION)
-    options = ["--rule", rule, "--random-state", "1"]
-    outputs = ["--csv", str(tmp_path / "o.csv"), "--plot", str(tmp_path / "o.svg"), "--report", str(tmp_path / "o.html")]  # fmt: skip
-    assert main(["cv", str(path), *options, *outputs, "--progress"]) == 0
-    out, err = capsys.readouterr()
+    typed = f"--rule {rule} --random-state 1 --csv o.csv --plot o.svg --report o.html --progress"
+    code, out, err = command_line("cv", path, *typed.split())
     file = load_problem(path)
     (lam,) = file.problem.parameters
     found = file.problem.cross_validate(lam, [100.0, 1.0, 0.01], 3, "mse", refit=False, random_state=1, tol=1e-8)  # fmt: skip
-    chosen = found.one_se_value if rule == "one_se" else found.best_value
-    assert f"chosen: lam = {chosen:.6g}" in out and "fold 3 of 3: best at lam" in err
-    rows = table(tmp_path / "o.csv")
-    assert len(rows) == 3 * 3 * 3
-    np.testing.assert_allclose([float(row["score"]) for row in rows], [row["score"] for row in found.table])
-    page = (tmp_path / "o.html").read_text()
-    assert f"chosen: lam = {chosen:.6g}" in page and "mtldsl cv p.toml" in page and f"--rule {rule}" in page
-    assert "<svg" in (tmp_path / "o.svg").read_text()
+    chosen = f"chosen: lam = {found.one_se_value if rule == 'one_se' else found.best_value:.6g}"
+    assert code == 0 and chosen in out and "fold 3 of 3: best at lam" in err
+    scores = [float(row["score"]) for row in table(Path("o.csv"))]
+    assert len(scores) == 3 * 3 * 3
+    np.testing.assert_allclose(scores, [row["score"] for row in found.table])
+    page = Path("o.html").read_text()
+    assert chosen in page and "mtldsl cv p.toml" in page and f"--rule {rule}" in page
+    assert "<svg" in Path("o.svg").read_text()
 
 
-def test_cv_without_a_table_in_the_file(write, capsys):
+def test_cv_without_a_table_in_the_file(write, command_line):
+    """The file stays as it is."""
     path = write(FILE)
-    options = ["--values", "10,1", "--folds", "2", "--metric", "mae"]
-    assert main(["cv", str(path), *options, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)["validation"]
-    file = load_problem(path)
-    found = file.problem.cross_validate(
-        file.problem.parameters[0], [10.0, 1.0], 2, "mae", refit=False, tol=1e-8
-    )
-    assert record["mean"] == found.mean.tolist() and record["best"] == found.best_value
+    typed = ["cv", path, *["--values", "10,1", "--folds", "2", "--metric", "mae"]]
+    code, out, _ = command_line(*typed, "--json")
+    record, problem = json.loads(out)["validation"], load_problem(path).problem
+    found = problem.cross_validate(problem.parameters[0], [10.0, 1.0], 2, "mae", refit=False, tol=1e-8)
+    assert code == 0 and record["mean"] == found.mean.tolist() and record["best"] == found.best_value
     assert record["one_standard_error"] == found.one_se_value and record["metric"] == "mae"
-    assert main(["cv", str(path), *options, "--quiet"]) == 0
-    assert capsys.readouterr().out.startswith(f"chosen: lam = {found.best_value:.6g}")
-    assert path.read_text() == FILE  # the file stays as it is
+    assert command_line(*typed, "--quiet")[1].startswith(f"chosen: lam = {found.best_value:.6g}")
+    assert path.read_text() == FILE
 
 
-def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, capsys):
+def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, command_line):
     path = write(TWO + "[validation]\nvalues = {lam = [10.0, 1.0], mu = [10.0, 0.1]}\nfolds = 3\n")
-    assert main(["cv", str(path), "--json", "--plot", str(tmp_path / "map.png")]) == 0
-    record = json.loads(capsys.readouterr().out)["validation"]
-    file = load_problem(path)
+    code, out, _ = command_line("cv", path, "--json", "--plot", tmp_path / "map.png")
+    record, file = json.loads(out)["validation"], load_problem(path)
     lam, mu = file.problem.parameters
     found = file.problem.cross_validate({lam: [10.0, 1.0], mu: [10.0, 0.1]}, folds=3, refit=False, tol=1e-8)
-    assert record["parameter"] == ["lam", "mu"] and record["chosen"] == list(found.best)
+    assert code == 0 and record["parameter"] == ["lam", "mu"] and record["chosen"] == list(found.best)
     assert record["values"] == [list(point) for point in found.points]
-    assert main(["solve", str(path), "--no-check"]) == 0
-    out = capsys.readouterr().out
-    assert "lam and mu chosen on 3 folds" in out
+    code, out, _ = command_line("solve", path, "--no-check")
     file.choose()
-    assert (lam.value, mu.value) == found.best
+    assert code == 0 and "lam and mu chosen on 3 folds" in out and (lam.value, mu.value) == found.best
     assert f"λ = {lam.value:g}" in out and f"μ = {mu.value:g}" in out
 
 
@@ -186,39 +181,18 @@ def test_mistakes_of_several_parameters_in_the_file(said, says, write, capsys):
     assert says in err and "p.toml:" in err and "^" in err
 
 
-@pytest.mark.slow
-def test_as_a_user_from_another_folder(write, tmp_path, monkeypatch, command_line):
-    (tmp_path / "elsewhere").mkdir()
-    path = write(FILE)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    for command in (["path", str(path), "--values", "10,1", "--csv", "t.csv"], ["cv", "../p.toml", "--values", "10,1", "--quiet"]):  # fmt: skip
-        code, _, err = command_line(*command)
-        assert (code, err) == (0, "")
-    assert len(table(tmp_path / "elsewhere" / "t.csv")) == 2
-
-
-@pytest.mark.parametrize("command", ["path", "cv", "report"])
-def test_help_is_one_screen_and_ends_with_an_example(command, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+@for_each("columns, command", [(100, "path"), (100, "cv"), (100, "report"), (80, "path"), (80, "cv"), (80, "solve"), (80, "new"), (80, "predict"), (80, "report")])  # fmt: skip
+def test_help_is_one_screen_and_ends_with_an_example(columns, command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
     with pytest.raises(SystemExit):
         main([command, "--help"])
     out = capsys.readouterr().out
-    assert len(out.splitlines()) <= 50 and f"  mtldsl {command} exams" in out.rpartition("example")[2]
-
-
-@for_each("command", ["path", "cv", "solve", "new", "predict", "report"])
-def test_help_fits_a_page(command, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 50
+    assert len(out.splitlines()) <= 50 and f"  mtldsl {command} " in out.rpartition("example")[2]
 
 
 def test_folds_without_a_positive_are_told(write, tmp_path, capsys):
     """A rare label on more folds than it has positives: the mean is over the others."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.where(np.arange(40) < 6, 1, -1)
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.where(np.arange(40) < 6, 1, -1)
     np.savez(tmp_path / "rare.npz", X=X, Y=y[:, None])
     path = write(
         'minimize = "logistic_loss(W, tasks) + lam * ridge(W)"\n[data]\nformat = "npz"\npath = "rare.npz"\n[parameters]\nlam = 1.0\n'

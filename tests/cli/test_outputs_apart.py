@@ -11,6 +11,7 @@ from mtldsl import datasets
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, SolverError
 from mtldsl.files.problem_file import load_problem
+from mtldsl.solvers.registry import SOLVERS, get_solver
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -63,38 +64,38 @@ def test_the_solution_of_a_problem_file_is_not_its_data(folder, capsys, name):
     assert "p.toml:12:" in said or "p.toml:13:" in said  # the place of the name
 
 
-@pytest.mark.parametrize("name", ["d.csv", "hard.csv", "soft.csv", "sub/up/d.csv"])
+@for_each("name", ["d.csv", "hard.csv", "soft.csv", "sub/up/d.csv"])
 def test_predictions_are_not_the_data(folder, capsys, name):
     data = 'path = "d.csv"\nlabels = 2'
     refused(folder, capsys, "solve", problem(data, f'predictions = "{name}"'), "--allow-outside")
     refused(folder, capsys, "solve", problem(data), "--output", name)
 
 
-def test_predictions_are_not_the_new_rows(folder, capsys):
-    data = 'path = "d.csv"\nlabels = 2'
-    refused(folder, capsys, "solve", problem(data, 'predictions = {path = "new.csv", new = "new.csv"}'))
-
-
 def test_a_report_is_no_problem_file_array_or_groups(folder, capsys):
-    """A report is not the problem file nor an array nor groups."""
+    """Predictions are not the new rows, and a report is not the problem file nor an array nor groups."""
+    new = 'predictions = {path = "new.csv", new = "new.csv"}'
+    refused(folder, capsys, "solve", problem('path = "d.csv"\nlabels = 2', new))
     refused(folder, capsys, "solve", "text.txt", "--report", "text.txt")
     os.link("text.txt", "page.html")
     refused(folder, capsys, "solve", "text.txt", "--report", "page.html")
+    refused(folder, capsys, "solve", with_array('[output]\nsolution = "L.npz"\n'))
+
+
+def with_array(more=""):
     np.savez("L.npz", L=np.eye(2))
     model = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + graph_laplacian(W, L)"\n'
-    pathlib.Path("g.toml").write_text(
-        model + '[data]\npath = "d.npz"\n' + TAIL + '[arrays]\nL = "L.npz"\n[output]\nsolution = "L.npz"\n'
-    )
-    refused(folder, capsys, "solve", "g.toml")
+    text = f'{model}[data]\npath = "d.npz"\n{TAIL}[arrays]\nL = "L.npz"\n{more}'
+    pathlib.Path("g.toml").write_text(text)
+    return "g.toml"
 
 
-@pytest.mark.parametrize("option", ["--csv", "--report", "--plot"])
-@pytest.mark.parametrize("command", ["path", "cv"])
-def test_tables_and_pictures_of_path_and_cv(folder, capsys, command, option):
-    name = {"--csv": "d.csv", "--report": "d.html", "--plot": "d.png"}[option]
-    if name != "d.csv":
-        os.link("d.csv", name)
-    refused(folder, capsys, command, problem('path = "d.csv"\nlabels = 2'), "--values", "2,1", option, name)
+def test_tables_and_pictures_of_path_and_cv(folder, capsys):
+    file = problem('path = "d.csv"\nlabels = 2')
+    os.link("d.csv", "d.html")
+    os.link("d.csv", "d.png")
+    for command in ("path", "cv"):
+        for written in (["--csv", "d.csv"], ["--report", "d.html"], ["--plot", "d.png"]):
+            refused(folder, capsys, command, file, "--values", "2,1", *written)
 
 
 @pytest.mark.slow
@@ -123,54 +124,47 @@ def test_a_folder_of_data_gets_no_file(folder, capsys):
         refused(folder, capsys, "solve", problem(data, f'solution = "{name}"'))
     refused(folder, capsys, "solve", problem(data), "--report", "parts/a.html")
     for place in ("parts", "parts/below"):
-        solver = f'[solve]\nsolver = "passes"\ncheckpoint = "{place}"\n'
-        name = _pass_solver()
-        refused(folder, capsys, "solve", problem(data, "", solver.replace("passes", name)))
+        solver = f'[solve]\nsolver = "{_pass_solver()}"\ncheckpoint = "{place}"\n'
+        refused(folder, capsys, "solve", problem(data, "", solver))
 
 
 def _pass_solver():
-    from mtldsl.solvers.registry import SOLVERS, get_solver
+    passes = (name for name in SOLVERS if "passes" in type(get_solver(name)).__module__)
+    return next(name for name in passes if get_solver(name).writes)
 
-    return next(
-        name for name in SOLVERS if "passes" in type(get_solver(name)).__module__ and get_solver(name).writes
-    )
+
+def solved(tasks):
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
 
 
 def test_in_python_what_was_read_as_data_is_not_saved_over(folder):
     tasks = datasets.read_npz("d.npz")
-    W = mtl.Weights(tasks)
-    solved = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
+    found, before = solved(tasks), pathlib.Path("d.npz").read_bytes()
     for name in ("d.npz", "soft.npz", "hard.npz"):
-        before = pathlib.Path(name).read_bytes()
-        for save in (solved.save, solved.certificate.save):
+        for save in (found.save, found.certificate.save):
             with pytest.raises(DataError, match="never replaces"):
                 save(name)
         assert pathlib.Path(name).read_bytes() == before
     datasets.read_csv("d.csv", 2)
     os.link("d.csv", "page.html")
     with pytest.raises(DataError, match="never replaces"):
-        solved.report("page.html")
+        found.report("page.html")
+    signs = mtl.Tasks.shared(X, np.sign(Y))
+    W = mtl.Weights(signs)
+    hinge = mtl.minimize(mtl.hinge_loss(W, signs) + mtl.ridge(W))
     with pytest.raises(SolverError, match="never replaces"):
-        checkpointed("d.npz")
-    again = mtl.Solution.load(solved.save("w.npz"))
+        hinge.solve(solver="dual_ascent", checkpoint="d.npz")
+    again = mtl.Solution.load(found.save("w.npz"))
     again.save("w.npz")  # a model is read and saved under its name
-
-
-def checkpointed(name):
-    tasks = mtl.Tasks.shared(X, np.sign(Y))
-    W = mtl.Weights(tasks)
-    return mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(solver="dual_ascent", checkpoint=name)
 
 
 def test_a_problem_file_read_in_python(folder):
     with pytest.raises(DataError, match=r"p\.toml:1\d:\d+: d\.npz: .*never replaces"):
         load_problem(problem(output='solution = "d.npz"'))
-    np.savez("L.npz", L=np.eye(2))
-    model = 'minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + graph_laplacian(W, L)"\n'
-    pathlib.Path("g.toml").write_text(model + '[data]\npath = "d.npz"\n' + TAIL + '[arrays]\nL = "L.npz"\n')
-    solved = load_problem("g.toml").problem.solve()
+    found = load_problem(with_array()).problem.solve()
     with pytest.raises(DataError, match="never replaces"):
-        solved.save("L.npz")
+        found.save("L.npz")
 
 
 def test_a_file_that_is_gone_forbids_nothing(folder):
@@ -178,19 +172,14 @@ def test_a_file_that_is_gone_forbids_nothing(folder):
     datasets.read_npz("d.npz")
     for name in ("d.npz", "soft.npz", "hard.npz"):
         os.unlink(name)
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
-    solved = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
+    found = solved(mtl.Tasks.shared(X, Y))
     for _ in range(3):  # the system may give the number of the file away again
-        solved.save("d.npz")
+        found.save("d.npz")
 
 
 def test_stored_data_are_not_written_over(folder):
-    chunks = [(X, Y[:, 0], ["a"] * 20 + ["b"] * 20)]
-    datasets.store(chunks, "kept")
+    datasets.store([(X, Y[:, 0], ["a"] * 20 + ["b"] * 20)], "kept")
     datasets.stored("kept")
     os.link("kept/stored.json", "page.html")
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
     with pytest.raises(DataError, match="never replaces"):
-        mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve().report("page.html")
+        solved(mtl.Tasks.shared(X, Y)).report("page.html")

@@ -2,12 +2,14 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -45,14 +47,9 @@ def test_columns_are_found_by_name(model, new, capsys):
     assert main(["predict", str(path), str(file), "--keep", "id", "--probabilities", "--scores"]) == 0
     rows = table(capsys.readouterr().out)
     assert [row["id"] for row in rows] == ["7", "8"] and "extra" not in rows[0]
-    for i, task in enumerate(solution.task_names):
-        np.testing.assert_allclose([float(r[task]) for r in rows], solution.predict(Z)[:, i])
-        np.testing.assert_allclose(
-            [float(r[f"{task}:probability"]) for r in rows], solution.predict_proba(Z)[:, i], rtol=1e-9
-        )
-        np.testing.assert_allclose(
-            [float(r[f"{task}:score"]) for r in rows], solution.decision_function(Z)[:, i], rtol=1e-9
-        )
+    for ending, face in (("", "predict"), (":probability", "predict_proba"), (":score", "decision_function")):
+        found = [[float(row[task + ending]) for task in solution.task_names] for row in rows]
+        np.testing.assert_allclose(found, getattr(solution, face)(Z), rtol=1e-9)
 
 
 def test_rows_of_one_task_each(model, new, tmp_path, capsys):
@@ -67,12 +64,8 @@ def test_rows_of_one_task_each(model, new, tmp_path, capsys):
 
 
 def test_thresholds_count(model, new, tmp_path, capsys):
-    solution, _ = model
-    file, Z = new
-    from dataclasses import replace
-
-    high = replace(solution, thresholds=np.full(2, 1e6))
-    assert main(["predict", str(high.save(tmp_path / "high.npz")), str(file)]) == 0
+    high = replace(model[0], thresholds=np.full(2, 1e6))
+    assert main(["predict", str(high.save(tmp_path / "high.npz")), str(new[0])]) == 0
     assert {row["a"] for row in table(capsys.readouterr().out)} == {"-1"}
 
 
@@ -90,26 +83,18 @@ def test_graphs_of_labels_say_what_is_proven(tmp_path, capsys):
     assert [r["certified"] == "yes" for r in rows] == certified.tolist()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content, options, words",
     [
         ("age,hours\n1,2\n", [], "there is no column 'colour'"),
-        (
-            "ages,hours,colour\n1,2,red\n",
-            [],
-            "there is no column 'age', which the model was learned on; did you mean 'ages'?",
-        ),
+        ("ages,hours,colour\n1,2,red\n", [], "there is no column 'age', which the model was learned on; did you mean 'ages'?"),
         ("age,hours,colour\n1,two,red\n", [], "new.csv:2: column 'hours' is 'two', not a finite number"),
         ("age,hours,colour\n1,2,red\n,2,red\n", [], "new.csv:3: column 'age' is empty"),
         ("age,hours,colour\n1,2,red\n", ["--keep", "id"], "there is no column 'id'"),
-        (
-            "age,hours,colour,t\n1,2,red,z\n",
-            ["--task", "t"],
-            "names a task 'z' that the model does not know; it knows 'a'",
-        ),
+        ("age,hours,colour,t\n1,2,red,z\n", ["--task", "t"], "names a task 'z' that the model does not know; it knows 'a'"),
         ("age;hours;colour\n1;2;red\n", ["--delimiter", ","], "delimiter"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_named(model, tmp_path, capsys, content, options, words):
     file = tmp_path / "new.csv"
     file.write_text(content)
@@ -117,17 +102,16 @@ def test_mistakes_are_named(model, tmp_path, capsys, content, options, words):
     assert words in capsys.readouterr().err
 
 
-def test_arrays_are_read_too(model, tmp_path, capsys):
+def test_arrays_are_read_too(model, tmp_path, command_line):
     solution, path = model
     file = tmp_path / "new.npz"
     np.savez(file, X=np.ones((2, 3)))
-    assert main(["predict", str(path), str(file)]) == 0
-    assert [float(r["a"]) for r in table(capsys.readouterr().out)] == solution.predict(np.ones((2, 3)))[
-        :, 0
-    ].tolist()
+    code, out, _ = command_line("predict", path, file)
+    expected = solution.predict(np.ones((2, 3)))[:, 0].tolist()
+    assert code == 0 and [float(row["a"]) for row in table(out)] == expected
     np.savez(file, X=np.ones((2, 4)))
-    assert main(["predict", str(path), str(file)]) == 2
-    assert "X has 4 columns, but the model was learned on 3" in capsys.readouterr().err
+    code, _, err = command_line("predict", path, file)
+    assert code == 2 and "X has 4 columns, but the model was learned on 3" in err
 
 
 def test_losses_without_probabilities_say_so(new, tmp_path, capsys):
@@ -137,19 +121,3 @@ def test_losses_without_probabilities_say_so(new, tmp_path, capsys):
     path = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
     assert main(["predict", str(path), str(new[0]), "--probabilities"]) == 2
     assert "probabilit" in capsys.readouterr().err
-
-
-def test_the_report_of_a_problem_file_is_a_page(tmp_path, capsys):
-    data = tmp_path / "d.csv"
-    rows = "\n".join(f"{a:.3f},{b:.3f},{1 if a + b > 0 else -1}" for a, b in RNG.normal(size=(40, 2)))
-    data.write_text(f"u,v,label\n{rows}\n")
-    file = tmp_path / "p.toml"
-    file.write_text(
-        'minimize = "logistic_loss(W, tasks) + ridge(W)"\ntitle = "A page"\n[data]\npath = "d.csv"\nlabels = "label"\n'
-        "[split]\ntest_size = 0.3\nrandom_state = 0\n[check]\ncross_check = true\n"
-    )
-    assert main(["solve", str(file), "--report", str(tmp_path / "fit.html"), "--quiet"]) == 0
-    page = (tmp_path / "fit.html").read_text()
-    assert "<title>A page</title>" in page and "the cross-check agrees" in page
-    assert "Measured on rows that were not learned on." in page and "mtldsl solve p.toml" in page
-    assert "Everything, as the terminal shows it" in page and "Certificate" in page

@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.datasets.formats.held_out import read_held_out
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -23,6 +24,10 @@ def table(tmp_path):
     return path
 
 
+RIDGE = "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ndrop = ["a", "b", "school"]'
+SIDES = "logistic_loss(W, tasks) + ridge(W)", 'labels = ["a", "b"]\nbinary = true\ndrop = ["school", "score"]'
+
+
 def file(tmp_path, minimize, data, more=""):
     path = tmp_path / "p.toml"
     path.write_text(
@@ -33,7 +38,7 @@ def file(tmp_path, minimize, data, more=""):
 
 
 def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
-    path = file(tmp_path, "logistic_loss(W, tasks) + ridge(W)", 'labels = ["a", "b"]\nbinary = true\ndrop = ["school", "score"]')  # fmt: skip
+    path = file(tmp_path, *SIDES)
     assert main(["report", str(tmp_path / "w.npz"), str(path), "-o", str(tmp_path / "r.html"), "--title", "Mine", "--metric", "f1"]) == 0  # fmt: skip
     assert capsys.readouterr().out.splitlines()[-1].endswith("r.html is written")
     page = (tmp_path / "r.html").read_text()
@@ -43,7 +48,7 @@ def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
 
 
 def test_rows_of_a_table_by_their_columns(table, tmp_path, capsys):
-    file(tmp_path, "logistic_loss(W, tasks) + ridge(W)", 'labels = ["a", "b"]\nbinary = true\ndrop = ["school", "score"]')  # fmt: skip
+    file(tmp_path, *SIDES)
     solution = mtl.Solution.load(tmp_path / "w.npz")
     tasks = read_held_out(table, solution.feature_names, solution.task_names, signs=True)
     np.testing.assert_array_equal(tasks.X, U)
@@ -75,7 +80,7 @@ def test_tasks_that_are_told_apart_by_rows(table, tmp_path, capsys):
 
 
 def test_without_rows_there_are_no_scores(table, tmp_path):
-    file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ndrop = ["a", "b", "school"]')
+    file(tmp_path, *RIDGE)
     assert main(["report", str(tmp_path / "w.npz"), "-o", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
     assert "How well it predicts" not in page and "What was learned" in page
@@ -84,7 +89,7 @@ def test_without_rows_there_are_no_scores(table, tmp_path):
 def test_a_page_that_is_there_stays_unless_it_is_named(table, tmp_path, capsys):
     """`solve` writes a fuller page under this name; a path that was typed is overwritten, as that of every command is."""
     model, page = str(tmp_path / "w.npz"), tmp_path / "w.html"
-    file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ndrop = ["a", "b", "school"]', 'report = "w.html"')  # fmt: skip
+    file(tmp_path, *RIDGE, 'report = "w.html"')
     before = page.read_bytes()
     assert main(["report", model]) == 2
     said = capsys.readouterr().err
@@ -106,14 +111,12 @@ def test_classes_of_one_column(tmp_path, capsys):
     np.testing.assert_array_equal(tasks.per_task(tasks.targets), expected)
     assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind"]) == 0
     (tmp_path / "t.csv").write_text("u,v,kind\n1,2,huge\n")
-    assert (
-        main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind", "-o", str(tmp_path / "r.html")])
-        == 2
-    )
+    page = str(tmp_path / "r.html")
+    assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind", "-o", page]) == 2
     assert "has a class 'huge' that the model does not know" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "says"),
     [
         (["-o", "r.txt"], "--output r.txt: the path must end in .html"),
@@ -124,9 +127,10 @@ def test_classes_of_one_column(tmp_path, capsys):
         (["none.csv"], "none.csv"),
     ],
 )
-def test_mistakes_are_named(typed, says, table, tmp_path, capsys, monkeypatch):
+def test_mistakes_are_named(typed, says, table, capsys, monkeypatch):
+    tmp_path = table.parent
     monkeypatch.chdir(tmp_path)
-    path = file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ndrop = ["a", "b", "school"]')  # fmt: skip
+    path = file(tmp_path, *RIDGE)
     (tmp_path / "other.toml").write_text(path.read_text().replace("+ ridge(W)", "+ 2 * ridge(W)"))
     (tmp_path / "whole.toml").write_text(path.read_text().replace("[split]\nrandom_state = 0\n", ""))
     assert main(["report", "w.npz", *typed]) == 2

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.reductions.centred import Centred, moved
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -48,17 +48,21 @@ def test_the_optimum_of_the_signal_is_found(loss):
     np.testing.assert_allclose(found.predict(X), truth.predict(X) + offset, atol=1e-3)
 
 
-def test_only_where_it_matters():
-    form = problem(SIGNAL + 100.0).form()
-    assert Centred().apply(form) == (form, {})
-    assert Centred().apply(problem(SIGNAL + 1e9, intercept=False).form())[1] == {}
-    only_one = SIGNAL + np.array([0.0, 1e9])
-    moved_form, moves = Centred().apply(problem(only_one).form())
-    centre = moves["W.intercept"].centre
-    assert centre[0, 0] == 0.0 and abs(centre[0, 1] - 1e9) < 5
-    x = {"W": RNG.normal(size=(3, 2)), "W.intercept": np.array([[0.5, 0.25]])}
-    # the form as typed has its predictions at 1e9, where float64 keeps 1e-7 of them
-    assert problem(only_one).form().value(moved(x, moves)) == pytest.approx(moved_form.value(x), rel=1e-5)
+@for_each("loss", ["squared_loss", "absolute_loss"])
+def test_columns_far_from_zero_are_moved_there_and_back(loss):
+    """A power of two leaves the column's last digits as they are."""
+    near = np.round(X * 2**8) / 2**8
+    shift = np.array([0.0, 2.0**30, 0.0])
+    answers = []
+    for inputs in (near, near + shift):
+        tasks = mtl.Tasks.shared(inputs, SIGNAL)
+        W = mtl.Weights(tasks, intercept=True)
+        answers.append(mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.3 * mtl.l21_norm(W)).solve(tol=1e-8))
+    truth, found = answers
+    assert truth.status == found.status == "optimal"
+    assert found.objective == pytest.approx(truth.objective, rel=3e-8)
+    # predictions of 2^30 times a weight keep seven digits after the point
+    np.testing.assert_allclose(found.predict(near + shift), truth.predict(near), atol=1e-3)
 
 
 def test_a_warm_start_is_in_the_units_typed():

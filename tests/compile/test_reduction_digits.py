@@ -147,63 +147,45 @@ def columns_of(X, Y):
 
 
 def draw(key, seed):
-    """(model, tasks here) of the kind that a reduction takes."""
+    """Return the model of the kind that a reduction takes."""
     rng = np.random.default_rng([seed, sorted(KEYS).index(key)])
+
+    def of(X, Y, loss, penalties, intercept, subject_to=None, tasks=None):
+        tasks = mtl.Tasks.shared(X, Y) if tasks is None else tasks
+        return Model(tasks, columns_of(X, Y), loss, penalties, intercept, subject_to)
+
+    residuals = ["squared_loss", "absolute_loss", "square_root_loss"]
     if key in ("gathered", "reflected", "few rows"):
         X, Y, size = table(rng, 60, 4, 2)
         c = float(np.median(size)) ** 2
-        tasks = mtl.Tasks.shared(X, Y)
-        if key != "few rows":
-            tasks = DistributedTasks.cut(tasks, 3)
+        tasks = None if key == "few rows" else DistributedTasks.cut(mtl.Tasks.shared(X, Y), 3)
         loss = ["squared_loss", "sum_of_squares", "square_root_loss"][seed % (2 if key == "few rows" else 3)]
-        return Model(
-            tasks,
-            columns_of(X, Y),
-            loss,
-            [ridge(c) if seed % 2 else l21(np.sqrt(c))],
-            seed % 2 == 0 or seed > 3,
-        )
+        penalty = ridge(c) if seed % 2 else l21(np.sqrt(c))
+        return of(X, Y, loss, [penalty], seed % 2 == 0 or seed > 3, tasks=tasks)
     if key == "centred":
         X, Y, size = table(rng, 30, 3, 2, far=(4.5, 7.0))
-        loss = ["squared_loss", "absolute_loss", "square_root_loss"][seed % 3]
-        return Model(mtl.Tasks.shared(X, Y), columns_of(X, Y), loss, [l21(float(np.median(size)))], True)
+        return of(X, Y, residuals[seed % 3], [l21(float(np.median(size)))], True)
     if key == "years":
         X, Y, size = table(rng, 30, 4, 2, far=(-3.0, 3.0))
         X = X + size * 10.0 ** rng.uniform(1.5, 12.0, 4)
         X[:, 3] = 2.0 ** rng.integers(-30, 54)
-        loss = ["squared_loss", "absolute_loss", "square_root_loss"][seed % 3]
-        penalty = [l21(float(np.median(size[:3])))]
-        if seed % 2:
-            own = [(X[rng.random(30) < 0.8], y) for y in Y.T]
-            own = [(A, y[: len(A)]) for A, y in own]
-            return Model(mtl.Tasks.separate(*zip(*own, strict=True)), own, loss, penalty, True)
-        return Model(mtl.Tasks.shared(X, Y), columns_of(X, Y), loss, penalty, True)
+        loss, penalty = residuals[seed % 3], [l21(float(np.median(size[:3])))]
+        if seed % 2 == 0:
+            return of(X, Y, loss, penalty, True)
+        own = [(X[rng.random(30) < 0.8], y) for y in Y.T]
+        own = [(A, y[: len(A)]) for A, y in own]
+        return Model(mtl.Tasks.separate(*zip(*own, strict=True)), own, loss, penalty, True)
     if key == "spanned":
         X, Y, size = table(rng, 6, 14, 3, same_size=seed % 2 == 0, far=NEAR)
-        tasks = mtl.Tasks.shared(X, Y)
-        return Model(
-            tasks,
-            columns_of(X, Y),
-            ["squared_loss", "absolute_loss"][seed % 2],
-            [trace_norm(float(np.median(size)))],
-            seed > 2,
-        )
+        return of(X, Y, residuals[seed % 2], [trace_norm(float(np.median(size)))], seed > 2)
     if key == "whitened":
         X, Y, size = table(rng, 25, 4, 2, far=NEAR)
         M = rng.normal(size=(4, 4))
         scale = np.median(size) * np.diag(10.0 ** rng.uniform(-2, 2, 4))
-        tasks = mtl.Tasks.shared(X, Y)
-        return Model(
-            tasks,
-            columns_of(X, Y),
-            ["absolute_loss", "squared_loss"][seed % 2],
-            [between(scale @ (M @ M.T + np.eye(4)) @ scale)],
-            seed > 2,
-        )
+        return of(X, Y, residuals[1 - seed % 2], [between(scale @ (M @ M.T + np.eye(4)) @ scale)], seed > 2)
     if key == "smaller side":
         X, Y, size = table(rng, 20, 5, 2)
-        tasks, c = mtl.Tasks.shared(X, Y), float(np.median(size))
-        made = {}
+        c, made = float(np.median(size)), {}
 
         def penalty(W, tasks):
             made["D"] = mtl.FeatureCovariance(tasks)
@@ -212,35 +194,16 @@ def draw(key, seed):
         def value(W):
             return L(c) * L(np.linalg.svd(W, compute_uv=False).sum()) ** 2
 
-        return Model(
-            tasks,
-            columns_of(X, Y),
-            "squared_loss",
-            [(penalty, value)],
-            False,
-            lambda W: [made["D"].trace() <= 1],
-        )
+        return of(X, Y, "squared_loss", [(penalty, value)], False, lambda W: [made["D"].trace() <= 1])
     if key == "without equations":
         X, Y, size = table(rng, 20, 4, 3, same_size=True, far=NEAR)
-        c, loss = float(np.median(size)), ["squared_loss", "absolute_loss", "square_root_loss"][seed % 3]
+        c = float(np.median(size))
         equations = (lambda W: W[1, :] == 0, lambda W: W.sum(axis=0) == 0, lambda W: W[:, 0] == W[:, 2])
-        return Model(
-            mtl.Tasks.shared(X, Y),
-            columns_of(X, Y),
-            loss,
-            [log_rank(c), ridge(c)],
-            seed > 2,
-            lambda W: [equations[seed % 3](W), equations[2](W)],
-        )
+        held = lambda W: [equations[seed % 3](W), equations[2](W)]  # noqa: E731
+        return of(X, Y, residuals[seed % 3], [log_rank(c), ridge(c)], seed > 2, held)
     assert key == "lifted"
     X, Y, size = table(rng, 14, 3, 2, labels="sign")
-    return Model(
-        mtl.Tasks.shared(X, Y),
-        columns_of(X, Y),
-        "structured_hinge",
-        [ridge(float(np.median(size)) ** 2)],
-        seed % 2 == 0,
-    )
+    return of(X, Y, "structured_hinge", [ridge(float(np.median(size)) ** 2)], seed % 2 == 0)
 
 
 #: key -> the reduction; "few rows" has another shape, and stands for itself

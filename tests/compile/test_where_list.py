@@ -11,6 +11,7 @@ from mtldsl.compile.meanings import meaning_of
 from mtldsl.compile.symbols import formula_of
 from mtldsl.extending import Norm
 from mtldsl.language.words.vocabulary import WORDS
+from tests.language.test_latex import set_in_type as set_by_mathtext
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -27,17 +28,8 @@ def listed(problem):
 
 
 def set_in_type(latex):
-    mathtext = pytest.importorskip("matplotlib.mathtext")
-    like = {
-        r"\tfrac12": r"\frac{1}{2}",
-        r"\tfrac1{": r"\frac{1}{",
-        r"\mathbf 1": r"\mathbf{1}",
-        r"\big": "",
-        r"\Big": "",
-    }
-    for missing, there in like.items():  # mathtext knows fewer commands than LaTeX
-        latex = latex.replace(missing, there)
-    mathtext.MathTextParser("agg").parse(f"${latex}$")
+    """Mathtext can set it, and so can the converter to MathML."""
+    set_by_mathtext(latex)
     convert(latex)
 
 

@@ -9,10 +9,17 @@ from sklearn.datasets import dump_svmlight_file
 from mtldsl import DataError, Tasks
 from mtldsl.datasets import read_libsvm, read_mat, read_npz
 from mtldsl.files.problem_file import load_problem
+from tests.datasets.mat_here import read_here
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(6, 3)).round(3)
 Y = rng.normal(size=(6, 2))
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    read_here(monkeypatch)
 
 
 def cells(*arrays):
@@ -21,7 +28,6 @@ def cells(*arrays):
     return row
 
 
-@pytest.mark.slow
 def test_matlab_cells_of_bytes_do_not_overflow(tmp_path):
     """School's scores and inputs are uint8: 200 + 100 is 44 there."""
     bytes_ = [np.array([[200, 100], [3, 4]], np.uint8), np.array([[250, 250]], np.uint8)]
@@ -35,7 +41,6 @@ def test_matlab_cells_of_bytes_do_not_overflow(tmp_path):
     np.testing.assert_array_equal(tasks.forward(np.ones((2, 2))), [300, 7, 500])
 
 
-@pytest.mark.slow
 def test_matlab_matrices(tmp_path):
     savemat(
         tmp_path / "a.mat",
@@ -133,61 +138,35 @@ WRONG = {
     "complex": (lambda f: mat(f, X=X + 1j, Y=Y), ["X does not hold real numbers", "complex128"]),
     "cells and a matrix": (lambda f: mat(f, X=cells(X, X), Y=Y), ["X holds cells", "Y must hold cells"]),
     "a cell of text": (lambda f: mat(f, X=cells(X, "b"), Y=cells(Y[:, :1], Y[:, :1])), ["X{2}"]),
-    "cells of other lengths": (
-        lambda f: mat(f, X=cells(X), Y=cells(Y[:4, :1])),
-        ["'task0'", "6 rows", "4 labels"],
-    ),
-    "no MATLAB file": (
-        lambda f: raw(f, "b.mat", b"garbage" * 40, read_mat),
-        ["b.mat", "cannot be read as a MATLAB file"],
-    ),
+    "cells of other lengths": (lambda f: mat(f, X=cells(X), Y=cells(Y[:4, :1])), ["'task0'", "6 rows", "4 labels"]),
+    "no MATLAB file": (lambda f: raw(f, "b.mat", b"garbage" * 40, read_mat), ["b.mat", "cannot be read as a MATLAB file"]),
     "an empty file": (lambda f: raw(f, "b.mat", b"", read_mat), ["b.mat", "cannot be read"]),
-    "version 7.3": (
-        lambda f: raw(f, "b.mat", b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM", read_mat),
-        ["7.3", "-v7"],
-    ),
+    "version 7.3": (lambda f: raw(f, "b.mat", b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM", read_mat), ["7.3", "-v7"]),
     "pickled objects": (lambda f: archive(f, X=np.array([None]), Y=Y), ["Python objects"]),
     "no archive": (lambda f: raw(f, "b.npz", b"garbage", read_npz), ["cannot be read as an .npz file"]),
-    "text in an archive": (
-        lambda f: archive(f, X=X, Y=np.array(list("abcdef"))),
-        ["Y does not hold real numbers"],
-    ),
+    "text in an archive": (lambda f: archive(f, X=X, Y=np.array(list("abcdef"))), ["Y does not hold real numbers"]),
+    "labels that are one number": (lambda f: archive(f, X=X, Y=np.array(1.0)), ["Y"]),
     "unknown array": (lambda f: archive(f, X=X, y=Y), ["Y='Y'", "X, y"]),
-    "names and ids": (
-        lambda f: archive(f, {"task_ids": "i"}, X=X, Y=Y[:, 0], i=[1, 1, 2, 2, 3, 3], task_names=["a"]),
-        ["named by their ids"],
-    ),
+    "names and ids": (lambda f: archive(f, {"task_ids": "i"}, X=X, Y=Y[:, 0], i=[1, 1, 2, 2, 3, 3], task_names=["a"]), ["named by their ids"]),
     "not binary": (lambda f: archive(f, {"binary": True}, X=X, Y=Y), ["binary=True"]),
     "no LIBSVM": (lambda f: text(f, "hello world\n"), ["cannot be read as LIBSVM", "hello"]),
     "several labels": (lambda f: text(f, "1,2 1:2\n"), ["multilabel=True"]),
     "too few features": (lambda f: text(f, "1 3:2\n", n_features=2), ["n_features was set to 2"]),
     "no file": (lambda f: read_libsvm([]), ["at least one file"]),
-    "classes of two files": (
-        lambda f: text(f, "1 1:1\n") and read_libsvm([f / "a.svm", f / "a.svm"], one_vs_rest=True),
-        ["one file"],
-    ),
-}
+    "classes of two files": (lambda f: text(f, "1 1:1\n") and read_libsvm([f / "a.svm", f / "a.svm"], one_vs_rest=True), ["one file"]),
+}  # fmt: skip
 
 
-@pytest.mark.by_default("classes of two files")
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_mistakes_are_told_with_their_file(case, tmp_path):
     build, pieces = WRONG[case]
     with pytest.raises(DataError) as error:
         build(tmp_path)
-    for piece in pieces:
-        assert piece in str(error.value), f"{piece!r} not in: {error.value}"
+    assert all(piece in str(error.value) for piece in pieces), error.value
 
 
-def test_labels_that_are_one_number_are_refused(tmp_path):
-    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)), Y=np.array(1.0))
-    with pytest.raises(DataError):
-        read_npz(tmp_path / "a.npz")
-
-
-@pytest.mark.by_default("True-npz")
-@pytest.mark.parametrize("kind", ["npz", "mat"])
-@pytest.mark.parametrize("grouped", [False, True])
+@for_each("kind", ["npz", "mat"])
+@for_each("grouped", [False, True])
 def test_missing_inputs_are_filled_in_as_in_a_table(kind, grouped, tmp_path):
     rng = np.random.default_rng(1)
     X = np.where(rng.random((30, 3)) < 0.2, np.nan, rng.normal(size=(30, 3)))
@@ -208,7 +187,6 @@ def test_missing_inputs_are_filled_in_as_in_a_table(kind, grouped, tmp_path):
     assert tasks.imputation.strategy == "median"
 
 
-@pytest.mark.slow
 def test_cells_are_not_filled_in_and_other_formats_say_so(tmp_path):
     cells = np.empty((1, 2), dtype=object)
     cells[0, 0] = cells[0, 1] = np.ones((3, 2))
@@ -252,7 +230,7 @@ def test_libsvm_rows_that_say_their_task_are_not_read_without_it(tmp_path):
         read_libsvm(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "words"),
     [
         ("1 1:2\n-1 qid:3 2:5\n", r"a\.svm:2: the row says its task"),

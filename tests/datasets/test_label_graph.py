@@ -1,14 +1,10 @@
 """The generator of CGM's section 5.2: sizes and moments, the best labelling by brute force, what a linear classifier can do."""
 
-import warnings
 from itertools import combinations, product
 
-import networkx
 import numpy as np
 import pytest
-from sklearn.svm import LinearSVC
 
-import mtldsl as mtl
 from mtldsl import DataError, datasets
 from tests.loops import for_each
 
@@ -58,19 +54,6 @@ def test_labels_are_the_best_of_all_labellings(K, edges):
         np.testing.assert_array_equal(y, 2 * np.array(best) - 1)
 
 
-def test_many_labels_along_a_path():
-    """60 labels: turning any one or any two neighbours makes the score no higher."""
-    edges = [(k, k + 1) for k in range(59)]
-    made = datasets.make_label_graph(n_labels=60, edges=edges, n_train=20, n_test=3, random_state=0)
-    for x, y in zip(made.test.X, (table(made.test) > 0).astype(int), strict=True):
-        best = score(made, x, y)
-        for turned in ([k] for k in range(60)), edges:
-            for labels in turned:
-                other = y.copy()
-                other[list(labels)] ^= 1
-                assert score(made, x, other) < best
-
-
 def test_seeds_and_further_samples():
     one, same, other = (datasets.make_label_graph(**SMALL, random_state=seed) for seed in (1, 1, 2))
     assert one.train.fingerprint() == same.train.fingerprint() != other.train.fingerprint()
@@ -96,31 +79,6 @@ def test_noise_turns_training_labels_only():
     np.testing.assert_array_equal(all_turned.train.targets, -clean.train.targets)
 
 
-def test_a_linear_classifier_knows_the_labels_without_edges_only():
-    """Those without an edge are linear in x; the five others need their neighbours. In the mean the specification has .071."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        errors = np.array([_errors(datasets.make_label_graph(random_state=seed)) for seed in range(4)])
-    assert errors[:, 5:].mean() < 0.01 < 0.1 < errors[:, :5].mean()
-    assert errors.mean() == pytest.approx(0.071, abs=0.012)  # draws differ by a standard deviation of .009
-
-
-def _errors(made):
-    X, X_new = made.train.X, made.test.X
-    return [
-        np.mean(LinearSVC(fit_intercept=False).fit(X, y).predict(X_new) != y_new)
-        for y, y_new in zip(table(made.train).T, table(made.test).T, strict=True)
-    ]
-
-
-def test_edges_in_any_order():
-    turned = datasets.make_label_graph(
-        edges=[(1, 0), [2, 0], (0, 3), (np.int64(4), 0)], **SMALL, random_state=0
-    )
-    assert turned.edges == datasets.generators.label_graph.STAR
-    assert networkx.is_isomorphic(turned.graph, datasets.make_label_graph(**SMALL, random_state=0).graph)
-
-
 @for_each(
     ("options", "pieces"),
     [
@@ -143,9 +101,3 @@ def test_refuses_what_makes_no_sense(options, pieces):
     with pytest.raises(DataError) as error:
         datasets.make_label_graph(**(SMALL | options))
     assert all(piece in str(error.value) for piece in pieces), error.value
-
-
-def test_a_problem_file_gets_the_training_tasks():
-    made = datasets.LOADERS["label_graph"](**SMALL, random_state=4)
-    assert made.fingerprint() == datasets.make_label_graph(**SMALL, random_state=4).train.fingerprint()
-    assert mtl.datasets.make_label_graph is datasets.make_label_graph

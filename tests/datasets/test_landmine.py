@@ -7,12 +7,19 @@ from scipy.io import savemat
 
 from mtldsl import DataError, Tasks
 from mtldsl.datasets import READERS, load_landmine
+from tests.datasets.mat_here import read_here
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 SIZES = (5, 3, 4)
 INPUTS = [rng.normal(size=(n, 9)) for n in SIZES]
 LABELS = [np.array([0, 1, 0, 0, 1]), np.array([1, 1, 1]), np.array([0, 0, 0, 1])]
 SIGNS = [2.0 * y - 1.0 for y in LABELS]
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    read_here(monkeypatch)
 
 
 def cells(arrays, column=False):
@@ -26,11 +33,8 @@ def load(folder, options=None, **content):
     return load_landmine(folder / "LandmineData.mat", **(options or {}))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "names", [("feature", "label"), ("Features", "Labels"), ("X", "Y"), ("x", "y"), ("data", "label")]
-)
-@pytest.mark.parametrize("column", [False, True])
+@for_each("names", [("feature", "label"), ("Features", "Labels"), ("X", "Y"), ("x", "y"), ("data", "label")])
+@for_each("column", [False, True])
 def test_what_the_cells_may_be_called(tmp_path, names, column):
     content = dict(
         zip(names, (cells(INPUTS, column), cells([y[:, None] for y in LABELS], column)), strict=True)
@@ -46,8 +50,7 @@ def test_what_the_cells_may_be_called(tmp_path, names, column):
     assert tasks.task_names == expected.task_names and tasks.feature_names == expected.feature_names
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         lambda y: y[None, :],
@@ -56,14 +59,12 @@ def test_what_the_cells_may_be_called(tmp_path, names, column):
         lambda y: 2 * y[:, None] - 1,
         lambda y: sparse.csc_matrix(y[:, None].astype(float)),
     ],
-    ids=["rows", "bytes", "logical", "signs", "sparse"],
 )
 def test_what_the_labels_may_be(tmp_path, change):
     tasks = load(tmp_path, feature=cells(INPUTS), label=cells([change(y) for y in LABELS]))
     np.testing.assert_array_equal(tasks.targets, np.concatenate(SIGNS))
 
 
-@pytest.mark.slow
 def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
     """Field 2 has ones only: with 0/1 in the other cells and with -1/+1 they are +1."""
     for labels in (LABELS, SIGNS):
@@ -71,7 +72,6 @@ def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
         np.testing.assert_array_equal(tasks.per_task(tasks.targets)[1], [1, 1, 1])
 
 
-@pytest.mark.slow
 def test_other_names_when_asked(tmp_path):
     content = {
         "feature": cells(INPUTS),
@@ -87,37 +87,13 @@ def test_other_names_when_asked(tmp_path):
 
 WRONG = {
     "no cells": (dict(feature=INPUTS[0], label=LABELS[0]), {}, ["'feature' and 'label'", "it has no cell arrays"]),
-    "other cells": (
-        dict(radar=cells(INPUTS), mine=cells(LABELS)),
-        {},
-        ["its cell arrays: 'radar', 'mine'", "load_landmine(path, X=..., Y=...)"],
-    ),
-    "unknown name": (
-        dict(feature=cells(INPUTS), label=cells(LABELS)),
-        {"X": "feature", "Y": "mine"},
-        ["no cell array 'mine'", "'feature', 'label'"],
-    ),
+    "other cells": (dict(radar=cells(INPUTS), mine=cells(LABELS)), {}, ["its cell arrays: 'radar', 'mine'", "load_landmine(path, X=..., Y=...)"]),
+    "unknown name": (dict(feature=cells(INPUTS), label=cells(LABELS)), {"X": "feature", "Y": "mine"}, ["no cell array 'mine'", "'feature', 'label'"]),
     "one name": (dict(feature=cells(INPUTS), label=cells(LABELS)), {"X": "feature"}, ["X='feature', Y=None", "both"]),
-    "a cell less": (
-        dict(feature=cells(INPUTS), label=cells(LABELS[:2])),
-        {},
-        ["feature has 3 cells but label has 2"],
-    ),
-    "a table of cells": (
-        dict(X=np.tile(cells(INPUTS), (2, 1)), Y=np.tile(cells(LABELS), (2, 1))),
-        {},
-        ["X is a cell array of shape (2, 3)", "1 x T"],
-    ),
-    "a row less": (
-        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1][:2], LABELS[2]])),
-        {},
-        ["task1", "3 rows", "2 labels"],
-    ),
-    "other features": (
-        dict(feature=cells([INPUTS[0], INPUTS[1][:, :4], INPUTS[2]]), label=cells(LABELS)),
-        {},
-        ["4 features", "9"],
-    ),
+    "a cell less": (dict(feature=cells(INPUTS), label=cells(LABELS[:2])), {}, ["feature has 3 cells but label has 2"]),
+    "a table of cells": (dict(X=np.tile(cells(INPUTS), (2, 1)), Y=np.tile(cells(LABELS), (2, 1))), {}, ["X is a cell array of shape (2, 3)", "1 x T"]),
+    "a row less": (dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1][:2], LABELS[2]])), {}, ["task1", "3 rows", "2 labels"]),
+    "other features": (dict(feature=cells([INPUTS[0], INPUTS[1][:, :4], INPUTS[2]]), label=cells(LABELS)), {}, ["4 features", "9"]),
     "text": (dict(feature=cells([*INPUTS[:2], "hello"]), label=cells(LABELS)), {}, ["feature{3}", "real numbers"]),
     "a count": (
         dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], np.array([0, 0, 2, 1])])),
@@ -132,8 +108,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_refuses(tmp_path, case):
     content, options, pieces = WRONG[case]
     with pytest.raises(DataError) as error:
@@ -142,7 +117,6 @@ def test_refuses(tmp_path, case):
     assert "LandmineData.mat" in str(error.value) or case in ("one name", "a row less", "other features")
 
 
-@pytest.mark.slow
 def test_no_file_and_another_kind_of_file(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         load_landmine(tmp_path / "LandmineData.mat")

@@ -73,30 +73,6 @@ def test_one_seed_one_problem(make):
     np.testing.assert_array_equal(first[1], again[1])
 
 
-@for_each(
-    ("options", "pieces"),
-    [
-        ({"rank": 6}, ["rank=6", "at most rank 5"]),
-        ({"rank": 0}, ["rank=0", "at least 1"]),
-        ({"n_tasks": 2.0}, ["n_tasks=2.0", "whole number"]),
-        ({"noise": -1}, ["noise=-1"]),
-        ({"noise": np.nan}, ["noise=nan"]),
-        ({"labels": "binary"}, ["labels='binary'", '"sign"']),
-        ({"density": 0.0}, ["density=0.0"]),
-        ({"labels": "sign", "n_samples": 1}, ["n_samples >= 2"]),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, pieces):
-    with pytest.raises(DataError) as error:
-        datasets.make_low_rank(**(SMALL | options))
-    assert all(piece in str(error.value) for piece in pieces), error.value
-
-
-def test_more_relevant_features_than_features():
-    with pytest.raises(DataError, match="n_relevant=8: there are only n_features=7"):
-        datasets.make_group_sparse(**SMALL, n_relevant=8)
-
-
 PRINTED = {  # the vectors of (51), first, second, third and last exponent of 101
     "d1": (0, 3 / 100, 6 / 100, 300 / 100),
     "d2": (0, 0, 0, 0),
@@ -137,32 +113,30 @@ def test_inputs_are_equicorrelated_and_weights_as_stated():
     assert np.mean(squares) / 40 == pytest.approx(20 * 4 * 0.05**2, rel=0.1)
 
 
-def test_settings_of_one_seed_differ_in_the_noise_only():
-    options = {"n_tasks": 4, "n_samples": 9, "n_features": 6, "random_state": 5}
-    (few, W, a), (all_alike, same, b) = (datasets.make_calibrated(s, **options) for s in ("d4", "d2"))
-    np.testing.assert_array_equal(W, same)
-    np.testing.assert_array_equal(np.vstack(list(few.inputs)), np.vstack(list(all_alike.inputs)))
-    noise_free = few.forward(W)
-    scale = np.repeat(b / a, 9)
-    np.testing.assert_allclose((few.targets - noise_free) * scale, all_alike.targets - noise_free, atol=1e-6)
-    assert datasets.make_calibrated("d4", n_tasks=1, n_samples=2, n_features=3, rank=1)[2].tolist() == [2.0]
+REFUSED = [
+    (datasets.make_low_rank, {"rank": 6}, ["rank=6", "at most rank 5"]),
+    (datasets.make_low_rank, {"rank": 0}, ["rank=0", "at least 1"]),
+    (datasets.make_low_rank, {"n_tasks": 2.0}, ["n_tasks=2.0", "whole number"]),
+    (datasets.make_low_rank, {"noise": -1}, ["noise=-1"]),
+    (datasets.make_low_rank, {"noise": np.nan}, ["noise=nan"]),
+    (datasets.make_low_rank, {"labels": "binary"}, ["labels='binary'", '"sign"']),
+    (datasets.make_low_rank, {"density": 0.0}, ["density=0.0"]),
+    (datasets.make_low_rank, {"labels": "sign", "n_samples": 1}, ["n_samples >= 2"]),
+    (datasets.make_group_sparse, {"n_relevant": 8}, ["n_relevant=8: there are only n_features=7"]),
+    (datasets.make_calibrated, {"setting": "d5"}, ["setting='d5'", "'d1', 'd2', 'd3', 'd4'"]),
+    (datasets.make_calibrated, {"setting": 3}, ["setting=3"]),
+    (datasets.make_calibrated, {"rank": 6}, ["rank=6", "at most rank 5"]),
+    (datasets.make_calibrated, {"n_samples": 0}, ["n_samples=0", "at least 1"]),
+    (datasets.make_calibrated, {"max_noise": -1.0}, ["max_noise=-1.0", "standard deviation"]),
+    (datasets.make_calibrated, {"max_noise": np.inf}, ["max_noise=inf"]),
+    (datasets.make_calibrated, {"max_noise": "2"}, ["max_noise='2'"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("options", "pieces"),
-    [
-        ({"setting": "d5"}, ["setting='d5'", "'d1', 'd2', 'd3', 'd4'"]),
-        ({"setting": 3}, ["setting=3"]),
-        ({"rank": 6}, ["rank=6", "at most rank 5"]),
-        ({"n_samples": 0}, ["n_samples=0", "at least 1"]),
-        ({"max_noise": -1.0}, ["max_noise=-1.0", "standard deviation"]),
-        ({"max_noise": np.inf}, ["max_noise=inf"]),
-        ({"max_noise": "2"}, ["max_noise='2'"]),
-    ],
-)
-def test_calibrated_refuses_what_makes_no_sense(options, pieces):
+@for_each(("make", "options", "pieces"), REFUSED)
+def test_what_makes_no_sense_is_refused(make, options, pieces):
     with pytest.raises(DataError) as error:
-        datasets.make_calibrated(**(SMALL | options))
+        make(**(SMALL | options))
     assert all(piece in str(error.value) for piece in pieces), error.value
 
 
@@ -180,3 +154,8 @@ def test_loaders_give_tasks_from_keyword_options():
     made = datasets.LOADERS["group_sparse"](**SMALL, n_relevant=2)
     assert made.fingerprint() == datasets.make_group_sparse(**SMALL, n_relevant=2)[0].fingerprint()
     assert datasets.LOADERS["digits"]().n_tasks == 10
+    tree = {"depth": 2, "n_features": 9, "n_flips": 2, "n_test": 1, "random_state": 4}
+    assert (
+        datasets.LOADERS["task_tree"](**tree).fingerprint()
+        == datasets.make_task_tree(**tree).train.fingerprint()
+    )

@@ -15,6 +15,7 @@ from mtldsl import datasets
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, MTLError
 from mtldsl.files.problem_file import load_problem
+from tests.datasets.mat_here import read_here
 
 __all__ = ["DOORS", "Refused"]
 
@@ -144,7 +145,9 @@ def arrays_of(quirk, missing=np.nan):
 def read_mat(quirk, folder, capsys):
     X, y, names = arrays_of(quirk)
     scipy.io.savemat(folder / "t.mat", {"X": X, "Y": y[:, None]})
-    return named(read(lambda: datasets.read_mat(folder / "t.mat", **array_options(quirk))), names)
+    with pytest.MonkeyPatch.context() as patch:
+        read_here(patch)
+        return named(read(lambda: datasets.read_mat(folder / "t.mat", **array_options(quirk))), names)
 
 
 def read_npz(quirk, folder, capsys):
@@ -279,24 +282,10 @@ def numbers(quirk):
 def cv(quirk, folder, capsys):
     """The same scores as of the numbers that the table is to be read as."""
     path = problem(folder, write(quirk, folder / "t.csv"), quirk.options)
-    said = run(
-        capsys, "cv", path, "--values", "1,2", "--folds", "2", "--metric", "mse", "--csv", folder / "cv.csv"
-    )
-    assert "mse" in said
+    options = ("--values", "1,2", "--folds", "2", "--metric", "mse", "--csv")
+    assert "mse" in run(capsys, "cv", path, *options, folder / "cv.csv")
     plain = problem(folder, write(quirk, folder / "plain.csv", numbers(quirk)), {})
-    run(
-        capsys,
-        "cv",
-        plain,
-        "--values",
-        "1,2",
-        "--folds",
-        "2",
-        "--metric",
-        "mse",
-        "--csv",
-        folder / "plain_cv.csv",
-    )
+    run(capsys, "cv", plain, *options, folder / "plain_cv.csv")
     same = without_times(folder / "cv.csv") == without_times(folder / "plain_cv.csv")
     return (quirk.features, quirk.labels) if same else ({}, [])
 

@@ -220,7 +220,7 @@ def test_files_of_older_versions_know_what_has_a_feature(tasks, tmp_path, capsys
     assert main(["predict", str(path), str(new)]) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         lambda one: one["features"][0]["values"].pop(),
@@ -253,8 +253,8 @@ def test_arrays_of_new_rows_are_read_as_those_of_training(tmp_path):
 # ----------------------------------------------------------------------------------------------------- scores
 
 
-@pytest.mark.parametrize("loss", ["logistic_loss", "hinge_loss", "squared_loss", "softmax_loss"])
-@pytest.mark.parametrize("labels", ["0/1", "bool"])
+@for_each("loss", ["logistic_loss", "hinge_loss", "squared_loss", "softmax_loss"])
+@for_each("labels", ["0/1", "bool"])
 def test_scores_without_a_metric_refuse_other_units(loss, labels):
     Y = np.where(np.column_stack([UP, ~UP]), 1.0, -1.0)
     tasks = mtl.Tasks.shared(X, Y)

@@ -291,7 +291,6 @@ ALIKE_X = {
 #: of classes none of which may be missing)
 NOT_LEARNED = "NaN"
 GAP = (lambda a: np.where(gone(a), np.nan, a),) * 2 + (NOT_LEARNED,)
-SAME = (lambda a: a,) * 3
 
 
 def gone(a):
@@ -396,10 +395,10 @@ def changed(door, slot, make):
 
 
 def check(slot, ask, turn=None):
-    """ask(door) -> (right, what was seen); every door that takes the slot is asked. With a turn, one of four fits."""
+    """ask(door) -> (right, what was seen); every door that takes the slot is asked. With a turn, one of eight fits."""
     wrong = []
     for k, (name, door) in enumerate(cells(slot).items()):
-        if turn is not None and name.endswith(".fit") and (k // 2 + turn) % 4:
+        if turn is not None and name.endswith(".fit") and (k // 2 + turn) % 8:
             continue
         try:
             right, seen = ask(name, door)

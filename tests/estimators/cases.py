@@ -29,11 +29,11 @@ ESTIMATORS = (
     LabelGraphClassifier(lam=0.1),
     KernelMultiTaskClassifier(),
     PLST(),
-    MultiTaskRegressorCV(n_values=4, cv=3, tol=1e-10),
+    MultiTaskRegressorCV(n_values=3, cv=2, tol=1e-10),
     MultiTaskRegressorCV(n_values=3, cv=2, per_task=True, tol=1e-10),
-    MultiTaskClassifierCV(n_values=4, cv=3, tol=1e-10),
-    GroupedMultiTaskRegressorCV(n_values=4, cv=3, tol=1e-10),
-    GroupedMultiTaskClassifierCV(n_values=4, cv=3, tol=1e-10),
+    MultiTaskClassifierCV(n_values=3, cv=2, tol=1e-10),
+    GroupedMultiTaskRegressorCV(n_values=3, cv=2, tol=1e-10),
+    GroupedMultiTaskClassifierCV(n_values=3, cv=2, tol=1e-10),
 )
 
 

@@ -27,22 +27,16 @@ class Stopping:
 
 @pytest.mark.parametrize("kind", [MultiTaskClassifierCV, MultiTaskRegressorCV])
 def test_an_interrupted_choice_hands_over_complete_folds(kind):
-    """An interrupted choice hands over the folds that were complete."""
     whole = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(np.inf)).fit(X, Y)
     estimator = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(5))  # in the third fold
     with pytest.raises(mtl.Interrupted, match="2 of 4 folds were complete; it is not fitted") as stop:
         estimator.fit(X, Y)
-    found = stop.value.completed
+    found, folds = stop.value.completed, ("split0_test_score", "split1_test_score")
     assert "split2_test_score" not in found and not hasattr(estimator, "cv_results_")
-    for fold in ("split0_test_score", "split1_test_score"):
+    for fold in folds:
         np.testing.assert_array_equal(found[fold], whole.cv_results_[fold])
-    np.testing.assert_allclose(
-        found["mean_test_score"], (found["split0_test_score"] + found["split1_test_score"]) / 2
-    )
+    np.testing.assert_allclose(found["mean_test_score"], np.mean([found[fold] for fold in folds], axis=0))
     np.testing.assert_array_equal(found["param_lam"], VALUES)
-
-
-def test_nothing_complete_is_none():
     with pytest.raises(mtl.Interrupted, match="0 of 4") as stop:
-        MultiTaskClassifierCV(values=VALUES, cv=4, scoring=Stopping(1)).fit(X, Y)
+        kind(values=VALUES, cv=4, scoring=Stopping(1)).fit(X, Y)
     assert stop.value.completed is None

@@ -1,7 +1,5 @@
 """A training fold may have no label at all of a task: the others are learned, and it is said."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,32 +24,26 @@ SMALL = "squared_loss(W, tasks) + lam * ridge(W)"
 
 def test_a_column_without_a_number_leaves_the_others_as_they_are():
     X, Y = regression()
-    gone = Y.copy()
-    gone[:, 1] = np.nan
-    with pytest.warns(
-        OneClassWarning, match="1 of 3 tasks have no label.*: 1; their weights and predictions are NaN"
-    ):
-        fitted = MultiTaskRegressor(lam=2.0).fit(X, gone)
+    said = "1 of 3 tasks have no label.*: 1; their weights and predictions are NaN"
+    with pytest.warns(OneClassWarning, match=said):
+        fitted = MultiTaskRegressor(lam=2.0).fit(X, np.where(np.arange(3) == 1, np.nan, Y))
     alone = MultiTaskRegressor(lam=2.0).fit(X, Y[:, [0, 2]])
     assert np.array_equal(fitted.coef_[[0, 2]], alone.coef_) and np.isnan(fitted.coef_[1]).all()
     assert np.isnan(fitted.predict(X)[:, 1]).all() and np.isnan(fitted.intercept_[1])
-    assert fitted.score(X, Y) == pytest.approx(alone.score(X, Y[:, [0, 2]]), rel=1e-12)
-    assert scorer("r2")(alone, X, Y[:, [0, 2]]) == pytest.approx(alone.score(X, Y[:, [0, 2]]))
+    score = pytest.approx(alone.score(X, Y[:, [0, 2]]), rel=1e-12)
+    assert fitted.score(X, Y) == score and scorer("r2")(alone, X, Y[:, [0, 2]]) == score
     with pytest.warns(OneClassWarning, match="1 of 3 tasks left out: '1'"):
-        assert scorer("r2")(fitted, X, Y) == pytest.approx(alone.score(X, Y[:, [0, 2]]))
-
-
-def test_weights_of_zero_are_missing_labels():
-    X, Y = regression()
-    weights = np.ones(Y.shape) * [1.0, 0.0, 1.0]
+        assert scorer("r2")(fitted, X, Y) == score
     with pytest.warns(OneClassWarning, match="none of weight above zero"):
-        fitted = MultiTaskRegressor().fit(X, Y, weights)
-    assert np.array_equal(fitted.coef_[[0, 2]], MultiTaskRegressor().fit(X, Y[:, [0, 2]]).coef_)
+        fitted = MultiTaskRegressor(lam=2.0).fit(X, Y, np.ones(Y.shape) * [1.0, 0.0, 1.0])
+    assert np.array_equal(fitted.coef_[[0, 2]], alone.coef_)
 
 
 @pytest.mark.by_default("numbers-LabelGraphClassifier")
-@pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
-@pytest.mark.parametrize("kind", ["numbers", "text"])
+@pytest.mark.parametrize(
+    "kind, make",
+    [("numbers", LabelGraphClassifier), ("text", MultiTaskClassifier), ("text", KernelMultiTaskClassifier)],
+)
 def test_a_column_without_a_label(make, kind):
     X, Y = labels()
     table = Y.astype(float) if kind == "numbers" else np.where(Y == 1, "yes", "no").astype(object)
@@ -77,8 +69,10 @@ MIXED = {
 
 
 @pytest.mark.by_default("other numbers in each-LabelGraphClassifier")
-@pytest.mark.parametrize("make", [MultiTaskClassifier, KernelMultiTaskClassifier, LabelGraphClassifier])
-@pytest.mark.parametrize("kind", MIXED)
+@pytest.mark.parametrize(
+    "kind, make",
+    list(zip(MIXED, [MultiTaskClassifier, LabelGraphClassifier, KernelMultiTaskClassifier], strict=True)),
+)
 def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
     """Nobody knows its classes: it is predicted to be missing, and left out of scores, also where a test fold has labels of it."""
     X, Y = labels()
@@ -103,7 +97,6 @@ def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
 
 
 def test_thresholds_beside_a_column_without_a_label():
-    """Thresholds and probabilities beside a column without a label."""
     X, Y = labels()
     table = Y.astype(float)
     table[:, 1] = np.nan
@@ -126,25 +119,17 @@ def test_a_column_takes_its_second_class_from_the_others():
     assert scorer("f1").score(fitted, X, test).by_task[1] == 0.0  # all its positives are missed
 
 
+@pytest.mark.filterwarnings("ignore::mtldsl.estimators.OneClassWarning")
 def test_a_search_goes_on_where_a_fold_lost_a_label():
+    """A column has one label: the fold that tests it has none to learn from."""
     X, Y = labels()
     table = Y.astype(float)
-    table[1:, 1] = np.nan  # one label: the fold that tests it has none to learn from
-    search = GridSearchCV(
-        MultiTaskClassifier(),
-        {"lam": [0.1, 1.0]},
-        cv=KFold(4),
-        scoring=scorer("f1_micro"),
-        error_score="raise",
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OneClassWarning)
-        assert np.isfinite(search.fit(X, table).best_score_)
-        assert np.isfinite(
-            cross_val_score(
-                MultiTaskRegressor(), X, np.where(np.isnan(table), np.nan, table), cv=4, scoring=scorer("mse")
-            )
-        ).all()
+    table[1:, 1] = np.nan
+    options = {"cv": KFold(4), "scoring": scorer("f1_micro"), "error_score": "raise"}
+    search = GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1.0]}, **options)
+    assert np.isfinite(search.fit(X, table).best_score_)
+    scores = cross_val_score(MultiTaskRegressor(), X, table, cv=4, scoring=scorer("mse"))
+    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("lost", ["labels", "weights"])
@@ -152,24 +137,23 @@ def test_a_task_that_lost_its_rows_was_not_trained(lost):
     """A task of a long table that lost its rows is one that training did not have."""
     X, y, ids, words = rows_of_tasks()
     gone = ids == "task 1"
-    weights = np.where(gone, 0.0, 1.0) if lost == "weights" else None
+    given = {"groups": ids, "sample_weight": np.where(gone, 0.0, 1.0) if lost == "weights" else None}
     numbers = np.where(gone, np.nan, y) if lost == "labels" else y
     text = np.where(gone, None, words) if lost == "labels" else words
     for model, target in ((GroupedMultiTaskRegressor(SMALL), numbers), (GroupedMultiTaskClassifier(), text)):
-        with pytest.warns(
-            OneClassWarning, match="1 of 3 tasks have no label.*'task 1'.*unseen='error' answers"
-        ):
-            fitted = clone(model).fit(X, target, groups=ids, sample_weight=weights)
+        said = "1 of 3 tasks have no label.*'task 1'.*unseen='error' answers"
+        with pytest.warns(OneClassWarning, match=said):
+            fitted = clone(model).fit(X, target, **given)
         without = clone(model).fit(X[~gone], target[~gone], groups=ids[~gone])
         assert fitted.tasks_.tolist() == without.tasks_.tolist() and "task 1" not in fitted.tasks_
         assert np.allclose(fitted.coef_, without.coef_, rtol=1e-12, atol=0)
         with pytest.raises(DataError, match="'task 1', which training did not have, or had no label of"):
             fitted.predict(X, groups=ids)
         with pytest.warns(OneClassWarning, match="unseen='mean' answers"):
-            meant = clone(model).set_params(unseen="mean").fit(X, target, groups=ids, sample_weight=weights)
+            meant = clone(model).set_params(unseen="mean").fit(X, target, **given)
         assert len(meant.predict(X, groups=ids)) == len(X)
     with pytest.raises(DataError, match="1 of 3 tasks have no label"):
-        GroupedMultiTaskClassifier(one_class="error").fit(X, text, groups=ids, sample_weight=weights)
+        GroupedMultiTaskClassifier(one_class="error").fit(X, text, **given)
 
 
 def test_nothing_at_all_is_an_error():

@@ -99,10 +99,8 @@ def test_a_line_of_the_table(line):
     ours.set_params(**EXACT).fit(inputs, y)
     np.testing.assert_allclose(ours.coef_, np.reshape(theirs.coef_, ours.coef_.shape), atol=2e-5)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=5e-4 if line == "SVC" else 2e-5)
-    if line not in (
-        "LinearSVC",
-        "RidgeClassifier",
-    ):  # a number where there is no intercept; (d,) for two classes
+    # a number where there is no intercept; (d,) for two classes
+    if line not in ("LinearSVC", "RidgeClassifier"):
         assert np.shape(ours.coef_) == np.shape(theirs.coef_)
         assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
     np.testing.assert_allclose(ours.predict(inputs), theirs.predict(inputs), atol=1e-3)
@@ -125,12 +123,10 @@ def test_labels_one_by_one_and_classes_against_the_rest():
     ours = MultiTaskClassifier(f"{LOGISTIC} + lam * ridge(W)", lam=2.0, **EXACT)
     one = tight(linear_model.LogisticRegression(C=0.5))
     each = MultiOutputClassifier(one).fit(XL, YL)
-    np.testing.assert_allclose(
-        ours.fit(XL, YL).coef_, np.vstack([e.coef_ for e in each.estimators_]), atol=1e-5
-    )
-    np.testing.assert_allclose(
-        ours.predict_proba(XL), np.stack([P[:, 1] for P in each.predict_proba(XL)], axis=1), atol=1e-5
-    )
+    coefficients = np.vstack([e.coef_ for e in each.estimators_])
+    np.testing.assert_allclose(ours.fit(XL, YL).coef_, coefficients, atol=1e-5)
+    positive = np.stack([P[:, 1] for P in each.predict_proba(XL)], axis=1)
+    np.testing.assert_allclose(ours.predict_proba(XL), positive, atol=1e-5)
     y = YL.sum(axis=1)
     rest = OneVsRestClassifier(one).fit(XL, y)
     np.testing.assert_allclose(ours.fit(XL, y).predict_proba(XL), rest.predict_proba(XL), atol=1e-5)

@@ -63,9 +63,12 @@ def by_skops(estimator, folder):
     return skops.loads(written, trusted=strange)
 
 
-@pytest.mark.by_default("two matrices-by_skops")
-@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.by_default("two matrices-by_joblib")
+@pytest.mark.parametrize(
+    "name, way",
+    [("two matrices", by_joblib), ("classifier", by_pickle), ("graph", by_pickle), ("kernels", by_joblib)]
+    + [(name, by_skops) for name in CASES],
+)
 def test_what_is_read_back_answers_alike(name, way, tmp_path):
     estimator, asked = fitted(name)
     again = way(estimator, tmp_path)
@@ -85,17 +88,10 @@ def test_what_is_read_back_answers_alike(name, way, tmp_path):
 
 
 def test_a_file_is_as_small_as_the_weights_are():
-    big, many = labels(n=4000, d=50, m=4)
+    big, many = labels(n=1500, d=50, m=4)
     written = pickle.dumps(MultiTaskClassifier(lam=5.0, warm_start=True).fit(big, many))
-    assert len(written) < 40_000 < big.nbytes / 20
-    assert len(written) < len(pickle.dumps(MultiTaskClassifier(lam=5.0).fit(big[:500], many[:500]))) + 4_000
-
-
-def test_the_solution_is_a_file_of_its_own(tmp_path):
-    estimator, _ = fitted("classifier")
-    path = estimator.solution_.save(tmp_path / "solution.npz")
-    again = mtl.Solution.load(path)
-    np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
+    assert len(written) < 40_000 < big.nbytes / 10
+    assert len(written) < len(pickle.dumps(MultiTaskClassifier(lam=5.0).fit(big[:300], many[:300]))) + 4_000
 
 
 @pytest.mark.process
@@ -113,16 +109,6 @@ assert not slow, f"reading a model imports {slow}"
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "answer.npy"), estimator.predict(*asked))
-
-
-@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.process), "threading"])
-def test_fits_side_by_side(backend):
-    values = [0.1, 1.0, 10.0, 100.0]
-    found = joblib.Parallel(n_jobs=2, backend=backend)(
-        joblib.delayed(MultiTaskClassifier(lam=value).fit)(X, Y) for value in values
-    )
-    for value, one in zip(values, found, strict=True):
-        np.testing.assert_array_equal(one.coef_, MultiTaskClassifier(lam=value).fit(X, Y).coef_)
 
 
 def test_one_model_answers_many_threads():

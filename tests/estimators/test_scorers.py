@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.metrics as theirs
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -16,7 +17,15 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators import MultiTaskClassifier, MultiTaskKFold, MultiTaskRegressor, OneClassWarning, scorer
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    MultiTaskClassifier,
+    MultiTaskKFold,
+    MultiTaskRegressor,
+    OneClassWarning,
+    scorer,
+)
 from mtldsl.scoring.measures import MEASURES
 from tests.loops import for_each
 
@@ -61,32 +70,24 @@ def test_ours_and_theirs_are_scored_alike_from_what_they_predict(name, make):
 
 def test_gaps_in_y_and_the_kinds_of_labels_change_nothing():
     X, Y = table(1)
-    fitted = MultiTaskClassifier().fit(X, Y)
-    gaps = np.where(np.random.default_rng(1).random(Y.shape) < 0.3, np.nan, Y)
-    wanted = np.mean(
-        [
-            theirs.roc_auc_score(y[~np.isnan(y)], z[~np.isnan(y)])
-            for y, z in zip(gaps.T, fitted.decision_function(X).T, strict=True)
-        ]
-    )
+    fitted, there = MultiTaskClassifier().fit(X, Y), np.random.default_rng(1).random(Y.shape) > 0.3
+    gaps, z = np.where(there, Y, np.nan), fitted.decision_function(X)
+    wanted = np.mean([theirs.roc_auc_score(Y[r, k], z[r, k]) for k, r in enumerate(there.T)])
     assert np.isclose(scorer("roc_auc")(fitted, X, gaps), wanted, rtol=1e-12)
-    words = pd.DataFrame(np.where(Y == 1, "yes", "no")).astype(object).where(~np.isnan(gaps))
-    of_words = MultiTaskClassifier().fit(X, words)
-    assert np.isclose(
-        scorer("average_precision")(of_words, X, words),
-        scorer("average_precision")(MultiTaskClassifier().fit(X, gaps), X, gaps),
+    words = pd.DataFrame(np.where(Y == 1, "yes", "no")).astype(object).where(there)
+    of_words, of_numbers = (
+        scorer("average_precision")(MultiTaskClassifier().fit(X, y), X, y) for y in (words, gaps)
     )
+    assert np.isclose(of_words, of_numbers)
 
 
 def test_one_vector_of_two_classes_and_of_more():
     X, Y = table(2)
-    for fitted in (MultiTaskClassifier().fit(X, Y[:, 0]), LogisticRegression().fit(X, Y[:, 0])):
-        assert np.isclose(
-            scorer("roc_auc")(fitted, X, Y[:, 0]), theirs.roc_auc_score(Y[:, 0], fitted.decision_function(X))
-        )
-        assert np.isclose(
-            scorer("log_loss")(fitted, X, Y[:, 0]), -theirs.log_loss(Y[:, 0], fitted.predict_proba(X))
-        )
+    y = Y[:, 0]
+    for fitted in (MultiTaskClassifier().fit(X, y), LogisticRegression().fit(X, y)):
+        area, loss = (scorer(name)(fitted, X, y) for name in ("roc_auc", "log_loss"))
+        assert np.isclose(area, theirs.roc_auc_score(y, fitted.decision_function(X)))
+        assert np.isclose(loss, -theirs.log_loss(y, fitted.predict_proba(X)))
     y = np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]]
     fitted = MultiTaskClassifier().fit(X, y)
     assert np.isclose(scorer("subset_accuracy")(fitted, X, y), fitted.score(X, y))
@@ -100,40 +101,37 @@ def test_one_vector_of_two_classes_and_of_more():
 def test_lists_of_probabilities():
     X, Y = table(3)
     fitted = MultiOutputClassifier(LogisticRegression()).fit(X, Y)
-    wanted = np.mean(
-        [theirs.brier_score_loss(y, p[:, 1]) for y, p in zip(Y.T, fitted.predict_proba(X), strict=True)]
-    )
+    lists = zip(Y.T, fitted.predict_proba(X), strict=True)
+    wanted = np.mean([theirs.brier_score_loss(y, p[:, 1]) for y, p in lists])
     assert np.isclose(scorer("brier")(fitted, X, Y), -wanted, rtol=1e-12)
 
 
-@for_each("name", ["mse", "nmse", "mae", "r2", "explained_variance"])
-def test_numbers(name):
+@for_each(
+    ("name", "function"),
+    [
+        ("mse", theirs.mean_squared_error),
+        ("mae", theirs.mean_absolute_error),
+        ("r2", theirs.r2_score),
+        ("explained_variance", theirs.explained_variance_score),
+        ("nmse", lambda a, b: np.mean((a - b) ** 2) / np.var(a)),
+    ],
+)
+def test_numbers(name, function):
     X, _ = table(4)
-    y = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2]
+    y, direction = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2], MEASURES[name].direction
     P = Ridge().fit(X, y).predict(X)
-    functions = {
-        "mse": theirs.mean_squared_error, "mae": theirs.mean_absolute_error, "r2": theirs.r2_score,
-        "explained_variance": theirs.explained_variance_score, "nmse": lambda a, b: np.mean((a - b) ** 2) / np.var(a),
-    }  # fmt: skip
-    wanted = (
-        np.mean([functions[name](a, b) for a, b in zip(y.T, P.T, strict=True)]) * MEASURES[name].direction
-    )
+    wanted = np.mean([function(a, b) for a, b in zip(y.T, P.T, strict=True)]) * direction
     assert np.isclose(scorer(name)(Ridge().fit(X, y), X, y), wanted, rtol=1e-10)
     gaps = y.copy()
     gaps[:10, 0] = np.nan
     fitted = MultiTaskRegressor(lam=0.1).fit(X, gaps)
-    wanted = np.mean(
-        [
-            functions[name](gaps[10:, 0], fitted.predict(X)[10:, 0]),
-            functions[name](y[:, 1], fitted.predict(X)[:, 1]),
-        ]
-    )
-    assert np.isclose(scorer(name)(fitted, X, gaps), wanted * MEASURES[name].direction, rtol=1e-10)
+    P = fitted.predict(X)
+    wanted = np.mean([function(y[10:, 0], P[10:, 0]), function(y[:, 1], P[:, 1])]) * direction
+    assert np.isclose(scorer(name)(fitted, X, gaps), wanted, rtol=1e-10)
     assert np.isfinite(scorer(name)(Ridge().fit(X, y[:, 0]), X, y[:, 0]))
 
 
 def test_tasks_without_a_number_are_left_out_with_a_warning():
-    """Tasks without a number are left out with a warning that counts them."""
     X, Y = table(5)
     fitted = MultiTaskClassifier().fit(X, Y)
     rows = Y[:, 1] == 0
@@ -144,10 +142,6 @@ def test_tasks_without_a_number_are_left_out_with_a_warning():
     gone = np.where(np.arange(3) == 2, np.nan, Y.astype(float))  # a column without a label
     with pytest.warns(OneClassWarning, match="'2'"):
         assert np.isfinite(scorer("accuracy")(fitted, X, gone))
-
-
-def test_the_estimator_s_skipped_tasks_are_left_out():
-    X, Y = table(6)
     Y[:, 0] = 0
     with pytest.warns(OneClassWarning):
         fitted = MultiTaskClassifier(one_class="skip").fit(X, Y)
@@ -158,20 +152,15 @@ def test_the_estimator_s_skipped_tasks_are_left_out():
 def test_in_a_grid_search_over_folds_with_gaps():
     X, Y = table(7)
     gaps = np.where(np.random.default_rng(7).random(Y.shape) < 0.2, np.nan, Y)
-    search = GridSearchCV(
-        MultiTaskClassifier(), {"lam": [0.1, 1000.0]}, cv=MultiTaskKFold(3), scoring={"ap": scorer("average_precision"), "ll": scorer("log_loss")},
-        refit="ll", error_score="raise",
-    )  # fmt: skip
+    scoring = {"ap": scorer("average_precision"), "ll": scorer("log_loss")}
+    options = {"cv": MultiTaskKFold(3), "error_score": "raise"}
+    search = GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1e3]}, scoring=scoring, refit="ll", **options)
     assert search.fit(X, gaps).best_params_ == {"lam": 0.1}
     assert (search.cv_results_["mean_test_ll"] < 0).all() and (search.cv_results_["mean_test_ap"] > 0).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (
-            cross_val_score(
-                MultiTaskClassifier(), X, gaps, cv=MultiTaskKFold(3), scoring=scorer("f1_micro"), n_jobs=1
-            ).min()
-            > 0.5
-        )
+        found = cross_val_score(MultiTaskClassifier(), X, gaps, scoring=scorer("f1_micro"), **options)
+    assert found.min() > 0.5
 
 
 def test_sample_weights_and_pickles():
@@ -179,72 +168,57 @@ def test_sample_weights_and_pickles():
     fitted = MultiTaskClassifier().fit(X, Y)
     times = np.random.default_rng(8).integers(1, 4, len(Y))
     one = pickle.loads(pickle.dumps(scorer("accuracy")))
-    weighted = one(fitted, X, Y, sample_weight=times)
-    assert np.isclose(
-        weighted, one(fitted, np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0)), rtol=1e-12
-    )
+    repeated = one(fitted, np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0))
+    assert np.isclose(one(fitted, X, Y, sample_weight=times), repeated, rtol=1e-12)
 
 
 def test_mistakes_are_named():
     X, Y = table(9)
     with pytest.raises(ModelError, match="write 'average_precision'"):
         scorer("pr_auc")
-    with pytest.raises(
-        DataError, match=r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
-    ):
+    said = r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
+    with pytest.raises(DataError, match=said):
         scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])
 
 
 @for_each("beside", [False, True])
 def test_rows_of_one_long_table_are_scored_by_their_tasks(beside):
-    from mtldsl.estimators import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
-
     X, Y = table(10)
     ids = np.repeat([3.0, 1.0, 2.0], [40, 25, 15])
+    given = {"groups": ids} if beside else {}
+    inputs = X if beside else np.column_stack([X, ids])
     for make, y, name, function in (
-        (
-            GroupedMultiTaskClassifier,
-            Y[:, 0],
-            "average_precision",
-            lambda a, f, rows: theirs.average_precision_score(a, f[rows]),
-        ),
+        (GroupedMultiTaskClassifier, Y[:, 0], "average_precision", theirs.average_precision_score),
         (
             GroupedMultiTaskRegressor,
             X[:, 0] + Y[:, 1],
             "nmse",
-            lambda a, f, rows: np.mean((a - f[rows]) ** 2) / np.var(a),
+            lambda a, f: np.mean((a - f) ** 2) / np.var(a),
         ),
     ):
-        given = {"groups": ids} if beside else {}
-        inputs = X if beside else np.column_stack([X, ids])
         fitted = make(**({} if beside else {"task": 4})).fit(inputs, y, **given)
         f = fitted.decision_function(inputs, **given) if name != "nmse" else fitted.predict(inputs, **given)
-        wanted = [function(y[ids == one], f, ids == one) for one in (3.0, 1.0, 2.0)]
+        wanted = [function(y[ids == one], f[ids == one]) for one in (3.0, 1.0, 2.0)]
         assert np.allclose(scorer(name).score(fitted, inputs, y, **given).by_task, wanted, rtol=1e-10)
         if not beside:
-            assert np.isclose(
-                scorer(name)(fitted, inputs, y), np.mean(wanted) * MEASURES[name].direction, rtol=1e-10
-            )
+            mean = np.mean(wanted) * MEASURES[name].direction
+            assert np.isclose(scorer(name)(fitted, inputs, y), mean, rtol=1e-10)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [2, 3])
+@for_each("m", [2, 3])
 def test_labels_in_words_are_known_through_pipelines(m):
-    """Labels in words are known through pipelines and searches."""
+    """Labels in words are known through pipelines and searches; rows whose first label is "no" alone too."""
     X, Y = table(11, m=m)
-    words = np.where(Y == 1, "yes", "no")
+    words, never = np.where(Y == 1, "yes", "no"), Y[:, 0] == 0
     plain = MultiTaskClassifier().fit(X, Y)
     pipe = make_pipeline(FunctionTransformer(), MultiTaskClassifier()).fit(X, words)
-    search = GridSearchCV(
-        make_pipeline(FunctionTransformer(), MultiTaskClassifier()),
-        {"multitaskclassifier__lam": [1.0]},
-        cv=MultiTaskKFold(3),
+    search = GridSearchCV(clone(pipe), {"multitaskclassifier__lam": [1.0]}, cv=MultiTaskKFold(3)).fit(
+        X, words
     )
     for name in ("roc_auc", "f1_micro", "log_loss", "subset_accuracy"):
         wanted = scorer(name)(plain, X, Y)
         assert np.isclose(scorer(name)(pipe, X, words), wanted, rtol=1e-6)
-        assert np.isclose(scorer(name)(search.fit(X, words), X, words), wanted, rtol=1e-6)
-        never = words[Y[:, 0] == 0]  # rows whose first label is "no" alone
-        assert scorer("accuracy").score(pipe, X[Y[:, 0] == 0], never) == scorer("accuracy").score(
-            plain, X[Y[:, 0] == 0], Y[Y[:, 0] == 0]
-        )
+        assert np.isclose(scorer(name)(search, X, words), wanted, rtol=1e-6)
+    found = scorer("accuracy").score(pipe, X[never], words[never])
+    assert found == scorer("accuracy").score(plain, X[never], Y[never])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mtldsl.cli.command_line import main
-from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.files.toml_limits import MAX_BRACKETS, MAX_BYTES, MAX_PARTS
 from mtldsl.files.toml_source import TomlFile
@@ -17,8 +16,6 @@ from tests.loops import for_each
 
 MODEL = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n'
 DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
-CSV = "school,hours,score\nNorth,1.5,3\nNorth,2,4\nSouth,1,7\nSouth,3,2\n"
-GROUPED = '[data]\npath = "exams.csv"\ntask = "school"\nlabels = "score"\n'
 
 
 @pytest.fixture
@@ -87,19 +84,12 @@ def test_what_is_within_the_limits_is_read():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text_of",
-    [
-        lambda n: "a=[" + "1.5," * (25_000 * n) + "]",
-        lambda n: "[[a]]\n" * (12_500 * n),
-        lambda n: "".join(f"k{i}=1\n" for i in range(10_000 * n)),
-    ],
-    ids=["numbers", "tables", "keys"],
-)
-def test_time_to_read_a_file_grows_as_its_length(text_of):
+def test_time_to_read_a_file_grows_as_its_length():
     """A full megabyte takes 7 to 10 times as long as an eighth of one; what grows as the square takes 64 times as long."""
     taken = []
-    for text in (text_of(1), text_of(8)):
+    for n in (1, 8):
+        keys = "".join(f"k{i}=1\n" for i in range(4_000 * n))
+        text = keys + "a=[" + "1.5," * (8_000 * n) + "]\n" + "[[b]]\n" * (4_000 * n)
         began = process_time()
         assert len(text) < MAX_BYTES and TomlFile.read(text, "p.toml").content
         taken.append(process_time() - began)
@@ -251,12 +241,6 @@ def test_inside_it_writes_and_outside_where_the_user_says_so(run, tmp_path):
 # ------------------------------------------------------------------------------------------ while it is solved
 
 
-def test_solving_it_ends_the_same_way(run):
-    for name, (content, message) in list(REFUSED.items())[:7:3]:
-        code, out, err = run(content, command="solve")
-        assert (code, out) == (2, "") and message in err, name
-
-
 def test_a_breakdown_of_linear_algebra_is_a_solvers_error(run, monkeypatch):
     """NC-CMTL with mu = 1e308 let numpy's LinAlgError out."""
 
@@ -266,13 +250,3 @@ def test_a_breakdown_of_linear_algebra_is_a_solvers_error(run, monkeypatch):
     monkeypatch.setattr(type(get_solver("admm")), "solve", broken)
     code, _, err = run(MODEL + DATA + '[solve]\nsolver = "admm"\n', "--no-check", command="solve")
     assert code == 1 and "admm broke down numerically (SVD did not converge)" in err
-
-
-def test_python_sees_the_same_errors(tmp_path):
-    path = tmp_path / "p.toml"
-    path.write_text(MODEL + DATA + f"[parameters]\nlam = {'1' * 400}\n")
-    with pytest.raises(DataError, match="too large"):
-        load_problem(path)
-    path.write_text('minimize = "l1_norm(W)\\u001b"\n' + DATA)
-    with pytest.raises(ModelError, match=r"the character \\x1b"):
-        load_problem(path)

@@ -32,16 +32,6 @@ def a_hundred_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-@pytest.fixture
-def load(tmp_path):
-    def from_text(text):
-        path = tmp_path / "p.toml"
-        path.write_text(text)
-        return load_problem(path)
-
-    return from_text
-
-
 # ------------------------------------------------------------------------------------------------ declarations
 
 
@@ -174,13 +164,6 @@ def test_a_run_that_selects_a_graph_says_so(capsys):
     assert main(arguments) == 1  # the gap that was asked for is not reached
     out = capsys.readouterr().out
     assert "stopped by the rule for a small graph" in out and "2 of 10 candidates have weights" in out
-
-
-def test_other_models_have_no_such_section(load, capsys, tmp_path):
-    load('minimize = "hinge_loss(W, tasks) + ridge(W)"\n' + DATA)
-    assert main(["solve", str(tmp_path / "p.toml"), "--no-check"]) == 0
-    assert "Label graph" not in capsys.readouterr().out
-    assert load_problem(tmp_path / "p.toml").problem.solve().label_graph is None
 
 
 def test_the_words_in_a_file_are_those_of_python(load):

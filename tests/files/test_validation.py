@@ -28,16 +28,6 @@ tol = 1e-8
 CHOICE = 'parameter = "lam"\nvalues = [100.0, 1.0, 0.01]\nfolds = 3\nmetric = "mse"\nrandom_state = 1\n'
 
 
-@pytest.fixture
-def load(tmp_path):
-    def from_text(text):
-        path = tmp_path / "p.toml"
-        path.write_text(text, encoding="utf-8")
-        return load_problem(path)
-
-    return from_text
-
-
 @pytest.mark.parametrize("rule", ["best", "one_se"])
 def test_the_choice_is_cross_validates_on_training_rows(load, rule):
     """The choice is that of cross validate on the training rows."""

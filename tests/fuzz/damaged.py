@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -15,23 +14,21 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 import traceback
 import warnings
 import zipfile
-from collections import Counter
-from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 
 import mtldsl as mtl
+from tests.fuzz.seeds import run_seeds
 from tests.fuzz.sound_files import READERS, write_sound_files
 
 __all__ = ["judge", "main", "sound_files"]
 
 #: One in so many seeds is a MATLAB file: each costs the start of a process.
-_MATLAB = 20
+_MATLAB = 40
 
 
 def judge(seed: int, sound: Path) -> tuple[str, str]:
@@ -48,9 +45,8 @@ def judge(seed: int, sound: Path) -> tuple[str, str]:
         else:
             path.write_bytes(_damaged(draw, path.read_bytes()))
         try:
-            with np.errstate(
-                all="ignore"
-            ):  # a damaged number may be 1e300; what is computed with it is not looked at
+            # a damaged number may be 1e300; what is computed with it is not looked at
+            with np.errstate(all="ignore"):
                 warnings.simplefilter("ignore", RuntimeWarning)
                 READERS[kind](place)
         except mtl.DataError:
@@ -67,11 +63,8 @@ def _damaged(draw, data: bytes) -> bytes:
         at = draw.randrange(len(data) or 1)
         what = draw.randrange(7)
         if what <= 2:
-            data = (
-                data[:at]
-                + bytes([draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))])
-                + data[at + 1 :]
-            )
+            byte = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+            data = data[:at] + bytes([byte]) + data[at + 1 :]
         elif what == 3:
             data = data[:at] + draw.randbytes(draw.choice((1, 4, 8, 100))) + data[at:]
         elif what == 4:
@@ -95,16 +88,8 @@ def _forged(draw, data: bytes) -> bytes:
         _change(draw, plain)
         members["json.npy"] = _npy(np.array(json.dumps(plain)))
     elif what == 3:
-        array = draw.choice(
-            (
-                np.full((2, 2, 2), np.nan),
-                np.array(np.nan),
-                np.zeros((3, 0)),
-                np.array(["x"]),
-                np.array([2**60]),
-            )
-        )
-        members[name] = _npy(array)
+        odd = [np.full((2, 2, 2), np.nan), np.nan, np.zeros((3, 0)), ["x"], [2**60]]
+        members[name] = _npy(np.asarray(draw.choice(odd)))
     elif what == 4 and len(members) > 1:
         del members[name]
     else:
@@ -116,25 +101,7 @@ def _forged(draw, data: bytes) -> bytes:
     return out.getvalue()
 
 
-_ODD = (
-    None,
-    True,
-    0,
-    -1,
-    1e308,
-    float("nan"),
-    float("inf"),
-    10**30,
-    "",
-    "x",
-    "optimal",
-    [],
-    {},
-    [None],
-    {"a": 1},
-    [[1]],
-    "a\0b",
-)
+_ODD = (None, True, 0, -1, 1e308, float("nan"), float("inf"), 10**30, "", "x", "optimal", [], {}, [None], {"a": 1}, [[1]], "a\0b")  # fmt: skip
 
 
 def _change(draw, plain) -> None:
@@ -169,31 +136,9 @@ def sound_files(folder: Path) -> Path:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz.damaged", description=__doc__.split("\n\n")[0]
-    )
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--minutes", type=float)
-    options = parser.parse_args(arguments)
-    seeds = count(options.first) if options.minutes else islice(count(options.first), options.count)
-    began, ends, found = time.monotonic(), Counter(), 0
     with tempfile.TemporaryDirectory() as name:
         sound = sound_files(Path(name))
-        for seed in seeds if options.seed is None else [options.seed]:
-            since = time.monotonic()
-            wrong, end = _in_a_fork(seed, sound)
-            ends[end] += 1
-            if wrong or time.monotonic() - since > 30:
-                found += 1
-                print(f"--seed {seed} ({time.monotonic() - since:.1f} s): {wrong}", flush=True)
-            if options.minutes and time.monotonic() - began > 60 * options.minutes:
-                break
-    for end, times in sorted(ends.items()):
-        print(f"{times:6d} {end}")
-    print(f"{ends.total()} files in {time.monotonic() - began:.0f} s: {found} wrong")
-    return 1 if found else 0
+        return run_seeds("tests.fuzz.damaged", __doc__, lambda seed: _in_a_fork(seed, sound), 2000, arguments)
 
 
 def _in_a_fork(seed: int, sound: Path) -> tuple[str, str]:

@@ -1,27 +1,27 @@
 """python -m tests.fuzz.files: problem files with mistakes and malice in them, each one seed, given to the command line.
 
---seed 17                one file, printed, and what came of it
+--seed 17                one file, and what came of it
 --count 5000 --first 0   as many seeds; those that end other than the page of exit codes says are printed
 --minutes 60             seeds for so long
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
-import os
 import random
 import signal
 import sys
 import tempfile
-import time
 import traceback
-from collections import Counter
-from itertools import count, islice
+from functools import cache
 from pathlib import Path
+from unittest import mock
 
+from mtldsl.cli import command_line
+from mtldsl.extending import plugins
 from tests.fuzz.mutants import mutant, write_data
+from tests.fuzz.seeds import run_seeds
 
 __all__ = ["judge", "main"]
 
@@ -31,8 +31,6 @@ PATIENCE, SOLVE_SECONDS = 60, 0.3
 
 def judge(seed: int, folder: Path) -> tuple[str, str]:
     """(what is wrong, or nothing; how it ended) of one file in a folder that holds the data."""
-    from mtldsl.cli.command_line import main as command
-
     path = folder / "inside" / "p.toml"
     path.write_bytes(mutant(seed))
     before = _listing(folder)
@@ -43,7 +41,7 @@ def judge(seed: int, folder: Path) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _patience():
         try:
-            code = command(arguments)
+            code = command_line.main(arguments)
         except BaseException:
             return f"{' '.join(arguments)}\n{traceback.format_exc()}", "traceback"
     said = out.getvalue() + err.getvalue()
@@ -83,45 +81,30 @@ def _patience():
 
 @contextlib.contextmanager
 def data_folder():
-    """A folder with "inside" in it, which holds the data of the seeds; the process is in there."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    """A folder with "inside" in it, which holds the data of the seeds; the process is in there.
+
+    What is the same for every file is made once: the parser of the command line, and the list of installed plugins.
+    """
+    once = [(command_line, "_parser"), (plugins, "installed_plugins")]
+    with contextlib.ExitStack() as stack:
+        for module, name in once:
+            stack.enter_context(mock.patch.object(module, name, cache(getattr(module, name))))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "inside").mkdir()
         write_data(folder / "inside")
-        os.chdir(folder / "inside")
-        try:
-            yield folder
-        finally:
-            os.chdir(before)
+        stack.enter_context(contextlib.chdir(folder / "inside"))
+        yield folder
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.files", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--count", type=int, default=5000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--minutes", type=float)
-    options = parser.parse_args(arguments)
     random.seed(0)
-    if options.seed is not None:
-        sys.stdout.buffer.write(mutant(options.seed) + b"\n")
-    seeds = count(options.first) if options.minutes else islice(count(options.first), options.count)
-    began, codes, found = time.monotonic(), Counter(), 0
     with data_folder() as folder:
-        for seed in seeds if options.seed is None else [options.seed]:
-            since = time.monotonic()
-            wrong, code = judge(seed, folder)
-            codes[code] += 1
-            if wrong:
-                found += 1
-                print(f"--seed {seed} ({time.monotonic() - since:.1f} s): {wrong}", flush=True)
-            if options.minutes and time.monotonic() - began > 60 * options.minutes:
-                break
-    print(
-        f"{codes.total()} files in {time.monotonic() - began:.0f} s, exit codes {dict(codes)}: {found} wrong"
-    )
-    return 1 if found else 0
+        return run_seeds("tests.fuzz.files", __doc__, lambda seed: _shown(seed, folder), 5000, arguments)
+
+
+def _shown(seed: int, folder: Path) -> tuple[str, str]:
+    wrong, end = judge(seed, folder)
+    return wrong and f"{wrong}\n{mutant(seed)!r}", end
 
 
 if __name__ == "__main__":

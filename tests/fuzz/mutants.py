@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from pathlib import Path
@@ -160,22 +161,7 @@ _TEXTS = (
     *("/dev/zero", "/dev/stdin", ".", "inside", "loop.npz", "pipe.csv", "link.npz", "exams.csv", "graph.npz", "é", "\\u202etxt", "a\\nb"),
     *("squared_loss(W, tasks)", "W >= 0", "auto", "cvxpy", "alternating", "[bold]x[/red]", "<script>", "csv", "mat", "stored"),
 )  # fmt: skip
-_KEYS = (
-    "path",
-    "dataset",
-    "n_tasks",
-    "format",
-    "task",
-    "labels",
-    "tol",
-    "solver",
-    "starts",
-    "W",
-    "theta",
-    "folder",
-    "lam",
-    "n_labels",
-)
+_KEYS = ("path", "dataset", "n_tasks", "format", "task", "labels", "tol", "solver", "starts", "W", "theta", "folder", "lam", "n_labels")  # fmt: skip
 _WORDS = (
     *("W", "U", "V", "tasks", "lam", "inf", "None", "True", "-1", "0", "1e400", "9" * 400, "2**9", "[1, 2]", "[[W]]", "'a'", "()"),
     *("l1_norm", "trace_norm", "hinge_loss", "poisson_loss", "log_rank", "mkl_norm", "tree", "union", "FScore", "AUC()", "rank"),
@@ -184,27 +170,7 @@ _WORDS = (
     *("squared_loss(W, tasks)", "l1_norm(W) <= 3", "graph_laplacian(W, L)", "mean_regularizer(W)", "total_variation(W)", "1 / 0"),
     *("capped_trace_norm(W, 1, eps=.01)", "columns_on_simplex(W)", "group_norm(W, [[0], [1]])", "kronecker_ridge(W, L, L)"),
 )  # fmt: skip
-_ODD = (
-    "\0",
-    "\x1b[31m",
-    "\r",
-    "\x85",
-    "\u202e",
-    "\u2028",
-    "\ufeff",
-    "\U0010ffff",
-    "'''",
-    '"""',
-    "\\",
-    "=",
-    "[",
-    "]]",
-    "{",
-    "#",
-    ".",
-    "\t",
-    "’",
-)
+_ODD = ("\0", "\x1b[31m", "\r", "\x85", "\u202e", "\u2028", "\ufeff", "\U0010ffff", "'''", '"""', "\\", "=", "[", "]]", "{", "#", ".", "\t", "’")  # fmt: skip
 
 
 def mutant(seed: int) -> bytes:
@@ -216,9 +182,8 @@ def mutant(seed: int) -> bytes:
             text = draw.choice((_mild_numbers, _mild_words))(draw, text)
         return text.encode()
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        text = draw.choice((_numbers, _texts, _expressions, _expressions, _lines, _keys, _deep, _characters))(
-            draw, text
-        )
+        ways = (_numbers, _texts, _expressions, _expressions, _lines, _keys, _deep, _characters)
+        text = draw.choice(ways)(draw, text)
     data = text.encode("utf-8", "surrogatepass")
     return _bytes(draw, data) if draw.random() < 0.15 else data
 
@@ -275,36 +240,22 @@ def _lines(draw, text):
 
 
 def _keys(draw, text):
-    return _replaced(
-        draw,
-        text,
-        r"(?m)^\w+(?= =)",
-        [*_KEYS, "a.b", '"a b"', "a" + ".a" * draw.choice((3, 50, 20_000)), '""', "1"],
-    )
+    others = [*_KEYS, "a.b", '"a b"', "a" + ".a" * draw.choice((3, 50, 20_000)), '""', "1"]
+    return _replaced(draw, text, r"(?m)^\w+(?= =)", others)
 
 
 def _deep(draw, text):
     """One value, or one expression, many times inside itself, or very long."""
     n = draw.choice((3, 45, 250, 5000))
-    piece = draw.choice(
-        (
-            "[" * n + "]" * n,
-            "[" * n,
-            "{a=" * n + "1" + "}" * n,
-            '"' + "(" * n + "W" + ")" * n + '"',
-            '"' + "-" * n + 'W"',
-        )
-    )
-    piece = draw.choice(
-        (
-            piece,
-            '"' + "W + " * n + 'W"',
-            '"' + "x" * 20 * n + '"',
-            "1" * n,
-            "[" + "1, " * n + "]",
-            '"l1_norm(' * 1 + "W@" * n + 'W)"',
-        )
-    )
+    nested = [
+        "[" * n + "]" * n,
+        "[" * n,
+        "{a=" * n + "1" + "}" * n,
+        f'"{"(" * n}W{")" * n}"',
+        f'"{"-" * n}W"',
+    ]
+    long = [f'"{"W + " * n}W"', f'"{"x" * 20 * n}"', "1" * n, f"[{'1, ' * n}]", f'"l1_norm({"W@" * n}W)"']
+    piece = draw.choice([draw.choice(nested), *long])
     return _replaced(draw, text, r'(?<== )(?:"[^"\n]*"|[\w.]+)$|(?<== )"[^"\n]*"', [piece])
 
 
@@ -332,20 +283,12 @@ def write_data(folder: Path) -> None:
     draw = np.random.default_rng(0)
     np.savez(folder / "graph.npz", laplacian=[[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]], other=[1.0])
     np.savetxt(folder / "upper.csv", np.full((4, 3), 2.5), delimiter=",")
-    np.savez(
-        folder / "signs.npz",
-        X=draw.normal(size=(12, 3)),
-        Y=np.where(draw.normal(size=(12, 2)) > 0, 1.0, -1.0),
-    )
-    rows = [
-        f"{school},{h},{a},{p}"
-        for school in ("North", "East", "West")
-        for h, a, p in ((1.5, 16, 1), (2, 17, 0), (3, 16, 1))
-    ]
+    signs = np.where(draw.normal(size=(12, 2)) > 0, 1.0, -1.0)
+    np.savez(folder / "signs.npz", X=draw.normal(size=(12, 3)), Y=signs)
+    answers = ("1.5,16,1", "2,17,0", "3,16,1")
+    rows = [f"{school},{answer}" for school in ("North", "East", "West") for answer in answers]
     (folder / "exams.csv").write_text("\n".join(["school,hours,age,passed", *rows]) + "\n")
     (folder / "pairs.csv").write_text("task0,a\ntask1,a\na,\n")
     for name, target in (("loop.npz", "loop.npz"), ("link.npz", "../outside.npz")):
         (folder / name).symlink_to(target)
-    import os
-
     os.mkfifo(folder / "pipe.csv")

@@ -1,16 +1,10 @@
-"""The first 300 problem files of strangers (`--fuzz-files N`: N of them) end as the page of exit codes says; so do some as processes."""
+"""The first 300 problem files of strangers (`--fuzz-files N`: N of them) end as the page of exit codes says."""
 
-import subprocess
-import sys
 import warnings
 
 import pytest
 
 from tests.fuzz.files import data_folder, judge
-from tests.fuzz.mutants import mutant
-
-#: files given to a process of their own
-PROCESSES = 3
 
 
 @pytest.mark.slow
@@ -25,14 +19,3 @@ def test_files_of_strangers_end_with_a_known_exit_code(request):
             found += [f"python -m tests.fuzz.files --seed {seed}: {wrong}"] if wrong else []
     assert not found, "\n".join(found)
     assert codes.count("0") >= len(codes) / 20 and codes.count("2") >= len(codes) / 2  # some are models still
-
-
-@pytest.mark.process
-def test_so_they_do_as_processes():
-    with data_folder() as folder:
-        for seed in range(PROCESSES):
-            path = folder / "inside" / "p.toml"
-            path.write_bytes(mutant(seed))
-            command = [sys.executable, "-m", "mtldsl", "explain", str(path)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, done.stderr

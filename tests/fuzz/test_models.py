@@ -39,6 +39,7 @@ def test_a_random_model_is_answered_truthfully(fuzz_seed):
     assert not found, f"python -m tests.fuzz.models --seed {fuzz_seed}: {found}"
 
 
+@pytest.mark.slow
 def test_the_oracle_helps(request):
     cases = [case(seed) for seed in range(request.config.getoption("--fuzz"))]
     share = np.mean([one.has_oracle for one in cases])

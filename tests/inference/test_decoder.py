@@ -53,8 +53,9 @@ def test_graphs_of_every_density(n_labels, density, method):
 
 
 @pytest.mark.by_default("0.2-enumeration")
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("density", [0.2, 1.0])
+@pytest.mark.parametrize(
+    "density, method", [(0.2, "enumeration"), (0.2, "mplp"), (1.0, "elimination"), (1.0, "auto")]
+)
 def test_twelve_labels(density, method):
     rng = np.random.default_rng(int(10 * density))
     cliques = random_cliques(rng, 12, density)
@@ -121,61 +122,6 @@ def test_long_chain_against_dynamic_programming(method):
         assert abs(best.max() - value) <= 1e-11
 
 
-def test_the_treewidth_of_known_graphs():
-    ring = (*((k, k + 1) for k in range(9)), (0, 9))
-    star = tuple((0, k) for k in range(1, 10))
-    grid = tuple((3 * r + c, 3 * r + c + 1) for r in range(3) for c in range(2)) + tuple(
-        (3 * r + c, 3 * r + c + 3) for r in range(2) for c in range(3)
-    )
-    widths = [
-        Decoder(Cliques(K, edges)).treewidth for K, edges in ((10, ring), (10, star), (9, grid), (4, ()))
-    ]
-    assert widths == [2, 1, 3, 0]
-    assert Decoder(Cliques(8, tuple(combinations(range(8), 2)))).treewidth == 7
-
-
-def test_the_method_chosen():
-    def chosen(K, density, sizes=(2,)):
-        return Decoder(random_cliques(np.random.default_rng(0), K, density, sizes)).method
-
-    assert chosen(30, 0.05) == "elimination"
-    assert chosen(10, 1.0) == "enumeration"
-    assert chosen(16, 1.0) == "enumeration"
-    assert chosen(20, 1.0) == "mplp"
-    assert chosen(30, 1.0) == "mplp"
-
-
-def test_seventeen_labels_by_two_methods():
-    rng = np.random.default_rng(6)
-    cliques = random_cliques(rng, 17, 0.35)
-    scores = rng.normal(size=(20, cliques.n_entries))
-    one, two = Decoder(cliques, "elimination")(scores), Decoder(cliques, "enumeration")(scores)
-    assert (np.abs(one.values - two.values) <= rounding(cliques, scores)).all()
-    assert (one.labels == two.labels).all()  # normal scores have no ties
-    bound = Decoder(cliques, "mplp")(scores)
-    assert (bound.upper >= one.values - rounding(cliques, scores)).all()
-    assert (bound.values <= one.values + rounding(cliques, scores)).all()
-
-
-def test_message_passing_is_certified_on_trees():
-    """There the linear relaxation is tight, and a clique's update converges."""
-    rng = np.random.default_rng(7)
-    cliques = Cliques(25, tuple((int(rng.integers(k)), k) for k in range(1, 25)))
-    scores = rng.normal(size=(200, cliques.n_entries))
-    found, exact = Decoder(cliques, "mplp")(scores), Decoder(cliques, "elimination")(scores)
-    assert found.certified.mean() >= 0.95  # messages stop when the bound stalls, so not quite always
-    assert (np.abs(found.values - exact.values) <= rounding(cliques, scores)).mean() >= 0.99
-
-
-def test_message_passing_finds_most_maxima_of_dense_graphs():
-    rng = np.random.default_rng(8)
-    cliques = random_cliques(rng, 14, 1.0)
-    scores = rng.normal(size=(200, cliques.n_entries))
-    found, exact = Decoder(cliques, "mplp")(scores), Decoder(cliques, "enumeration")(scores)
-    assert (found.values >= exact.values - rounding(cliques, scores)).mean() >= 0.97
-    assert (found.upper >= exact.values - rounding(cliques, scores)).all()
-
-
 @for_each("method", METHODS)
 def test_a_batch_is_its_instances_one_by_one(method):
     rng = np.random.default_rng(9)
@@ -193,7 +139,7 @@ def test_a_batch_is_its_instances_one_by_one(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["elimination", "enumeration", "mplp"])
 def test_one_instance_from_compiled_code(method):
     """What a solver's loop calls: no more than the sizes said is touched, whatever stands in the scratch before."""
     from numba import njit
@@ -227,21 +173,6 @@ def test_one_instance_from_compiled_code(method):
             )
             assert (own == label).all()
         assert np.isnan(work[decoder.work_size :]).all() and (iwork[decoder.iwork_size :] == -99).all()
-
-
-@for_each("method", METHODS)
-def test_cliques_in_another_order_have_the_same_maximum(method):
-    rng = np.random.default_rng(11)
-    cliques = random_cliques(rng, 8, 0.5, (2, 3))
-    scores = rng.normal(size=(30, cliques.n_entries))
-    order = rng.permutation(cliques.n_cliques)
-    entries = [np.arange(16), *(np.arange(cliques.starts[c], cliques.starts[c + 1]) for c in order)]
-    other = Decoder(cliques.subset(order), method)
-    found = other(scores[:, np.concatenate(entries)])
-    exact = Decoder(cliques, "elimination")(scores)
-    if other.is_exact:
-        assert (np.abs(found.values - exact.values) <= rounding(cliques, scores)).all()
-    assert (found.upper >= exact.values - rounding(cliques, scores)).all()
 
 
 def test_no_instances():

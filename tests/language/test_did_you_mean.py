@@ -29,38 +29,16 @@ def test_every_other_name_leads_to_its_word_and_is_none_itself():
     assert len(OTHERS) == len(dict(OTHERS))
 
 
-@for_each(
-    "typed, word",
-    [
-        ("nuclear_norm", "trace_norm"),
-        ("NuclearNorm", "trace_norm"),
-        ("nuclear", "trace_norm"),
-        ("nucler_norm", "trace_norm"),
-        ("lasso", "l1_norm"),
-        ("group_lasso", "l21_norm"),
-        ("elastic_net", "l1_norm(W) + ridge(W)"),
-        ("ElasticNet", "l1_norm(W) + ridge(W)"),
-        ("tikhonov", "ridge"),
-        ("l2", "ridge"),
-        ("l2_penalty", "ridge"),
-        ("frobenius", "frobenius_norm"),
-        ("l2_norm", "frobenius_norm"),
-        ("cross_entropy", "logistic_loss"),
-        ("CrossEntropyLoss", "logistic_loss"),
-        ("mse_loss", "squared_loss"),
-        ("svm", "hinge_loss"),
-        ("mae", "absolute_loss"),
-        ("low_rank", "trace_norm"),
-        # the ending left out, capitals, slips of the pen
-        ("huber", "huber_loss"),
-        ("l12", "l12_norm"),
-        ("fscore", "FScore"),
-        ("trace_nrm", "trace_norm"),
-        ("sqared_loss", "squared_loss"),
-        ("zebra", None),
-        ("__wrapped__", None),
-    ],
-)
+#: Names with their capitals, endings and slips of the pen -> the word that is meant.
+MEANT = {
+    "nuclear_norm": "trace_norm", "NuclearNorm": "trace_norm", "nuclear": "trace_norm", "nucler_norm": "trace_norm", "elastic_net": "l1_norm(W) + ridge(W)",
+    "ElasticNet": "l1_norm(W) + ridge(W)", "l2": "ridge", "l2_penalty": "ridge", "l2_norm": "frobenius_norm", "CrossEntropyLoss": "logistic_loss",
+    "mse_loss": "squared_loss", "huber": "huber_loss", "l12": "l12_norm", "fscore": "FScore", "trace_nrm": "trace_norm", "sqared_loss": "squared_loss",
+    "zebra": None, "__wrapped__": None,
+}  # fmt: skip
+
+
+@for_each("typed, word", MEANT.items())
 def test_what_is_meant(typed, word):
     assert meant(typed, CALLABLE) == word
 

@@ -6,6 +6,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from tests.language.typed import assert_refused, mistakes
 from tests.loops import for_each
 
 NAMES = ("a", "b", "c")
@@ -22,79 +23,61 @@ def tasks_of(names=NAMES, features=("x", "y", "z", "u")):
 TASKS = tasks_of()
 
 
-def matrices(similarity) -> dict[str, np.ndarray]:
-    return {kernel.name: kernel.matrix for kernel in similarity.kernels(TASKS, "typed")}
-
-
 def indicator(*members):
     one = np.array([float(name in members) for name in NAMES])
     return np.outer(one, one)
 
 
-def same(found, expected):
-    assert list(found) == list(expected)
-    for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-13)
-
-
 # --------------------------------------------------------------------------------------------------- the kernels
 
 
-def test_of_all_tasks():
-    same(matrices(mtl.union()), {"union": np.ones((3, 3))})
-    same(matrices(mtl.individual()), {name: indicator(name) for name in NAMES})
-    same(matrices(mtl.identity()), {"identity": np.eye(3)})
-    same(matrices(mtl.evgeniou_pontil(2.0, 4)), {"evgeniou_pontil": 0.5 + np.eye(3) / 4})
-    same(matrices(mtl.domain_adaptation()), {"domain_adaptation": 1.0 + np.eye(3)})
+INDIVIDUAL = {name: indicator(name) for name in NAMES}
+PATH = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
+R = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
+#: one indicator a node, the root first, the tasks last
+NODES = {"top": np.ones((3, 3)), "ab": indicator("a", "b"), **INDIVIDUAL}
+CLUSTERS = {"cluster p": indicator("a", "c"), "cluster q": indicator("b")}
+SMOOTHED = {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * PATH)}
 
 
-@for_each("labels", [["p", "q", "p"], {"c": "p", "b": "q", "a": "p"}])
-def test_clusters(labels):
-    found = matrices(mtl.clusters(labels))
-    expected = {"cluster p": indicator("a", "c"), "cluster q": indicator("b")}
-    same(dict(sorted(found.items())), expected)
+@for_each(
+    "similarity, expected",
+    [
+        (mtl.union(), {"union": np.ones((3, 3))}),
+        (mtl.individual(), INDIVIDUAL),
+        (mtl.identity(), {"identity": np.eye(3)}),
+        (mtl.evgeniou_pontil(2.0, 4), {"evgeniou_pontil": 0.5 + np.eye(3) / 4}),
+        (mtl.domain_adaptation(), {"domain_adaptation": 1.0 + np.eye(3)}),
+        (mtl.clusters(["p", "q", "p"]), CLUSTERS),
+        (mtl.clusters({"c": "p", "b": "q", "a": "p"}), CLUSTERS),
+        (mtl.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None}), NODES),
+        (
+            mtl.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top"}),
+            NODES,
+        ),  # a root without a line of its own
+        (mtl.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
+        (mtl.tree([3, 3, 4, 4, -1]), {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL}),
+        (mtl.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
+        (mtl.tree({name: None for name in NAMES}), INDIVIDUAL),
+        (mtl.laplacian(PATH, gamma=0.5), SMOOTHED),
+        (mtl.laplacian(nx.path_graph(list(NAMES)), gamma=0.5), SMOOTHED),
+        (mtl.laplacian(nx.path_graph(3), gamma=0.5), SMOOTHED),
+        (mtl.laplacian(PATH, gamma=0), {"laplacian": np.eye(3)}),
+        (mtl.from_kernel(R), {"kernel": R}),
+        (mtl.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
+        (mtl.from_similarity(R), {"similarity": np.linalg.inv(R)}),
+    ],
+)
+def test_kernels(similarity, expected):
+    kernels = {kernel.name: kernel for kernel in similarity.kernels(TASKS, "typed")}
+    assert list(kernels) == list(expected)
+    for name, kernel in kernels.items():
+        np.testing.assert_allclose(kernel.matrix, expected[name], atol=1e-13)
 
 
-TREES = {
-    "names": {"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None},
-    "positions": [3, 3, 4, 4, -1],
-    "graph": nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")]),
-    "root without a line of its own": {"a": "ab", "b": "ab", "ab": "top", "c": "top"},
-}
-
-
-@for_each("case", TREES)
-def test_tree(case):
-    """One indicator a node, the root first, the tasks last."""
-    top, inner = ("node4", "node3") if case == "positions" else ("top", "ab")
-    expected = {top: np.ones((3, 3)), inner: indicator("a", "b"), **{name: indicator(name) for name in NAMES}}
-    same(matrices(mtl.tree(TREES[case])), expected)
-
-
-def test_a_forest_and_a_tree_of_tasks_alone():
-    same(matrices(mtl.tree([3, 3, -1, -1])), {"node3": indicator("a", "b"), **matrices(mtl.individual())})
-    same(matrices(mtl.tree({name: None for name in NAMES})), matrices(mtl.individual()))
-
-
-@for_each("named", ["array", "names", "positions"])
-def test_laplacian(named):
-    """(I + gamma L)^{-1} of the path a - b - c."""
-    L = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
-    given = {"array": L, "names": nx.path_graph(list(NAMES)), "positions": nx.path_graph(3)}[named]
-    same(matrices(mtl.laplacian(given, gamma=0.5)), {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * L)})
-    same(matrices(mtl.laplacian(given, gamma=0)), {"laplacian": np.eye(3)})
-
-
-def test_from_kernel_and_from_similarity():
-    R = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
-    same(matrices(mtl.from_kernel(R)), {"kernel": R})
-    same(matrices(mtl.from_similarity(R)), {"similarity": np.linalg.inv(R)})
-    singular = indicator("a", "b")
-    same(matrices(mtl.from_kernel(singular)), {"kernel": singular})
-    assert mtl.from_kernel(singular).kernels(TASKS, "")[0].factor.shape == (
-        3,
-        1,
-    )  # rank one is stored as such
+def test_a_kernel_of_rank_one_is_stored_as_such():
+    (kernel,) = mtl.from_kernel(indicator("a", "b")).kernels(TASKS, "")
+    assert kernel.factor.shape == (3, 1)
 
 
 @for_each(
@@ -131,62 +114,27 @@ def test_printed_as_typed():
 # --------------------------------------------------------------------------------------------------- the refusals
 
 #: as soon as it is typed: helper, what is quoted, the advice
-AT_ONCE = {
-    "clusters of a word": (
-        lambda: mtl.clusters("aab"),
-        r"clusters\('aab'\)",
-        r"clusters\(\['a', 'a', 'b'\]\)",
-    ),
-    "clusters of a number": (lambda: mtl.clusters(3), r"clusters\(3\)", "one label a task"),
-    "tree of a word": (lambda: mtl.tree("ab"), r"tree\(parents\)", "root: None"),
-    "tree of floats": (lambda: mtl.tree([0.5, -1]), r"tree\(parents\)", "-1 for the root"),
-    "tree of nothing": (lambda: mtl.tree([]), r"tree\(parents\)", "-1 for the root"),
-    "evgeniou_pontil": (lambda: mtl.evgeniou_pontil(0, 1), "evgeniou_pontil.*lam0", "a finite number > 0"),
-    "evgeniou_pontil, own": (
-        lambda: mtl.evgeniou_pontil(1, -1),
-        "evgeniou_pontil.*lam1",
-        "a finite number > 0",
-    ),
-    "laplacian, gamma": (lambda: mtl.laplacian(np.eye(3), -1), "laplacian.*gamma", "a finite number >= 0"),
-    "laplacian, indefinite": (
-        lambda: mtl.laplacian(-np.eye(3)),
-        r"laplacian\(array\(3, 3\), gamma=1\)",
-        "semidefinite",
-    ),
-    "kernel, not symmetric": (
-        lambda: mtl.from_kernel([[1, 2], [0, 1]]),
-        r"from_kernel\(array\(2, 2\)\)",
-        "symmetric",
-    ),
-    "kernel, indefinite": (
-        lambda: mtl.from_kernel([[1, 2], [2, 1]]),
-        r"from_kernel\(array\(2, 2\)\)",
-        "semidefinite",
-    ),
-    "kernel, zero": (
-        lambda: mtl.from_kernel(np.zeros((3, 3))),
-        r"from_kernel\(array\(3, 3\)\)",
-        "leave it out",
-    ),
-    "similarity, singular": (
-        lambda: mtl.from_similarity(np.ones((3, 3))),
-        r"from_similarity\(array\(3, 3\)\): Q is singular",
-        r"write from_kernel\(R\)",
-    ),
-    "similarity, indefinite": (
-        lambda: mtl.from_similarity([[1, 2], [2, 1]]),
-        r"from_similarity\(",
-        "semidefinite",
-    ),
-}
+AT_ONCE = """
+mtl.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])
+mtl.clusters(3) | clusters(3) | one label a task
+mtl.tree('ab') | tree(parents) | root: None
+mtl.tree([0.5, -1]) | tree(parents) | -1 for the root
+mtl.tree([]) | tree(parents) | -1 for the root
+mtl.evgeniou_pontil(0, 1) | evgeniou_pontil | lam0 | a finite number > 0
+mtl.evgeniou_pontil(1, -1) | evgeniou_pontil | lam1 | a finite number > 0
+mtl.laplacian(np.eye(3), -1) | laplacian | gamma | a finite number >= 0
+mtl.laplacian(-np.eye(3)) | laplacian(array(3, 3), gamma=1) | semidefinite
+mtl.from_kernel([[1, 2], [0, 1]]) | from_kernel(array(2, 2)) | symmetric
+mtl.from_kernel([[1, 2], [2, 1]]) | from_kernel(array(2, 2)) | semidefinite
+mtl.from_kernel(np.zeros((3, 3))) | from_kernel(array(3, 3)) | leave it out
+mtl.from_similarity(np.ones((3, 3))) | from_similarity(array(3, 3)): Q is singular | write from_kernel(R)
+mtl.from_similarity([[1, 2], [2, 1]]) | from_similarity( | semidefinite
+"""
 
 
-@for_each("case", AT_ONCE)
-def test_refused_as_soon_as_typed(case):
-    make, quoted, advice = AT_ONCE[case]
-    with pytest.raises(ModelError, match=quoted) as raised:
-        make()
-    assert raised.match(advice)
+@for_each("typed, said", mistakes(AT_ONCE))
+def test_refused_as_soon_as_typed(typed, said):
+    assert_refused(typed, said, globals())
 
 
 @for_each("Q", [np.diag([1.0, 1.0, 0.0]), np.diag([1.0, 1.0, 1e-17]), indicator("a", "b")])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.language.text.parse import parse_constraint, parse_objective
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -13,72 +14,50 @@ SOME = TASKS.select([0, 2])
 LAPLACIAN = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
 
 
-@pytest.mark.by_default("<lambda>-<lambda>2")
-@pytest.mark.parametrize(
-    "objective, constraints",
-    [
-        (lambda W, t: mtl.logistic_loss(W, t) + 2 * mtl.l21_norm(W), lambda W: [W >= -0.5]),
-        (
-            lambda W, t: (
-                mtl.logistic_loss(W, t, mean=True) + 0.1 * mtl.trace_norm(W) + mtl.ridge(W[[0, 2], :])
-            ),
-            lambda W: [],
-        ),
-        (
-            lambda W, t: mtl.structured_hinge(W, t, metric=mtl.FScore()) + mtl.ridge(W),
-            lambda W: [mtl.l1_norm(W) <= 3],
-        ),
-        (lambda W, t: mtl.hinge_loss(W, t) + mtl.mean_regularizer(W) + mtl.ridge(W), lambda W: []),
-        (lambda W, t: mtl.squared_loss(W, t) + mtl.l12_norm(W) + mtl.l1_inf_norm(W), lambda W: [W <= 2]),
-        (
-            lambda W, t: mtl.squared_loss(W, t) + mtl.group_norm(W, [[0, 1], [2, 3, 4], [5]]),
-            lambda W: [mtl.trace_norm(W) <= 2],
-        ),
-    ],
-)
-def test_it_is_the_model_typed_for_these_tasks(objective, constraints):
-    W, V = mtl.Weights(TASKS, intercept=True), mtl.Weights(SOME, intercept=True)
-    made = mtl.minimize(objective(W, TASKS), constraints(W)).with_tasks(SOME, some=True)
-    typed = mtl.minimize(objective(V, SOME), constraints(V))
+def model(tasks, objective, *constraints):
+    names = {
+        "tasks": tasks,
+        "W": mtl.Weights(tasks, intercept=True),
+        "L": LAPLACIAN,
+        "entries": np.ones((6, 4)),
+    }
+    held = [parse_constraint(text, names) for text in constraints]
+    return mtl.minimize(parse_objective(objective, names), held)
+
+
+SAME = {
+    "bounds": ("logistic_loss(W, tasks) + 2 * l21_norm(W)", "W >= -0.5"),
+    "some rows": ("logistic_loss(W, tasks, mean=True) + 0.1 * trace_norm(W) + ridge(W[[0, 2], :])",),
+    "metric": ("structured_hinge(W, tasks, metric=FScore()) + ridge(W)", "l1_norm(W) <= 3"),
+    "mean": ("hinge_loss(W, tasks) + mean_regularizer(W) + ridge(W)",),
+    "groups": ("squared_loss(W, tasks) + group_norm(W, [[0, 1], [2, 3, 4], [5]])", "trace_norm(W) <= 2"),
+}
+
+
+@pytest.mark.by_default("metric")
+@pytest.mark.parametrize("name", SAME)
+def test_it_is_the_model_typed_for_these_tasks(name):
+    made, typed = model(TASKS, *SAME[name]).with_tasks(SOME, some=True), model(SOME, *SAME[name])
     assert str(made) == str(typed)
     assert np.isclose(made.solve().objective, typed.solve().objective, rtol=1e-6)
 
 
 @for_each(
-    "objective, constraints, says",
+    "typed, says",
     [
+        (["logistic_loss(W, tasks) + graph_laplacian(W, L) + ridge(W)"], "L is 4 x 4"),
+        (["logistic_loss(W, tasks) + l1_norm(W, weights=entries)"], "do not broadcast"),
+        (["logistic_loss(W, tasks) + ridge(W)", "W.sum(axis=1) == 0"], "says something of each task"),
+        (["logistic_loss(W, tasks) + ridge(W[:, [0, 1]])"], "says something of each task"),
         (
-            lambda W, t: mtl.logistic_loss(W, t) + mtl.graph_laplacian(W, LAPLACIAN) + mtl.ridge(W),
-            lambda W: [],
-            "L is 4 x 4",
-        ),
-        (
-            lambda W, t: mtl.logistic_loss(W, t) + mtl.l1_norm(W, weights=np.ones((6, 4))),
-            lambda W: [],
-            "do not broadcast",
-        ),
-        (
-            lambda W, t: mtl.logistic_loss(W, t) + mtl.ridge(W),
-            lambda W: [W.sum(axis=1) == 0],
-            "says something of each task",
-        ),
-        (
-            lambda W, t: mtl.logistic_loss(W, t) + mtl.ridge(W[:, [0, 1]]),
-            lambda W: [],
-            "says something of each task",
-        ),
-        (
-            lambda W, t: mtl.structured_hinge(W, t, metric=[mtl.FScore()] * 4) + mtl.ridge(W),
-            lambda W: [],
+            ["structured_hinge(W, tasks, metric=[AUC(), AUC(), FScore(), FScore()]) + ridge(W)"],
             "4 metrics for 2 tasks",
         ),
     ],
 )
-def test_what_is_said_of_each_task_is_not_guessed(objective, constraints, says):
-    W = mtl.Weights(TASKS)
-    problem = mtl.minimize(objective(W, TASKS), constraints(W))
+def test_what_is_said_of_each_task_is_not_guessed(typed, says):
     with pytest.raises(mtl.ModelError) as caught:
-        problem.with_tasks(SOME, some=True)
+        model(TASKS, *typed).with_tasks(SOME, some=True)
     assert says in str(caught.value)
 
 

@@ -1,7 +1,6 @@
 """What is refused before anything is trained, and what a user meets where PyTorch is not installed. Needs no PyTorch."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from tests.fresh import loaded_by
 from tests.loops import for_each
 from tests.models import D, shared
 
-ROOT = Path(__file__).parents[2]
 BOUNDS = [Range(0.01, 100.0), Range(0.01, 100.0)]
 
 

@@ -23,18 +23,17 @@ def drawn(draw):
     return sorted((box.x0, box.x1) for box in boxes)
 
 
-@pytest.mark.by_default("scores")
-@pytest.mark.parametrize("picture", ["path", "weights", "scores"])
-def test_ticks_stand_apart(picture):
+@pytest.mark.slow
+def test_ticks_stand_apart():
     W, lam = mtl.Weights(TASKS), mtl.Parameter(20.0, name="lam")
     problem = mtl.minimize(mtl.squared_loss(W, TASKS) + lam * mtl.l21_norm(W))
     solution = problem.solve()
     path = list(problem.path(lam, problem.lambda_max(lam) * np.geomspace(1, 0.02, 6)))
-    draw = {
-        "path": lambda ax: mtl.report.plot_path(path, ax=ax),
-        "weights": lambda ax: solution.plot_weights(ax=ax),
-        "scores": lambda ax: solution.plot_scores(TASKS, ax=ax),
-    }[picture]
-    places = drawn(draw)
-    assert len(places) >= 3
-    assert all(a[1] + 2.0 < b[0] for a, b in pairwise(places)), places
+    for draw in (
+        lambda ax: mtl.report.plot_path(path, ax=ax),
+        lambda ax: solution.plot_weights(ax=ax),
+        lambda ax: solution.plot_scores(TASKS, ax=ax),
+    ):
+        places = drawn(draw)
+        assert len(places) >= 3
+        assert all(a[1] + 2.0 < b[0] for a, b in pairwise(places)), places

@@ -28,18 +28,13 @@ def closed():
 
 
 def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
-    """The curve is the mean and its rules stand where they are."""
     problem, lam, _ = stated
     found = problem.cross_validate(lam, [1.0, 100.0, 10.0], folds=3, metric="mse", refit=False)
     ax = plot_cross_validation(found, title="A title")
     order = np.argsort([value for (value,) in found.points])
-    lines = {line.get_label(): line.get_xydata() for line in ax.lines}
-    np.testing.assert_allclose(lines["mean ± standard error"][:, 1], found.mean[order])
-    grey = [
-        line.get_ydata()
-        for line in ax.lines
-        if len(line.get_xdata()) == 3 and line.get_label() != "mean ± standard error"
-    ]
+    mean = [line for line in ax.lines if line.get_label() == "mean ± standard error"]
+    np.testing.assert_allclose(mean[0].get_ydata(), found.mean[order])
+    grey = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 3 and line not in mean]
     np.testing.assert_allclose(np.sort(grey, axis=0), np.sort(found.scores[:, order], axis=0))
     upright = {float(line.get_xdata()[0]) for line in ax.lines if len(set(line.get_xdata())) == 1}
     assert upright == {found.best_value, found.one_se_value}
@@ -49,9 +44,8 @@ def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
 
 def test_two_parameters_are_a_map_with_the_best_ringed(stated):
     problem, lam, mu = stated
-    found = problem.cross_validate(
-        {lam: [30.0, 10.0, 1.0], mu: [10.0, 0.1]}, folds=3, metric="mse", refit=False
-    )
+    grid = {lam: [30.0, 10.0, 1.0], mu: [10.0, 0.1]}
+    found = problem.cross_validate(grid, folds=3, metric="mse", refit=False)
     given = plt.subplots()[1]
     assert plot_cross_validation(found, ax=given) is given
     np.testing.assert_allclose(given.images[0].get_array(), found.mean.reshape(3, 2))

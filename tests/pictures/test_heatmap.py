@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.cluster.hierarchy import linkage, to_tree
 from scipy.spatial.distance import squareform
 
 from mtldsl.errors import DataError, MissingExtraError, MTLError
-from mtldsl.report import clustered_order, heatmap, trace_plot
-from tests.fresh import loaded_by
+from mtldsl.report import clustered_order, heatmap, trace_plot, tree_plot
+from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
 
 
@@ -40,10 +41,6 @@ def written(labels):
 # ------------------------------------------------------------------------------------------------------- the order
 
 
-def neighbours(R, order):
-    return float(np.sum(1 - R[order[:-1], order[1:]]))
-
-
 def orders_of(node):
     """Every order of the leaves that a tree allows."""
     if node.is_leaf():
@@ -55,29 +52,11 @@ def orders_of(node):
 @for_each("seed", range(20))
 def test_no_order_that_the_tree_allows_has_closer_neighbours(seed):
     R = random_correlation(7, seed)
-    tree = to_tree(linkage(squareform(1 - R, checks=False), method="average"))
-    allowed = orders_of(tree)
-    assert len(allowed) == 2**6
-    order = clustered_order(R)
-    assert order.tolist() in allowed
-    np.testing.assert_allclose(
-        neighbours(R, order), min(neighbours(R, np.array(o)) for o in allowed), rtol=1e-12
-    )
-
-
-def test_the_picture_does_not_depend_on_the_row_numbers():
-    """The picture does not depend on how the rows were numbered."""
-    R = random_correlation(15, 1)
-    shuffled = np.random.default_rng(2).permutation(15)
-    order, other = clustered_order(R), shuffled[clustered_order(R[np.ix_(shuffled, shuffled)])]
-    assert order.tolist() in (other.tolist(), other[::-1].tolist())
-
-
-def test_groups_that_oppose_each_other_stay_apart():
-    group = np.random.default_rng(3).permutation(np.repeat([1, -1], [5, 4]))
-    R = 0.8 * np.outer(group, group) + 0.2 * np.eye(9)
-    along = group[clustered_order(R)]
-    assert np.count_nonzero(np.diff(along)) == 1
+    allowed = orders_of(to_tree(linkage(squareform(1 - R, checks=False), method="average")))
+    apart = [np.sum(1 - R[order[:-1], order[1:]]) for order in allowed]
+    order = clustered_order(R).tolist()
+    assert len(allowed) == 2**6 and order in allowed
+    np.testing.assert_allclose(apart[allowed.index(order)], min(apart), rtol=1e-12)
 
 
 def test_a_tree_as_deep_as_it_has_leaves():
@@ -87,32 +66,26 @@ def test_a_tree_as_deep_as_it_has_leaves():
     assert clustered_order(R).tolist() == list(range(60))
 
 
-def test_more_rows_than_the_best_order_is_sought_for():
-    group = np.random.default_rng(4).permutation(np.repeat([1.0, -1.0], 501))
-    order = clustered_order(0.5 * np.outer(group, group) + 0.5 * np.eye(1002))
-    assert sorted(order.tolist()) == list(range(1002))
+@for_each("n", [9, 1002])
+def test_groups_that_oppose_each_other_stay_apart(n):
+    """The best order is not sought for a thousand rows."""
+    group = np.random.default_rng(4).permutation(np.resize([1.0, -1.0], n))
+    order = clustered_order(0.5 * np.outer(group, group) + 0.5 * np.eye(n))
+    assert sorted(order.tolist()) == list(range(n))
     assert np.count_nonzero(np.diff(group[order])) == 1
-
-
-@for_each("n", [1, 2])
-def test_nothing_to_cluster(n):
-    assert clustered_order(np.eye(n)).tolist() == list(range(n))
 
 
 # ----------------------------------------------------------------------------------------------------- the heatmap
 
 
-@pytest.mark.by_default("order2")
-@pytest.mark.parametrize("order", ["clustered", None, [4, 2, 0, 1, 3, 6, 5]])
+@for_each("order", ["clustered", None, [4, 2, 0, 1, 3, 6, 5]])
 def test_every_number_stands_under_its_two_names(plt, order):
     R, names = random_correlation(7), [f"torque {i}" for i in range(7)]
     ax = heatmap(R, names, order=order)
     rows, columns = written(ax.get_yticklabels()), written(ax.get_xticklabels())
     assert rows == columns and sorted(rows) == names
-    if order is None:
-        assert rows == names
-    elif order != "clustered":
-        assert rows == [names[i] for i in order]
+    expected = clustered_order(R) if order == "clustered" else order or range(7)
+    assert rows == [names[i] for i in expected]
     assert len(ax.texts) == 7 * 6
     for text in ax.texts:
         j, i = map(round, text.get_position())
@@ -129,14 +102,11 @@ def test_a_learned_matrix_brings_its_names(plt):
     learned = SimpleNamespace(correlation=random_correlation(4), names=("a", "b", "c", "d"))
     assert sorted(written(heatmap(learned).get_yticklabels())) == ["a", "b", "c", "d"]
     assert sorted(written(heatmap(learned, ["w", "x", "y", "z"]).get_yticklabels())) == ["w", "x", "y", "z"]
-
-
-def test_rows_without_names_are_numbered(plt):
-    assert written(heatmap(random_correlation(3), order=None).get_yticklabels()) == ["1", "2", "3"]
+    assert written(heatmap(learned.correlation, order=None).get_yticklabels()) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n, step", [(40, 1), (41, 2), (139, 4)])
+@for_each("n, step", [(40, 1), (41, 2), (139, 4)])
 def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
     R, names = random_correlation(n), [f"school {i}" for i in range(n)]
     ax = heatmap(R, names)
@@ -147,35 +117,24 @@ def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
     assert bool(ax.get_xlabel()) == (step > 1)
 
 
-@pytest.mark.by_default("1.0-1.0")
-@pytest.mark.parametrize("factor, limit", [(1.0, 1.0), (0.3, 0.3), (0.04, 0.05), (0.0, 0.05)])
+@for_each("factor, limit", [(1.0, 1.0), (0.3, 0.3), (0.04, 0.05), (0.0, 0.05)])
 def test_the_colour_scale_is_centred_on_the_largest_entry(plt, factor, limit):
-    """The colour scale is centred and follows the largest entry."""
+    """A limit that is given is used; red is positive and blue negative."""
     R = factor * np.array([[0, 0.99, 0], [0.99, 0, -0.5], [0, -0.5, 0]]) + np.eye(3)
     assert heatmap(R).images[0].get_clim() == (-limit, limit)
-
-
-def test_a_limit_that_is_given_is_used(plt):
-    ax = heatmap(random_correlation(3), limit=0.25, title="tasks")
-    assert ax.images[0].get_clim() == (-0.25, 0.25)
-    assert ax.get_title(loc="left") == "tasks"
-
-
-def test_red_is_positive_and_blue_negative(plt):
-    image = heatmap(np.array([[1, 0.9, -0.9], [0.9, 1, 0], [-0.9, 0, 1]]), order=None).images[0]
-    red, _, blue = image.to_rgba(np.array([0.9, 0.0, -0.9]))[:, :3]
+    ax = heatmap(R, limit=0.25, title="tasks")
+    assert ax.images[0].get_clim() == (-0.25, 0.25) and ax.get_title(loc="left") == "tasks"
+    red, _, blue = ax.images[0].to_rgba(np.array([0.25, 0.0, -0.25]))[:, :3]
     assert red[0] > 2 * red[2] and blue[2] > 2 * blue[0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [3, 25, 200])
+@for_each("length", [3, 200])
 def test_nothing_is_cut_off_in_its_own_figure(plt, length):
-    ax = heatmap(
-        random_correlation(10), [f"{i}".rjust(length, "m") for i in range(10)], title="tasks", order=None
-    )
-    figure = ax.figure
-    figure.canvas.draw()
-    inner, outer = figure.get_tightbbox(), figure.bbox_inches
+    names = [f"{i}".rjust(length, "m") for i in range(10)]
+    ax = heatmap(random_correlation(10), names, title="tasks", order=None)
+    ax.figure.canvas.draw()
+    inner, outer = ax.figure.get_tightbbox(), ax.figure.bbox_inches
     assert inner.x0 > 0 and inner.y0 > 0 and inner.x1 < outer.x1 and inner.y1 < outer.y1
     assert len(set(written(ax.get_yticklabels()))) == 10
 
@@ -186,6 +145,7 @@ def test_an_axes_that_is_given_is_drawn_on(plt):
     assert heatmap(random_correlation(4), ax=axes[1]) is axes[1]
     assert axes[1].images and not axes[0].images
     assert figure.get_size_inches().tolist() == size
+    assert trace_plot(run([2.0, 1.0]), ax=axes[0]) is axes[0] and axes[0].lines and not axes[1].lines
 
 
 NOT_A_CORRELATION = {
@@ -238,12 +198,13 @@ def lines(ax):
     return {line.get_label(): (line.get_xdata().tolist(), line.get_ydata().tolist()) for line in ax.lines}
 
 
-def test_one_run_above_its_own_best(plt):
-    ax = trace_plot(run([5.0, 3.0, 2.5, 2.0]))
-    ((x, y),) = lines(ax).values()
-    assert (x, y) == ([0, 1, 2], [3.0, 1.0, 0.5])  # the last one, 0, has no logarithm
-    assert ax.get_yscale() == "log" and ax.get_xscale() == "linear"
+def test_one_run_above_its_own_best_or_a_bound(plt):
+    """Outside the domain there is nothing to draw, and 0 has no logarithm."""
+    ax = trace_plot(run([np.inf, 5.0, 3.0, 2.5, 2.0]), title="SARCOS")
+    assert list(lines(ax).values()) == [([1, 2, 3], [3.0, 1.0, 0.5])]
+    assert ax.get_yscale() == "log" and ax.get_xscale() == "linear" and ax.get_title(loc="left") == "SARCOS"
     assert ax.get_legend() is None and ax.get_xlabel() == "iteration"
+    assert list(lines(trace_plot(run([5.0, 3.0]), best=2.0)).values()) == [([0, 1], [3.0, 1.0])]
 
 
 def test_several_runs_above_the_best_of_all(plt):
@@ -252,27 +213,11 @@ def test_several_runs_above_the_best_of_all(plt):
     assert written(ax.get_legend().get_texts()) == ["block", "lbfgs"]
 
 
-def test_above_a_bound(plt):
-    ax = trace_plot(run([5.0, 3.0]), best=2.0, title="SARCOS")
-    assert list(lines(ax).values()) == [([0, 1], [3.0, 1.0])]
-    assert ax.get_title(loc="left") == "SARCOS"
-
-
 def test_against_seconds(plt):
     alike = trace_plot({"a": run([3.0, 1.0]), "b": run([3.0, 2.0], 1.0)}, against="seconds", best=0.0)
     assert alike.get_xscale() == "linear" and lines(alike)["b"] == ([0, 1.0], [3.0, 2.0])
     apart = trace_plot({"a": run([3.0, 1.0]), "b": run([3.0, 2.0], 10.0)}, against="seconds", best=0.0)
     assert apart.get_xscale() == "log" and lines(apart)["b"] == ([10.0], [2.0])
-
-
-def test_outside_the_domain_there_is_nothing_to_draw(plt):
-    ax = trace_plot(run([np.inf, 3.0, 2.0]), best=1.0)
-    assert list(lines(ax).values()) == [([1, 2], [2.0, 1.0])]
-
-
-def test_a_trace_on_an_axes_that_is_given(plt):
-    _, axes = plt.subplots(1, 2)
-    assert trace_plot(run([2.0, 1.0]), ax=axes[0]) is axes[0] and not axes[1].lines
 
 
 @for_each(
@@ -298,7 +243,14 @@ def test_a_history_that_cannot_be_drawn_is_refused(history, options, message):
 # ---------------------------------------------------------------------------------------------- without matplotlib
 
 
-@for_each("draw", [lambda: heatmap(np.eye(3)), lambda: trace_plot(run([2.0, 1.0]))])
+WEIGHTS = LearnedWeights(
+    "theta", np.ones(1), ("all",), ("a", "b"), (sparse.csr_array(np.ones((2, 1))),), ("",)
+)
+
+
+@for_each(
+    "draw", [lambda: heatmap(np.eye(3)), lambda: trace_plot(run([2.0, 1.0])), lambda: tree_plot(WEIGHTS)]
+)
 def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
@@ -306,7 +258,3 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     with pytest.raises(MissingExtraError, match=r'pip install "mtldsl\[plots\]"') as raised:
         draw()
     assert isinstance(raised.value, MTLError) and isinstance(raised.value, ImportError)
-
-
-def test_matplotlib_is_imported_only_to_draw():
-    assert "matplotlib" not in loaded_by("order")

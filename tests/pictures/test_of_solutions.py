@@ -61,10 +61,8 @@ def test_axes_go_in_and_come_out(solution, draw):
 def test_convergence_falls_to_the_proven_bound(solution):
     ax = solution.plot_convergence()
     heights, gaps = (line.get_ydata() for line in ax.lines)
-    assert gaps[-1] >= heights[-1] > 0 and {line.get_label() for line in ax.lines} == {
-        "objective",
-        "proven gap",
-    }
+    assert gaps[-1] >= heights[-1] > 0
+    assert {line.get_label() for line in ax.lines} == {"objective", "proven gap"}
     assert ax.get_yscale() == "log" and heights[-1] == pytest.approx(solution.objective - solution.dual_bound)
 
 
@@ -85,42 +83,44 @@ def test_objectives_outside_constraints_may_be_below_the_bound(tmp_path):
         replace(solved, history=[outside[0] | {"violation": 0.0}]).plot_convergence()
 
 
-def test_the_map_shows_every_weight(solution):
-    ax = solution.plot_weights(order=None)
-    kept = np.flatnonzero(np.any(solution.W != 0, axis=1))
-    np.testing.assert_array_equal(ax.images[0].get_array(), solution.W[kept])
-    assert [t.get_text() for t in ax.get_yticklabels()] == [f"gene {j}" for j in kept]
-    if len(kept) < 9:
-        assert f"{9 - len(kept)} more features" in ax.get_xlabel()
-
-
-def test_the_map_in_clustered_order_keeps_names_with_weights(solution):
-    ax = solution.plot_weights()
-    frame, drawn = solution.frame(), ax.images[0].get_array()
-    for i, feature in enumerate(ax.get_yticklabels()):
-        for j, task in enumerate(ax.get_xticklabels()):
-            assert drawn[i, j] == frame.loc[feature.get_text(), task.get_text()]
+def test_the_map_shows_every_weight_under_its_names(solution):
+    frame, kept = solution.frame(), np.flatnonzero(np.any(solution.W != 0, axis=1))
+    for order in (None, "clustered"):
+        ax = solution.plot_weights(order=order)
+        features, tasks = (
+            [t.get_text() for t in labels] for labels in (ax.get_yticklabels(), ax.get_xticklabels())
+        )
+        assert sorted(features) == [f"gene {j}" for j in kept]
+        np.testing.assert_array_equal(ax.images[0].get_array(), frame.loc[features, tasks])
+    left_out = f"{9 - len(kept)} more features" if len(kept) < 9 else ""
+    assert left_out in ax.get_xlabel()
 
 
 def test_bars_of_one_task_are_in_the_order_of_their_size(solution):
-    ax = solution.plot_weights(task="b", top=3)
-    widths = [bar.get_width() for bar in ax.patches]
+    widths = [bar.get_width() for bar in solution.plot_weights(task="b", top=3).patches]
     best = np.sort(np.abs(solution.W[:, 1]))[::-1][: len(widths)]
     np.testing.assert_allclose(np.abs(widths), best)
-    with pytest.raises(mtl.DataError, match="task='z': there is no such task; write one of 'a'"):
-        solution.plot_weights(task="z")
 
 
-def test_wrong_arguments_of_weights_are_named():
-    for options, words in (
-        ({"top": 0}, "top=0"),
-        ({"order": "size"}, "order='size'"),
-        ({"features": ["a"]}, "features: there are 1 names for 2"),
+def test_what_cannot_be_drawn_is_named(solution, tasks):
+    hinge = mtl.minimize(mtl.hinge_loss(W := mtl.Weights(tasks), tasks) + mtl.ridge(W)).solve()
+    report = mtl.report
+    for draw, words in (
+        (lambda: solution.plot_weights(task="z"), "task='z': there is no such task; write one of 'a'"),
+        (lambda: report.plot_weights(np.ones((2, 2)), top=0), "top=0"),
+        (lambda: report.plot_weights(np.ones((2, 2)), order="size"), "order='size'"),
+        (lambda: report.plot_weights(np.ones((2, 2)), features=["a"]), "features: there are 1 names for 2"),
+        (lambda: report.plot_weights([1.0, 2.0]), "a matrix"),
+        (lambda: report.plot_path([solution]), r"there are 1; write the solutions of problem\.path"),
+        (lambda: report.plot_path([solution, solution]), "no parameter changes"),
+        (lambda: report.plot_path([solution, solution], "mu"), "parameter='mu': these solutions have 'lam'"),
+        (lambda: report.plot_scores([0.1, 0.2], ["a"]), "there must be 2 names"),
+        (lambda: hinge.plot_calibration(tasks), "probabilit"),
     ):
-        with pytest.raises(mtl.DataError, match=words):
-            mtl.report.plot_weights(np.ones((2, 2)), **options)
-    with pytest.raises(mtl.DataError, match="a matrix"):
-        mtl.report.plot_weights([1.0, 2.0])
+        with pytest.raises((mtl.DataError, mtl.ModelError), match=words):
+            draw()
+    with pytest.raises(AttributeError, match="pie"):
+        report.pie  # noqa: B018
 
 
 def test_a_path_is_drawn_against_its_parameter(model):
@@ -137,30 +137,18 @@ def test_a_path_is_drawn_against_its_parameter(model):
     assert of_task.get_ylabel() == "weight in c"
 
 
-def test_paths_that_are_none_are_refused(model, solution):
-    with pytest.raises(mtl.DataError, match=r"there are 1; write the solutions of problem\.path"):
-        mtl.report.plot_path([solution])
-    with pytest.raises(mtl.DataError, match="no parameter changes"):
-        mtl.report.plot_path([solution, solution])
-    with pytest.raises(mtl.DataError, match="parameter='mu': these solutions have 'lam'"):
-        mtl.report.plot_path([solution, solution], "mu")
-
-
 def test_scores_are_drawn_a_point_a_task(solution, tasks):
     ax = solution.plot_scores(tasks, "f1")
     scores = solution.scores(tasks, "f1")
     order = [t.get_text() for t in ax.get_yticklabels()]
     np.testing.assert_allclose(ax.lines[0].get_xdata(), [scores["abcd".index(n)] for n in order])
     assert ax.get_xlabel() == "f1"
-    with pytest.raises(mtl.DataError, match="there must be 2 names"):
-        mtl.report.plot_scores([0.1, 0.2], ["a"])
 
 
 def test_equal_scores_hide_none_of_each_other():
     """The first series is filled and above; the others are open and wider, so that they stand around it."""
-    first, *others = mtl.report.plot_scores(
-        {"learned": [0.0, 0.5], "guess": [0.0, 0.5], "other": [0.0, 0.1]}
-    ).lines
+    scores = {"learned": [0.0, 0.5], "guess": [0.0, 0.5], "other": [0.0, 0.1]}
+    first, *others = mtl.report.plot_scores(scores).lines
     assert first.get_fillstyle() == "full"
     for other in others:
         assert other.get_fillstyle() == "none"
@@ -168,57 +156,34 @@ def test_equal_scores_hide_none_of_each_other():
 
 
 def test_calibration_counts_labelled_rows_only(solution, tasks):
+    """Standardised tasks are scaled once."""
     ax = solution.plot_calibration(tasks, bins=4)
     p = np.concatenate([solution.predict_proba(X)[:, i] for i, X in enumerate(tasks.inputs)])
     assert len(p) == tasks.n_samples
     groups = np.array_split(np.argsort(p, kind="stable"), 4)
-    shares = [(tasks.targets[g] > 0).mean() for g in groups]
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), shares)
-
-
-def test_calibration_of_standardised_tasks_scales_once(tasks):
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [(tasks.targets[g] > 0).mean() for g in groups])
     scaled = tasks.standardize()
     W = mtl.Weights(scaled, intercept=True)
-    solution = mtl.minimize(mtl.logistic_loss(W, scaled) + mtl.ridge(W)).solve()
-    one, other = (solution.plot_calibration(t).lines[1].get_xydata() for t in (tasks, scaled))
+    fitted = mtl.minimize(mtl.logistic_loss(W, scaled) + mtl.ridge(W)).solve()
+    one, other = (fitted.plot_calibration(t).lines[1].get_xydata() for t in (tasks, scaled))
     np.testing.assert_allclose(one, other)
-
-
-def test_a_loss_without_probabilities_has_no_calibration(tasks):
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve()
-    with pytest.raises(mtl.ModelError, match="probabilit"):
-        solution.plot_calibration(tasks)
 
 
 def test_learned_matrices_and_weights_draw_themselves():
     rng = np.random.default_rng(1)
     tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), np.sign(rng.normal(size=(20, 3))))
-    W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
-    model = mtl.minimize(
-        mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S), subject_to=[S >> 0.1, S << 10]
-    )
+    W, S, theta = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S"), mtl.KernelWeights(4)
+    objective = mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S)
+    solution = mtl.minimize(objective, subject_to=[S >> 0.1, S << 10]).solve()
     ax = plt.subplots()[1]
-    assert model.solve().S.plot(ax=ax) is ax
-    theta = mtl.KernelWeights(4)
-    kernels = mtl.minimize(
-        mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta),
-        subject_to=[mtl.p_norm(theta, 2) <= 1],
-    )
-    found = kernels.solve().kernel_weights
+    assert solution.S.plot(ax=ax) is ax
+    objective = mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta)
+    found = mtl.minimize(objective, subject_to=[mtl.p_norm(theta, 2) <= 1]).solve().kernel_weights
     ax = plt.subplots()[1]
     assert found.plot(ax=ax) is ax and any("0." in text.get_text() for text in ax.texts)
 
 
-def test_the_report_room_has_every_picture_it_names():
-    for name in mtl.report.__all__:
-        assert callable(getattr(mtl.report, name))
-    with pytest.raises(AttributeError, match="pie"):
-        mtl.report.pie  # noqa: B018
-
-
 def test_one_long_interval_does_not_squeeze_all_scores():
-    """One long interval does not squeeze all scores into a line."""
     ax = mtl.report.plot_scores([0.2, 0.8], intervals=[[0.1, 0.3], [-90.0, 0.9]])
     low, high = ax.get_xlim()
     assert low > -1.0 and high > 0.8 and "longer than the picture" in ax.get_xlabel()

@@ -65,19 +65,6 @@ def test_separable_tasks_are_named_and_others_are_not(word, intercept, layout):
     assert np.abs(found.W).max() < 1e4
 
 
-def test_the_objective_falls_for_ever_from_everywhere():
-    X, Y = data()
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.hinge_loss(W, tasks))
-    form, D = problem.form(), problem.solve().unattained.direction["W"]
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        at = rng.normal(size=D.shape)
-        values = [form.value({"W": at + t * D}) for t in (0.0, 0.5, 1.0, 2.0, 4.0)]
-        assert np.all(np.diff(values) < 0)
-
-
 @pytest.mark.by_default("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_quasi_separation_is_proven_in_rational_numbers(seed):
@@ -260,21 +247,3 @@ def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     tasks, W = in_common(False, apart=True)
     found = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert found.unattained is None and found.status == "optimal"
-
-
-@pytest.mark.by_default("1.0")
-@pytest.mark.parametrize("twice", [1.0, 2.0])
-def test_intercepts_beside_multiples_of_weights(twice):
-    """Predictions 2 X w + b move with 2 X D: directions are of the weights themselves."""
-    X, Y = data(1)
-    tasks = mtl.Tasks.shared(X + 3.0, Y)
-    W = mtl.Weights(tasks, intercept=True)
-    problem = mtl.minimize(mtl.logistic_loss(twice * W, tasks))
-    solution = problem.solve(max_seconds=1)
-    found = solution.unattained or unattained(problem.form(), solution.blocks)
-    assert (
-        found is not None or twice == 2.0
-    )  # of a multiple of the weights beside an intercept nothing is proven so far
-    for i in range(2) if found else ():
-        D, b = (found.direction[name] for name in ("W", "W.intercept"))
-        assert is_direction(X + 3.0, Y[:, i], twice * D[:, i], b[0, i])

@@ -1,5 +1,7 @@
 """First-order conditions with multipliers: zero where optimality is proven otherwise, positive elsewhere, and not to be deceived."""
 
+from functools import cache
+
 import numpy as np
 
 import mtldsl as mtl
@@ -24,6 +26,7 @@ CONVEX = [
 ]
 
 
+@cache
 def solved(name):
     problem = MODELS[name]()
     solution = problem.solve(solver="admm", tol=1e-10)

@@ -32,14 +32,13 @@ def test_alike_directions_that_a_constraint_tells_apart(tmp_path, held):
     problem = mtl.minimize(mtl.squared_loss(predicted, tasks), subject_to=constraint)
     free = mtl.minimize(mtl.squared_loss(W, tasks)).solve(tol=1e-9)
     proof = read_proof(problem.solve(tol=1e-6).certificate.save(tmp_path / "honest"))[0]
-    for size in (1e-12, 1.0):
+    for size, exact in ((1e-12, False), (1.0, False), (1.0, True)):
         forged = copy.deepcopy(proof)
         (one,) = forged["functions"]
         one["multipliers"] = np.full(one["multipliers"].shape, -size)
-        for exact in (False, True):
-            verdict = mtl.verify_proof(write_proof(tmp_path / "forged", forged, None), problem, exact=exact)
-            assert verdict.region or verdict.low <= free.objective * (1 + 1e-9), str(verdict)
-            assert not verdict.holds or verdict.relative_gap <= 1e-4
+        verdict = mtl.verify_proof(write_proof(tmp_path / "forged", forged, None), problem, exact=exact)
+        assert verdict.region or verdict.low <= free.objective * (1 + 1e-9), str(verdict)
+        assert not verdict.holds or verdict.relative_gap <= 1e-4
 
 
 @pytest.mark.by_default("1e-16")

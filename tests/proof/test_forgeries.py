@@ -127,7 +127,9 @@ NAMES = (
     "sparse_group_lasso_nonnegative", "quantile_loss_in_a_trace_norm_ball", "huber_graph_laplacian_sparse", "l21_ball_and_linear_equality",
     "f_score_low_rank_plus_sparse_with_intercept", "a_metric_of_its_own_for_every_task_group_sparse",
     "label_graph_of_two_edges_with_costs_and_sample_weights", "precision_in_a_trace_norm_ball_with_total_variation", "two_losses_on_one_matrix",
-    "square_root_loss_around_known_weights_sparse",
+    "square_root_loss_around_known_weights_sparse", "hinge_low_rank_with_intercept_and_missing_labels", "absolute_loss_total_variation_over_tasks",
+    "square_root_loss_low_rank", "poisson_group_sparse_ridge", "feature_groups_mean_regularizer", "label_graph_of_low_rank_with_a_triple",
+    "label_likelihood_with_a_group_norm_of_edges",
 )  # fmt: skip
 
 
@@ -180,7 +182,7 @@ def _other(array, rng):
     if how == 0:
         return array * _pick(rng, (-1.0, 0.0, 0.5, 2.0, 1e6))
     if how == 1:
-        return array + rng.normal(size=array.shape) * 10.0 ** rng.uniform(-12, 3)
+        return array + rng.normal(size=array.shape) * 10.0 ** rng.uniform(-15, 3)
     if how == 2 and array.size:
         array.flat[j] = _pick(rng, _NUMBERS)
         return array
@@ -237,6 +239,20 @@ def _witness(proof, rng):
             one["witness"] = _pick(rng, (*_WRONG, {"shares": np.ones(4)}, [None], [[np.zeros(1)] * 3] * 4))
 
 
+def _at_least(name, shape, multiplier):
+    """A constraint of a block, [block] >= 5, with the same multiplier for every entry."""
+    entry = {"block": name, "coefficient": 1.0, "left": None, "right": None}
+    own = {"entries": [entry], "shape": list(shape), "offset": None}
+    stated = {
+        "word": "at_least",
+        "typed": "",
+        "parameters": {"bound": 5.0},
+        "coefficient": 1.0,
+        "convex": True,
+    }
+    return stated | {"map": own, "multipliers": np.full(shape, multiplier)}
+
+
 def _functions(proof, rng):
     """A term or a constraint left out, doubled, made another, or another coefficient or flag."""
     functions = proof["functions"]
@@ -254,21 +270,8 @@ def _functions(proof, rng):
     elif how == 4:
         functions[k]["word"] = _pick(rng, ("at_least", "trace_norm", "ridge", "log_rank", "", 3))
     else:
-        bound = {
-            "word": "at_least",
-            "typed": "",
-            "parameters": {"bound": 5.0},
-            "coefficient": 1.0,
-            "convex": True,
-        }
         name = _pick(rng, sorted(proof["point"]))
-        shape = proof["point"][name].shape
-        own = {
-            "entries": [{"block": name, "coefficient": 1.0, "left": None, "right": None}],
-            "shape": list(shape),
-            "offset": None,
-        }
-        functions.append(bound | {"map": own, "multipliers": np.full(shape, -(10.0 ** rng.uniform(-3, 6)))})
+        functions.append(_at_least(name, proof["point"][name].shape, -(10.0 ** rng.uniform(-3, 6))))
 
 
 def _parameters(proof, rng):
@@ -299,29 +302,17 @@ def _maps(proof, rng):
     if how == 0:
         e["coefficient"] = _pick(rng, (*_NUMBERS, *_WRONG))
     elif how == 1:
-        e["left"] = _pick(
-            rng,
-            (
-                np.eye(d) * 2,
-                np.ones((1, d)),
-                np.zeros((d, d)),
-                np.ones(d),
-                sparse.csr_array(np.eye(d) * 3),
-                "I",
-            ),
-        )
+        thrice = sparse.csr_array(np.eye(d) * 3)
+        e["left"] = _pick(rng, (np.eye(d) * 2, np.ones((1, d)), np.zeros((d, d)), np.ones(d), thrice, "I"))
     elif how == 2:
-        e["right"] = _pick(
-            rng, (np.eye(m)[:, ::-1], np.ones((m, 1)), np.zeros((m, m)), np.ones(m), np.ones((0, m)))
-        )
+        forged = (np.eye(m)[:, ::-1], np.ones((m, 1)), np.zeros((m, m)), np.ones(m), np.ones((0, m)))
+        e["right"] = _pick(rng, forged)
     elif how == 3:
-        own["shape"] = _pick(
-            rng, ([1, 1], [d, 1], [m, d], [0, 0], [d, m, 1], [d], "x", [float(d), m], [True, m])
-        )
+        forged = ([1, 1], [d, 1], [m, d], [0, 0], [d, m, 1], [d], "x", [float(d), m], [True, m])
+        own["shape"] = _pick(rng, forged)
     elif how == 4:
-        own["offset"] = _pick(
-            rng, (np.full(own["shape"], 1.0), np.ones((1, 1)), np.full(own["shape"], np.nan), 3.0, [])
-        )
+        ones, unknown = np.ones(own["shape"]), np.full(own["shape"], np.nan)
+        own["offset"] = _pick(rng, (ones, np.ones((1, 1)), unknown, 3.0, []))
     elif how == 5:
         own["entries"] = _pick(rng, ([], [*own["entries"], own["entries"][0]], None))
     elif how == 6:
@@ -332,18 +323,9 @@ def _maps(proof, rng):
 
 def _regions(proof, rng):
     for name, x in proof["point"].items():
-        proof["region"][name] = _pick(
-            rng,
-            (
-                np.zeros(x.shape),
-                np.abs(x),
-                x,
-                np.full(x.shape, 1e-300),
-                1.0,
-                np.zeros((1, 1)),
-                np.full(x.shape, np.nan),
-            ),
-        )
+        tiny, unknown = np.full(x.shape, 1e-300), np.full(x.shape, np.nan)
+        forged = (np.zeros(x.shape), np.abs(x), x, tiny, 1.0, np.zeros((1, 1)), unknown)
+        proof["region"][name] = _pick(rng, forged)
     if rng.random() < 0.7:  # beside a point and multipliers that leave everything to be paid
         for x in proof["point"].values():
             x *= _pick(rng, (0.0, 0.5, 1.0))
@@ -451,12 +433,8 @@ def test_no_forgery_is_believed(honest, tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["point", "multipliers", "witness", "regions", "claims"])
 def test_no_forgery_is_believed_in_fractions(honest, tmp_path, kind):
-    for name in (
-        "equal_to",
-        "orders",
-        "f_score_low_rank_plus_sparse_with_intercept",
-        "sparse_group_lasso_nonnegative",
-    ):
+    f_score = "f_score_low_rank_plus_sparse_with_intercept"
+    for name in ("equal_to", "orders", f_score, "sparse_group_lasso_nonnegative"):
         _forge(honest, tmp_path, name, kind, _FEW, exact=True)
 
 
@@ -541,21 +519,7 @@ def test_a_scale_of_the_file_is_not_believed(honest, tmp_path):
 def test_nothing_is_said_of_a_constrained_intercept(honest, tmp_path):
     """Nothing is said of an intercept with a constraint of its own."""
     problem, proof, _, _ = honest("free")
-    name, shape = "W.intercept", (1, models.M)
-    bound = {
-        "word": "at_least",
-        "typed": "",
-        "parameters": {"bound": 5.0},
-        "coefficient": 1.0,
-        "convex": True,
-        "multipliers": np.full(shape, -1e4),
-    }
-    own = {
-        "entries": [{"block": name, "coefficient": 1.0, "left": None, "right": None}],
-        "shape": list(shape),
-        "offset": None,
-    }
     proof = copy.deepcopy(proof)
-    proof["functions"].append(bound | {"map": own})
+    proof["functions"].append(_at_least("W.intercept", (1, models.M), -1e4))
     verdict = mtl.verify_proof(write_proof(tmp_path / "bound", proof, None), problem)
     assert verdict.unchecked == ["at_least of an intercept"] and not verdict.confirmed

@@ -9,6 +9,7 @@ from mtldsl.proof.bound import prove
 from mtldsl.proof.certificate import certify
 from mtldsl.proof.free_directions import row_kinds
 from mtldsl.proof.residual import REACH, is_rounding, magnitudes, region, stationarity
+from tests.loops import for_each
 
 SCALES = {
     "nanoseconds": [1e12, 1.0],
@@ -120,14 +121,6 @@ def test_the_region_holds_the_point_and_what_the_losses_ask_for():
     np.testing.assert_allclose(found, REACH * np.array([[4.0, 7.0], [5.0, 8.0]]))
 
 
-def test_a_term_that_bounds_the_weights_leaves_nothing_to_say():
-    rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), rng.normal(size=(30, 2)))
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).solve()
-    assert solution.status == "optimal" and solution.note == ""
-
-
 def test_magnitudes_are_the_sums_of_absolute_values():
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
@@ -164,8 +157,8 @@ def test_labels_far_from_zero_do_not_make_an_objective_zero():
     assert status != "optimal" or found == pytest.approx(truth, rel=1e-3)
 
 
-@pytest.mark.parametrize("rows, features", [(60, 300), (300, 60)])
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("rows, features", [(60, 300), (300, 60)])
+@for_each("intercept", [False, True])
 def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, rows, features, intercept):
     """By whichever Gram matrix is the smaller one."""
     rng = np.random.default_rng(0)

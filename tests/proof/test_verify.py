@@ -21,6 +21,7 @@ from tests import models
 from tests.loops import for_each
 from tests.models import MODELS
 from tests.optima import solution_of
+from tests.proof.test_rank_deficient import model
 
 
 def tasks_of(problem):
@@ -57,14 +58,6 @@ def test_it_confirms_what_is_called_optimal(solved, name):
     assert solution.dual_bound - size <= verdict.low <= solution.dual_bound + size
     assert verdict.high <= solution.objective + 1e-6 * max(1.0, abs(solution.objective))
     assert verdict.violation == 0.0
-
-
-def test_it_confirms_the_digits(tmp_path):
-    tasks = datasets.load_digits()
-    W = mtl.Weights(tasks, intercept=True)
-    solution = mtl.minimize(mtl.trace_norm(W) + 50 * mtl.logistic_loss(W, tasks, mean=True)).solve()
-    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "digits"), tasks)
-    assert solution.status == "optimal" and verdict.confirmed and not verdict.region
 
 
 @pytest.mark.papers
@@ -189,39 +182,18 @@ def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
 
 # ------------------------------------------------------------------------------------------------ all weights
 
-_FREE = {
-    "nothing": lambda W: 0,
-    "mean": lambda W: mtl.mean_regularizer(W),
-    "variation": lambda W: mtl.total_variation(W),
-    "path": lambda W: mtl.graph_laplacian(W, np.diag([1.0, 2, 1]) - np.eye(3, k=1) - np.eye(3, k=-1)),
-    "some rows": lambda W: mtl.l1_norm(W[:2]) + mtl.mean_regularizer(W[2:]),
-    "some entries": lambda W: mtl.mean_regularizer(W) + mtl.ridge(W, weights=np.eye(5, 3)),
-    "differences": lambda W: mtl.ridge(W @ np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])),
-}
-
-
+_FREE = ["nothing", "mean", "variation", "path", "some rows", "some entries", "differences"]
 _BOUNDING = ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"]  # fmt: skip
 
 
 @pytest.mark.by_default("squared_loss-nothing")
 @pytest.mark.parametrize(
     "word, between",
-    [(word, list(_FREE)[(k + 3 * j) % len(_FREE)]) for k, word in enumerate(_BOUNDING) for j in range(2)],
+    [(word, _FREE[(k + 3 * j) % len(_FREE)]) for k, word in enumerate(_BOUNDING) for j in range(2)],
 )
 def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, between):
     """Dummies of all levels beside an intercept, one task without a level: equations that depend on others, exactly."""
-    rng = np.random.default_rng(0)
-    X, y = [], []
-    for i in range(3):
-        part = rng.normal(size=(30, 5))
-        part[:, 2:] = np.eye(3)[rng.integers(0, 2 if i == 0 else 3, size=30)]
-        z = part @ np.array([1.0, -1.0, 0.5, 0.0, 1.0]) + 1.5 * rng.normal(size=30)
-        X.append(part)
-        kinds = {"logistic_loss": np.sign(z), "hinge_loss": np.sign(z), "poisson_loss": np.floor(np.abs(z))}
-        y.append(kinds.get(word, z))
-    tasks = mtl.Tasks.separate(X, y)
-    W = mtl.Weights(tasks, intercept=True)
-    problem = mtl.minimize(getattr(mtl, word)(W, tasks) + _FREE[between](W))
+    problem = model(word, "dummies", between, True)
     solution = problem.solve(tol=1e-6)
     verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "free"), problem)
     assert solution.status == "optimal" and verdict.holds, str(verdict)
@@ -334,89 +306,6 @@ def test_without_a_bound_there_is_nothing_to_save(tmp_path):
 
 # ------------------------------------------------------------------------------------------------ the checker, attacked
 
-_ATTACKED = (
-    "robust_multi_task_low_rank_plus_outlier_tasks",
-    "logistic_group_sparse_low_rank_columns_on_the_simplex",
-    "sparse_group_lasso_nonnegative",
-    "hinge_low_rank_with_intercept_and_missing_labels",
-    "absolute_loss_total_variation_over_tasks",
-    "quantile_loss_in_a_trace_norm_ball",
-    "square_root_loss_low_rank",
-    "poisson_group_sparse_ridge",
-    "feature_groups_mean_regularizer",
-    "l21_ball_and_linear_equality",
-    "f_score_low_rank_plus_sparse_with_intercept",
-    "a_metric_of_its_own_for_every_task_group_sparse",
-    "precision_in_a_trace_norm_ball_with_total_variation",
-    "label_graph_of_low_rank_with_a_triple",
-    "label_likelihood_with_a_group_norm_of_edges",
-)
-
-
-def _arrays(value):
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _arrays(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _arrays(item)
-    elif isinstance(value, np.ndarray) and value.size:
-        yield value
-
-
-def _change(array, rng):
-    """One entry, or all of them, made another number."""
-    array = array.copy()
-    if array.dtype.kind == "u":
-        array.flat[rng.integers(array.size)] ^= 1
-        return array
-    how = rng.integers(5)
-    j = rng.integers(array.size)
-    if how == 0:
-        array.flat[j] = -array.flat[j]
-    elif how == 1:
-        array.flat[j] += 10.0 ** rng.uniform(-15, 3)
-    elif how == 2:
-        array *= rng.uniform(-2, 2)
-    elif how == 3:
-        array += rng.normal(size=array.shape) * 10.0 ** rng.uniform(-12, 1)
-    else:
-        array.flat[j] = 10.0 ** rng.uniform(-300, 12)
-    return array
-
-
-@pytest.mark.by_default("a_metric_of_its_own_for_every_task_group_sparse")
-@pytest.mark.parametrize("name", _ATTACKED)
-def test_changed_points_never_move_the_interval_off(solved, tmp_path, name):
-    """Changed points and multipliers never move the interval off the optimum."""
-    problem, _, path = solved(name)
-    true = mtl.verify_proof(path, tasks_of(problem))
-    rng = np.random.default_rng(len(name))
-    for trial in range(12):
-        proof, _ = read_proof(path)
-        where = rng.choice(["multipliers", "witness", "point", "region"])
-        if where == "point":
-            block = rng.choice(sorted(proof["point"]))
-            proof["point"][block] = _change(proof["point"][block], rng)
-        else:
-            terms = [*proof["losses"], *proof["functions"]]
-            held = [t for t in terms if next(_arrays(t.get(where)), None) is not None]
-            for term in held or []:
-                if isinstance(term[where], np.ndarray):
-                    term[where] = _change(term[where], rng)
-                else:
-                    for array in _arrays(term[where]):
-                        if array.dtype.kind == "f":
-                            array[...] = _change(array, rng)
-        changed = write_proof(tmp_path / f"{trial}", proof, None)
-        try:
-            verdict = mtl.verify_proof(changed, tasks_of(problem))
-        except DataError:  # a witness of weights below 0
-            assert where == "witness"
-            continue
-        assert verdict.low <= true.high, (where, str(verdict))
-        assert verdict.violation > 0 or verdict.high >= true.low, (where, str(verdict))
-
 
 def test_changed_claims_are_not_confirmed(solved, tmp_path):
     problem, solution, path = solved("two_losses_on_one_matrix")
@@ -482,52 +371,6 @@ def test_where_intervals_are_too_wide_fractions_decide(tmp_path):
     coarse, fine = mtl.verify_proof(path, tasks), mtl.verify_proof(path, tasks, exact=True)
     assert coarse.low <= fine.high and fine.low <= coarse.high and fine.relative_gap <= coarse.relative_gap
     assert coarse.confirmed or any("exact=True" in note for note in coarse.notes)
-
-
-def _places(value, path=()):
-    """Every place of a nested list or dict."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield value, key
-        yield from _places(item)
-
-
-@pytest.mark.slow
-def test_forged_fields_are_never_a_bare_exception(solved, tmp_path):
-    """Forged fields are refused or judged and never a bare exception."""
-    rng = np.random.default_rng(0)
-    for name in (
-        "huber_graph_laplacian_sparse",
-        "f_score_low_rank_plus_sparse_with_intercept",
-        "label_graph_of_low_rank_with_a_triple",
-    ):
-        problem, _, path = solved(name)
-        for trial in range(60):
-            proof, _ = read_proof(path)
-            places = list(_places({k: v for k, v in proof.items() if k not in ("data", "model")}))
-            holder, key = places[rng.integers(len(places))]
-            others = [
-                None,
-                -1,
-                0,
-                1e308,
-                float("nan"),
-                "x",
-                [],
-                {},
-                [[1]],
-                np.zeros(3),
-                np.zeros((2, 2)),
-                "log_rank",
-                True,
-            ]
-            holder[key] = others[rng.integers(len(others))]
-            try:
-                changed = write_proof(tmp_path / f"{trial}", proof, None)
-                verdict = mtl.verify_proof(changed, tasks_of(problem))
-            except DataError:
-                continue
-            assert verdict.unchecked or verdict.low <= verdict.high or verdict.violation > 0
 
 
 def test_a_form_semidefinite_but_for_rounding_says_where(tmp_path):

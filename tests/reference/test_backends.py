@@ -13,7 +13,6 @@ import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.reference import backend_process, backends
 from mtldsl.reference.solve import solve_reference
-from mtldsl.system import stops
 from tests.models import shared
 from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child
 
@@ -107,43 +106,18 @@ def long():
 def test_a_time_limit_is_heard_inside_of_an_iteration():
     """The backend's process is ended, not waited for."""
     problem = long()
-    for limit in (0.2, 1.0):
-        backend_process._end_all()
-        solution = problem.solve(solver="cvxpy", backend="clarabel", max_seconds=limit)
-        assert solution.status == "time_limit" and not backend_process._idle
-        assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-def test_a_backend_that_hears_its_limit_returns_its_point():
-    """A backend that hears its own time limit returns its point."""
-    rng = np.random.default_rng(0)
-    x = cp.Variable((110, 110))
-    problem = cp.Problem(cp.Minimize(cp.norm(x - rng.normal(size=(110, 110)), "nuc") + 0.1 * cp.norm1(x)))
-    for limit in (
-        1.0,
-        5.0,
-        25.0,
-        125.0,
-    ):  # on a busy machine the answer of one that hears in time may come too late
-        try:
-            with stops.time_limit(limit):
-                backends.solve(problem, solver="SCS", eps_abs=1e-14, eps_rel=1e-14, max_iters=10**8)
-            break
-        except stops.TimeIsUp:
-            assert limit < 125.0
-    assert problem.status == cp.OPTIMAL_INACCURATE and x.value is not None
-    with stops.time_limit(1e-9), pytest.raises(stops.TimeIsUp):
-        backends.solve(problem, solver="SCS")
+    backend_process._end_all()
+    solution = problem.solve(solver="cvxpy", backend="clarabel", max_seconds=0.5)
+    assert solution.status == "time_limit" and not backend_process._idle
+    assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
 
 
 @pytest.mark.slow
 def test_a_cross_check_has_a_time_limit():
     problem = long()
     backend_process._end_all()
-    with pytest.raises(SolverError, match=r"cross_check\(max_seconds=1\.0\): the time was up"):
-        problem.cross_check(problem.solve(tol=1e-2), max_size=None, solver="clarabel", max_seconds=1.0)
+    with pytest.raises(SolverError, match=r"cross_check\(max_seconds=0\.5\): the time was up"):
+        problem.cross_check(problem.solve(tol=1e-2), max_size=None, solver="clarabel", max_seconds=0.5)
     assert not backend_process._idle  # it is ended, not waited for
     for wrong in (0, -1, True, "1", float("nan")):
         with pytest.raises(SolverError, match="positive number of seconds"):
@@ -211,8 +185,7 @@ say(s.status, len(backend_process._idle))
 
 
 @pytest.mark.process
-@SIGNALS
-def test_a_signal_stops_a_cross_check_in_the_backend(number):
+def test_a_signal_stops_a_cross_check_in_the_backend():
     script = """
 s = problem.solve(tol=1e-2)
 try:
@@ -223,7 +196,7 @@ except KeyboardInterrupt:
     with Child(script, LONG) as child:
         pid = int(child.line())
         assert child.line() == "begun"
-        child.signal(number)
+        child.signal(signal.SIGTERM)
         assert child.line() == "raised"
         assert not is_running(pid)
 

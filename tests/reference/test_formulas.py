@@ -1,6 +1,4 @@
-"""The reference's formulas against values worked out by hand: they must not be checked against the atoms
-alone.
-"""
+"""The reference's formulas against values worked out by hand: they must not be checked against the atoms alone."""
 
 from types import SimpleNamespace
 
@@ -46,15 +44,6 @@ def test_loss(word):
         z.value = Z
         assert value.is_dcp() and value.is_convex() and value.shape == ()
         assert value.value == pytest.approx(expected, rel=1e-14)
-
-
-def test_a_quantile_charges_underestimates_by_q():
-    """q = 0.9 of an underestimate by 1 costs 0.9, of an overestimate 0.1."""
-
-    def value(z):
-        return FORMULAS["quantile_loss"](cp.Constant([z]), np.zeros(1), None, SimpleNamespace(q=0.9)).value
-
-    assert (value(-1.0), value(1.0)) == (pytest.approx(0.9), pytest.approx(0.1))
 
 
 W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
@@ -104,10 +93,6 @@ def test_regularizer(word, fields, expected):
     V.value = W
     assert value.is_dcp() and value.is_convex() and value.shape == ()
     assert value.value == pytest.approx(expected, rel=1e-12)
-
-
-def test_total_variation_of_one_task_is_zero():
-    assert FORMULAS["total_variation"](cp.Variable((3, 1)), SimpleNamespace()).value == 0.0
 
 
 SETS = [
@@ -218,12 +203,6 @@ def test_a_minimum_over_variables_of_its_own(word, fields, expected):
         expected, rel=1e-10
     )
     assert FORMULAS[word](cp.Variable((2, 2)), SimpleNamespace(**fields)).is_convex()
-
-
-def test_what_is_worked_out_here_are_formulas():
-    metrics = {"structured_hinge", *(word for word, *_ in METRICS), *(metric.name for metric, _ in HINGES)}
-    worked_out = {*LOSSES, *(word for word, *_ in REGULARIZERS), *(word for word, *_ in SETS), *metrics}
-    assert worked_out <= set(FORMULAS) and len(worked_out) >= 40
 
 
 def test_a_word_has_one_formula():

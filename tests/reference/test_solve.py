@@ -11,12 +11,9 @@ import mtldsl.reference.solve as module
 from mtldsl.errors import InfeasibleError, SolverError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import (
-    LARGEST_INTERIOR_POINT_SIDE,
-    LARGEST_SECOND_CHANCE_SIDE,
     backends_to_try,
     solve_reference,
 )
-from mtldsl.reference.workload import workload
 from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 
@@ -47,20 +44,8 @@ def test_both_shapes_are_convex_and_have_the_forms_value(name, split):
 
 @pytest.mark.slow
 @every_model
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-def test_plain_and_split_have_the_same_optimum(name, reference_optimum):
-    """The stored optimum is that of terms that are split."""
-    plain = to_cvxpy(MODELS[name]().form())
-    plain.problem.solve(solver="CLARABEL")
-    assert reference_optimum(name)[0] == pytest.approx(plain.problem.value, rel=1e-6)
-
-
-@pytest.mark.slow
-@every_model
 def test_multipliers_are_subgradients_that_cancel(name):
-    """sum A^T u + sum B^T v = 0 on every block, and each multiplier is a subgradient of its term at its
-    argument.
-    """
+    """sum A^T u + sum B^T v = 0 on every block, and each multiplier is a subgradient of its term at its argument."""
     form = MODELS[name]().form()
     point = solve_reference(form)
     residual = form.zeros()
@@ -93,9 +78,7 @@ def test_multipliers_are_subgradients_that_cancel(name):
 
 
 def test_ridge_regression_by_hand():
-    """X = I: minimize 1/2 (w - y)^2 + 3/2 w^2 has w = y / 4, the loss's multiplier w - y and the ridge's 3
-    w.
-    """
+    """X = I: minimize 1/2 (w - y)^2 + 3/2 w^2 has w = y / 4, the loss's multiplier w - y and the ridge's 3 w."""
     Y = np.array([[4.0, 8.0], [-4.0, 0.0]])
     point = solve_reference(small(mtl.Tasks.shared(np.eye(2), Y), lambda W: 3 * mtl.ridge(W)))
     np.testing.assert_allclose(point.blocks["W"], Y / 4, atol=1e-9)
@@ -121,21 +104,6 @@ def test_backends_agree(backend):
 def test_selectable_as_a_solver(backend, name):
     solution = MODELS[name]().solve(solver="cvxpy", backend=backend, tol=1e-7)
     assert solution.status == "optimal" and solution.solver == "cvxpy" and abs(solution.gap) <= 1e-7
-
-
-def test_backend_is_chosen_by_size():
-    assert backends_to_try(to_cvxpy(small(None, mtl.l21_norm))) == ["clarabel", "scs"]
-    wide = shared(0, n=3)
-    W = mtl.Weights(wide)
-    tall = np.ones((LARGEST_INTERIOR_POINT_SIDE, wide.n_features))
-    form = mtl.minimize(mtl.squared_loss(W, wide) + mtl.trace_norm(tall @ W)).form()
-    assert backends_to_try(to_cvxpy(form)) == ["scs", "clarabel"]
-    model = to_cvxpy(small(None, mtl.l21_norm))
-    model.data_size = 10**6
-    assert backends_to_try(model)[0] == "scs"
-    quadratic = to_cvxpy(small(None, mtl.l1_norm))
-    quadratic.data_size = 10**6
-    assert backends_to_try(quadratic)[0] == "clarabel"
 
 
 def test_wrong_backends_are_refused():
@@ -171,32 +139,6 @@ def test_a_failed_backend_hands_over_to_the_other(monkeypatch):
     assert solve_reference(form).backend == "scs" and asked == ["CLARABEL", "SCS"]
     with pytest.raises(SolverError, match=r"'clarabel' failed on .*numerical trouble"):
         solve_reference(form, "clarabel")
-
-
-def test_a_backend_that_crawls_hands_over_to_the_other(monkeypatch):
-    """SCS stopped after five iterations is inaccurate; Clarabel is asked, and the better of both is
-    returned.
-    """
-    form = small(None, mtl.trace_norm)
-    exact = solve_reference(form, "clarabel").objective
-    model = to_cvxpy(form, split=True)
-    model.semidefinite_side = LARGEST_INTERIOR_POINT_SIDE + 1
-    of_scs = module.BACKENDS["scs"]
-    monkeypatch.setitem(module.BACKENDS, "scs", lambda accuracy, iterations: of_scs(accuracy, 5))
-    point = solve_reference(form, model=model)
-    assert point.backend == "clarabel" and point.objective == pytest.approx(exact, rel=1e-9)
-    model.semidefinite_side = LARGEST_SECOND_CHANCE_SIDE + 1
-    assert solve_reference(form, model=model).backend == "scs"
-
-
-def test_workload_counts_exponential_cones_many_times():
-    """Workload counts nonzeros and exponential cones many times."""
-    X = np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]])
-    tasks = mtl.Tasks.shared(X, np.array([[1.0, -1], [-1, 1], [1, np.nan]]))
-    W = mtl.Weights(tasks)
-    forms = [mtl.minimize(loss(W, tasks)).form() for loss in (mtl.hinge_loss, mtl.logistic_loss)]
-    forms.append(mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.trace_norm(W)).form())
-    assert [workload(form) for form in forms] == [4 + 3, 10 * (4 + 3), 30 * (4 + 3)]
 
 
 def test_tightens_until_the_certificate_is_content():

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-import mtldsl.reference.task_subset as task_subset
 from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
@@ -22,9 +21,9 @@ from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
 from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
 from mtldsl.reference.solve import solve_reference
-from mtldsl.reference.spectral import axes, excess, penalty
+from mtldsl.reference.spectral import excess, penalty
 from mtldsl.reference.spectral_above import ways
-from mtldsl.reference.task_subset import of_tasks, value_and_violation, why_not_by_tasks
+from mtldsl.reference.task_subset import of_tasks, why_not_by_tasks
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.loops import for_each
 
@@ -75,57 +74,6 @@ def test_by_hand(atom, expected):
 
 def test_every_penalty_is_worked_out_here():
     assert set(SPECTRA) == {atom.name for atom, _ in BY_HAND}
-
-
-def test_a_matrix_of_more_rows_has_more_zeros():
-    """The sum runs over all d rows, whichever side is the smaller."""
-    tall = np.vstack([W, np.zeros((3, 2))])
-    assert penalty(LogRank(4.0), tall) == pytest.approx(
-        np.log(1 + np.sqrt(29.0)) + 4 * np.log(3.0), rel=1e-13
-    )
-    assert penalty(LogRank(4.0), tall.T) == pytest.approx(np.log(1 + np.sqrt(29.0)) + np.log(3.0), rel=1e-13)
-
-
-def test_excess_is_the_norm_of_surplus_singular_values():
-    """Excess is the norm of the singular values that are too many."""
-    V = with_singular_values([7.0, 4.0, 3.0], 5, 4)
-    assert excess(RankAtMost(1), V) == pytest.approx(5.0)
-    assert excess(RankAtMost(2), V.T) == pytest.approx(3.0)
-    assert excess(RankAtMost(3), V) <= 1e-13 and excess(LogRank(), V) == 0.0
-
-
-@for_each("shape", [(6, 9), (9, 6), (6, 6), (1, 4), (4, 1)])
-@for_each("spread", [0, 3, 12])
-def test_lengths_are_singular_values_and_axes_are_orthonormal(shape, spread):
-    """Small ones too, which a root of an eigenvalue of W W^T would lose."""
-    s = np.logspace(0, -spread, min(shape))
-    V, lengths = axes(with_singular_values(s, *shape))
-    np.testing.assert_allclose(lengths[: len(s)], s, rtol=1e-12 if spread < 12 else 1e-3, atol=1e-15)
-    assert not np.any(lengths[len(s) :])
-    np.testing.assert_allclose(V.T @ V, np.eye(shape[0]), atol=1e-13)
-
-
-def test_what_rounding_leaves_of_zero_is_zero():
-    """Else the root of 1e-17 would be in every Schatten norm."""
-    V = with_singular_values([2.0, 1.0], 30, 20)
-    assert penalty(SchattenNorm(0.1, 0.0), V) == pytest.approx(2.0**0.1 + 1.0, rel=1e-12)
-    assert penalty(Rank(), V) == 2.0 and penalty(Rank(), 0.0 * V) == 0.0
-
-
-@every_case
-def test_slopes_are_derivatives(atom, expected):
-    stated, x = SPECTRA[atom.name], np.array([0.3, 1.1, 3.9, 40.0])
-    h = 1e-6 * x
-    difference = (stated(x + h, atom) - stated(x - h, atom)) / (2 * h)
-    np.testing.assert_allclose(stated.slope(x, atom), difference, rtol=1e-7, atol=1e-9)
-
-
-@for_each("atom", [atom for atom, _ in BY_HAND if atom.name != "rank_at_most"], ids=lambda a: a.name)
-@for_each("shape", [(5, 4), (4, 7)])
-def test_both_implementations_agree(atom, shape):
-    for size in (1e-3, 1.0, 30.0):
-        V = size * np.random.default_rng(3).normal(size=shape)
-        assert penalty(atom, V) == pytest.approx(atom.value(V), rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------- convex functions above it
@@ -191,32 +139,6 @@ def test_above_and_touching(name, shape, s):
             assert excess(atom, V) <= 1e-12  # kept spaces are no larger than the rank allows
 
 
-@pytest.mark.parametrize("name", ["log_rank, exact", "capped, exact", "laplace", "geman, exact"])
-def test_slopes_at_the_point_are_those_of_the_penalty(name):
-    """Not only above: to first order equal, along every direction in which the penalty is smooth."""
-    atom, _ = ABOVE[name]
-    W0 = with_singular_values([3.0, 1.2, 0.8, 0.3], 5, 4, seed=1)
-    (way,) = ways(atom, W0, np.random.default_rng(0))
-    for seed in range(5):
-        direction = np.random.default_rng(seed).normal(size=W0.shape)
-        rises = []
-        for h in (1e-5, -1e-5):
-            rises.append(stated(way, W0 + h * direction)[0] - penalty(atom, W0 + h * direction))
-        assert max(np.abs(rises)) <= 1e-6 * 1e-5 * 1e3  # of second order in h
-
-
-def test_a_bounded_rank_leaves_room_where_the_rank_is_lower():
-    """W0 of rank one, two allowed: the other direction is drawn, so that weights stuck at too low a rank are found out."""
-    W0 = with_singular_values([2.0], 5, 4)
-    for way in ways(RankAtMost(2), W0, np.random.default_rng(0)):
-        (kept,) = way.constraints
-        assert kept.outside.shape[1] == (4 if kept.of_rows else 5) - 2
-        W0_outside = W0 @ kept.outside if kept.of_rows else kept.outside.T @ W0
-        assert np.linalg.norm(W0_outside) <= 1e-13
-    first, other = (ways(RankAtMost(2), W0, np.random.default_rng(seed))[0].constraints[0] for seed in (0, 1))
-    assert np.linalg.norm(first.outside.T @ other.outside) < np.sqrt(3) - 1e-3  # drawn anew
-
-
 def test_words_without_a_definition():
     with pytest.raises(ModelError, match="has no penalty of the spectrum 'prior'"):
         spectrum_of("prior", "2 * prior(W)")
@@ -277,15 +199,6 @@ def test_a_model_of_two_penalties_touches_and_lies_above():
         other = {name: at[name] + size * step for name, step in random_blocks(form, rng).items()}
         values = [form.value(other), *(model.objective_value(other) for model in models)]
         assert values == sorted(values) and values[2] > values[1] > values[0]
-
-
-def test_reweighted_losses_leave_other_losses_alone():
-    tasks = some(3)
-    V = mtl.Weights(tasks)
-    form = mtl.minimize(mtl.squared_loss(V, tasks) + mtl.absolute_loss(V, tasks) + mtl.log_rank(V)).form()
-    at = random_blocks(form, np.random.default_rng(0))
-    again = reweighted_losses(form, at)
-    assert again.losses == form.losses and again.constant == form.constant
 
 
 def test_no_quadratic_touches_a_kink():
@@ -398,16 +311,6 @@ def test_kept_columns_are_evaluated_by_the_reference_alone(monkeypatch):
     np.testing.assert_allclose(ridge.map.offset[:, [1, 2]], 1.0)
 
 
-def test_minima_of_separable_tasks_add_up_to_that_of_the_whole():
-    tasks = some(5)
-    V = mtl.Weights(tasks)
-    form = mtl.minimize(mtl.square_root_loss(V, tasks, eps=0.1) + mtl.log_rank(V)).form()
-    at = random_blocks(form, np.random.default_rng(0))
-    ((_, convex),) = convex_forms(form, at)
-    parts = sum(solve_reference(of_tasks(convex, at, which)[0]).objective for which in ([0, 3], [1], [2, 4]))
-    assert parts + convex.constant == pytest.approx(solve_reference(convex).objective, rel=1e-9)
-
-
 def test_models_that_are_no_model_of_tasks():
     tasks = some(4)
     V = mtl.Weights(tasks)
@@ -424,21 +327,6 @@ def test_models_that_are_no_model_of_tasks():
     at = {"W": with_singular_values([2.0], 5, 4)}
     by_columns, by_rows = (convex for _, convex in convex_forms(low, at))
     assert why_not_by_tasks(by_columns) is None and "couples tasks" in why_not_by_tasks(by_rows)
-
-
-def test_large_data_are_evaluated_some_tasks_at_a_time(monkeypatch):
-    form = coupled(some(6, weighted=True))
-    at = random_blocks(form, np.random.default_rng(0), 5.0)
-    ((_, convex),) = convex_forms(form, at)
-    whole = to_cvxpy(convex)
-    calls = []
-    monkeypatch.setattr(task_subset, "AT_ONCE", 60)
-    monkeypatch.setattr(task_subset, "to_cvxpy", lambda form: calls.append(form) or to_cvxpy(form))
-    value, violation = value_and_violation(convex, at)
-    assert (
-        value == pytest.approx(whole.objective_value(at), rel=1e-12) and violation == whole.violation(at) > 0
-    )
-    assert len(calls) == 5 and sum(part.losses[0].tasks.n_tasks for part in calls[1:]) == 6
 
 
 def test_a_user_may_have_no_slope_at_zero():

@@ -22,7 +22,7 @@ from mtldsl.atoms.structures import (
     TaskKernel,
 )
 from mtldsl.errors import ModelError
-from mtldsl.reference.registry import FORMULAS, STRUCTURES, structure, structure_of
+from mtldsl.reference.registry import STRUCTURES, structure, structure_of
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
 from tests.loops import for_each
 
@@ -91,13 +91,6 @@ def test_bound_of_kernel_weights():
     assert block_bound(KERNELS, 0, V, [best]) == pytest.approx(4.5, rel=1e-12)
     for theta in ([0.5, 0.5], [0.01, 0.99], [0.9, 0.1]):
         assert block_bound(KERNELS, 0, V, [theta]) < 4.5 < objective(KERNELS, V, [theta])
-
-
-def test_the_convex_structures_on_weights_alone():
-    """(sum of singular values)^2 / c; c = 2.5, singular values 5 and 0."""
-    for atom in (FEATURES, TASKS):
-        stated = FORMULAS[atom.name](cp.Variable((2, 2), value=W), atom)
-        assert stated.is_dcp() and stated.is_convex() and stated.value == pytest.approx(10.0, rel=1e-13)
 
 
 def test_two_unknowns_of_matrix_normal_are_refused():
@@ -226,19 +219,6 @@ def test_block_bound_is_tight_at_the_minimiser(d, m):
         )
 
 
-def test_block_bound_of_a_covariance_is_tight():
-    V = np.random.default_rng(7).normal(size=(4, 3))
-    singular = np.linalg.svd(V)
-    best = (singular.U[:, :3] * singular.S) @ singular.U[:, :3].T * 2.5 / singular.S.sum()
-    assert block_bound(FEATURES, 0, V, [best]) == pytest.approx(objective(FEATURES, V, [best]), rel=1e-9)
-
-
-def test_backends_agree_on_a_block():
-    for atom, V, matrices, k in blocks(4, 3, 5):
-        one, other = (block_optimum(atom, k, V, matrices, backend).value for backend in ("clarabel", "scs"))
-        assert one == pytest.approx(other, rel=1e-6)
-
-
 # ---------------------------------------------------------------------------------------------------- registry
 
 
@@ -277,22 +257,3 @@ def test_the_sdp_of_a_known_step(name):
     assert found.value - of_the_other == pytest.approx(step["optimum"], rel=1e-7)
     bound = block_bound(atom, 0, W, [np.array(step["S1"]), S2])
     assert bound - of_the_other == pytest.approx(step["optimum"], rel=1e-9)
-
-
-@pytest.mark.parametrize("atom", [FeatureCovarianceNorm(), TaskCovarianceNorm()], ids=lambda atom: atom.name)
-def test_the_kept_form_of_a_known_model(atom):
-    """||X W - Y||^2 + gamma tr(W^T D^-1 W), tr D <= 1, in W and D together. The best D (5, 5) is singular, of rank 3 at most:
-    an interior point method then gets no nearer than its usual 1e-8.
-    """
-    given = fixture("mtfl_mtrl_sqtrace")
-    X, Y, atom = np.array(given["data"]["X"]), np.array(given["data"]["Y"]), atom.bound([Range(trace=1.0)])
-    V = cp.Variable((X.shape[1], Y.shape[1]))
-    side = V.shape[0] if atom.name == "feature_covariance_norm" else V.shape[1]
-    S = cp.Variable((side, side), symmetric=True)
-    kept = STRUCTURES[atom.name](V, (S,), atom)
-    problem = cp.Problem(
-        cp.Minimize(cp.sum_squares(X @ V - Y) + given["gamma"] * kept), constraints_on(S, atom, 0)
-    )
-    problem.solve(solver="CLARABEL")
-    assert problem.status == "optimal"
-    assert problem.value == pytest.approx(given["optimum"], rel=1e-7)

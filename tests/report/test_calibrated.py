@@ -11,6 +11,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
 from mtldsl.report.record import describe_run, plain
 from mtldsl.report.text import run_report, to_text, verdict
+from tests.loops import for_each
 
 FILE = """
 title = "Tasks with noise of their own"
@@ -55,69 +56,65 @@ def solved(path, **options):
     return file, file.problem.solve(**{**file.solve, **options})
 
 
-def report_of(path, **options):
-    file, solution = solved(path, **options)
+def told(file, solution):
+    """What is recorded of a solution, and the text that shows it."""
     record = describe_run(file, solution, None)
     return record, to_text(run_report(record))
+
+
+def section_of(text):
+    return text[text.index("Calibration\n") : text.index("Scores on")]
 
 
 # -------------------------------------------------------------------------------------------------- calibration
 
 
 def test_weights_and_noise_levels_are_those_of_the_residuals(written):
+    """The section names the noisiest first."""
     file, solution = solved(written())
-    found = describe_run(file, solution, None)["solution"]["calibration"]
-    tasks = file.tasks_train
+    record, text = told(file, solution)
+    found, tasks = record["solution"]["calibration"], file.tasks_train
     assert found["loss"] == "square_root_loss(W, tasks)"
     assert [row["task"] for row in found["tasks"]] == list(NOISE)
-    for row, X, y, w in zip(
-        found["tasks"], tasks.inputs, tasks.per_task(tasks.targets), solution.W.T, strict=True
-    ):
+    columns = zip(tasks.inputs, tasks.per_task(tasks.targets), solution.W.T, strict=True)
+    for row, (X, y, w) in zip(found["tasks"], columns, strict=True):
         norm = np.linalg.norm(X @ w - y)
         assert row["noise_level"] == pytest.approx(norm / np.sqrt(len(y)), rel=1e-12)
         assert row["weight"] == pytest.approx(1.0 / norm, rel=1e-12) and row["exact"] is False
         assert row["noise_level"] == pytest.approx(NOISE[row["task"]], rel=0.5)
-
-
-def test_the_section_names_the_noisiest_first(written):
-    _, text = report_of(written())
-    section = text[text.index("Calibration\n") : text.index("Scores on")]
+    section = section_of(text)
     places = [section.index(town) for town in ("wild", "loud", "fair", "calm")]
     assert places == sorted(places) and "the more noise a task has, the less" in section
     assert "fitted exactly" not in section and "..." not in section
+    assert record["solution"]["starts"] is None and "\nStarts\n" not in text  # of one start
 
 
-@pytest.mark.parametrize("word", ["sum_of_squares", "squared_loss"])
-def test_a_squared_loss_has_nothing_to_calibrate(written, word):
-    model = f'minimize = "{word}(W, tasks) + mu * log_rank(W, eps=0.01)"'
-    record, text = report_of(written(FILE.replace('model = "NC-CMTL"', model)))
-    assert record["solution"]["calibration"] is None and "Calibration" not in text
-
-
-def test_one_task_has_no_other_to_be_compared_with(written):
-    record, _ = report_of(written(noise={"calm": 0.1}))
+def test_what_a_model_has_not_is_not_shown(written):
+    """A squared loss has nothing to calibrate, and one task no other to be compared with."""
+    for word in ("sum_of_squares", "squared_loss"):
+        model = f'minimize = "{word}(W, tasks) + mu * log_rank(W, eps=0.01)"'
+        record, text = told(*solved(written(FILE.replace('model = "NC-CMTL"', model))))
+        assert record["solution"]["calibration"] is None and "Calibration" not in text
+    record, text = told(*solved(written(FILE + "eps = 0.0\n", noise={"calm": 0.1})))
     assert record["solution"]["calibration"] is None
+    assert record["solution"]["weights"]["W"]["smoothing"] is None and "√ε" not in text
 
 
 def test_many_tasks_are_shown_by_their_ends(written):
-    noise = {f"t{i}": 0.1 + 0.2 * i for i in range(20)}
-    record, text = report_of(written(noise=noise))
-    section = text[text.index("Calibration\n") : text.index("Scores on")]
+    record, text = told(*solved(written(noise={f"t{i}": 0.1 + 0.2 * i for i in range(20)})))
+    section = section_of(text)
     assert len(record["solution"]["calibration"]["tasks"]) == 20
-    assert (
-        sum(line.strip().startswith("t") for line in section.splitlines()) == 10
-    )  # 8 tasks, a heading, a note
+    rows = [line for line in section.splitlines() if line.strip().startswith("t")]
+    assert len(rows) == 10  # 8 tasks, a heading, a note
     assert "the 4 tasks with the most noise and the 4 with the least, of 20" in section
 
 
 def test_a_task_that_is_fitted_exactly_is_said(written):
-    """A fifth town of one house: its residual is zero, and its weight no number to compare."""
-    path = written()
-    file, solution = solved(path)
+    """A residual is zero, and the weight no number to compare."""
+    file, solution = solved(written())
     weights, levels = solution.task_weights.copy(), solution.noise_levels.copy()
     weights[0], levels[0] = np.inf, 0.0
-    record = describe_run(file, replace(solution, task_weights=weights, noise_levels=levels), None)
-    text = to_text(run_report(record))
+    record, text = told(file, replace(solution, task_weights=weights, noise_levels=levels))
     row = next(line for line in text.splitlines() if line.strip().startswith("calm") and "fitted" in line)
     assert row.split() == ["calm", "0", "fitted", "exactly"]
     assert plain(record)["solution"]["calibration"]["tasks"][0]["weight"] is None
@@ -127,45 +124,31 @@ def test_a_task_that_is_fitted_exactly_is_said(written):
 
 
 def test_every_start_has_a_row_and_the_best_is_marked(written):
-    path = written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n")
-    file, solution = solved(path)
-    record = describe_run(file, solution, None)
+    file, solution = solved(written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n"))
+    record, text = told(file, solution)
     found = record["solution"]["starts"]
     assert [row["start"] for row in found["rows"]] == [0, 1, 2] and found["certified"] == 3
     assert sum(row["best"] for row in found["rows"]) == 1
-    text = to_text(run_report(record))
     assert "solver's own" in text and "random 2" in text and text.count("stationary, kept") == 1
     assert "3 of 3 starts ended at a stationary point, all with the same objective." in text
-
-
-def test_starts_that_end_apart_are_counted(written):
-    file, solution = solved(written(), starts=3)
     rows = [dict(row) for row in solution.starts]
     rows[0] |= {"objective": 2.0, "best": False}
     rows[1] |= {"objective": 1.0, "best": True}
     rows[2] |= {"status": "time_limit", "objective": 0.5, "best": False}
-    record = describe_run(file, replace(solution, starts=rows), None)
-    text = " ".join(to_text(run_report(record)).split())
+    text = " ".join(told(file, replace(solution, starts=rows))[1].split())
     assert "2 of 3 starts ended at a stationary point, with 2 different objectives" in text
     assert "the highest lies 1.0e+00 of its size above the lowest" in text and "time limit" in text
-    for row in rows:
-        row["status"] = "stalled"
-    record = describe_run(file, replace(solution, starts=rows), None)
-    assert "No start led to a point that is proven stationary." in to_text(run_report(record))
-
-
-def test_one_start_has_no_section(written):
-    record, text = report_of(written())
-    assert record["solution"]["starts"] is None and "\nStarts\n" not in text
+    stalled = [row | {"status": "stalled"} for row in rows]
+    text = told(file, replace(solution, starts=stalled))[1]
+    assert "No start led to a point that is proven stationary." in text
 
 
 # -------------------------------------------------------------------------------------------------- certificate
 
 
-@pytest.mark.by_default("0.01")
-@pytest.mark.parametrize("eps", [0.0, 0.01])
+@for_each("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
-    record, text = report_of(written(FILE + f"eps = {eps}\n"))
+    record, text = told(*solved(written(FILE + f"eps = {eps}\n")))
     conditions = record["solution"]["stationarity"]["conditions"]
     assert record["solution"]["stationarity"]["residual"] == max(conditions.values()) <= 1e-6
     assert set(conditions) >= {"square_root_loss(W, tasks)", "balance"}
@@ -174,40 +157,17 @@ def test_what_is_missing_of_every_condition(written, eps):
     for name in conditions:
         assert f"at {'their sum over all terms' if name == 'balance' else name}" in flat
     assert "what is missing of the first-order conditions" in flat and "changing" not in flat
-    if eps:
-        assert "Proven: the convex model that touches the objective here from above is at its minimum" in flat
-    else:
-        assert "Proven: a stationary point to the accuracy asked for." in flat
+    touching = "the convex model that touches the objective here from above is at its minimum"
+    assert f"Proven: {touching if eps else 'a stationary point to the accuracy asked for.'}" in flat
     assert verdict(record).plain.startswith("stationary (no global certificate)")
 
 
 def test_a_smooth_model_has_a_gradient(written):
-    text = FILE.replace('model = "NC-CMTL"', 'model = "NC-MTL"')
-    record, text = report_of(written(text))
+    record, text = told(*solved(written(FILE.replace("NC-CMTL", "NC-MTL"))))
     proof = record["solution"]["stationarity"]
     assert proof["conditions"] is None and proof["gradient"] == proof["residual"]
-    assert (
-        f"gradient           {proof['gradient']:.1e}, asked for 1e-06" in text
-        and "profile gradient" not in text
-    )
-
-
-@pytest.mark.slow
-def test_a_matrix_learned_beside_a_loss_with_a_kink(written):
-    text = """
-minimize = "absolute_loss(W, tasks) + task_covariance_norm(W, Omega) + log_rank(W)"
-subject_to = ["Omega.trace() <= 1"]
-[data]
-path = "towns.csv"
-task = "town"
-labels = "price"
-[learned]
-Omega = "TaskCovariance"
-"""
-    record, text = report_of(written(text))
-    flat = " ".join(text.split())
-    assert record["solution"]["status"] == "stationary" and "at task_covariance_norm(W, Omega)" in flat
-    assert "Proven: changing the weights alone or Omega alone lowers the objective by no more than" in flat
+    assert f"gradient           {proof['gradient']:.1e}, asked for 1e-06" in text
+    assert "profile gradient" not in text
 
 
 # -------------------------------------------------------------------------------------------- singular values
@@ -215,16 +175,11 @@ Omega = "TaskCovariance"
 
 def test_singular_values_are_counted_above_the_smoothing(written):
     file, solution = solved(written(FILE.replace("mu = 4.0", "mu = 40.0\neps = 4.0")))
-    record = describe_run(file, solution, None)
+    record, text = told(file, solution)
     above = int(np.sum(np.linalg.svd(solution.W, compute_uv=False) > 2.0))
     assert record["solution"]["weights"]["W"]["smoothing"] == {"level": 2.0, "count": above}
     assert 0 <= above < 4
-    assert f"{above} of 4 above √ε = 2, under which the penalty is smoothed" in to_text(run_report(record))
-
-
-def test_what_is_not_smoothed_is_not_said(written):
-    record, text = report_of(written(FILE + "eps = 0.0\n"))
-    assert record["solution"]["weights"]["W"]["smoothing"] is None and "√ε" not in text
+    assert f"{above} of 4 above √ε = 2, under which the penalty is smoothed" in text
 
 
 # ----------------------------------------------------------------------------------------------------- the files
@@ -243,10 +198,3 @@ def test_the_whole_job(written, tmp_path, capsys):
     page = (tmp_path / "r.html").read_text()
     for part in ("Calibration", "Starts", "Certificate", "wild", "Σⱼ log(1 + √(σⱼ(W)² + 0.01))"):
         assert part in page, part
-
-
-@pytest.mark.slow
-def test_the_title_of_a_page_is_escaped(written, tmp_path):
-    file = load_problem(written())
-    page = file.problem.solve().report(tmp_path / "r.html", title="a < b & c").read_text()
-    assert "<title>a &lt; b &amp; c</title>" in page

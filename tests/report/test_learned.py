@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import mtldsl as mtl
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.cli.command_line import main
 from mtldsl.files.problem_file import load_problem
@@ -17,6 +16,7 @@ from mtldsl.report.record import describe_file, describe_run, plain
 from mtldsl.report.text import run_report, to_text, verdict
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 FETR = """
 title = "Houses"
@@ -48,20 +48,19 @@ def a_hundred_columns(monkeypatch):
 @pytest.fixture
 def written(tmp_path):
     """text -> the path of a problem file over four cities of 40 houses; prices in two of them oppose the others'"""
+    rng = np.random.default_rng(2)
+    names = ["rooms", "area", "age", "noise", "garden"]
+    weights = np.outer([2.0, 1.0, -1.0, 0.5, 0.0], [1.0, 1.0, -1.0, -1.0]) + 0.2 * rng.normal(size=(5, 4))
+    rows = [",".join(["city", *names, "price"])]
+    for w, city in zip(weights.T, ["Oslo", "Bergen", "Bodo", "Narvik"], strict=True):
+        X = rng.normal(size=(40, 5))
+        y = X @ w + 0.5 * rng.normal(size=40)
+        rows += [f"{city},{','.join(map(str, x))},{v}" for x, v in zip(X, y, strict=True)]
+    (tmp_path / "houses.csv").write_text("\n".join(rows))
 
     def write(text=FETR):
-        rng = np.random.default_rng(2)
-        names = ["rooms", "area", "age", "noise", "garden"]
-        weights = np.outer([2.0, 1.0, -1.0, 0.5, 0.0], [1.0, 1.0, -1.0, -1.0]) + 0.2 * rng.normal(size=(5, 4))
-        rows = [",".join(["city", *names, "price"])]
-        for w, city in zip(weights.T, ["Oslo", "Bergen", "Bodo", "Narvik"], strict=True):
-            X = rng.normal(size=(40, 5))
-            y = X @ w + 0.5 * rng.normal(size=40)
-            rows += [f"{city},{','.join(map(str, x))},{v}" for x, v in zip(X, y, strict=True)]
-        (tmp_path / "houses.csv").write_text("\n".join(rows))
-        path = tmp_path / "houses.toml"
-        path.write_text(text)
-        return path
+        (tmp_path / "houses.toml").write_text(text)
+        return tmp_path / "houses.toml"
 
     return write
 
@@ -74,10 +73,12 @@ def solved(path, **options):
 # --------------------------------------------------------------------------------------------- correlations
 
 
-@for_each("kind", ["precision", "covariance"])
-@for_each(("side", "rank"), [(2, 2), (9, 3), (30, 30)])
-@for_each("entries", [4_000_000, 20])
-def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, side, rank, entries):
+@for_each(
+    "kind, size, entries",
+    pairwise_cases(["precision", "covariance"], [(2, 2), (9, 3), (30, 30)], [4_000_000, 20]),
+)
+def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, size, entries):
+    side, rank = size
     monkeypatch.setattr(described, "_ENTRIES", entries)  # all rows at once, or few
     rng = np.random.default_rng(side)
     basis = np.linalg.qr(rng.normal(size=(side, rank)))[0]
@@ -97,10 +98,8 @@ def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, side, rank, 
 
 def test_constant_features_have_no_correlations():
     """Features without variance and multiples of the identity have no correlations."""
-    column = np.array([[0.6], [0.8], [0.0]])
-    singular = LearnedMatrix(
-        "D", "features", "covariance", ("a", "b", "c"), SpectralMatrix(column, np.ones(1), 0.0)
-    )
+    spectral = SpectralMatrix(np.array([[0.6], [0.8], [0.0]]), np.ones(1), 0.0)
+    singular = LearnedMatrix("D", "features", "covariance", ("a", "b", "c"), spectral)
     (found,) = strongest_correlations(singular, 5)
     assert found["pair"] == ["a", "b"] and found["correlation"] == pytest.approx(1.0)
     identity = SpectralMatrix.multiple_of_identity(3.0, 4)
@@ -110,7 +109,8 @@ def test_constant_features_have_no_correlations():
 # ----------------------------------------------------------------------------------------------- the record
 
 
-def test_spectrum_and_bounds_are_those_of_the_solution(written):
+def test_spectrum_and_bounds_are_those_of_the_solution(written, monkeypatch):
+    """Large matrices are their eigenvalues alone."""
     file, solution = solved(written())
     record = describe_learned(file.problem, solution)
     assert list(record) == ["Sigma1", "Sigma2"]
@@ -131,31 +131,25 @@ def test_spectrum_and_bounds_are_those_of_the_solution(written):
         strongest = matrix["strongest"][0]
         i, j = (names.index(member) for member in strongest["pair"])
         assert strongest["correlation"] == pytest.approx(solution.learned[name].correlation[i, j])
+    monkeypatch.setattr(described, "MAX_SIDE", 4)
+    large, small = describe_learned(file.problem, solution).values()
+    assert large["matrix"] is large["correlation"] is None
+    assert len(large["eigenvalues"]) == len(large["strongest"]) == 5 and np.shape(small["matrix"]) == (4, 4)
 
 
 def test_a_covariance_of_bounded_trace(written):
+    """Prices in two of the cities oppose those in the others."""
     file, solution = solved(written(MTRL))
     assert solution.status == "optimal"
     matrix = describe_learned(file.problem, solution)["Omega"]
     assert (matrix["lower"], matrix["upper"], matrix["trace_bound"]) == (None, None, 1.0)
     assert (matrix["at_lower"], matrix["at_upper"]) == (None, None)
     assert matrix["trace"] == pytest.approx(1.0) and matrix["rank"] <= 4
-    # two cities whose prices oppose those of the others
-    assert {frozenset(pair["pair"]): np.sign(pair["correlation"]) for pair in matrix["strongest"]}[
-        frozenset(("Oslo", "Bodo"))
-    ] == -1
+    signs = {frozenset(pair["pair"]): np.sign(pair["correlation"]) for pair in matrix["strongest"]}
+    assert signs[frozenset(("Oslo", "Bodo"))] == -1
     text = to_text(run_report(describe_run(file, solution, None)))
     assert "Ω (4 × 4, covariance of tasks)" in text and "covariance of 4 tasks, trace 1 of 1" in text
     assert "Proven: no weights that meet the constraints have an objective below" in text
-
-
-def test_large_matrices_are_their_eigenvalues_alone(written, monkeypatch):
-    monkeypatch.setattr(described, "MAX_SIDE", 4)
-    file, solution = solved(written())
-    record = describe_learned(file.problem, solution)
-    assert record["Sigma1"]["matrix"] is record["Sigma1"]["correlation"] is None
-    assert len(record["Sigma1"]["eigenvalues"]) == 5 and len(record["Sigma1"]["strongest"]) == 5
-    assert np.shape(record["Sigma2"]["matrix"]) == (4, 4)
 
 
 def test_a_term_with_coefficient_zero_learns_nothing(written):
@@ -169,29 +163,37 @@ def test_a_term_with_coefficient_zero_learns_nothing(written):
 # ------------------------------------------------------------------------------------------------- the words
 
 
-def test_the_report_of_a_stationary_point(written, capsys):
-    assert main(["solve", str(written())]) == 0
+TOLD = (
+    "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
+    "Σ₁ ⪰ 0.1 I Σ₁ ⪯ 3 I",
+    "over W (5 × 4) Σ₁ (5 × 5, precision of features) Σ₂ (4 × 4, precision of tasks)",
+    "a stationary point, no global certificate",
+    "over the weights alone",
+    "over Sigma1 alone",
+    "over all matrices together",
+    "lower bound -",
+    "Proven: changing the weights alone, Sigma1 alone, Sigma2 alone or all matrices together lowers the objective by no more than",
+    "Another point may be lower. It is proven only that no point lies below -",
+    "Cross-check of every block against an independent formulation in cvxpy",
+    "The two agree on every block.",
+    "of 5 at 0.1, ",
+    "compare correlations, not sizes",
+    "stationary (no global certificate) · residual ",
+    " · block cross-check agrees · ",
+)
+
+
+def test_the_report_of_a_stationary_point(written, capsys, monkeypatch):
+    """`--quiet` keeps one line, however narrow the terminal."""
+    path = written()
+    assert main(["solve", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    for part in (
-        "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
-        "Σ₁ ⪰ 0.1 I Σ₁ ⪯ 3 I",
-        "over W (5 × 4) Σ₁ (5 × 5, precision of features) Σ₂ (4 × 4, precision of tasks)",
-        "a stationary point, no global certificate",
-        "over the weights alone",
-        "over Sigma1 alone",
-        "over all matrices together",
-        "lower bound -",
-        "Proven: changing the weights alone, Sigma1 alone, Sigma2 alone or all matrices together lowers the objective by no more than",
-        "Another point may be lower. It is proven only that no point lies below -",
-        "Cross-check of every block against an independent formulation in cvxpy",
-        "The two agree on every block.",
-        "of 5 at 0.1, ",
-        "compare correlations, not sizes",
-        "stationary (no global certificate) · residual ",
-        " · block cross-check agrees · ",
-    ):
-        assert part in out, part
+    assert [part for part in TOLD if part not in out] == []
     assert "Not to the accuracy" not in out and "relative gap" not in out
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["solve", str(path), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1 and out.startswith("stationary (no global certificate) · residual ")
 
 
 @pytest.mark.slow
@@ -213,13 +215,9 @@ def test_the_numbers_of_the_certificate(written):
 
 
 def test_unknown_bounds_and_decreases_are_said(written):
-    """A bound that is none and a decrease that is unknown are said."""
     file, solution = solved(written())
-    unknown = replace(
-        solution,
-        dual_bound=-np.inf,
-        stationarity=replace(solution.stationarity, decreases={"weights": np.inf, "Sigma1": 0.0}),
-    )
+    proof = replace(solution.stationarity, decreases={"weights": np.inf, "Sigma1": 0.0})
+    unknown = replace(solution, dual_bound=-np.inf, stationarity=proof)
     text = to_text(run_report(describe_run(file, unknown, None)))
     assert "lower bound        none" in text and "Nothing is proven of all points." in text
     assert "at most unknown over the weights alone" in text
@@ -244,11 +242,7 @@ def test_the_json_of_every_block(written, capsys):
         assert row["agrees"] and abs(row["difference"]) <= row["allowed"] and row["seconds"] > 0
         assert row["difference"] == pytest.approx((row["objective"] - row["reference"]) / row["size"])
     assert record["solution"]["learned"]["Sigma2"]["names"] == ["Oslo", "Bergen", "Bodo", "Narvik"]
-    assert record["model"]["learned"]["Sigma1"] == {
-        "kind": "precision",
-        "axis": "features",
-        "shape": [5, 5],
-    }
+    assert record["model"]["learned"]["Sigma1"] == {"kind": "precision", "axis": "features", "shape": [5, 5]}
 
 
 def test_a_block_that_disagrees_is_exit_code_1(written, capsys, monkeypatch):
@@ -270,29 +264,10 @@ def test_a_block_that_disagrees_is_exit_code_1(written, capsys, monkeypatch):
 def test_explain_lists_what_is_learned(written, capsys):
     assert main(["explain", str(written()), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["chosen"] == "alternating" and record["model"]["unicode"]["learned"] == {
-        "Sigma1": "Σ₁",
-        "Sigma2": "Σ₂",
-    }
+    assert record["chosen"] == "alternating"
+    assert record["model"]["unicode"]["learned"] == {"Sigma1": "Σ₁", "Sigma2": "Σ₂"}
     assert main(["explain", str(written())]) == 0
     assert "Σ₂ (4 × 4, precision of tasks)" in capsys.readouterr().out
-
-
-def test_quiet_is_one_line_however_narrow_the_terminal(written, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    assert main(["solve", str(written()), "--quiet"]) == 0
-    out = capsys.readouterr().out
-    assert out.count("\n") == 1 and out.startswith("stationary (no global certificate) · residual ")
-
-
-@pytest.mark.slow
-def test_the_written_files(written, tmp_path, capsys):
-    path = written(FETR + '[output]\nsolution = "w.npz"\nreport = "r.html"\n')
-    assert main(["solve", str(path), "--quiet"]) == 0
-    solution = mtl.Solution.load(tmp_path / "w.npz")
-    assert solution.Sigma2.names == ("Oslo", "Bergen", "Bodo", "Narvik") and solution.is_certified
-    page = (tmp_path / "r.html").read_text()
-    assert "Learned matrices" in page and "log|Σ₁| + d log|Σ₂|" in page and "\\" not in page
 
 
 def test_a_matrix_at_its_bound_throughout_is_said(written):

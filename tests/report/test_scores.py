@@ -52,7 +52,6 @@ def solved(path):
 
 
 def test_the_losss_metric_stands_beside_the_better_constant(written):
-    """The metric of the loss is a column beside the better constant."""
     record, z, y = solved(written("FScore()"))
     rows = record["scores"]["tasks"]
     for row, zi, yi in zip(rows, z, y, strict=True):
@@ -78,25 +77,12 @@ def test_a_metric_a_task_has_a_column_each(written):
     assert own == [["FScore()"], ["ROCArea()"], ["FScore()"]]
     area = record["scores"]["tasks"][1]["metrics"]["ROCArea()"]
     assert area == {"score": pytest.approx(roc_auc_score(y[1] > 0, z[1])), "guess": 0.5}
-    assert {name: means["tasks"] for name, means in record["scores"]["metrics"].items()} == {
-        "FScore()": 2,
-        "ROCArea()": 1,
-    }
+    counts = {name: means["tasks"] for name, means in record["scores"]["metrics"].items()}
+    assert counts == {"FScore()": 2, "ROCArea()": 1}
     assert record["scores"]["metrics"]["ROCArea()"]["mean"] == area["score"]
     text = to_text(run_report(record), width=80)
     second = next(line for line in text.splitlines() if line.startswith("  east"))
     assert second.split()[-4:] == ["-", "-", f"{area['score']:.3f}", "0.500"]
-
-
-@pytest.mark.slow
-def test_two_losses_have_a_column_each(written):
-    both = FILE.replace("metric={metric})", "metric=FScore()) + structured_hinge(W, tasks, metric=AUC())")
-    record, z, y = solved(written("", both))
-    assert list(record["scores"]["metrics"]) == ["FScore()", "AUC()"]
-    for row, zi, yi in zip(record["scores"]["tasks"], z, y, strict=True):
-        b, c = np.sum((zi >= 0) & (yi < 0)), np.sum((zi < 0) & (yi > 0))
-        swapped = b * c / (np.sum(yi > 0) * np.sum(yi < 0))
-        assert row["metrics"]["AUC()"] == {"score": pytest.approx(1 - swapped), "guess": 1.0}
 
 
 def test_what_cannot_be_measured_on_the_held_out_rows_is_said(written):
@@ -116,7 +102,6 @@ def test_other_losses_have_no_metrics_of_their_own(written, capsys):
     path = written("", logistic)
     assert main(["solve", str(path), "--no-check", "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
-    assert (
-        list(scores["metrics"]) == ["average_precision"] and scores["metrics_not_measured"] == []
-    )  # labels of 22 %
+    assert list(scores["metrics"]) == ["average_precision"]  # labels of 22 %
+    assert scores["metrics_not_measured"] == []
     assert all(list(row["metrics"]) == ["average_precision"] for row in scores["tasks"])

@@ -71,11 +71,3 @@ def test_a_model_that_learns_matrices():
     )
     assert to_unicode((Theta << 1e12).latex) == "Θ ⪯ 10¹² I"
     assert to_unicode((Omega.trace() <= 1).latex) == "tr Ω ≤ 1"
-
-
-def test_a_whole_model():
-    tasks = mtl.Tasks.shared(np.eye(4), np.array([[1.0, -1], [1, 1], [-1, 1], [-1, -1]]))
-    W, L = mtl.Weights(tasks, intercept=True), mtl.Weights(tasks, name="L")
-    lam = mtl.Parameter(2.0)
-    objective = mtl.logistic_loss(W - L, tasks, mean=True) + lam / 2 * mtl.trace_norm(L)
-    assert to_unicode(objective.latex) == "Σᵢ 1/nᵢ Σⱼ log(1 + exp(−yᵢⱼ(Xᵢ (W − L)ᵢ + bᵢ)ⱼ)) + λ/2 ‖L‖⁎"

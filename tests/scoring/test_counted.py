@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-import sklearn.metrics
 
-import mtldsl as mtl
 from mtldsl.scoring.counted import _BY_NAME, counted
-from mtldsl.scoring.measures import MEASURES, measure
+from mtldsl.scoring.measures import measure
 
 
 @pytest.mark.slow
@@ -27,29 +25,3 @@ def test_what_is_counted_is_what_is_repeated(name):
             np.testing.assert_allclose(score, by.of_task(y[rows], p[rows]), rtol=1e-9, atol=1e-12)
             undefined += bool(np.isnan(score))
     assert undefined > 0 or by.defined == "any"
-
-
-def test_what_is_not_a_mean_of_tasks_is_not_counted():
-    assert all(counted(measure(name)) is None for name in ("f1_micro", "f1_weighted", "subset_accuracy"))
-    assert set(_BY_NAME) < set(MEASURES)
-
-
-@pytest.mark.slow
-def test_a_bootstrap_of_many_tasks_counts(monkeypatch):
-    """200 samples of 100 tasks were 20,000 calls of scikit-learn for each of the three measures of a page."""
-    calls = []
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(60, 3)), rng.choice([-1.0, 1.0], size=(60, 100))
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve()
-    for name in ("f1", "roc_auc", "accuracy"):
-        one = getattr(sklearn.metrics, MEASURES[name].function)
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                sklearn.metrics,
-                one.__name__,
-                lambda *given, one=one, **named: calls.append(one) or one(*given, **named),
-            )
-            solution.bootstrap(tasks, name, 200)
-    assert 0 < len(calls) <= 3 * 100

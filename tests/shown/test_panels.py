@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.shown.html import html_of
-from mtldsl.shown.panel import Panel, Table, some_rows
+from mtldsl.shown.panel import some_rows
+from mtldsl.tasks.distributed import DistributedTasks
 
 VOID = {"br", "hr", "img", "mspace"}
 
@@ -51,28 +51,20 @@ def model():
 
 
 def test_tasks_show_their_labels(model):
-    _, problem = model
-    tasks = problem.first_loss.data
+    """Tasks in parts show the same."""
+    tasks = model[1].first_loss.data
     text = text_of(tasks)
     share = float(np.mean(tasks.per_task(tasks.targets)[2] > 0))
     assert f"calm 40 {100 * share:.1f} %" in text and "3 tasks, 5 features" in text
     assert "<b>happy</b>" in text and "<b>" not in tasks._repr_html_()
+    there = text_of(DistributedTasks.cut(tasks, 3))
+    assert text[text.index("task rows") :] == there[there.index("task rows") :] and "in 3 parts" in there
 
 
 def test_tasks_of_numbers_show_their_spread():
     y = np.array([1.0, 2.0, 3.0, 6.0])
     text = text_of(mtl.Tasks.shared(np.eye(4), np.column_stack([y, [1.0, np.nan, 2.0, 4.0]])))
     assert "task0 4 3 1.871 1 6" in text and "missing labels 1" in text
-
-
-def test_tasks_elsewhere_show_the_same_labels(model):
-    pytest.importorskip("dask")
-    from mtldsl.tasks.distributed import DistributedTasks
-
-    tasks = model[1].first_loss.data
-    here, there = text_of(tasks), text_of(DistributedTasks.cut(tasks, 3))
-    assert here[here.index("task rows") :] == there[there.index("task rows") :]
-    assert "in 3 parts" in there
 
 
 def test_a_problem_shows_its_formula_and_what_it_is_made_of(model):
@@ -93,11 +85,8 @@ def test_latex_with_its_symbols_is_text_for_a_paper(model):
     words = ["".join(line.split("$: ")[1].split("$")[::2]) for line in paper.split("\n") if r"\item" in line]
     assert not any(character in line.replace(rf"\{character}", "") for line in words for character in "_&%#")
     assert problem._repr_latex_() == f"$${plain}$$"
-
-
-def test_latex_asks_for_a_flag(model):
     with pytest.raises(mtl.ModelError, match=r"latex\(where='yes'"):
-        model[1].latex(where="yes")
+        problem.latex(where="yes")
 
 
 def test_an_explanation_shows_the_solver_that_is_chosen(model):
@@ -107,43 +96,31 @@ def test_an_explanation_shows_the_solver_that_is_chosen(model):
     assert all(name in text for name, _, _ in explanation.verdicts())
 
 
-def test_a_solution_shows_its_proof_and_weights(model):
+def test_a_solution_shows_its_proof_and_weights(model, tmp_path):
+    """Loaded it does not look proven, and what is not certified is not green."""
     solution = model[1].solve()
     text = text_of(solution)
     assert text.startswith("Solution optimal") and f"{solution.objective:.10g}" in text
     strongest = solution.feature_names[int(np.argmax(np.linalg.norm(solution.W, axis=1)))]
     rows = text[text.index("The largest weights") :]
     assert strongest == rows.split()[rows.split().index("calm") + 1]
-
-
-def test_a_loaded_solution_does_not_look_proven(model, tmp_path):
-    loaded = mtl.Solution.load(model[1].solve().save(tmp_path / "one.npz"))
+    loaded = mtl.Solution.load(solution.save(tmp_path / "one.npz"))
     assert "as saved, not verified" in text_of(loaded) and '"verdict good"' not in loaded._repr_html_()
-
-
-def test_a_solution_that_is_not_certified_is_not_green(model):
-    solution = model[1].solve(max_iter=1, solver="admm", tol=1e-10)
-    assert not solution.is_certified and '"verdict wrong"' in solution._repr_html_()
+    stopped = model[1].solve(max_iter=1, solver="admm", tol=1e-10)
+    assert not stopped.is_certified and '"verdict wrong"' in stopped._repr_html_()
 
 
 def test_a_cross_check_shows_its_table(model):
     check = model[1].cross_check(model[1].solve())
-    text = text_of(check)
-    assert text.startswith("Cross-check agree The two agree")
-    assert all(cell in text for row in check.rows() for cell in row)
+    assert text_of(check).startswith("Cross-check agree The two agree")
     assert repr(check) == "<CrossCheck: The two agree (the whole problem).>"
-
-
-def test_a_check_by_blocks_shows_its_table():
-    rng = np.random.default_rng(1)
-    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 3)))
+    tasks = mtl.Tasks.shared(*np.split(np.random.default_rng(1).normal(size=(20, 7)), [4], axis=1))
     W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
-    problem = mtl.minimize(
-        mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S), subject_to=[S >> 0.1, S << 10]
-    )
-    check = problem.cross_check()
-    assert repr(check).startswith("<BlockCheck: The two agree on every block")
-    assert all(cell in text_of(check) for row in check.rows() for cell in row)
+    objective = mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(4), S)
+    blocks = mtl.minimize(objective, subject_to=[S >> 0.1, S << 10]).cross_check()
+    assert repr(blocks).startswith("<BlockCheck: The two agree on every block")
+    for one in (check, blocks):
+        assert all(cell in text_of(one) for row in one.rows() for cell in row)
 
 
 def test_cross_validation_shows_the_value_that_is_best(model):
@@ -156,20 +133,3 @@ def test_long_tables_say_what_is_left_out():
     rows, notes = some_rows([[str(k)] for k in range(40)], "tasks")
     assert len(rows) == 12 and notes == ["28 more tasks are not shown."]
     assert some_rows([["a"]], "tasks") == ([["a"]], [])
-
-
-def test_columns_of_numbers_are_aligned():
-    html = html_of(Panel("x", tables=[Table(("a", "b"), [("1.5", "t"), ("-2e-3", "1")])]))
-    assert html.count('<td class="number">') == 2 and '<th scope="col" class="number">a</th>' in html
-
-
-def test_only_tables_that_are_cut_say_that_they_scroll():
-    """Only tables that a narrow screen cuts say that they scroll."""
-
-    def hint(head, row):
-        return html_of(Panel("t", tables=[Table(head, [row])])).partition("</style>")[2].partition("<div class")[2].partition('<p class="hint')[2][:6]  # fmt: skip
-
-    assert hint(("task", "rows"), ("a", "12")) == ""
-    assert hint(("task", "rows"), (80 * "long ", "12")) == ""  # words are broken
-    assert hint(("task", *"abcdef"), ("a", *["0.123 [0.456, 0.789]"] * 2, *["1,234.567"] * 4)) == '">This'
-    assert hint(("task", *"abcdef"), ("a", *["0.123 [0.456, 0.789]"] * 6)) == ' wide"'

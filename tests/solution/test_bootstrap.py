@@ -37,9 +37,7 @@ def test_rows_of_a_table_are_drawn_with_all_their_labels():
     X, Y = data(2)
     twice = mtl.Tasks.shared(X, np.repeat(Y[:, :1], 2, axis=1))
     found = solved(twice).bootstrap(twice, "roc_auc", n=30)
-    assert (
-        np.array_equal(found.samples_by_task[:, 0], found.samples_by_task[:, 1]) and np.ptp(found.samples) > 0
-    )
+    assert np.array_equal(*found.samples_by_task.T) and np.ptp(found.samples) > 0
 
 
 def test_groups_of_equal_rows_count_once():
@@ -48,9 +46,8 @@ def test_groups_of_equal_rows_count_once():
     width = lambda found: found.high - found.low  # noqa: E731
     once = width(solution.bootstrap(mtl.Tasks.shared(X, Y), "accuracy", n=500))
     ten = mtl.Tasks.shared(np.repeat(X, 10, axis=0), np.repeat(Y, 10, axis=0))
-    assert np.isclose(
-        width(solution.bootstrap(ten, "accuracy", n=500, groups=np.arange(600) // 10)), once, rtol=0.15
-    )
+    grouped = solution.bootstrap(ten, "accuracy", n=500, groups=np.arange(600) // 10)
+    assert np.isclose(width(grouped), once, rtol=0.15)
     assert width(solution.bootstrap(ten, "accuracy", n=500)) < 0.5 * once
 
 
@@ -70,7 +67,7 @@ def test_samples_without_a_positive_are_left_out_and_counted():
 def test_separate_inputs_are_drawn_within_every_task():
     X, Y = data(5)
     tasks = mtl.Tasks.separate([X[:100], X[100:130]], [Y[:100, 0], Y[100:130, 1]])
-    found = solved(tasks).bootstrap(tasks, "log_loss", n=200)
+    found = solved(tasks).bootstrap(tasks, "log_loss", n=120)
     widths = found.high_by_task - found.low_by_task
     assert widths[1] > 1.2 * widths[0] and found.table[-1]["task"] is None and len(found.table) == 3
 
@@ -79,16 +76,12 @@ def test_whole_rows_numbers_and_the_seed():
     X, Y = data(6)
     tasks = mtl.Tasks.shared(X, Y)
     solution = solved(tasks)
-    rows = solution.bootstrap(tasks, "subset_accuracy", n=50)
-    assert (
-        rows.low_by_task is None
-        and [row["task"] for row in rows.table] == [None]
-        and rows.low < rows.estimate < rows.high
+    rows, again, other = (
+        solution.bootstrap(tasks, "subset_accuracy", n=50, random_state=k) for k in (0, 0, 1)
     )
-    assert np.array_equal(rows.samples, solution.bootstrap(tasks, "subset_accuracy", n=50).samples)
-    assert not np.array_equal(
-        rows.samples, solution.bootstrap(tasks, "subset_accuracy", n=50, random_state=1).samples
-    )
+    assert rows.low_by_task is None and [row["task"] for row in rows.table] == [None]
+    assert rows.low < rows.estimate < rows.high
+    assert np.array_equal(rows.samples, again.samples) and not np.array_equal(rows.samples, other.samples)
     W = mtl.Weights(tasks)
     real = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     assert real.bootstrap(tasks, n=10).metric == "r2"
@@ -120,13 +113,13 @@ def test_two_models_are_compared_on_the_same_rows():
     W = mtl.Weights(train)
     loss = mtl.logistic_loss(W, train)
     few, many = (mtl.minimize(loss + c * mtl.ridge(W)).solve() for c in (1.0, 30.0))
-    one, two = (solution.bootstrap(test, "log_loss", n=200) for solution in (few, many))
+    one, two = (solution.bootstrap(test, "log_loss", n=100) for solution in (few, many))
     difference = one.minus(two)
     assert np.allclose(difference.samples, one.samples - two.samples)
     assert float(difference.estimate) == float(one.estimate) - float(two.estimate)
     assert np.allclose(difference.estimate.by_task, one.estimate.by_task - two.estimate.by_task)
     assert difference.high - difference.low < 0.8 * ((one.high - one.low) + (two.high - two.low))
-    assert not np.any(one.minus(few.bootstrap(test, "log_loss", n=200)).samples)
+    assert not np.any(one.minus(few.bootstrap(test, "log_loss", n=100)).samples)
     assert str(difference).startswith("difference in log_loss, 95 %")
     frame = one.frame()
     assert frame["task"].tolist() == [*test.task_names, "all"] and frame["low"].iloc[-1] == one.low

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solution.calibration import calibration
+from tests.loops import for_each
+from tests.pairs import pairwise_cases
 
 
 def tasks_of(kind, weighted=False, seed=0, noise=(0.1, 1.0, 5.0)):
@@ -33,18 +34,15 @@ def residual_norms(solution, tasks):
     return np.array(found).T
 
 
-@pytest.mark.by_default("True-True-True-masked")
-@pytest.mark.parametrize("kind", ["separate", "shared", "masked"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("mean", [False, True])
+@for_each(
+    "kind, weighted, intercept, mean",
+    pairwise_cases(["separate", "shared", "masked"], [False, True], [False, True], [False, True]),
+)
 def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept, mean):
     tasks = tasks_of(kind, weighted)
     W = mtl.Weights(tasks, intercept=intercept)
-    problem = mtl.minimize(
-        3.0 * mtl.square_root_loss(W, tasks, eps=0.02, mean=mean) + 1e-3 * mtl.trace_norm(W)
-    )
-    solution = problem.solve()
+    loss = 3.0 * mtl.square_root_loss(W, tasks, eps=0.02, mean=mean)
+    solution = mtl.minimize(loss + 1e-3 * mtl.trace_norm(W)).solve()
     norms, totals = residual_norms(solution, tasks)
     coefficients = 3.0 / totals if mean else 3.0  # divided by the total weight of the samples
     assert solution.task_weights == pytest.approx(coefficients / np.hypot(norms, 0.02), rel=1e-9)
@@ -52,19 +50,7 @@ def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept
     assert solution.noise_levels == pytest.approx(np.array([0.1, 1.0, 5.0]), rel=0.5)
 
 
-def test_the_quadratic_touches_the_loss_from_above():
-    """v_i / 2 t^2 + constant lies above the loss of a task with ||r_i|| = t, and meets it at the solution with the same slope."""
-    tasks = tasks_of("separate")
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W)).solve()
-    t0 = residual_norms(solution, tasks)[0]
-    grid = np.linspace(0.0, 5.0, 200)[:, None] * t0
-    above = 0.5 * solution.task_weights * (grid**2 - t0**2) + t0
-    assert np.all(above >= grid - 1e-12)
-    assert solution.task_weights * t0 == pytest.approx(np.ones(3))  # the slope of ||r|| is one
-
-
-@pytest.mark.parametrize(("word", "weight"), [("squared_loss", 1.0), ("sum_of_squares", 2.0)])
+@for_each(("word", "weight"), [("squared_loss", 1.0), ("sum_of_squares", 2.0)])
 def test_a_squared_loss_weighs_all_tasks_alike(word, weight):
     tasks = tasks_of("shared")
     W = mtl.Weights(tasks)
@@ -74,42 +60,14 @@ def test_a_squared_loss_weighs_all_tasks_alike(word, weight):
     assert solution.noise_levels == pytest.approx(norms / np.sqrt(totals))
 
 
-@pytest.mark.by_default("absolute_loss")
-@pytest.mark.parametrize("word", ["absolute_loss", "huber_loss", "hinge_loss", "logistic_loss"])
+@for_each("word", ["absolute_loss", "huber_loss", "hinge_loss", "logistic_loss"])
 def test_other_losses_have_no_weights(word):
     tasks = tasks_of("shared")
     if word in ("hinge_loss", "logistic_loss"):
         tasks = mtl.Tasks.shared(tasks.X, np.where(tasks.targets.reshape(3, -1).T > 0, 1.0, -1.0))
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.trace_norm(W))
-    solution = problem.solve(tol=1e-4)
+    solution = mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.trace_norm(W)).solve(tol=1e-4)
     assert solution.task_weights is solution.noise_levels is None
-    assert calibration(problem.form(), solution.blocks) is None
-
-
-def test_a_task_without_residuals():
-    tasks = mtl.Tasks.separate([np.eye(3), np.eye(3)], [np.zeros(3), np.ones(3)])
-    W = mtl.Weights(tasks)
-    form = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.ridge(W)).form()
-    weights, levels = calibration(form, {"W": np.zeros((3, 2))})
-    assert levels == pytest.approx([0.0, 1.0]) and weights[0] == np.inf
-    assert weights[1] == pytest.approx(1 / np.sqrt(3))
-
-
-def test_labels_in_other_units():
-    """c times the labels: c times the noise level, and 1 / c of the weight."""
-    tasks = tasks_of("separate", noise=(1.0, 1.0, 1.0))
-    W = mtl.Weights(tasks)
-    form = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.ridge(W)).form()
-    x = np.random.default_rng(0).normal(size=(4, 3))
-    weights, levels = calibration(form, {"W": x})
-    for c in (10.0, 1e-3):
-        targets = [c * y for y in tasks.per_task(tasks.targets)]
-        scaled = mtl.Tasks.separate(list(tasks.inputs), targets)
-        V = mtl.Weights(scaled)
-        other = mtl.minimize(mtl.square_root_loss(V, scaled) + mtl.ridge(V)).form()
-        w, noise = calibration(other, {"W": c * x})
-        assert noise == pytest.approx(c * levels) and w == pytest.approx(weights / c)
 
 
 def test_the_tasks_of_a_decomposition():

@@ -1,6 +1,7 @@
 """Learned matrices as the solution shows them: every view against numpy, the refusals, and how much memory they take."""
 
-import tracemalloc
+import builtins
+import os
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ import mtldsl.tasks.gram
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solution.learned_matrix import LearnedMatrix
-from mtldsl.system.memory import available_memory, require_memory
+from mtldsl.system.memory import available_memory
+from tests.loops import for_each
 
 
 def positive(n, seed=0):
@@ -34,7 +36,7 @@ def low_rank(kind, side=5000, rank=20, rest=0.5):
 # ------------------------------------------------------------------------------------------------------- views
 
 
-@pytest.mark.parametrize("kind", ["precision", "covariance"])
+@for_each("kind", ["precision", "covariance"])
 def test_views_are_each_others_inverses(kind):
     A, S = positive(4), matrix(kind)
     inverse = np.linalg.inv(A)
@@ -51,30 +53,12 @@ def test_views_are_each_others_inverses(kind):
         np.testing.assert_array_equal(view, view.T)
 
 
-def test_views_with_a_rest():
-    """Eigenvalues that the basis does not span."""
-    S = low_rank("precision", side=30, rank=4)
-    dense = S.spectral.basis @ np.diag(S.spectral.values - 0.5) @ S.spectral.basis.T + 0.5 * np.eye(30)
-    np.testing.assert_allclose(S.precision, dense, atol=1e-13)
-    np.testing.assert_allclose(S.covariance, np.linalg.inv(dense), atol=1e-12)
-    assert S.eigenvalues().shape == (30,)
-
-
-def test_correlations_do_not_depend_on_the_scale():
-    """(c Sigma1, Sigma2 / c) is as good: only correlations can be compared."""
-    np.testing.assert_allclose(
-        matrix(dense=positive(4)).correlation, matrix(dense=7 * positive(4)).correlation, atol=1e-13
-    )
-
-
 def test_correlations_stay_within_one():
     """The features are all but copies of each other."""
-    covariance = np.full((3, 3), 1.0) + 1e-15 * np.eye(3)
-    correlation = LearnedMatrix(
-        "D", "features", "covariance", ("a", "b", "c"), SpectralMatrix(np.full((3, 1), 3**-0.5), np.array([3.0]), 1e-17)
-    ).correlation  # fmt: skip
+    spectral = SpectralMatrix(np.full((3, 1), 3**-0.5), np.array([3.0]), 1e-17)
+    correlation = LearnedMatrix("D", "features", "covariance", ("a", "b", "c"), spectral).correlation
     assert np.abs(correlation).max() <= 1.0
-    np.testing.assert_allclose(correlation, covariance, atol=1e-12)
+    np.testing.assert_allclose(correlation, np.full((3, 3), 1.0) + 1e-15 * np.eye(3), atol=1e-12)
 
 
 def test_a_feature_without_variance_has_no_correlation():
@@ -83,13 +67,12 @@ def test_a_feature_without_variance_has_no_correlation():
     np.testing.assert_array_equal(S.correlation, expected)
 
 
-@pytest.mark.parametrize("kind, inverse", [("covariance", "precision"), ("precision", "covariance")])
+@for_each("kind, inverse", [("covariance", "precision"), ("precision", "covariance")])
 def test_the_inverse_of_a_singular_matrix_is_refused(kind, inverse):
     S = LearnedMatrix("D", "tasks", kind, ("a", "b"), SpectralMatrix(np.eye(2)[:, :1], np.array([2.0]), 0.0))
     np.testing.assert_array_equal(getattr(S, kind), np.diag([2.0, 0.0]))
-    with pytest.raises(
-        ModelError, match=rf"D: this {kind} is singular \(tasks without variance.*use \.{kind}"
-    ):
+    said = rf"D: this {kind} is singular \(tasks without variance.*use \.{kind}"
+    with pytest.raises(ModelError, match=said):
         getattr(S, inverse)
 
 
@@ -104,9 +87,8 @@ def test_frames_are_labelled():
         assert list(frame.index) == list(frame.columns) == ["a", "b", "c", "d"]
         np.testing.assert_array_equal(frame.to_numpy(), getattr(S, view))
     np.testing.assert_array_equal(S.frame().to_numpy(), S.correlation)
-    with pytest.raises(
-        ModelError, match=r"S\.frame\('inverse'\): there is no such view; write 'correlation'"
-    ):
+    said = r"S\.frame\('inverse'\): there is no such view; write 'correlation'"
+    with pytest.raises(ModelError, match=said):
         S.frame("inverse")
 
 
@@ -122,17 +104,22 @@ def test_printing():
     assert str(matrix(n=11)) == "<LearnedMatrix S: precision of 11 features>"
 
 
-def test_of_a_solution():
+def random_tasks(n=20, d=4, m=3, **names):
     rng = np.random.default_rng(3)
+    return mtl.Tasks.shared(rng.normal(size=(n, d)), rng.normal(size=(n, m)), **names)
+
+
+def fetr(tasks, first="Sigma1", second="Sigma2", argument=lambda W: W, eta=1.0):
+    """Precisions A of the features and B of the tasks, within bounds; or one that is given."""
+    W, B = mtl.Weights(tasks), mtl.TaskPrecision(tasks, second)
+    A = mtl.FeaturePrecision(tasks, first) if isinstance(first, str) else first
+    box = [bound for S in ([A, B] if isinstance(first, str) else [B]) for bound in (S >> 0.1, S << 10)]
+    return mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(argument(W), A, B, eta=eta), box)
+
+
+def test_of_a_solution():
     names = ["area", "age", "noise", "rooms"], ["Oslo", "Bergen", "Narvik"]
-    tasks = mtl.Tasks.shared(
-        rng.normal(size=(20, 4)), rng.normal(size=(20, 3)), feature_names=names[0], task_names=names[1]
-    )
-    W, first, second = mtl.Weights(tasks), mtl.FeaturePrecision(tasks, "A"), mtl.TaskPrecision(tasks, "B")
-    solution = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, first, second),
-        subject_to=[first >> 0.1, first << 10, second >> 0.1, second << 10],
-    ).solve()
+    solution = fetr(random_tasks(feature_names=names[0], task_names=names[1]), "A", "B").solve()
     assert list(solution.learned) == ["A", "B"]
     assert solution.A is solution.learned["A"]
     assert list(solution.A.frame().index) == names[0] and list(solution.B.frame().index) == names[1]
@@ -143,13 +130,7 @@ def test_of_a_solution():
 
 
 def test_a_given_matrix_is_not_shown_as_learned():
-    rng = np.random.default_rng(3)
-    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 3)))
-    W, second = mtl.Weights(tasks), mtl.TaskPrecision(tasks)
-    solution = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, np.eye(4), second),
-        subject_to=[second >> 0.1, second << 10],
-    ).solve()
+    solution = fetr(random_tasks(), np.eye(4)).solve()
     assert list(solution.learned) == ["Sigma2"]
     with pytest.raises(AttributeError, match="Sigma1"):
         solution.Sigma1  # noqa: B018
@@ -158,104 +139,50 @@ def test_a_given_matrix_is_not_shown_as_learned():
 # --------------------------------------------------------------------------------------------------------- memory
 
 
-@pytest.mark.parametrize("kind", ["precision", "covariance"])
-def test_it_stays_small_until_a_view_is_asked_for(kind):
-    """Side 5,000, rank 20: 0.8 MB where the dense matrix has 200."""
-    tracemalloc.start()
-    S = low_rank(kind)
-    assert repr(S) == str(S) == f"<LearnedMatrix D: {kind} of 5000 features>"
-    assert S.shape == (5000, 5000) and S.eigenvalues()[-1] == 9.0
-    assert S.spectral.trace() == pytest.approx(np.linspace(1, 9, 20).sum() + 4980 * 0.5)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 20e6
-
-
-def test_many_features_never_make_the_dense_matrix():
-    """More features than a Gram matrix would be made for by hand: 600, where (d, d) is 2.9 MB and the data 0.1."""
-    rng = np.random.default_rng(0)
-    d, m = 600, 3
-    tasks = mtl.Tasks.shared(rng.normal(size=(20, d)), rng.normal(size=(20, m)))
-    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
-    solution = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + 5.0 * mtl.feature_covariance_norm(W, D), subject_to=[D.trace() <= 1]
-    ).solve()
-    assert solution.status == "optimal"
-    assert solution.D.spectral.basis.shape == (d, m)
-    assert solution.D.spectral.trace() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("view", ["precision", "covariance", "correlation"])
-def test_a_view_that_does_not_fit_is_refused(view, monkeypatch):
+def test_a_view_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 100e6)
-    with pytest.raises(SolverError) as refusal:
-        getattr(low_rank("precision"), view)
-    for fragment in (
-        "D as a dense matrix of 5,000 x 5,000",
-        "needs 0.559 GiB",
-        "0.0931 GiB are there",
-        "use .spectral",
-    ):
-        assert fragment in str(refusal.value)
+    wide = low_rank("precision", side=5000, rank=2)
+    for view in ("precision", "covariance", "correlation"):
+        with pytest.raises(SolverError) as refusal:
+            getattr(wide, view)
+        said = str(refusal.value)
+        assert "D as a dense matrix of 5,000 x 5,000" in said and "use .spectral" in said
+        assert "needs 0.559 GiB" in said and "0.0931 GiB are there" in said
     with pytest.raises(SolverError, match=r"use \.spectral"):
-        np.asarray(low_rank("precision"))
+        np.asarray(wide)
 
 
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 2000.0)
     monkeypatch.setattr(mtldsl.system.memory, "_SMALL", 0)
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(9, 12)), rng.normal(size=(9, 3))
+    shared = random_tasks(9, 12)
+    separate = mtl.Tasks.separate([shared.X] * 3, shared.per_task(shared.targets))
     for tasks, words in (
-        (mtl.Tasks.shared(X, Y), "the Gram matrix of 12 features needs"),
-        (mtl.Tasks.separate([X, X, X], list(Y.T)), "the Gram matrices of 3 tasks with 12 features need"),
+        (shared, "the Gram matrix of 12 features needs"),
+        (separate, "the Gram matrices of 3 tasks with 12 features need"),
     ):
-        W, first, second = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-        problem = mtl.minimize(
-            mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, first, second),
-            subject_to=[first >> 0.1, first << 10, second >> 0.1, second << 10],
-        )
         with pytest.raises(SolverError, match=words):
-            problem.solve()
+            fetr(tasks).solve()
 
 
 def test_a_kronecker_system_that_does_not_fit_is_refused(monkeypatch):
-    rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(9, 12)), rng.normal(size=(9, 6)))
-    W, first, second = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    problem = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, first, second),
-        subject_to=[first >> 0.1, first << 10, second >> 0.1, second << 10],
-    )
+    problem = fetr(random_tasks(9, 12, 6))
     monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 50e3)
-    with pytest.raises(
-        SolverError, match=r'w_step="closed_form": its system of 72 unknowns needs.*w_step="auto"'
-    ):
+    said = r'w_step="closed_form": its system of 72 unknowns needs.*w_step="auto"'
+    with pytest.raises(SolverError, match=said):
         problem.solve(solver="alternating", method="block", w_step="closed_form")
     assert problem.solve(solver="alternating", method="block", max_iter=3).iterations == 3
 
 
-def test_memory_is_asked_for():
-    assert available_memory() > 1e6
-    require_memory(1.0, "nothing", "do nothing")
-    with pytest.raises(
-        SolverError, match=r"a dream needs 9.31e\+20 GiB of memory, and .* GiB are there; wake up"
-    ):
-        require_memory(1e30, "a dream", "wake up")
-
-
 def test_memory_where_the_system_does_not_say(monkeypatch):
-    import builtins
-    import os
-
     def refuse(*_, **__):
         raise OSError
 
-    monkeypatch.setattr(builtins, "open", refuse)
-    physical = available_memory()
-    monkeypatch.setattr(os, "sysconf", refuse)
-    unknown = available_memory()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", refuse)
+        physical = available_memory()
+        patch.setattr(os, "sysconf", refuse)
+        unknown = available_memory()
     assert physical > 1e6 and unknown == np.inf
 
 
@@ -265,19 +192,12 @@ def test_names_follow_the_argument():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 4)), task_names=list("abcd"))
-    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    box = [A >> 0.05, A << 20, B >> 0.05, B << 20]
-
-    def solved(argument):
-        return mtl.minimize(
-            mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(argument, A, B, eta=5), box
-        ).solve()
-
-    plain, turned = solved(W), solved(W[:, [3, 1, 0, 2]])
+    plain, turned = (
+        fetr(tasks, argument=of, eta=5).solve() for of in (lambda W: W, lambda W: W[:, [3, 1, 0, 2]])
+    )
     assert turned.Sigma2.names == ("d", "b", "a", "c") and turned.Sigma1.names == tuple(tasks.feature_names)
     order = [plain.Sigma2.names.index(name) for name in turned.Sigma2.names]
-    np.testing.assert_allclose(
-        turned.Sigma2.correlation, plain.Sigma2.correlation[np.ix_(order, order)], atol=1e-4
-    )
-    mixed = solved(W @ rng.normal(size=(4, 4)))
+    expected = plain.Sigma2.correlation[np.ix_(order, order)]
+    np.testing.assert_allclose(turned.Sigma2.correlation, expected, atol=1e-4)
+    mixed = fetr(tasks, argument=lambda W: W @ rng.normal(size=(4, 4)), eta=5).solve()
     assert all(name.startswith("column ") and "W @" in name for name in mixed.Sigma2.names)

@@ -9,6 +9,7 @@ from sklearn import metrics as sk
 import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.solution.scoring import score_of
+from tests.loops import for_each
 from tests.models import separate, shared
 
 
@@ -36,13 +37,11 @@ def test_decomposition_predicts_with_the_sum():
     L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
     solution = mtl.minimize(mtl.squared_loss(L + 2 * S, tasks) + mtl.trace_norm(L) + mtl.l12_norm(S)).solve()
     np.testing.assert_allclose(solution.W, solution.L + 2 * solution["S"])
-    for i, z in enumerate(solution.decision_function(tasks.inputs)):
+    scores = zip(solution.decision_function(tasks.inputs), tasks.per_task(tasks.targets), strict=True)
+    for i, (z, y) in enumerate(scores):
         np.testing.assert_allclose(z, tasks.inputs[i] @ solution.W[:, i])
-    r2 = [
-        1 - np.sum((y - z) ** 2) / np.sum((y - y.mean()) ** 2)
-        for y, z in zip(tasks.per_task(tasks.targets), solution.predict(tasks.inputs), strict=True)
-    ]
-    np.testing.assert_allclose(solution.scores(tasks), r2)
+        r2 = 1 - np.sum((y - z) ** 2) / np.sum((y - y.mean()) ** 2)
+        np.testing.assert_allclose(solution.scores(tasks)[i], r2)
 
 
 def test_standardised_training_data_scale_new_inputs():
@@ -58,34 +57,23 @@ def test_standardised_training_data_scale_new_inputs():
     np.testing.assert_allclose(solution.scores(scaled), solution.scores(raw), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["squared_loss", "poisson_loss", "huber_loss"])
-def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind):
+KEPT = "objective dual_bound relative_gap violation status solver model parameters task_names"
+
+
+@for_each("kind, extra", [("squared_loss", {}), ("poisson_loss", {}), ("huber_loss", {"delta": 0.7})])
+def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind, extra):
     tasks = shared(3, labels="count" if kind == "poisson_loss" else "real")
-    W = mtl.Weights(tasks, intercept=True)
-    extra = {"delta": 0.7} if kind == "huber_loss" else {}
-    lam = mtl.Parameter(0.3)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(0.3)
     solution = mtl.minimize(getattr(mtl, kind)(W, tasks, **extra) + lam * mtl.l21_norm(W)).solve()
+    assert solution.gap == solution.gap.relative == solution.relative_gap
+    assert solution.gap.absolute == pytest.approx(solution.objective - solution.dual_bound)
     path = solution.save(tmp_path / "answer")
-    assert path.suffix == ".npz"
-    assert (
-        mtl.Solution.load(tmp_path / "answer").objective == solution.objective
-    )  # the name given to save works too
-    loaded = mtl.Solution.load(path)
-    np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
-    for name in (
-        "objective",
-        "dual_bound",
-        "relative_gap",
-        "violation",
-        "status",
-        "solver",
-        "model",
-        "parameters",
-        "task_names",
-    ):
-        assert getattr(loaded, name) == getattr(solution, name), name
-    assert loaded.history[-1]["objective"] == solution.history[-1]["objective"]
-    assert b"pickle" not in path.read_bytes()
+    assert path.suffix == ".npz" and b"pickle" not in path.read_bytes()
+    for name in (path, tmp_path / "answer"):  # the name given to save works too
+        loaded = mtl.Solution.load(name)
+        np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
+        assert all(getattr(loaded, one) == getattr(solution, one) for one in KEPT.split())
+        assert loaded.history[-1]["objective"] == solution.history[-1]["objective"]
 
 
 def test_loading_something_else_is_refused(tmp_path):
@@ -93,12 +81,6 @@ def test_loading_something_else_is_refused(tmp_path):
     np.savez(path, x=np.ones(3))
     with pytest.raises(mtl.DataError, match="not a saved solution"):
         mtl.Solution.load(path)
-
-
-def test_the_gap_is_a_number_with_two_faces(classified):
-    _, solution = classified
-    assert solution.gap == solution.gap.relative == solution.relative_gap <= 1e-8
-    assert solution.gap.absolute == pytest.approx(solution.objective - solution.dual_bound)
 
 
 def test_mistakes_are_named(classified):
@@ -136,28 +118,19 @@ METRICS = {
     "AveragePrecision": (mtl.AveragePrecision(), lambda y, z: sk.average_precision_score(y > 0, z)),
     "NDCG": (mtl.NDCG(), lambda y, z: sk.ndcg_score((y > 0)[None, :].astype(float), z[None, :])),
     "ROCArea": (mtl.ROCArea(), lambda y, z: sk.roc_auc_score(y > 0, z)),
-    "AUC": (
-        mtl.AUC(),
-        lambda y, z: 1 - (1 - sk.recall_score(y > 0, z >= 0)) * (1 - sk.recall_score(y < 0, z < 0)),
-    ),
+    "AUC": (mtl.AUC(), lambda y, z: 1 - (1 - sk.recall_score(y > 0, z >= 0)) * (1 - sk.recall_score(y < 0, z < 0))),
     "PrecisionAt(19)": (mtl.PrecisionAt(19), lambda y, z: sk.precision_score(y > 0, z >= np.sort(z)[-19])),
-    "RecallAt(0.55)": (
-        mtl.RecallAt(0.55),
-        lambda y, z: sk.recall_score(y > 0, z >= np.sort(z)[-round(0.55 * len(z))]),
-    ),
+    "RecallAt(0.55)": (mtl.RecallAt(0.55), lambda y, z: sk.recall_score(y > 0, z >= np.sort(z)[-round(0.55 * len(z))])),
     "own": (Missed(), lambda y, z: sk.recall_score(y > 0, z >= 0)),
-}
+}  # fmt: skip
 
 
-@pytest.mark.by_default("PartialAUC")
-@pytest.mark.parametrize("name", METRICS)
+@for_each("name", METRICS)
 def test_scores_under_a_metric_are_scikit_learns(classified, name):
     tasks, solution = classified
     metric, expected = METRICS[name]
-    by_hand = [
-        expected(y, z)
-        for y, z in zip(tasks.per_task(tasks.targets), solution.decision_function(tasks.X).T, strict=True)
-    ]
+    scores = solution.decision_function(tasks.X).T
+    by_hand = [expected(y, z) for y, z in zip(tasks.per_task(tasks.targets), scores, strict=True)]
     np.testing.assert_allclose(solution.scores(tasks, metric=metric), by_hand, rtol=1e-12)
     assert solution.score(tasks, metric) == pytest.approx(np.mean(by_hand))
     assert len(set(by_hand)) > 1  # the tasks differ, so that their order is checked
@@ -167,21 +140,42 @@ def test_scores_under_a_metric_are_scikit_learns(classified, name):
 
 
 def test_equal_scores_under_metrics_of_rankings():
+    """The second place is shared by one positive and two negatives."""
     y = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
     z = np.array([2.0, 1.0, 1.0, 1.0, 0.0, -1.0])
     assert score_of(mtl.ROCArea(), z, y) == pytest.approx(sk.roc_auc_score(y > 0, z))
-    # the second place is shared by one positive and two negatives
     assert score_of(mtl.PrecisionAt(2), z, y) == pytest.approx((1 + 1 / 3) / 2)
     assert score_of(mtl.RecallAt(3), z, y) == pytest.approx((1 + 2 / 3) / 3)
     assert score_of(mtl.PrecisionAt(6), z, y) == pytest.approx(0.5)
     assert score_of(mtl.PrecisionAt(1), z, y, threshold=5.0) == 1.0  # no threshold counts
 
 
+def test_metrics_of_ones_own_score_themselves(monkeypatch):
+    """A metric that says how it scores an order is asked, and a subclass of one that is a table is scored by its own."""
+    monkeypatch.setattr(mtl.Metric, "known", dict(mtl.Metric.known))
+
+    class FirstIsPositive(mtl.Metric):
+        labellings, scored_by_order = False, True
+
+        def score(self, z, positive, threshold):
+            return float(positive[np.argmax(z)])
+
+    class MissedAlone(mtl.ErrorRate):
+        def delta(self, b, c, positives, negatives):
+            return c / positives + 0.0 * b
+
+    z, y = np.array([0.1, 0.9, -0.5]), np.array([1.0, -1.0, 1.0])
+    assert score_of(MissedAlone(), z, y) == 0.5 and score_of(mtl.ErrorRate(), z, y) == pytest.approx(1 / 3)
+    assert score_of(FirstIsPositive(), z, y) == 0.0 and score_of(FirstIsPositive(), -z, y) == 1.0
+    FirstIsPositive.scored_by_order = False
+    with pytest.raises(mtl.ModelError, match="measures rankings, and has no score"):
+        score_of(FirstIsPositive(), z, y)
+
+
 def test_wrong_metrics_of_scores_are_named(classified):
     tasks, solution = classified
-    one_class = mtl.Tasks.shared(
-        tasks.X, np.where([False, True, False, False], 1.0, tasks.targets.reshape(4, -1).T)
-    )
+    labels = np.where([False, True, False, False], 1.0, tasks.targets.reshape(4, -1).T)
+    one_class = mtl.Tasks.shared(tasks.X, labels)
     for given, metric, kind, message in (
         (tasks, "roc_au", mtl.ModelError, r"^scores\(tasks, metric='roc_au'\): there is no such measure; write 'roc_auc'"),
         (tasks, mtl.AUC, mtl.ModelError, r"write metric=AUC\(\)"),
@@ -207,30 +201,22 @@ def hinged(metric):
     return tasks, mtl.minimize(hinge + 1e-3 * mtl.l21_norm(W)).solve(tol=1e-4)
 
 
-@pytest.mark.by_default("PrecisionAt(k=0.25)")
-@pytest.mark.parametrize(
-    "metric",
-    [
-        mtl.FScore(),
-        mtl.FScore(beta=2),
-        mtl.PrecisionAt(0.25),
-        [mtl.FScore(beta=2), mtl.ErrorRate(), Missed(), mtl.AUC()],
-    ],
-    ids=repr,
-)
+EACH = [mtl.FScore(beta=2), mtl.ErrorRate(), Missed(), mtl.AUC()]
+
+
+@pytest.mark.slow
+@for_each("metric", [mtl.FScore(), mtl.FScore(beta=2), mtl.PrecisionAt(0.25), EACH])
 def test_structured_losses_are_saved(tmp_path, metric):
     tasks, solution = hinged(metric)
     loaded = mtl.Solution.load(solution.save(tmp_path / "hinge"))
-    np.testing.assert_array_equal(
-        loaded.predict(tasks.X), np.where(solution.decision_function(tasks.X) >= 0, 1, -1)
-    )
+    expected = np.where(solution.decision_function(tasks.X) >= 0, 1, -1)
+    np.testing.assert_array_equal(loaded.predict(tasks.X), expected)
     np.testing.assert_array_equal(loaded.scores(tasks), solution.scores(tasks))
     again = mtl.Solution.load(loaded.save(tmp_path / "again"))
     assert again.loss == loaded.loss and again.model == solution.model
     if not isinstance(metric, list):  # Missed is best where all are labelled +1, which tuning refuses
-        tuned = [s.tune_threshold(tasks).thresholds for s in (solution, loaded, again)]
-        np.testing.assert_array_equal(tuned[0], tuned[1])
-        np.testing.assert_array_equal(tuned[0], tuned[2])
+        first, *others = (s.tune_threshold(tasks).thresholds for s in (solution, loaded, again))
+        np.testing.assert_array_equal(others, [first, first])
     plain = loaded.loss["parameters"].get("metric", mtl.FScore())
     rebuilt = StructuredHinge(metric=plain)
     assert repr(rebuilt.metric) == repr(tuple(metric) if isinstance(metric, list) else metric)

@@ -14,7 +14,7 @@ from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import shared
 
 D, M = 6, 4
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -50,27 +50,7 @@ def residual(split, metric, solve, rhs):
     return max(np.abs(product[name] - rhs[name]).max() for name in rhs) / scale
 
 
-# ------------------------------------------------------------------------------------------- small pieces
-
-
 # ---------------------------------------------------------------------------------------------- solutions
-
-
-@pytest.mark.slow
-def test_optimality_conditions_of_a_linear_program_by_hand():
-    """Least absolute deviations with an l1 norm: X_i^T u_i + lam v_i = 0, u and v subgradients of | | at residuals and weights."""
-    tasks = separate(5)
-    W, lam = mtl.Weights(tasks), 2.0
-    form = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.l1_norm(W)).form()
-    point = SOLVER.solve(form, tol=1e-10, max_iter=3000, start=None, watch=lambda p: None)
-    w, (u,), (v,) = point.blocks["W"], point.loss_duals, point.function_duals
-    assert np.abs(u).max() <= 1 + 1e-12 and np.abs(v).max() <= lam * (1 + 1e-12)
-    residuals = tasks.forward(w) - tasks.targets
-    np.testing.assert_allclose(tasks.adjoint(u) + v, 0, atol=1e-7)
-    clear = np.abs(residuals) > 1e-6
-    np.testing.assert_allclose(u[clear], np.sign(residuals[clear]), atol=1e-9)
-    np.testing.assert_allclose(v[w != 0], lam * np.sign(w[w != 0]), atol=1e-7)
-    assert np.sum(~clear) >= M  # a vertex: some residuals vanish
 
 
 LOSSES = [
@@ -119,6 +99,12 @@ def test_constraints_are_met(loss, sets):
     tasks = shared(7, n=25, labels=KINDS.get(loss, "real"))
     W = mtl.Weights(tasks)
     solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + mtl.l1_norm(W), SETS[sets](W))
+
+
+def test_penalties_around_known_weights():
+    t = shared(3)
+    W, known = mtl.Weights(t), np.random.default_rng(4).normal(size=(D, M))
+    solve_as_the_reference(mtl.squared_loss(W, t) + 2 * mtl.l1_norm(W - known) + 2 * mtl.trace_norm(W))
 
 
 def test_quadratics_around_known_weights():

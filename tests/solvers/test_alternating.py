@@ -640,32 +640,6 @@ def test_the_baseline_minimises_nothing_and_says_so():
     assert abs(other.objective - baseline.objective) > 1e-3
 
 
-# ------------------------------------------------------------------------------------------------------- history
-
-
-def test_history_is_one_dict_a_look():
-    problem = model(regression(seed=2, layout="separate"))
-    solution = problem.solve(solver="alternating", method="block", tol=1e-12, max_iter=40)
-    assert [look["iteration"] for look in solution.history][:10] == list(range(1, 11))
-    assert solution.history[-1]["iteration"] == 40 == solution.iterations
-    for look in solution.history:
-        assert {"solver", "iteration", "seconds", "objective", "residual", "violation"} <= set(look)
-    assert np.all(np.diff([look["seconds"] for look in solution.history]) >= 0)
-    residuals = [look["residual"] for look in solution.history]
-    assert residuals[-1] < residuals[0]
-
-
-@pytest.mark.slow
-def test_a_time_limit_is_kept():
-    """At most two looks come after it."""
-    tasks = regression(8, 6, 30, layout="separate", labels="sign")
-    solution = model(tasks, "logistic_loss", more=lambda W: 0.1 * mtl.l1_norm(W)).solve(
-        tol=1e-14, max_seconds=0.3
-    )
-    assert solution.status == "time_limit" and np.isfinite(solution.objective) and solution.history
-    assert sum(look["seconds"] > 0.3 for look in solution.history) <= 2
-
-
 # ------------------------------------------------------------------------------------------------ refused options
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.calculus.shrinkage import shrinkage
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
@@ -83,9 +82,3 @@ def test_a_coefficient_that_leaves_double_precision_is_refused(value):
         problem.solve()
     lam.value = 1e-3
     assert problem.solve().status == "optimal"
-
-
-def test_a_shrinkage_of_what_is_infinite_is_a_breakdown():
-    assert shrinkage(np.array([0.0, 5e-324, 1e308]), 1e300).tolist() == [0.0, 0.0, pytest.approx(1.0)]
-    with pytest.raises(SolverError, match="broke down numerically"), breakdowns("admm"):
-        shrinkage(np.array([np.inf]), np.inf)

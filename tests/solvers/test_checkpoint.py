@@ -20,28 +20,6 @@ BOTH = [mtl.union(), mtl.individual()]
 # -------------------------------------------------------------------------------------------------------- the file
 
 
-def test_what_is_written_is_read(tmp_path):
-    file = Checkpoint(tmp_path / "run", {"model": "m", "data": "d"})
-    assert file.path.name == "run.npz" and file.read() is None
-    arrays = {"u": np.arange(3.0), "theta": np.ones(2)}
-    assert file.write(arrays, now=True)
-    found = Checkpoint(tmp_path / "run.npz", {"model": "m", "data": "d"}).read()
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-
-
-def test_it_is_written_every_so_often(tmp_path, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.time.perf_counter", lambda: now[0])
-    file = Checkpoint(tmp_path / "run", {}, every=30.0)
-    assert not file.write({"u": np.zeros(1)})
-    now[0] = 131.0
-    assert file.write({"u": np.ones(1)}) and not file.write({"u": np.zeros(1)})
-    assert file.read()["u"][0] == 1.0
-
-
 def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     file = Checkpoint(tmp_path / "run", {})
     file.write({"u": np.ones(1)}, now=True)
@@ -90,19 +68,6 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path, word, intercept):
     assert [found.name for found in tmp_path.iterdir()] == ["run.npz"]
 
 
-@pytest.mark.slow
-def test_passes_that_were_saved(tmp_path):
-    """Over several seeds, those before the interruption need not be made again."""
-    problem = problem_of()
-    scratch, resumed = [], []
-    for seed in range(5):
-        path = tmp_path / f"{seed}.npz"
-        scratch.append(solve(problem, seed=seed).iterations)
-        assert solve(problem, path, seed=seed, max_iter=scratch[-1] // 2).status == "iteration_limit"
-        resumed.append(solve(problem, path, seed=seed).iterations)
-    assert sum(resumed) < sum(scratch)
-
-
 def test_an_interruption_leaves_the_state_behind(tmp_path):
     seen = []
 
@@ -140,6 +105,7 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
     refused(problem_of(tasks, C=C, p=2.0), path, "model")
     refused(problem_of(tasks, C=C, word=mtl.squared_hinge_loss), path, "model")
     refused(problem_of(tasks, C=C, similarities=[mtl.union()]), path, "model")
+    refused(problem_of(tasks, C=C, intercept=True), path, "")
     refused(problem_of(separate(4, labels="sign"), C=C), path, "data")
     refused(problem_of(shared(4, labels="sign")), tmp_path / "shared.npz", "data")
     refused(of_kernel[1], tmp_path / "kernel.npz", "numbers")  # the same text
@@ -148,15 +114,6 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
     C.value = 2.0
     assert path.read_bytes() == written  # none of these wrote to it
     assert solve(problem, path).status == "optimal"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("intercept", [False, True])
-def test_a_file_says_whether_its_model_has_an_intercept(tmp_path, intercept):
-    path = tmp_path / "run.npz"
-    solve(problem_of(intercept=intercept), path)
-    with pytest.raises(SolverError, match="written for another"):
-        solve(problem_of(intercept=not intercept), path)
 
 
 def test_sample_weights_labels_and_rows_are_data(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
-from tests.label_graph_models import CASES, all_pairs, data, hinges, known, model
+from tests.label_graph_models import CASES, all_pairs, data, known, model
 
 STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
 
@@ -164,20 +164,6 @@ def test_wrong_values_of_options_are_quoted(options, said):
         model(X, Y).solve("clique_generation", **options)
 
 
-@pytest.mark.slow
-def test_same_seed_same_bits():
-    X, Y = data(n=50, K=5, edges=STAR)
-    problem = model(X, Y, a=0.02)
-    one, again, other = (
-        problem.solve("clique_generation", tol=1e-4, **seed) for seed in ({}, {"seed": 0}, {"seed": 7})
-    )
-    np.testing.assert_array_equal(one.V, again.V)
-    np.testing.assert_array_equal(one.U, again.U)
-    assert [row["objective"] for row in one.history] == [row["objective"] for row in again.history]
-    assert not np.array_equal(one.V, other.V)
-    assert other.objective == pytest.approx(one.objective, rel=2e-4)
-
-
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
@@ -202,12 +188,3 @@ def test_what_it_does_not_take_is_said_in_one_sentence():
             mtl.minimize(objective).solve("clique_generation")
     with pytest.raises((SolverError, ModelError), match=r"U >= 0"):
         mtl.minimize(loss + mtl.ridge(U) + on_edges, subject_to=[U >= 0]).solve("clique_generation")
-
-
-def test_objective_is_the_definitions():
-    X, Y = data()
-    problem = model(X, Y)
-    solution = problem.solve("clique_generation", tol=1e-3)
-    norms = np.sqrt((solution.V**2).sum(axis=0).reshape(-1, 4).sum(axis=1))
-    value = hinges(problem, solution, X, Y).mean() + 0.025 * np.sum(solution.U**2) + 0.025 * norms.sum() ** 2
-    assert solution.objective == pytest.approx(value, rel=1e-12)

@@ -178,17 +178,6 @@ def test_collinear_features_and_a_column_of_zeros():
             np.testing.assert_array_equal(solution.W[10], 0.0)
 
 
-def test_zero_is_the_solution_from_lambda_max_on():
-    X, Y = data()
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
-    critical = np.linalg.norm(X.T @ Y, axis=1).max()
-    above = mtl.minimize(mtl.squared_loss(W, tasks) + 1.0001 * critical * mtl.l21_norm(W)).solve(CD)
-    below = mtl.minimize(mtl.squared_loss(W, tasks) + 0.999 * critical * mtl.l21_norm(W)).solve(CD, tol=1e-9)
-    assert not above.W.any()
-    assert np.count_nonzero(below.W.any(axis=1)) == 1
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

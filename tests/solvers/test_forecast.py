@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers.passes import forecast as room
 from mtldsl.system import passes
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
@@ -48,14 +47,6 @@ def test_verbose_says_it_after_the_first_pass_and_before_a_look(monkeypatch, cap
     assert re.fullmatch(said, lines[0])
     assert clock.n > 3 and "newton_by_passes       1" in lines[1] and "s to go" in lines[1]
     assert "to go" not in lines[-1]  # there the gap is below the tolerance
-
-
-def test_it_is_said_before_the_second_pass_begins(monkeypatch):
-    clock = Clock(monkeypatch, 12.0)
-    at = []
-    monkeypatch.setattr(room.log, "log", lambda level, *text: at.append((clock.n, level)))
-    problem().solve()
-    assert at == [(1, logging.WARNING)]
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(0.1, "INFO"), (40.0, "WARNING")])

@@ -9,7 +9,7 @@ import mtldsl as mtl
 import mtldsl.reference.compile  # registers the formulas
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, ROCArea
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import shared
 
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
 INNER = {"solver": "admm", "inner": "frank_wolfe"}
@@ -33,15 +33,6 @@ def test_it_comes_near_the_optimum_with_a_valid_bound(metric, norm):
     assert best * 0.89 <= solution.dual_bound <= best * (1 + 1e-7)
     last = solution.history[-1]
     assert last["oracle_calls"] > last["inner_steps"] >= solution.iterations / 2
-
-
-@pytest.mark.slow
-def test_planes_need_fewer_looks_at_the_oracle():
-    problem = problem_of(separate(2, labels="sign"), FScore(), "l21")
-    paper = problem.solve(**INNER, tol=0.03)
-    planes = problem.solve(solver="admm", tol=0.03)
-    assert paper.status == planes.status == "optimal"
-    assert planes.history[-1]["oracle_calls"] < 0.5 * paper.history[-1]["oracle_calls"]
 
 
 @pytest.mark.slow

@@ -32,16 +32,3 @@ def test_agrees_with_admm(case, m, ridge, intercept):
         ours = problem.solve(solver="coordinate_descent", tol=1e-9)
         assert ours.status == "optimal"
         assert ours.objective == pytest.approx(problem.solve(solver="admm", tol=1e-8).objective, rel=1e-7)
-
-
-def test_a_step_on_one_group_is_exact():
-    """One group is one step: w = Q diag(1 / (e_k + a / ||w||)) Q^T X^T y."""
-    tasks = data(m=2, seed=1)
-    W = mtl.Weights(tasks)
-    everything = [list(range(20))]
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 40 * mtl.group_norm(W, everything)).solve(
-        solver="coordinate_descent", tol=1e-12
-    )
-    X, Y, found = tasks.X, tasks.targets.reshape(2, -1).T, solution.W
-    gradient = X.T @ (X @ found - Y) + 40 * found / np.linalg.norm(found)
-    assert np.abs(gradient).max() < 1e-7

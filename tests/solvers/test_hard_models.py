@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.proof.first_order import first_order_residuals
+from tests.loops import for_each
 
 
 def data(seed, d=6, m=4, n=15, scale=1.0):
@@ -24,8 +25,8 @@ def flat_slope(x):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["newton", "joint", "block"])
-@pytest.mark.parametrize("seed", range(3))
+@for_each("method", ["newton", "joint", "block"])
+@for_each("seed", range(3))
 def test_directions_that_no_penalty_weighs(method, seed):
     """Large singular values cost nothing more: steps are of a majoriser that lies higher, and still descend."""
     tasks = data(seed)
@@ -86,15 +87,6 @@ def test_a_path_comes_away_from_zero():
     *_, last = problem.path(mu, [100.0, 10.0, 1.0])
     mu.value = 1.0
     assert last.objective <= problem.solve().objective * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 5, 9])
-def test_few_iterations_are_as_many_as_asked_for(iterations):
-    tasks = data(2)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W, eps=1e-8))
-    solution = problem.solve(solver="alternating", max_iter=iterations)
-    assert solution.iterations <= iterations and np.isfinite(solution.objective) and solution.W.any()
 
 
 def test_the_printed_algorithm_has_no_continuation():

@@ -58,15 +58,6 @@ def test_a_selection_out_of_iterations_does_not_say_selected():
     assert problem.solve("clique_generation", tol=1e-3, max_edges=2).status == "selected"
 
 
-@pytest.mark.slow
-def test_long_solves_are_looked_at_on_the_way():
-    """Inputs a hundred times too large: the solver crawls, but its history tells, and whoever waits may stop it."""
-    solution = model(mtl.Tasks.shared(100 * X, Y), lam=1e-3).solve(
-        "clique_generation", tol=1e-9, max_iter=900
-    )
-    assert len(solution.history) >= 3 and solution.dual_bound <= solution.objective
-
-
 def test_costs_are_printed_as_typed():
     U, V = mtl.NodeWeights(TASKS), mtl.EdgeWeights(TASKS)
     assert "loss=[1, 2, 0.5, 0])" in mtl.clique_hinge(U, V, TASKS, loss=[1, 2, 0.5, 0]).text

@@ -85,23 +85,6 @@ def test_ascent_on_labellings_takes_them(solver):
     assert again.status == "optimal" and again.objective == pytest.approx(best, rel=2e-6)
 
 
-@pytest.mark.slow
-def test_sparse_inputs_and_a_path_are_the_same():
-    from scipy import sparse
-
-    X, Y, _ = data(4)
-    lam = mtl.Parameter(1.0, name="lam")
-    found = []
-    for inputs in (X, sparse.csr_array(X)):
-        problem = model(mtl.clique_hinge, mtl.Tasks.shared(inputs, Y), lam=lam)
-        path = list(problem.path(lam, values=[1.0, 0.3, 0.1], tol=1e-6))
-        assert all(solution.status == "optimal" for solution in path)
-        found.append([solution.objective for solution in path])
-        lam.value = 0.1
-        assert found[-1][-1] == pytest.approx(solve_reference(problem.form()).objective, rel=2e-6)
-    assert found[0] == pytest.approx(found[1], rel=3e-6)
-
-
 @pytest.mark.by_default("hinge")
 @every_word
 def test_value_and_bound_at_random_points(word):

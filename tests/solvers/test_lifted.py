@@ -44,13 +44,6 @@ def two_structured_losses():
 
 
 @model
-def two_structured_losses_that_share_an_intercept():
-    t = shared(4, n=20, labels="sign")
-    W = mtl.Weights(t, intercept=True)
-    return mtl.minimize(hinge(W, t, FScore()) + hinge(W, t, FScore(beta=2.0), 2.0) + mtl.l21_norm(W))
-
-
-@model
 def a_ranking_before_an_f_score_with_an_intercept():
     t = shared(4, n=20, labels="sign")
     W = mtl.Weights(t, intercept=True)
@@ -179,18 +172,6 @@ def test_eight_digits(name):
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-7).objective, rel=1e-6)
 
 
-def test_several_paths_lead_to_one_optimum():
-    """By planes alone, and by the general ADMM with a constraint that does not bind."""
-    t = shared(16, n=20, labels="sign")
-    W = mtl.Weights(t)
-    plain = mtl.minimize(hinge(W, t, FScore()) + mtl.l21_norm(W)).solve(tol=1e-8)
-    lifted = mtl.minimize(hinge(W, t, FScore()) + mtl.l21_norm(W), subject_to=[W.sum(axis=1) <= 1e3]).solve(
-        tol=1e-8
-    )
-    assert lifted.status == plain.status == "optimal"
-    assert lifted.objective == pytest.approx(plain.objective, rel=2e-8)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", [FScore(), ROCArea()], ids=repr)
 def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
@@ -215,16 +196,6 @@ def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
 def oracle_calls(solution) -> int:
     """Those of the whole solve: the reference, where it closes one, asks for none."""
     return max(entry.get("oracle_calls", 0) for entry in solution.history)
-
-
-@pytest.mark.slow
-def test_cut_short():
-    problem = MODELS["low_rank_plus_sparse"]()
-    best = problem.solve(solver="cvxpy", tol=1e-6).objective
-    for limit, status in (({"max_iter": 3}, "iteration_limit"), ({"max_seconds": 1e-9}, "time_limit")):
-        solution = problem.solve(solver="admm", tol=1e-12, **limit)
-        assert solution.status == status
-        assert solution.dual_bound <= best * (1 + 1e-6) and solution.objective >= best * (1 - 1e-6)
 
 
 @pytest.mark.slow

@@ -162,17 +162,6 @@ def test_bounds_hold_at_random_multipliers(name):
 
 
 @pytest.mark.slow
-@every_loss
-def test_it_is_convex_along_lines(name):
-    X, Y = data(6, share=0.5)
-    form, rng = model(WORDS[name], X, Y, lam=1e-6).form(), np.random.default_rng(3)
-    for _ in range(30):
-        a, b = ({block: 3.0 * rng.normal(size=shape) for block, shape in form.shapes.items()} for _ in "ab")
-        middle = {block: 0.5 * (a[block] + b[block]) for block in a}
-        assert form.value(middle) <= 0.5 * (form.value(a) + form.value(b)) + 1e-12
-
-
-@pytest.mark.slow
 @for_each("name", ["F-score", "likelihood"])
 def test_rows_without_a_label_count_for_nothing(name):
     X, Y = data(7)
@@ -232,16 +221,6 @@ def test_a_proof_knows_its_labels_with_gaps(tmp_path):
     closed[-1] = 1.0
     with pytest.raises(mtl.MTLError):
         mtl.verify_proof(path, mtl.Tasks.shared(X, closed))
-
-
-@pytest.mark.slow
-def test_eight_labels_by_constraint_generation_of_the_reference():
-    X, Y = data(11, n=12, k=8, share=0.25)
-    problem = model(mtl.clique_hinge, X, Y, edges="all", lam=0.05)
-    best = solve_reference(problem.form()).objective
-    solution = problem.solve(tol=1e-6)
-    assert solution.is_optimal and solution.objective == pytest.approx(best, rel=3e-6)
-    assert problem.cross_check(solution).agrees
 
 
 @pytest.mark.slow

@@ -56,28 +56,6 @@ KINKS = ["hinge_loss(W, tasks) + 3 * l21_norm(W)", "hinge_loss(W, tasks) + ridge
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
-@pytest.mark.by_default("missing")
-@pytest.mark.parametrize("kind", LAYOUTS)
-def test_constants_beside_signs_take_no_pass(kind):
-    """One pass for moments, one a look, and none for zero and the best constants, which the labels tell."""
-    for mean in (False, True):
-        tasks = DistributedTasks.cut(tables(kind, "sign"), PARTS)
-        W = mtl.Weights(tasks, intercept=True)
-        problem = mtl.minimize(2 * mtl.logistic_loss(W, tasks, mean=mean) + 0.01 * mtl.ridge(W))
-        (loss,) = problem.form().losses
-        x = {name: np.zeros(shape) for name, shape in problem.form().shapes.items()}
-        before = tasks.parts.passes
-        for b in (0.0, 0.7):
-            x["W.intercept"] = np.full((1, tasks.n_tasks), b)
-            value = loss.value_at(x)
-            assert tasks.parts.passes == before
-            assert value == pytest.approx(loss.predictions(x).seen["value"].sum(), rel=1e-13)
-            before = tasks.parts.passes
-        solution = problem.solve()
-        lengths = kind == "weights"  # those of columns, which weighted moments do not tell
-        assert tasks.parts.passes - before == 1 + lengths + len(solution.history)
-
-
 @for_each("intercept", [False, True])
 @for_each("words", SQUARES)
 @for_each("kind", LAYOUTS)
@@ -130,12 +108,6 @@ def test_the_bound_holds_at_every_look():
         assert len(run.history) > 5
         for look in run.history:
             assert look["dual_bound"] <= optimum * (1 + 1e-9) <= look["objective"] * (1 + 2e-9)
-
-
-def test_the_same_bits_however_often():
-    tasks = tables("missing", "sign")
-    first, second = (solved(DistributedTasks.cut(tasks, PARTS), SMOOTH[0], True, tol=1e-6) for _ in range(2))
-    assert first.W.tobytes() == second.W.tobytes()
 
 
 def test_paths_and_critical_values():

@@ -108,16 +108,6 @@ def test_other_models_and_data_are_refused(tmp_path):
     assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
 
 
-def test_a_parameter_with_another_value_is_another_model(tmp_path):
-    lam, tasks = mtl.Parameter(3.0), DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
-    W = mtl.Weights(tasks, intercept=True)
-    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l21_norm(W))
-    problem.solve(checkpoint=tmp_path, max_iter=3)
-    lam.value = 3.0 + 1e-12
-    with pytest.raises(SolverError, match="it was written for another numbers"):
-        problem.solve(checkpoint=tmp_path)
-
-
 @pytest.mark.slow
 def test_a_folder_is_what_is_asked_for(tmp_path):
     (tmp_path / "file").write_text("")
@@ -173,16 +163,6 @@ def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("rows-*"))
     with pytest.warns(UserWarning, match="not what is beside the rows"):
         assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
-
-
-@pytest.mark.slow
-def test_files_of_older_writings_go(tmp_path):
-    model()[0].solve(checkpoint=tmp_path, tol=1e-6)
-    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == [
-        "moments",
-        *["rows"] * 4,
-        "solve.npz",
-    ]
 
 
 @pytest.mark.slow

@@ -137,36 +137,6 @@ def test_a_metric_of_ones_own_is_checked_where_the_rows_are():
         problem(away, Careless()).solve()
 
 
-def test_the_same_bits_however_often_and_passes_are_counted():
-    away, again = (DistributedTasks.cut(tables(), PARTS) for _ in range(2))
-    before = away.parts.passes
-    first, second = (problem(one, METRICS[0], mtl.ridge).solve(tol=1e-5) for one in (away, again))
-    assert first.W.tobytes() == second.W.tobytes()
-    looks = first.history[-1]["looks"]
-    assert looks <= first.iterations
-    assert (
-        2 * looks <= away.parts.passes - before <= 2 * looks + 6
-    )  # zero and the end are looked at once more
-
-
-@pytest.mark.slow
-def test_a_path_keeps_its_planes():
-    away, here = both(tables())
-    values, found = [0.5, 0.7, 1.0], []
-    for one in (away, here):
-        C = mtl.Parameter(1.0, name="C")
-        W = mtl.Weights(one)
-        path = mtl.minimize(0.1 * mtl.l21_norm(W) + C * mtl.structured_hinge(W, one, metric=mtl.AUC())).path(
-            C, values, tol=1e-4
-        )
-        found.append(list(path))
-    for a, b in zip(*found, strict=True):
-        assert a.status == "optimal"
-        np.testing.assert_allclose(a.objective, b.objective, rtol=2.2e-4)
-    alone = problem(DistributedTasks.cut(here, PARTS), mtl.AUC()).solve(tol=1e-4)
-    assert found[0][-1].iterations < alone.iterations
-
-
 def test_critical_values():
     tops = []
     for one in both(tables()):

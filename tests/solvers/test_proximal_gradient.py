@@ -11,24 +11,6 @@ from tests.models import separate, shared
 rng = np.random.default_rng(0)
 
 
-def test_optimality_conditions_by_hand():
-    """Multi-task lasso: on rows that are used the pull is exactly lam W_r / ||W_r||, elsewhere it is at most lam."""
-    tasks = shared(3, n=40)
-    W, lam = mtl.Weights(tasks), 4.0
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)).solve(
-        solver="proximal_gradient", tol=1e-12
-    )
-    Y = tasks.targets.reshape(tasks.n_tasks, -1).T
-    pull = tasks.X.T @ (Y - tasks.X @ solution.W)
-    used = np.linalg.norm(solution.W, axis=1) > 0
-    assert 0 < used.sum() < used.size
-    rows = solution.W[used]
-    np.testing.assert_allclose(
-        pull[used], lam * rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-4
-    )
-    assert np.linalg.norm(pull[~used], axis=1).max() <= lam * (1 + 1e-6)
-
-
 LOSSES = {
     "squared": (mtl.squared_loss, "real", lambda z, y: z - y),
     "huber": (mtl.huber_loss, "real", lambda z, y: np.clip(z - y, -1, 1)),
@@ -82,20 +64,6 @@ def test_low_rank_models_satisfy_their_optimality_conditions(name, layout, inter
     assert np.abs(rotated[:rank, rank:]).max(initial=0.0) < 1e-3
     if intercept:
         assert np.abs(sums).max() < 1e-3
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_turned_weights_have_the_same_optimum(name):
-    """The trace norm of W is that of W Q: a loss of W @ Q, whose tasks share every column, costs no more and no less."""
-    word, labels, _ = LOSSES[name]
-    tasks = shared(1, 40, labels)
-    W, Q = mtl.Weights(tasks), np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0]
-    plain, turned = (
-        mtl.minimize(word(V, tasks) + 1.5 * mtl.trace_norm(W)).solve("proximal_gradient", tol=1e-7)
-        for V in (W, W @ Q)
-    )
-    assert plain.status == turned.status == "optimal"
-    assert turned.objective == pytest.approx(plain.objective, rel=2e-7)
 
 
 def test_singular_values_are_thresholded():

@@ -268,20 +268,6 @@ def test_a_task_of_one_sample(word, intercept):
     assert_solved(model(Xs, ys, getattr(mtl, word), intercept=intercept))
 
 
-@pytest.mark.by_default("absolute_loss-True")
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("word", ["hinge_loss", "logistic_loss", "absolute_loss"])
-def test_duplicates_count_as_often_as_they_stand_there(word, intercept):
-    Xs, ys = arrays(labels=LOSSES[word])
-    thrice = model(
-        [np.vstack([X] * 3) for X in Xs], [np.tile(y, 3) for y in ys], getattr(mtl, word), intercept=intercept
-    )
-    weighted = model(Xs, ys, getattr(mtl, word), C=3.0, intercept=intercept)
-    one, other = (problem.solve(solver="dual_ascent", tol=1e-8) for problem in (thrice, weighted))
-    assert one.status == other.status == "optimal"
-    assert one.objective == pytest.approx(other.objective, rel=2e-8)
-
-
 # ------------------------------------------------------------------------------------ models that once went wrong
 
 
@@ -333,15 +319,6 @@ def test_warm_start_from_other_similarities_data_and_unknowns():
     )
     assert warm.status == "optimal"
     assert warm.objective == pytest.approx(with_intercept.solve(solver="dual_ascent").objective, rel=2e-6)
-
-
-def test_warm_start_with_an_intercept_into_a_model_without():
-    """Warm start from a model with an intercept into one without."""
-    before = model(*arrays(), intercept=True).solve(solver="dual_ascent")
-    problem = model(*arrays())
-    cold = problem.solve(solver="dual_ascent")
-    warm = problem.solve(solver="dual_ascent", warm_start=before)
-    assert warm.status == "optimal" and warm.objective == pytest.approx(cold.objective, rel=2e-6)
 
 
 @pytest.mark.by_default("2.0")
@@ -407,16 +384,6 @@ def test_large_C(word, p, intercept):
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy").objective, rel=2e-6)
 
 
-@pytest.mark.slow
-def test_what_is_shown_of_the_weights_agrees_with_the_reference():
-    """To the gap that was asked for, though theta belongs to a coarse W; also where the penalty is a small part of the objective."""
-    for C, tol, p in ((1.0, 1e-3, 1.0), (1e-4, 1e-6, 2.0)):
-        problem = model(*arrays(noise=2.0), C=C, p=p)
-        solution = problem.solve(solver="dual_ascent", tol=tol)
-        check = problem.cross_check(solution)
-        assert solution.status == "optimal" and check.agrees, str(check)
-
-
 @pytest.mark.parametrize("p", [1.001, 1.01, 1e300])
 def test_exponents_near_their_ends(p):
     Xs, ys = arrays(n=30)
@@ -433,14 +400,3 @@ def test_alternating_refuses_weights_of_given_matrices():
     problem = model(*arrays(), mtl.squared_loss)
     with pytest.raises(mtl.ModelError, match="learns the weights of given matrices, not a matrix"):
         problem.solve(solver="alternating")
-
-
-def text(rows, features, in_use, words=4, n_tasks=2, seed=0):
-    """Rows of a few words, of which only the first `in_use` occur."""
-    rng = np.random.default_rng(seed)
-    X = np.zeros((rows, features))
-    for row in X:
-        row[rng.choice(in_use, size=words, replace=False)] = 1.0
-    X[:in_use, :in_use] += np.eye(in_use)  # each of them in some row
-    Y = np.sign(X[:, :in_use] @ rng.normal(size=(in_use, n_tasks)) + rng.normal(size=(rows, n_tasks)))
-    return mtl.Tasks.shared(sparse.csr_array(X), Y)

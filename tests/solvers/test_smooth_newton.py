@@ -39,6 +39,7 @@ def _signs():
     return np.where(_data()[1] > 0.5, 1.0, -1.0)
 
 
+LAYOUTS = ["shared", "sparse", "missing", "separate", "separate sparse"]
 PENALTIES = {
     "l1": lambda W: 2 * mtl.l1_norm(W),
     "l21": lambda W: 2 * mtl.l21_norm(W),
@@ -57,8 +58,9 @@ def _agrees(problem, tol=1e-7):
 
 
 @pytest.mark.slow
-@for_each("penalty", PENALTIES)
-@for_each("layout", ["shared", "sparse", "missing", "separate", "separate sparse"])
+@for_each(
+    "layout, penalty", zip(2 * LAYOUTS, [*PENALTIES, *list(PENALTIES)[2:], *list(PENALTIES)[:2]], strict=True)
+)
 def test_logistic_agrees_with_the_reference(layout, penalty):
     tasks = _layouts(_signs())[layout]
     W = mtl.Weights(tasks, intercept=penalty != "both")
@@ -128,7 +130,7 @@ def test_second_slopes_are_the_derivatives_of_slopes(word):
 
 
 @pytest.mark.by_default("False-shared")
-@pytest.mark.parametrize("layout", ["shared", "sparse", "missing", "separate", "separate sparse"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
     tasks = _layouts(_signs())[layout]

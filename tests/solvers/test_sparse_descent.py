@@ -38,19 +38,3 @@ def test_agrees_with_dense_inputs(term, m, intercept):
         found.append(problem.solve(solver="coordinate_descent", tol=1e-9))
     assert [solution.status for solution in found] == ["optimal", "optimal"]
     assert found[0].objective == pytest.approx(found[1].objective, rel=2e-9)
-
-
-def test_columns_that_sweeps_are_slow_with_go_to_a_gram_matrix():
-    rng = np.random.default_rng(0)
-    base = sparse.random_array((300, 30), density=0.2, rng=rng).toarray()
-    noise = sparse.random_array((300, 120), density=0.2, rng=rng).toarray()
-    X = np.hstack([base] * 4) + 3e-3 * noise  # each column four times, nearly
-    y = X[:, :10].sum(axis=1) + 0.01 * rng.normal(size=300)
-    found = []
-    for one in (sparse.csr_array(X), X):
-        tasks = mtl.Tasks.shared(one, y[:, None])
-        W = mtl.Weights(tasks)
-        problem = mtl.minimize(mtl.squared_loss(W, tasks) + 1e-3 * mtl.l1_norm(W))
-        found.append(problem.solve(solver="coordinate_descent", tol=1e-7))
-    assert [solution.status for solution in found] == ["optimal", "optimal"]
-    assert found[0].objective == pytest.approx(found[1].objective, rel=2e-7)

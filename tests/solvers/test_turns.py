@@ -88,30 +88,6 @@ def test_turns_alternate_with_growing_patience(problem, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_solver_goes_on_from_where_it_stood(problem, monkeypatch):
-    """A solver goes on from where it stood unless another is further."""
-    first, second = Stuck("first", problem.solve(tol=1e-2).blocks), Stuck("second")
-    with_solvers(monkeypatch, first, second)
-    assert problem.solve(tol=1e-9).status == "stalled"
-    assert first.starts[0] is None
-    # the best point is `first`'s, so it finds its own state again; `second` has the best point and no inner state
-    assert [start.state for start in first.starts[1:]] == [
-        {"solver": "first", "at": k} for k in range(1, len(first.starts))
-    ]
-    assert all(start.state == {} for start in second.starts)
-    # in the end each had the patience that a solver has alone
-    assert max(first.taken) == max(second.taken)
-
-
-@pytest.mark.slow
-def test_a_solver_that_is_asked_for_or_alone_is_not_hurried(problem, monkeypatch):
-    stuck = Stuck("stuck")
-    with_solvers(monkeypatch, stuck, Stuck("other"))
-    problem.solve(solver="stuck")
-    assert len(stuck.taken) == 1
-
-
-@pytest.mark.slow
 def test_multipliers_travel_with_the_best_point(problem, monkeypatch):
     """A solver that takes over gets the multipliers of the best bound, so that its first certificate is no worse."""
     half, solved = problem.solve(solver="admm", tol=0.3), problem.solve(tol=1e-7)

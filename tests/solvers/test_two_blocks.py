@@ -109,20 +109,10 @@ def test_known_optima(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "metric, norms",
-    list(
-        zip(
-            METRICS,
-            cycle([("l1", "ridge"), ("l21", "trace"), ("trace", "l1"), ("ridge", "l21")]),
-            strict=False,
-        )
-    ),
-)
-@pytest.mark.parametrize("intercept", [False, True])
-def test_every_metric_under_a_norm(metric, norms, intercept):
-    """Every metric under two norms, one of them with intercepts where it takes any."""
-    norm, intercept = norms[intercept], intercept and takes_intercept(metric)
+@for_each("metric, norm", zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), strict=False))
+def test_every_metric_under_a_norm(metric, norm):
+    """With intercepts where it takes any; without them all are proven to more digits below."""
+    intercept = takes_intercept(metric)
     problem = problem_of(LAYOUTS["shared"](), metric, NORMS[norm], intercept)
     solution = assert_solved(problem, reference("shared", metric, norm, intercept))
     assert np.abs(solution.W).max() > 1e-3  # the hinges decide, not the norm alone
@@ -181,8 +171,9 @@ def test_nine_digits_under_other_norms(metric, norm):
 
 
 @pytest.mark.slow
-def test_weighted_l1_norm_is_finished_too():
-    tasks, a = LAYOUTS["shared"](), np.linspace(0.5, 2.0, 6)[:, None]
+@for_each("least", [0.5, 0.0])
+def test_weighted_l1_norm_is_finished_too(least):
+    tasks, a = LAYOUTS["shared"](), np.linspace(least, 2.0, 6)[:, None]
     problem = problem_of(tasks, FScore(), lambda W: 0.5 * mtl.l1_norm(W, weights=a))
     assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-6).objective, tol=1e-10)
 
@@ -235,7 +226,7 @@ def test_a_path_keeps_its_planes(solver, norm, metric):
     tasks = shared(8, n=30, labels="sign")
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
-    values = [2.0, 2.5, 3.2]
+    values = [2.0, 2.5, 3.2, 30.0]
     path = list(problem.path(lam, values, solver=solver, tol=1e-6))
     warm = cold = 0
     for value, on_path in zip(values, path, strict=True):
@@ -243,30 +234,10 @@ def test_a_path_keeps_its_planes(solver, norm, metric):
         alone = problem.solve(solver=solver, tol=1e-6)
         assert on_path.status == alone.status == "optimal", (value, on_path)
         assert on_path.objective == pytest.approx(alone.objective, rel=2e-6)
-        if value != values[0]:
+        if value in values[1:3]:
             warm, cold = warm + oracle_calls(on_path), cold + oracle_calls(alone)
     assert path[-1].objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
     assert warm < cold
-
-
-@pytest.mark.slow
-@for_each(
-    "metric, solver, norm",
-    [(ROCArea(), "admm", "l1"), (FScore(), "admm", "trace"), (FScore(), "dual_ascent", "ridge")],
-)
-def test_coefficients_may_change_by_orders_along_a_path(metric, solver, norm):
-    """Coefficients may change by orders of magnitude along a path."""
-    tasks = LAYOUTS["shared"]()
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
-    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
-    for value, solution in zip(
-        (1.0, 30.0, 3.0), problem.path(lam, (1.0, 30.0, 3.0), solver=solver, tol=1e-6), strict=True
-    ):
-        lam.value = value
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(
-            problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6
-        )
 
 
 @pytest.mark.slow

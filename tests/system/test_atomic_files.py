@@ -32,13 +32,6 @@ def write(path, content=b"new"):
         file.write(content)
 
 
-def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path):
-    path = tmp_path / "a"
-    write(path, b"old")
-    write(path)
-    assert path.read_bytes() == b"new" and names(tmp_path) == ["a"]
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_block_that_breaks_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "a"
@@ -87,30 +80,6 @@ def test_a_disk_that_is_full_when_the_file_is_forced_to_it(tmp_path, monkeypatch
     with pytest.raises(DataError, match=r"cannot be written \(No space left on device\)"):
         write(path)
     assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
-
-
-def test_a_small_disk(tmp_path, solution):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(disk)], capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
-    try:
-        path = solution.save(disk / "w")
-        with pytest.raises(OSError, match="No space"), open(disk / "rest", "wb", buffering=0) as rest:
-            while rest.write(bytes(4096)):
-                pass
-        old = path.read_bytes()
-        with pytest.raises(DataError, match=r"w.npz: cannot be written \(No space left on device\)"):
-            solution.save(path)
-        assert path.read_bytes() == old and names(disk) == ["rest", "w.npz"]
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        with pytest.raises(DataError, match=r"w.npz: cannot be written \(Read-only file system\)"):
-            solution.save(path)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_places_that_are_none(tmp_path):
@@ -194,12 +163,13 @@ def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
 @pytest.mark.process
 def test_a_report_that_goes_to_a_full_disk():
     """No traceback, neither now nor at the end of the process."""
-    for words in (["words"], ["words", "--json"]):
-        with open("/dev/full", "w") as full:
-            command = [sys.executable, "-m", "mtldsl", *words]
-            ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
-        said = "mtldsl: standard output cannot be written (No space left on device); print to where there is room\n"
-        assert (ran.returncode, ran.stderr) == (2, said)
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "mtldsl", "words", "--json"]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    said = (
+        "mtldsl: standard output cannot be written (No space left on device); print to where there is room\n"
+    )
+    assert (ran.returncode, ran.stderr) == (2, said)
 
 
 @pytest.mark.slow

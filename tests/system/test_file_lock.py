@@ -114,32 +114,22 @@ print(mtl.datasets.store(chunks(), sys.argv[1]).n_samples)
 
 
 @pytest.mark.process
-def test_two_processes_store_to_one_folder(tmp_path):
+@pytest.mark.parametrize("killed", [False, True])
+def test_two_processes_store_to_one_folder(tmp_path, killed):
+    """The second is told to wait, or goes on where the first was killed."""
     folder, chunk = tmp_path / "stored", (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
     command = [sys.executable, "-c", STORES, str(folder)]
-    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout.readline() == "reading\n"
-        with pytest.raises(
-            DataError, match=r"another process is storing to .*stored; wait for its end, or give"
-        ):
-            mtl.datasets.store([chunk], folder)
-        said, _ = first.communicate("\n\n\n", timeout=120)
-        assert said.split() == ["reading", "reading", "9"]  # and was not disturbed
-    finally:
-        first.kill()
-        first.wait()
-    assert mtl.datasets.stored(folder, check=True).n_samples == 9
-
-
-@pytest.mark.process
-def test_a_store_that_was_killed_is_gone_on_with(tmp_path):
-    folder = tmp_path / "stored"
-    command = [sys.executable, "-c", STORES, str(folder)]
-    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert first.stdout.readline() == "reading\n"
-    first.kill()
-    first.wait()
-    chunk = (np.eye(3), [1.0, 2.0, 3.0], [0, 1, 0])
-    assert mtl.datasets.store([chunk], folder).n_samples == 3
+        if killed:
+            first.kill()
+            first.wait()
+            assert mtl.datasets.store([chunk], folder).n_samples == 3
+        else:
+            said = r"another process is storing to .*stored; wait for its end, or give"
+            with pytest.raises(DataError, match=said):
+                mtl.datasets.store([chunk], folder)
+            # and the first was not disturbed
+            assert first.communicate("\n\n\n", timeout=120)[0].split() == ["reading", "reading", "9"]
+    assert mtl.datasets.stored(folder, check=True).n_samples == (3 if killed else 9)
     assert [path.name for path in tmp_path.iterdir()] == ["stored"]

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mtldsl.system import stops
-from mtldsl.system.jobs import asked_jobs, in_jobs, jobs
+from mtldsl.system.jobs import in_jobs, jobs
 
 
 def test_what_comes_back_is_in_the_order_of_the_items():
@@ -20,25 +20,11 @@ def test_what_comes_back_is_in_the_order_of_the_items():
         assert in_jobs(late_first, range(3)) == [0, 1, 2]
 
 
-def test_items_run_at_the_same_time():
-    meeting = threading.Barrier(2, timeout=120)
-    with jobs(2):
-        in_jobs(lambda item, expired: meeting.wait(), range(2))
-    assert not meeting.broken
-
-
 @pytest.mark.parametrize("n, work", [(None, 1e12), (1, 1e12), (4, 1e3)])
 def test_without_threads_the_caller_does_it_all(n, work):
     with jobs(n):
         found = in_jobs(lambda item, expired: threading.get_ident(), range(5), work=work)
     assert set(found) == {threading.get_ident()}
-
-
-def test_no_threads_inside_threads():
-    with jobs(2):
-        assert in_jobs(lambda item, expired: asked_jobs(), range(3)) == [1, 1, 1]
-        assert asked_jobs() == 2
-    assert asked_jobs() is None
 
 
 def test_the_first_error_in_the_items_order_ends_all():

@@ -76,26 +76,6 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 8)])
-def test_decompositions_are_numpys_wherever_they_are_made(monkeypatch, shape):
-    """Decompositions are those of numpy wherever they are made."""
-    A = np.random.default_rng(0).normal(size=shape)
-    S = A @ A.T
-    found = []
-    for least in (LONG, 0.0):
-        monkeypatch.setattr(long_calls, "LONG", least)
-        found.append([
-            *long_calls.svd(A), long_calls.svd(A, compute_uv=False), *long_calls.eigh(S), long_calls.eigvalsh(S),
-            long_calls.factor_of(A), long_calls.lstsq(A, np.ones(len(A)), 1e-15),
-        ])  # fmt: skip
-    for here, there in zip(*found, strict=True):
-        np.testing.assert_array_equal(here, there)
-    U, s, Vt = found[0][:3]
-    np.testing.assert_allclose((U * s) @ Vt, A, atol=1e-12)
-    R = found[0][7]
-    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=1e-12)
-
-
 @pytest.mark.slow
 def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch, deaf):
     X = np.random.default_rng(0).normal(size=(30, 8))

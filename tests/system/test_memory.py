@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,15 +16,16 @@ from mtldsl.system import memory
 REFUSED = r"needs [0-9.e+]+ GiB of memory, and [0-9.e+]+ GiB are there; "
 
 
-def shared(n, d, m=2, labels="real"):
+@cache
+def shared(n, d, m=2):
     """Sparse inputs that are small, whatever their shape."""
     rng = np.random.default_rng(0)
     rows = np.repeat(np.arange(n), 5)
     X = sparse.csr_array((rng.normal(size=5 * n), (rows, rng.integers(0, d, 5 * n))), shape=(n, d))
-    Y = rng.normal(size=(n, m))
-    return mtl.Tasks.shared(X, np.where(Y > 0, 1.0, -1.0) if labels == "sign" else Y)
+    return mtl.Tasks.shared(X, rng.normal(size=(n, m)))
 
 
+@cache
 def many(m):
     return mtl.Tasks.separate([np.eye(2)] * m, [np.array([1.0, -1.0])] * m)
 
@@ -139,9 +141,7 @@ dataset = "{dataset}"
     ("dataset", "sizes", "line"),
     [
         ("low_rank", "n_tasks = 1_000_000\nn_features = 1_000_000", 6),
-        ("label_graph", "n_labels = 4_000_000", 6),
         ("task_tree", "depth = 60", 6),
-        ("calibrated", "n_samples = 1_000_000_000", 6),
     ],
 )
 def test_sizes_in_problem_files(tmp_path, dataset, sizes, line, limited, capsys):
@@ -202,19 +202,11 @@ def group(root, version, path, **files):
 
 
 def test_a_group_of_version_2_and_those_above_it(tmp_path):
-    group(
-        tmp_path, 2, "a/b", memory_max="max\n", memory_current="50\n", memory_stat="anon 7\ninactive_file 3\n"
-    )
+    full = {"memory_max": "max\n", "memory_current": "50\n", "memory_stat": "anon 7\ninactive_file 3\n"}
+    above = {"memory_max": "1000\n", "memory_current": "600\n", "memory_stat": "inactive_file 100\n"}
+    group(tmp_path, 2, "a/b", **full)
     assert memory._of_groups(tmp_path) == np.inf
-    group(
-        tmp_path,
-        2,
-        "a/b",
-        at="a",
-        memory_max="1000\n",
-        memory_current="600\n",
-        memory_stat="inactive_file 100\n",
-    )
+    group(tmp_path, 2, "a/b", at="a", **above)
     memory._groups.cache_clear()
     assert memory._of_groups(tmp_path) == 500.0
 

@@ -6,12 +6,13 @@ import time
 
 import pytest
 
-from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child
+from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child, answers, scripts
 
 #: A small model; `LONG` are options with which a solve of it does not end soon, in as many iterations as it likes.
 MANY = (
     BEGIN
     + """
+from contextlib import contextmanager
 from mtldsl.analysis import cross_validation, stability, weight_intervals
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 10))
@@ -21,6 +22,7 @@ problem = mtl.minimize(mtl.absolute_loss(W, tasks) + lam * mtl.trace_norm(W))
 LONG = dict(solver="admm", tol=1e-15, max_iter=10**9, max_seconds=60)
 problem.solve("admm", max_iter=3)  # imports and compiles
 
+@contextmanager
 def slow_from(module, name, number):
     # from the `number`-th on, which says so, its solves do not end
     real, seen = getattr(module, name), []
@@ -30,6 +32,8 @@ def slow_from(module, name, number):
             soon()
         return real((*common[:-1], LONG if len(seen) >= number else common[-1]), *given)
     setattr(module, name, slow)
+    yield
+    setattr(module, name, real)
 
 def ended(work):
     try:
@@ -43,64 +47,42 @@ def ended(work):
 )
 
 
-def interrupted(script, number=signal.SIGINT):
-    """What a script says from the signal on."""
-    with Child(script, MANY) as child:
-        assert child.line() == "begun"
-        child.signal(number)
-        said = child.line()
-        out, err, code = child.end()
-        assert (err, code) == ("", 0)
-        return [said, *out]
-
-
-@pytest.mark.process
-@SIGNALS
-def test_folds_that_are_complete_are_kept(number):
-    script = """
-slow_from(cross_validation, "_run", 3)
-found = ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
+#: As in test_stops.py: what is done many times -> (its script, what is said in turn); a signal is sent between two lists.
+ANSWERED = {
+    "folds": (
+        """
+with slow_from(cross_validation, "_run", 3):
+    found = ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
 say(found.n_folds, found.scores.shape, found.solution is None, lam.value, sorted({row["fold"] for row in found.table}))
-"""
-    assert interrupted(script, number) == [
-        "cross_validate was interrupted when 2 of 5 folds were complete",
-        "2 (2, 2) True 1.0 [0, 1]",
-    ]
-
-
-@pytest.mark.process
-def test_without_a_complete_fold_there_is_no_result():
-    script = """
-slow_from(cross_validation, "_run", 1)
-say(ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse")))
-"""
-    assert interrupted(script) == ["cross_validate was interrupted when 0 of 5 folds were complete", "None"]
-
-
-@pytest.mark.process
-def test_samples_that_are_complete_are_kept():
-    script = """
-slow_from(weight_intervals, "_learned", 4)
-say(len(ended(lambda: problem.bootstrap(20)).samples))
-"""
-    assert interrupted(script) == ["bootstrap was interrupted when 3 of 20 samples were complete", "3"]
-
-
-@pytest.mark.process
-def test_pairs_of_halves_that_are_complete_are_kept():
-    script = """
-slow_from(stability, "_chosen", 3)
-say(ended(lambda: problem.stability_selection(lam, [9.0, 3.0], n=20)).n)
-"""
-    assert interrupted(script) == [
-        "stability_selection was interrupted when 2 of 10 pairs of halves were complete",
-        "4",
-    ]
-
-
-@pytest.mark.process
-def test_an_estimator_that_was_interrupted_is_not_fitted():
-    script = """
+""",
+        [
+            ["begun"],
+            ["cross_validate was interrupted when 2 of 5 folds were complete", "2 (2, 2) True 1.0 [0, 1]"],
+        ],
+    ),
+    "no fold": (
+        """
+with slow_from(cross_validation, "_run", 1):
+    say(ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse")))
+""",
+        [["begun"], ["cross_validate was interrupted when 0 of 5 folds were complete", "None"]],
+    ),
+    "samples": (
+        """
+with slow_from(weight_intervals, "_learned", 4):
+    say(len(ended(lambda: problem.bootstrap(20)).samples))
+""",
+        [["begun"], ["bootstrap was interrupted when 3 of 20 samples were complete", "3"]],
+    ),
+    "pairs of halves": (
+        """
+with slow_from(stability, "_chosen", 3):
+    say(ended(lambda: problem.stability_selection(lam, [9.0, 3.0], n=20)).n)
+""",
+        [["begun"], ["stability_selection was interrupted when 2 of 10 pairs of halves were complete", "4"]],
+    ),
+    "an estimator is not fitted": (
+        """
 from mtldsl.estimators import cross_validated, MultiTaskRegressorCV
 real = cross_validated.of_fold
 def first(*given):
@@ -109,31 +91,34 @@ def first(*given):
 cross_validated.of_fold = first
 model = MultiTaskRegressorCV("absolute_loss(W, tasks) + lam * trace_norm(W)", cv=4, values=[9.0, 3.0])
 cross_validated.MultiTaskEstimator._options = lambda self: LONG
-ended(lambda: model.fit(X, X[:, :3]))
-say(hasattr(model, "coef_"))
-"""
-    said = interrupted(script)
-    assert "was interrupted when 0 of 4 folds were complete; it is not fitted" in said[0]
-    assert said[1:] == ["False"]
-
-
-@pytest.mark.process
-def test_a_second_signal_ends_it_at_once():
-    script = """
+try:
+    model.fit(X, X[:, :3])
+except mtl.Interrupted as stop:
+    say("was interrupted when 0 of 4 folds were complete; it is not fitted" in str(stop), hasattr(model, "coef_"))
+""",
+        [["begun"], ["True False"]],
+    ),
+    "a second signal ends it at once": (
+        """
 import mtldsl.solvers.drive
 def settle(self):
     say("settling")
     time.sleep(60)
-slow_from(cross_validation, "_run", 1)
 mtldsl.solvers.drive.Watcher.settle = settle
-ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
-"""
-    with Child(script, MANY) as child:
-        assert child.line() == "begun"
-        child.signal(signal.SIGINT)
-        assert child.line() == "settling"
-        child.signal(signal.SIGINT)
-        assert child.line() == "KeyboardInterrupt"
+with slow_from(cross_validation, "_run", 1):
+    ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
+""",
+        [["begun"], ["settling"], ["KeyboardInterrupt"]],
+    ),
+}
+
+
+@pytest.mark.process
+@SIGNALS
+def test_what_is_complete_is_kept(number):
+    with Child(scripts(ANSWERED), MANY) as child:
+        answers(child, ANSWERED, number)
+        assert child.end() == ([], "", 0)
 
 
 def children(pid):
@@ -155,7 +140,7 @@ def children(pid):
 def test_other_processes_end_with_it(to):
     """Two folds at a time: the signal may reach the workers too, or not."""
     script = """
-threading.Timer(4.0, say, ["begun"]).start()
+say("begun")
 ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 4, "mse", n_jobs=2, **LONG))
 say("on")
 time.sleep(30)
@@ -167,6 +152,8 @@ time.sleep(30)
         while len(workers := children(pid)) < 2 and time.monotonic() < until:
             time.sleep(0.1)
         assert len(workers) >= 2
+        while max(map(cpu, workers)) < 1.0 and time.monotonic() < until:  # imported, and at work
+            time.sleep(0.1)
         (os.kill if to == "the process" else os.killpg)(pid, signal.SIGINT)
         assert child.line() == "cross_validate was interrupted when 0 of 4 folds were complete"
         assert child.line() == "on"

@@ -44,21 +44,6 @@ def library(monkeypatch):
     return library
 
 
-def test_nested_blocks(library):
-    with one_blas_thread():
-        with one_blas_thread():
-            assert library.n == 1
-        assert library.n == 1
-    assert library.n == 4 and library.owner is None
-
-
-def test_exceptions_leave_the_block(library):
-    for error in (ValueError, KeyboardInterrupt):
-        with pytest.raises(error), one_blas_thread():
-            raise error
-        assert library.n == 4
-
-
 def test_the_last_to_leave_restores_what_the_first_found(library):
     inside, first_left, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -117,13 +102,6 @@ def test_products_in_blocks_have_the_same_bits_on_all_threads(workers, monkeypat
     assert all(np.array_equal(a, b) for a, b in zip(one, found, strict=True))
     np.testing.assert_allclose(found[0], (X @ W).T.ravel(), rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(found[1], X.T @ u.reshape(200, -1).T, rtol=1e-10, atol=1e-9)
-
-
-def test_blocks_cover_a_range_once():
-    for size, work in ((64, 1e12), (1000, 1e9), (129, 1e12), (20_000, 7.2e8), (100_001, 1e8)):
-        parts = blocks_of(size, work) or [slice(0, size)]
-        assert np.concatenate([np.arange(size)[part] for part in parts]).tolist() == list(range(size))
-    assert blocks_of(20_000, 1e7) is None and blocks_of(60, 1e12) is None
 
 
 def test_the_number_of_threads_is_what_blas_was_to_have(library):

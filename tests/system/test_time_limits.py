@@ -12,7 +12,7 @@ _SPEC = importlib.util.spec_from_file_location("stopping", _FILE)
 stopping = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(stopping)
 
-LIMIT = 0.5
+LIMIT = 0.2
 
 #: What comes after the limit takes no longer than so many times making the data and a step of the small model; 10 % and half a second are
 #: promised, see benchmarks/results/stopping.md.
@@ -24,10 +24,8 @@ MOST_TIMES = 6
     "name",
     [
         "absolute + l1 large",
-        "hinge + ridge",
         "squared ridge closed",
         "squared + l21 wide",
-        "squared + total variation",
         "F-score + trace",
         "squared + log rank",
         "cliques of 30",
@@ -38,7 +36,7 @@ MOST_TIMES = 6
 def test_a_time_limit_is_kept(name):
     """In CPU seconds, which a busy machine hardly lengthens, and of which a slow one needs more for the data, too."""
     build = stopping.MODELS[name]
-    stopping.run(build, stopping.SMALL, LIMIT)  # imports and compiles
+    stopping.run(build, stopping.SMALL, 0.5)  # imports and compiles
     (_, late_seconds), solution = stopping.run(build, (1, 1, 1), LIMIT)
     began = process_time()
     build((1, 1, 1))

@@ -21,6 +21,7 @@ REFUSED = None
 nan = np.nan
 V = np.array([1.0, -2.0, 3.0, 0.5])  # a vector that is right
 M = np.column_stack([V, V[::-1] + 0.25])  # a matrix that is right
+ZEROS = [[0.0, 0.0]] * 3
 VALUES: dict[str, tuple] = {}
 
 
@@ -34,14 +35,6 @@ def _both(name, of, meaning_of):
     for shape, numbers in (("vector", V), ("matrix", M)):
         meaning = meaning_of(numbers)
         _add(f"{name}, {shape}", lambda of=of, numbers=numbers: of(numbers.copy()), meaning)
-
-
-def _spoiled(value):
-    def of(numbers):
-        numbers[2] = value
-        return numbers
-
-    return of
 
 
 def _with(kind, value):
@@ -72,6 +65,18 @@ def refused(numbers):
     return REFUSED
 
 
+def _hidden(numbers):
+    return np.ma.array(numbers, mask=_meant(True)(np.zeros(numbers.shape, bool)))
+
+
+def _gap(numbers):
+    return _meant(nan)(4 * numbers)
+
+
+def _some_signs(numbers):
+    return _meant(nan)((numbers > 0).astype(float))
+
+
 # ---------------------------------------------------------------------------------- right, in many clothes
 _both("float64", same, same)
 _both("float32", lambda a: a.astype(np.float32), same)
@@ -85,11 +90,7 @@ _both("list", lambda a: a.tolist(), same)
 _both("tuple", lambda a: tuple(map(tuple, a)) if a.ndim == 2 else tuple(a), same)
 _both("list of numpy scalars", lambda a: [list(r) for r in a] if a.ndim == 2 else list(a), same)
 _both("objects that are floats", lambda a: a.astype(object), same)
-_both(
-    "np.matrix",
-    lambda a: np.matrix(a) if a.ndim == 2 else np.matrix(a).T,
-    lambda a: a if a.ndim == 2 else a[:, None],
-)
+_both("np.matrix", lambda a: np.matrix(a if a.ndim == 2 else a[:, None]), lambda a: a.reshape(4, -1))
 _both("masked, nothing hidden", lambda a: np.ma.array(a, mask=False), same)
 _both("int64", lambda a: (4 * a).astype(np.int64), lambda a: 4 * a)
 _both("int8", lambda a: (4 * a).astype(np.int8), lambda a: 4 * a)
@@ -126,40 +127,23 @@ _both("None among floats", lambda a: _with(object, None)(a).tolist(), _meant(nan
 _both("None among objects", _with(object, None), _meant(nan))
 _both("pd.NA among objects", _with(object, pd.NA), _meant(nan))
 _both("Decimal NaN", _with(object, decimal.Decimal("NaN")), _meant(nan))
-_both("masked", lambda a: np.ma.array(a, mask=_meant(True)(np.zeros(a.shape, bool))), _meant(nan))
-_both(
-    "masked ints",
-    lambda a: np.ma.array((4 * a).astype(int), mask=_meant(True)(np.zeros(a.shape, bool))),
-    lambda a: _meant(nan)(4 * a),
-)
-_both(
-    "masked in a list",
-    lambda a: list(np.ma.array(a, mask=_meant(True)(np.zeros(a.shape, bool)))),
-    _meant(nan),
-)
-_both("pandas Int64 with NA", lambda a: _pandas(_meant(nan)(4 * a), "Int64"), lambda a: _meant(nan)(4 * a))
-_both(
-    "pandas boolean with NA",
-    lambda a: _pandas(_with(object, pd.NA)(a > 0), "boolean"),
-    lambda a: _meant(nan)((a > 0).astype(float)),
-)
+_both("masked", _hidden, _meant(nan))
+_both("masked ints", lambda a: _hidden((4 * a).astype(int)), _gap)
+_both("masked in a list", lambda a: list(_hidden(a)), _meant(nan))
+_both("pandas Int64 with NA", lambda a: _pandas(_gap(a), "Int64"), _gap)
+_both("pandas boolean with NA", lambda a: _pandas(_with(object, pd.NA)(a > 0), "boolean"), _some_signs)
 _both("pandas objects with NA", lambda a: _pandas(_with(object, pd.NA)(a), object), _meant(nan))
 _both("pandas pyarrow with NA", lambda a: _pandas(_with(object, None)(a), "float64[pyarrow]"), _meant(nan))
 _both("polars with null", lambda a: _polars(_with(object, None)(a)), _meant(nan))
-_both(
-    "polars Int64 with null",
-    lambda a: _polars(_with(object, None)((4 * a).astype(int)), pl.Int64),
-    lambda a: _meant(nan)(4 * a),
-)
+_both("polars Int64 with null", lambda a: _polars(_with(object, None)((4 * a).astype(int)), pl.Int64), _gap)
 _both("polars Null", lambda a: _polars(np.full(a.shape, None), pl.Null), lambda a: np.full(a.shape, nan))
 
 # -------------------------------------------------------------------------------------------- times, not numbers
 _days = np.array(["2020-01-01", "2021-05-05", "NaT", "2022-02-02"], dtype="M8[ns]")
+_spans = _days - _days[0]
 for unit in ("ns", "D"):
     _both(f"datetime64[{unit}]", lambda a, u=unit: _shaped(_days.astype(f"M8[{u}]"), a), refused)
-    _both(
-        f"timedelta64[{unit}]", lambda a, u=unit: _shaped((_days - _days[0]).astype(f"m8[{u}]"), a), refused
-    )
+    _both(f"timedelta64[{unit}]", lambda a, u=unit: _shaped(_spans.astype(f"m8[{u}]"), a), refused)
 _both("list of datetime64", lambda a: list(_days) if a.ndim == 1 else [[d, d] for d in _days], refused)
 _both("masked datetime64", lambda a: np.ma.array(_shaped(_days, a), mask=True), refused)
 _both("Timestamps as objects", lambda a: _with(object, pd.Timestamp("2020-01-01"))(a), refused)
@@ -171,41 +155,19 @@ _both("datetime", lambda a: _with(object, datetime.datetime(2020, 1, 1))(a).toli
 _both("timedelta", lambda a: _with(object, datetime.timedelta(1))(a), refused)
 _both("time", lambda a: _with(object, datetime.time(1))(a), refused)
 _both("pandas datetime", lambda a: _pandas(_shaped(_days, a)), refused)
-_both(
-    "pandas datetime UTC",
-    lambda a: _pandas(_shaped(_days, a)).apply(lambda c: pd.to_datetime(c, utc=True)),
-    refused,
-)
-_both("pandas timedelta", lambda a: _pandas(_shaped(_days - _days[0], a)), refused)
-_both(
-    "pandas period",
-    lambda a: (
-        _pandas(a).assign(t=pd.period_range("2020", periods=4))
-        if a.ndim == 2
-        else pd.Series(pd.period_range("2020", periods=4))
-    ),
-    refused,
-)
-_both(
-    "polars Date",
-    lambda a: _polars(_shaped(np.array([datetime.date(2020, 1, 1)] * 4, dtype=object), a), pl.Date),
-    refused,
-)
-_both(
-    "polars Datetime",
-    lambda a: _polars(_shaped(np.array([datetime.datetime(2020, 1, 1)] * 4, dtype=object), a), pl.Datetime),
-    refused,
-)
-_both(
-    "polars Duration",
-    lambda a: _polars(_shaped(np.array([datetime.timedelta(1)] * 4, dtype=object), a), pl.Duration),
-    refused,
-)
-_both(
-    "polars Time",
-    lambda a: _polars(_shaped(np.array([datetime.time(1)] * 4, dtype=object), a), pl.Time),
-    refused,
-)
+_both("pandas datetime UTC", lambda a: _beside(pd.Series(_days).dt.tz_localize("UTC"), a), refused)
+_both("pandas timedelta", lambda a: _pandas(_shaped(_spans, a)), refused)
+_both("pandas period", lambda a: _beside(pd.Series(pd.period_range("2020", periods=4)), a), refused)
+for _kind, _value in (
+    (pl.Date, datetime.date(2020, 1, 1)),
+    (pl.Datetime, datetime.datetime(2020, 1, 1)),
+    (pl.Duration, datetime.timedelta(1)),
+    (pl.Time, datetime.time(1)),
+    (pl.List, [1.0, 2.0]),
+    (pl.Struct, {"x": 1.0}),
+    (pl.Object, object()),
+):
+    _both(f"polars {_kind.__name__}", lambda a, k=_kind, v=_value: _beside(_series(v, k), a), refused)
 
 # --------------------------------------------------------------------------------------- text, categories, others
 _both("text", lambda a: np.full(a.shape, "a"), refused)
@@ -220,43 +182,10 @@ _both("pandas string", lambda a: _pandas(a.astype(str), "string"), refused)
 _both("pandas category of text", lambda a: _pandas(np.full(a.shape, "a"), "category"), refused)
 _both("pandas category of numbers", lambda a: _pandas(a, "category"), refused)
 _both("pandas complex", lambda a: _pandas(a + 1j), refused)
-_both(
-    "pandas interval",
-    lambda a: (
-        pd.Series(pd.interval_range(0, 4))
-        if a.ndim == 1
-        else pd.DataFrame({"a": pd.interval_range(0, 4), "b": a[:, 0]})
-    ),
-    refused,
-)
+_both("pandas interval", lambda a: _beside(pd.Series(pd.interval_range(0, 4)), a), refused)
 _both("polars text", lambda a: _polars(a.astype(str), pl.String), refused)
 _both("polars categories", lambda a: _polars(np.full(a.shape, "a", dtype=object), pl.Categorical), refused)
 _both("polars Enum", lambda a: _polars(np.full(a.shape, "a", dtype=object), pl.Enum(["a"])), refused)
-_both(
-    "polars List",
-    lambda a: (
-        pl.Series("a", [[1.0, 2.0]] * 4) if a.ndim == 1 else pl.DataFrame({"a": [[1.0]] * 4, "b": a[:, 0]})
-    ),
-    refused,
-)
-_both(
-    "polars Struct",
-    lambda a: (
-        pl.Series("a", [{"x": 1.0}] * 4)
-        if a.ndim == 1
-        else pl.DataFrame({"a": [{"x": 1.0}] * 4, "b": a[:, 0]})
-    ),
-    refused,
-)
-_both(
-    "polars Object",
-    lambda a: (
-        pl.Series("a", [object()] * 4, dtype=pl.Object)
-        if a.ndim == 1
-        else pl.DataFrame([pl.Series("a", [object()] * 4, dtype=pl.Object), pl.Series("b", a[:, 0])])
-    ),
-    refused,
-)
 _both("polars lazy", lambda a: _polars(a).lazy() if a.ndim == 2 else pl.DataFrame({"a": a}).lazy(), refused)
 _both("complex", lambda a: a + 1j, refused)
 _both("complex without imaginary part", lambda a: a.astype(complex), refused)
@@ -358,64 +287,26 @@ _both("longdouble 1e400 in an array", lambda a: _with(np.longdouble, np.longdoub
 _both("longdouble 1e-400 in an array", lambda a: _with(np.longdouble, np.longdouble("1e-400"))(a), refused)
 _both("longdouble inf", lambda a: _with(np.longdouble, np.inf)(a), _meant(np.inf))
 _both("pandas 2^53 + 1", lambda a: _pandas(_with(np.int64, 2**53 + 1)(a)), refused)
-_both(
-    "pandas Int64 2^53 + 1 with NA",
-    lambda a: (
-        _pandas(np.where(np.isnan(a), a, a).astype(object), object)
-        .map(lambda v: 2**53 + 1 if v == 3.0 else pd.NA)
-        .astype("Int64")
-    ),
-    refused,
-)
+_both("pandas Int64 2^53 + 1 with NA", lambda a: _pandas(_large_or_gone(a), "Int64"), refused)
 _both("polars 2^53 + 1", lambda a: _polars(_with(np.int64, 2**53 + 1)(a), pl.Int64), refused)
-_both(
-    "polars Int128",
-    lambda a: _polars(_with(object, 2**70 + 1)(a.astype(int).astype(object)), pl.Int128),
-    refused,
-)
+_both("polars Int128", lambda a: _polars(_with(object, 2**70 + 1)(a.astype(int)), pl.Int128), refused)
 
 # ------------------------------------------------------------------------------------------------- sparse matrices
 for _format in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia"):
     _add(f"sparse {_format}", lambda f=_format: sparse.csr_array(M).asformat(f), M)
 _add("sparse csr_matrix", lambda: sparse.csr_matrix(M), M)
-_add(
-    "sparse int8 with duplicates",
-    lambda: sparse.coo_array((np.full(2, 100, np.int8), ([0, 0], [1, 1])), shape=(4, 2)),
-    np.array([[0, 200.0], [0, 0], [0, 0], [0, 0]]),
-)
+_int8 = sparse.coo_array((np.full(2, 100, np.int8), ([0, 0], [1, 1])), shape=(4, 2))
+_add("sparse int8 with duplicates", _int8.copy, np.array([[0, 200.0], *ZEROS]))
 _add("sparse bool", lambda: sparse.csr_array(M > 0), (M > 0).astype(float))
-_add(
-    "sparse unsorted",
-    lambda: _csr([2.0, 1.0, 3.0], [1, 0, 1], [0, 2, 3, 3, 3]),
-    np.array([[1.0, 2.0], [0, 3.0], [0, 0], [0, 0]]),
-)
-_add(
-    "sparse with duplicates",
-    lambda: _csr([2.0, 1.0, 3.0], [1, 1, 1], [0, 2, 3, 3, 3]),
-    np.array([[0, 3.0], [0, 3.0], [0, 0], [0, 0]]),
-)
-_add(
-    "sparse with room to spare",
-    lambda: _csr([2.0, 1.0, 7.0], [1, 0, 9], [0, 1, 2, 2, 2]),
-    np.array([[0, 2.0], [1.0, 0], [0, 0], [0, 0]]),
-)
+for _name, _parts, _rows in (
+    ("unsorted", ([2.0, 1.0, 3.0], [1, 0, 1], [0, 2, 3, 3, 3]), [[1, 2], [0, 3]]),
+    ("with duplicates", ([2.0, 1.0, 3.0], [1, 1, 1], [0, 2, 3, 3, 3]), [[0, 3], [0, 3]]),
+    ("with room to spare", ([2.0, 1.0, 7.0], [1, 0, 9], [0, 1, 2, 2, 2]), [[0, 2], [1, 0]]),
+):
+    _add(f"sparse {_name}", lambda parts=_parts: _csr(*parts), np.array([*_rows, *ZEROS[:2]], dtype=float))
 _add("sparse all zero", lambda: sparse.csr_array((4, 2)), np.zeros((4, 2)))
-_add("sparse NaN", lambda: _csr([nan], [0], [0, 1, 1, 1, 1]), np.array([[nan, 0], [0, 0], [0, 0], [0, 0]]))
-_add(
-    "sparse inf",
-    lambda: _csr([np.inf], [0], [0, 1, 1, 1, 1]),
-    np.array([[np.inf, 0], [0, 0], [0, 0], [0, 0]]),
-)
-_add(
-    "sparse 1e200",
-    lambda: _csr([1e200], [0], [0, 1, 1, 1, 1]),
-    np.array([[1e200, 0], [0, 0], [0, 0], [0, 0]]),
-)
-_add(
-    "sparse 1e-200",
-    lambda: _csr([1e-200], [0], [0, 1, 1, 1, 1]),
-    np.array([[1e-200, 0], [0, 0], [0, 0], [0, 0]]),
-)
+for _name, _value in (("NaN", nan), ("inf", np.inf), ("1e200", 1e200), ("1e-200", 1e-200)):
+    _add(f"sparse {_name}", lambda v=_value: _csr([v], [0], [0, 1, 1, 1, 1]), np.array([[_value, 0], *ZEROS]))
 _add("sparse complex", lambda: sparse.csr_array(M + 1j), REFUSED)
 _add("sparse 2^53 + 1", lambda: _csr(np.array([2**53 + 1]), [0], [0, 1, 1, 1, 1]), REFUSED)
 _add("sparse 1-d", lambda: sparse.coo_array(V), V)
@@ -437,6 +328,23 @@ _add("bsr: block index too large", lambda: _damaged("bsr", indices=99), REFUSED)
 _add("coo: row too large", lambda: _damaged_coo(99), REFUSED)
 _add("coo: column < 0", lambda: _damaged_coo(-1, axis=1), REFUSED)
 _add("coo: lengths differ", lambda: _damaged_coo(None), REFUSED)
+
+
+def _beside(column, like):
+    """A column, or a table of it and of numbers."""
+    if like.ndim == 1:
+        return column
+    if isinstance(column, pd.Series):
+        return pd.DataFrame({"a": column, "b": like[:, 0]})
+    return pl.DataFrame([column, pl.Series("b", like[:, 0])])
+
+
+def _series(value, kind):
+    return pl.Series("a", [value] * 4, dtype=kind if kind is pl.Object else None)
+
+
+def _large_or_gone(numbers):
+    return np.where(numbers == 3.0, 2**53 + 1, pd.NA)
 
 
 def _boxed(value):

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import mtldsl as mtl
 from mtldsl import datasets
@@ -137,14 +135,6 @@ def test_it_follows_rows_tasks_and_features(tmp_path):
         tasks.with_kernels("rbf")
 
 
-def test_categories_that_are_missing(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("colour,u,y\nred,1,1\n,2,2\nblue,3,3\nred,4,4\n")
-    tasks = datasets.read_csv(path, "y", one_hot=["colour"], impute="mean")
-    assert tasks.feature_names == ("colour=red", "u") and tasks.X[1, 0] == pytest.approx(2 / 3)
-    assert datasets.read_csv(path, "y", one_hot=["colour"], impute="median").X[1, 0] == 1.0
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -170,13 +160,3 @@ def test_columns_without_a_value(tmp_path):
     with pytest.raises(DataError, match="column 'q' has no value in the training rows"):
         for seed in range(40):  # sooner or later the one row is held out
             tasks.split(0.5, random_state=seed)
-
-
-def test_as_a_pipeline_of_scikit_learn(tmp_path):
-    train, test = shared(tmp_path).split(0.3, random_state=0)
-    scaled = train.standardize()
-    other = make_pipeline(SimpleImputer(), StandardScaler())
-    raw = np.where(train.imputation.gaps.toarray(), np.nan, train.X)
-    np.testing.assert_allclose(scaled.X, other.fit_transform(raw), atol=1e-10)
-    held = np.where(test.imputation.gaps.toarray(), np.nan, test.X)
-    np.testing.assert_allclose(test.scaled_by(scaled.scaling).X, other.transform(held), atol=1e-10)

@@ -155,16 +155,6 @@ def test_ridge_is_kernel_ridge_regression(layout):
         np.testing.assert_allclose(found[:, i], expected.predict(rbf(B, A) + B @ A.T), atol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", [RBF, "polynomial", quadratic, "laplacian"])
-def test_training_rows_get_the_predictions_of_training(kernel):
-    tasks = Tasks.grouped(X, y, IDS, kernels=[kernel])
-    solution = ridge_solution(tasks)
-    inputs = [X[r] for r in rows_of(tasks)]
-    found = np.concatenate(solution.predict(inputs))
-    np.testing.assert_allclose(found, tasks.forward(solution.W), atol=1e-8)
-    np.testing.assert_allclose(tasks.transform(X[rows_of(tasks)[1]]), tasks.inputs[1], atol=1e-8)
-
-
 def test_precomputed_kernels_predict_from_their_values():
     named = ridge_solution(Tasks.grouped(X, y, IDS, kernels={"near": RBF, "straight": "linear"}))
     both = ridge_solution(Tasks.grouped(X, y, IDS, kernels={"near": rbf(X, X), "straight": "linear"}))
@@ -267,30 +257,6 @@ def test_what_must_come_before_kernels():
         tasks.scaled_by(Tasks.grouped(X, y, IDS).standardize().scaling)
     with pytest.raises(DataError, match=r"have kernels already \('rbf\(gamma=0.5\)'\)"):
         tasks.with_kernels("linear")
-
-
-def test_other_numbers_are_another_kernel():
-    """Equal rows, equal names, equal sizes: what tells these kernels apart are their values."""
-    K = np.diag(np.linspace(1.0, 2.0, N))
-    one, same, other = (Tasks.grouped(X, y, IDS, kernels={"k": G}) for G in (K, K.copy(), 2 * K))
-    solution = ridge_solution(one)
-    assert np.isfinite(solution.scores(same)).all()
-    with pytest.raises(DataError, match="of other kernels"):
-        solution.scores(other)
-
-
-@pytest.mark.parametrize("trained_on", [np.asarray, sparse.csr_array])
-def test_kernels_meet_new_rows_in_the_layout_of_training(trained_on):
-    seen = []
-
-    def kernel(A, B):
-        seen.append((sparse.issparse(A), sparse.issparse(B)))
-        return quadratic(A, B) if not sparse.issparse(A) else quadratic(A.toarray(), B.toarray())
-
-    tasks = Tasks.grouped(trained_on(X), y, IDS, kernels=[kernel])
-    np.testing.assert_array_equal(tasks.transform(NEW), tasks.transform(sparse.coo_matrix(NEW)))
-    is_sparse = trained_on is sparse.csr_array
-    assert set(seen) == {(is_sparse, is_sparse)}
 
 
 # --------------------------------------------------------------------------------------------- storage
@@ -405,14 +371,6 @@ def mkl_dual(kernels, labels, C, p_dual):
     penalty = sum(forms) if p_dual == 1 else cp.norm(cp.hstack(forms), p_dual)
     problem = cp.Problem(cp.Maximize(cp.sum(alpha) - penalty / 2), [alpha >= 0, alpha <= C])
     return problem.solve(solver="CLARABEL")
-
-
-def test_a_support_vector_machine_by_its_kernel_dual():
-    tasks = Tasks.shared(X, SIGN, kernels=[RBF])
-    W = mtl.Weights(tasks, intercept=False)
-    solution = mtl.minimize(2.0 * mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-8)
-    assert solution.status == "optimal"
-    assert solution.objective == pytest.approx(mkl_dual([rbf(X, X)], SIGN, 2.0, 1), rel=1e-6)
 
 
 @pytest.mark.parametrize(("p", "p_dual"), [(np.inf, 1), (2, 2)])

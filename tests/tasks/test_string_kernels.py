@@ -144,6 +144,6 @@ def test_the_estimator_of_kernels(kernels):
     ],
 )
 def test_refusals(call, pieces):
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         call()
-    assert all(piece in str(told.value) for piece in pieces), told.value
+    assert all(piece in str(error.value) for piece in pieces), error.value

@@ -5,6 +5,7 @@ import runpy
 import pytest
 
 from mtldsl.testing import exercise
+from tests.loops import for_each
 
 LESSON = """
 from mtldsl.testing import exercise
@@ -33,41 +34,40 @@ def run(folder, answer="...", right=None, mistake="x + 3"):
     return runpy.run_path(str(folder / "lesson.py"))
 
 
-def test_an_open_exercise_says_so(tmp_path, capsys):
-    run(tmp_path)
-    assert capsys.readouterr().out == "exercise double: open - write its body, and run again\n"
+@for_each(
+    "answer, right, said",
+    [
+        ("...", None, "exercise double: open - write its body, and run again\n"),
+        ("return 2 * x", None, "exercise double: right\n"),
+        ("...", "2 * x", "exercise double: open - write its body, and run again\n"),
+    ],
+)
+def test_an_exercise_is_open_or_right(tmp_path, capsys, answer, right, said):
+    run(tmp_path, answer, right)
+    assert capsys.readouterr().out == said
 
 
-def test_a_right_answer_says_so(tmp_path, capsys):
-    run(tmp_path, "return 2 * x")
-    assert capsys.readouterr().out == "exercise double: right\n"
-
-
-def test_a_wrong_answer_gives_the_hint(tmp_path):
-    with pytest.raises(AssertionError, match=r"exercise double: not yet\. try x = 2"):
-        run(tmp_path, "return x + 1", right="2 * x")
-
-
-def test_what_an_answer_raises_is_shown_as_it_is(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        run(tmp_path, "return x / 0")
-
-
-def test_the_solution_is_checked_where_the_answer_is_open(tmp_path, capsys):
-    run(tmp_path, right="2 * x")
-    assert "open" in capsys.readouterr().out
-
-
-def test_a_solution_that_is_wrong_is_found(tmp_path):
-    with pytest.raises(
-        AssertionError, match=r"the solution of double in .* does not pass its own check: try x = 2"
-    ):
-        run(tmp_path, right="x + 1")
-
-
-def test_a_check_that_lets_a_mistake_pass_is_found(tmp_path):
-    with pytest.raises(AssertionError, match="the check of double lets a mistake pass"):
-        run(tmp_path, right="2 * x", mistake="x ** 2")
+@for_each(
+    "given, error, said",
+    [
+        (dict(answer="return x + 1", right="2 * x"), AssertionError, r"exercise double: not yet\. try x = 2"),
+        (dict(answer="return x / 0"), ZeroDivisionError, "division by zero"),
+        (
+            dict(right="x + 1"),
+            AssertionError,
+            "the solution of double in .* does not pass its own check: try x = 2",
+        ),
+        (dict(right="2 * x", mistake="x ** 2"), AssertionError, "the check of double lets a mistake pass"),
+        (
+            dict(answer="y = 2 * x", right="2 * x"),
+            AssertionError,
+            r"double: not yet\. The function returned nothing: end it with return",
+        ),
+    ],
+)
+def test_a_wrong_answer_solution_or_check_is_told(tmp_path, given, error, said):
+    with pytest.raises(error, match=said):
+        run(tmp_path, **given)
 
 
 def test_an_answer_may_be_zero_or_false():
@@ -83,13 +83,6 @@ def test_an_answer_may_be_zero_or_false():
         @exercise(nothing)
         def other(answer):
             assert answer()
-
-
-def test_a_body_without_a_return_is_not_called_open(tmp_path):
-    with pytest.raises(
-        AssertionError, match=r"double: not yet\. The function returned nothing: end it with return"
-    ):
-        run(tmp_path, "y = 2 * x", right="2 * x")
 
 
 def test_a_result_that_the_check_cannot_use_is_told():

@@ -14,6 +14,8 @@ class SolverByPasses(Solver):
     takes_distributed = True
 
     def refuses(self, form: NormalForm) -> str | None:
+        if not form.losses:
+            return "no loss has a coefficient > 0."
         here = (
             f"the rows of {loss.typed} are here." for loss in form.losses if not loss.tasks.is_distributed
         )

@@ -193,10 +193,10 @@ class ProximalNewton:
 
     def _hessian(self, predictions) -> np.ndarray:
         """(p, p) or (m, p, p), p all blocks' rows, one block after the other."""
-        whole: Any = sum(
-            _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
-            for loss, z in zip(self.form.losses, predictions, strict=True)
-        )
+        side = self.layout.size // self.columns
+        whole = np.zeros((side, side))  # all of it where a parameter of the losses is zero
+        for loss, z in zip(self.form.losses, predictions, strict=True):
+            whole = whole + _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
         return whole
 
     def _point(self, x, y, iteration: int, slopes=None) -> Point:

@@ -10,6 +10,12 @@ from mtldsl.errors import LostClusterError, SolverError
 
 __all__ = ["AGAIN", "MORE_MEMORY", "killed", "lacking_memory", "lost", "suspects", "typed_errors"]
 
+#: what Dask raises where the cluster, the client or the work is gone
+_LOST = (
+    *("CancelledError", "FutureCancelledError", "FuturesCancelledError"),
+    *("ClosedClientError", "CommClosedError", "NoWorkerError"),
+)
+
 AGAIN = "start the cluster and the client again; a solve with checkpoint=folder goes on from there when it is called again"
 MORE_MEMORY = "cut the data into smaller partitions, keep=False, or give the workers more memory"
 
@@ -32,13 +38,7 @@ def typed_errors(names: Sequence[str]) -> Iterator[None]:
         kind = type(error).__name__
         if kind == "KilledWorker":
             raise killed(error, names) from error
-        if kind in (
-            "FutureCancelledError",
-            "CancelledError",
-            "CommClosedError",
-            "FuturesCancelledError",
-            "NoWorkerError",
-        ):
+        if kind in _LOST:
             raise lost(kind) from error
         raise
 

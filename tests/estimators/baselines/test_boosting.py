@@ -9,6 +9,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from mtldsl.estimators.baselines import AdaBoostMH
 from mtldsl.estimators.baselines.stumps import Stumps
 from tests.estimators.baselines.cases import labels
+from tests.loops import for_each
 
 X, Y = labels()
 NEW = np.random.default_rng(9).normal(size=(200, 5))
@@ -22,7 +23,7 @@ def splits(rows):
             yield j, threshold
 
 
-@pytest.mark.parametrize("confident", [True, False])
+@for_each("confident", [True, False])
 def test_the_best_stump_by_brute_force(confident):
     rng = np.random.default_rng(0)
     rows, signs = rng.integers(0, 6, size=(30, 3)).astype(float), rng.choice([-1.0, 1.0], size=(30, 4))
@@ -45,7 +46,7 @@ def test_the_best_stump_by_brute_force(confident):
         np.testing.assert_allclose(weights[signs != answers].sum(), min(found.values()), rtol=1e-12)
 
 
-@pytest.mark.parametrize("confident", [True, False])
+@for_each("confident", [True, False])
 def test_the_normalizers_bound_the_training_error(confident):
     signs = 2 * Y - 1
     for rounds in (1, 5, 40):

@@ -21,6 +21,7 @@ from mtldsl.estimators.baselines import (
     LEAD,
     MLCSSP,
     MMOC,
+    PLST,
     AdaBoostMH,
     BinaryRelevance,
     EnsembleOfClassifierChains,
@@ -28,10 +29,10 @@ from mtldsl.estimators.baselines import (
     RAkEL,
 )
 from tests.estimators.baselines.cases import BASELINES, labels
+from tests.loops import for_each
 
 X, Y = labels(n=80)
 NEW = np.random.default_rng(9).normal(size=(50, 5))
-ALL = pytest.mark.parametrize("model", BASELINES, ids=repr)
 
 
 def answers(model):
@@ -44,8 +45,8 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(other, face)(NEW), values)
 
 
-@pytest.mark.by_default("LEAD()")
-@ALL
+@pytest.mark.slow
+@for_each("model", BASELINES)
 def test_a_fit_is_repeated_copied_and_saved(model):
     fitted = clone(model).fit(X, Y)
     assert_same(fitted, clone(model).fit(X, Y))
@@ -54,8 +55,8 @@ def test_a_fit_is_repeated_copied_and_saved(model):
     assert str(clone(fitted).get_params()) == str(model.get_params())
 
 
-@pytest.mark.by_default("HOMER()")
-@ALL
+@pytest.mark.slow
+@for_each("model", BASELINES)
 def test_labels_come_back_as_they_were_given(model):
     numbers = clone(model).fit(X, Y)
     words = clone(model).fit(X, pd.DataFrame(np.where(Y > 0, "yes", "no"), columns=list("abcd")))
@@ -66,16 +67,16 @@ def test_labels_come_back_as_they_were_given(model):
     assert numbers.score(X, Y) == words.score(X, np.where(Y > 0, "yes", "no"))
 
 
-@pytest.mark.by_default("EnsembleOfClassifierChains(n_chains=3)")
-@ALL
+@pytest.mark.slow
+@for_each("model", BASELINES)
 def test_sparse_rows(model):
     thin = clone(model).fit(sparse.csr_array(X), Y)
     # solvers of sparse rows go another way to the same answer, to their own tolerances
     assert np.mean(thin.predict(sparse.csr_array(NEW)) != clone(model).fit(X, Y).predict(NEW)) < 0.05
 
 
-@pytest.mark.by_default("EnsembleOfClassifierChains(n_chains=3)")
-@ALL
+@pytest.mark.slow
+@for_each("model", BASELINES)
 @pytest.mark.filterwarnings("ignore:.*least populated class")
 def test_labels_that_are_always_the_same(model):
     constant = Y.copy()
@@ -89,8 +90,8 @@ def test_labels_that_are_always_the_same(model):
     assert set(np.unique(found.predict(NEW)[:, 0])) == {0, 1}
 
 
-@ALL
-@pytest.mark.parametrize(
+@for_each("model", BASELINES)
+@for_each(
     "wrong, message",
     [
         (np.where(np.eye(80, 4) > 0, np.nan, Y), "contains NaN in row 0, column 0"),
@@ -104,7 +105,7 @@ def test_refuses_other_labels(model, wrong, message):
         clone(model).fit(X, wrong)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "model, error, pieces",
     [
         (BinaryRelevance(LogisticRegression), ModelError, ["not a classifier", "LogisticRegression(C=0.1)"]),
@@ -126,8 +127,13 @@ def test_refuses_other_labels(model, wrong, message):
         (MMOC(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
         (MMOC(tol="small"), DataError, ["tol='small'"]),
         (AdaBoostMH(confidence_rated="real"), ModelError, ["confidence_rated='real'"]),
+        (PLST(n_components=0), DataError, ["n_components=0", "at least 1"]),
+        (PLST(n_components=1.5), DataError, ["n_components=1.5"]),
+        (PLST(n_components=True), DataError, ["n_components=True"]),
+        (PLST(n_components=5), DataError, ["n_components=5", "4 labels"]),
+        (PLST(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
+        (PLST(alpha=np.inf), DataError, ["alpha=inf"]),
     ],
-    ids=repr,
 )
 def test_refuses_options_outside_their_range(model, error, pieces):
     with pytest.raises(error) as told:

@@ -91,14 +91,6 @@ def test_the_same_seed_deals_the_same_rows_whatever_the_workers(engine):
     assert not train.parts.keep and there.parts.keep and there.split()[0].parts.keep
 
 
-def test_a_split_goes_on_as_other_tasks_do():
-    tasks = DistributedTasks.cut(table(), 5)
-    train, test = tasks.split(0.25, random_state=0)
-    scaled = train.standardize()
-    assert scaled.scaling is not None and test.scaled_by(scaled.scaling).scaling == scaled.scaling
-    assert train.select([2, 0]).task_names == (train.task_names[2], train.task_names[0])
-
-
 @pytest.mark.parametrize(
     "ask, message",
     [

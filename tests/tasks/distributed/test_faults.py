@@ -5,13 +5,16 @@ import signal
 import threading
 import time
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
 import pytest
 
+import mtldsl as mtl
 from mtldsl import SolverError, Tasks
 from mtldsl.tasks.distributed import TaskSum, dask_engine
+from mtldsl.tasks.distributed.given import of_loaders
 
 N, D, M = 4000, 6, 2
 X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
@@ -55,7 +58,7 @@ def no_failure_allowed(two_processes):
 @pytest.mark.cluster
 def test_a_worker_that_dies_each_time_names_the_partition(client_of_processes, no_failure_allowed):
     """A worker that dies each time is an error that names the partition."""
-    tasks = Tasks.from_dask(X, Y)
+    tasks = Tasks.from_dask(X.rechunk((2000, D)), Y.rechunk((2000, M)))
     with pytest.raises(
         SolverError,
         match=r"^partition \d.*: a worker died .*of what was computed beside it.* smaller partitions",
@@ -63,19 +66,64 @@ def test_a_worker_that_dies_each_time_names_the_partition(client_of_processes, n
         tasks.parts.run(dies)
 
 
+def interrupt(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def assert_nothing_is_left(cluster):
+    until = time.monotonic() + 120.0
+    while any("sleeps" in str(key) or "evaluated" in str(key) for key in cluster.scheduler.tasks):
+        assert time.monotonic() < until, "work was left behind"
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 def test_an_interrupt_leaves_no_work_behind(two_workers, client):
     tasks = Tasks.from_dask(X, Y)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    timer = interrupt(0.3)
     with pytest.raises(KeyboardInterrupt):
         tasks.parts.run(sleeps)
     timer.join()
-    until = time.monotonic() + 120.0
-    while any("sleeps" in str(key) or "evaluated" in str(key) for key in two_workers.scheduler.tasks):
-        assert time.monotonic() < until, "work was left behind"
-        time.sleep(0.05)
+    assert_nothing_is_left(two_workers)
     assert tasks.cross().shape == (D, M)  # and the rows are still there
+
+
+def loaded(k):
+    time.sleep(0.02)
+    rows = np.random.default_rng(k).normal(size=(50, 4))
+    return rows, np.sign(rows @ np.ones((4, 2)) + np.random.default_rng(9 + k).normal(size=(50, 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("passes", "times"), [(14, 1), (0, 2)], ids=["once", "twice before a point"])
+def test_ctrl_c_returns_the_best_certified_point(two_workers, client, passes, times):
+    """A second one ends the solve where there is no point yet; the cluster works as before."""
+    tasks = of_loaders([dask.delayed(loaded)(k) for k in range(4)], keep=False)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 3 * mtl.l21_norm(W))
+    parts, run = tasks.parts, tasks.parts.run
+    first, timers = parts.passes, []
+
+    def signalled(*typed, **named):
+        if parts.passes - first == passes and not timers:
+            timers.extend(interrupt(0.05 + 0.1 * k) for k in range(times))
+        return run(*typed, **named)
+
+    parts.run = signalled
+    if times == 1:
+        found = problem.solve(tol=1e-12)
+        assert found.status == "interrupted" and found.interrupted and 0.0 < found.gap < 0.5
+        assert parts.passes - first == passes  # what was under way is given up, and no pass is added
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            problem.solve(tol=1e-12)
+    for timer in timers:
+        timer.cancel()
+    parts.run = run
+    assert_nothing_is_left(two_workers)
+    assert client.submit(sum, [1, 2]).result(timeout=60) == 3 and problem.solve(tol=0.5).status == "optimal"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from mtldsl import DataError, MissingExtraError, Tasks
+from mtldsl import DataError, Tasks
 from mtldsl.tasks.distributed.dask_parts import tree
 from mtldsl.tasks.distributed.given import of_loaders
 from mtldsl.tasks.distributed.loading import Rows
@@ -43,15 +43,6 @@ def same(made, tasks):
     assert made.cross() == pytest.approx(tasks.cross(), abs=1e-11)
 
 
-def state_and_sum(part, state, step):
-    state = np.zeros(part.tasks.n_samples) if state is None else state + step
-    return state, float(state.sum())
-
-
-def sum_of_state(part, state):
-    return float(state.sum())
-
-
 @pytest.mark.by_default("threads-None")
 @pytest.mark.parametrize("keep", [None, False])
 def test_arrays(engine, keep):
@@ -65,15 +56,6 @@ def test_arrays(engine, keep):
     drawn = made.subsample(90)
     assert drawn.X.tolist() == X.tolist() and drawn.targets.tolist() == TABLE.targets.tolist()
     assert drawn.sample_weights.tolist() == TABLE.sample_weights.tolist()
-
-
-@pytest.mark.slow
-def test_a_state_stays_where_the_rows_are(engine):
-    parts = Tasks.from_dask(da.from_array(X, chunks=(30, 4)), Y).parts
-    state, total = parts.run(state_and_sum, 2.0, stateful=True)
-    assert total == 0.0
-    state, total = parts.run(state_and_sum, 2.0, state=state, stateful=True)
-    assert total == 2.0 * TABLE.n_samples == parts.run(sum_of_state, state=state)
 
 
 @pytest.mark.slow
@@ -212,12 +194,6 @@ def test_too_little_memory_is_named_with_its_partition(engine):
         SolverError, match=r"^partition 1: too little memory on its worker \(of a test\); cut the data"
     ):
         made.parts.run(out_of_memory)
-
-
-def test_the_extra_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'mtldsl\[dask\]'"):
-        Tasks.from_dask(X, Y)
 
 
 @pytest.mark.process

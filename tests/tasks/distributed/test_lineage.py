@@ -1,7 +1,6 @@
 """What is kept beside the rows: on disk from time to time, as plain numbers; a worker's death costs a few runs and changes no bit."""
 
 import os
-import pickle
 import signal
 import time
 from pathlib import Path
@@ -9,15 +8,13 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 import pytest
-from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed import DistributedTasks, TaskSum, lineage
+from mtldsl.tasks.distributed import TaskSum, lineage
 from mtldsl.tasks.distributed.lineage import RUNS, unseen_by
-from mtldsl.tasks.distributed.states import read_state, state_path, write_state
-from mtldsl.tasks.distributed.sums import aligned
+from mtldsl.tasks.distributed.states import read_state, state_path
 
-X = da.random.default_rng(0).normal(size=(160, 3), chunks=(20, 3))
+X = da.random.default_rng(0).normal(size=(80, 3), chunks=(20, 3))
 Y = X @ np.ones((3, 2)) + 1.0
 
 
@@ -55,7 +52,7 @@ def _settled(count, most: float) -> int:
 def test_lineage_is_bounded(two_workers, client, folder):
     parts = Tasks.from_dask(X, Y).parts
     most, state = np.inf, None
-    for first in range(0, 3 * RUNS, RUNS):
+    for first in range(0, 2 * RUNS, RUNS):
         state, _ = descend(parts, folder, first, RUNS, state)
         known = _settled(lambda: len(two_workers.scheduler.tasks), most)
         assert known <= most
@@ -69,7 +66,7 @@ def test_lineage_is_bounded(two_workers, client, folder):
 @pytest.mark.cluster
 def test_a_killed_worker_costs_a_few_runs_and_no_bit(two_processes, client_of_processes, folder):
     tasks = Tasks.from_dask(X, Y)
-    steps = 2 * RUNS + RUNS - 1
+    steps = 2 * RUNS - 1
     _, wanted = descend(tasks.parts, folder, 0, steps + 1)
     state, _ = descend(tasks.parts, folder, 0, steps)
     before = len(list(folder.iterdir()))
@@ -116,57 +113,7 @@ def test_what_was_written_is_read_again(engine, tmp_path, folder):
         parts.read_states(str(tmp_path), "one")
 
 
-@pytest.mark.parametrize(
-    "state", [None, 2.5, "a", [np.eye(2), {"k": (1, None)}], np.arange(3, dtype=np.int8), np.float64(0.1)]
-)
-def test_states_are_plain_numbers(tmp_path, state):
-    write_state(tmp_path / "a.npz", state)
-    np.testing.assert_equal(read_state(tmp_path / "a.npz"), state)
-
-
-@pytest.mark.parametrize("state", [object(), {1: 2.0}, np.array([None]), [{3}]])
-def test_other_states_are_not_written(tmp_path, state):
-    with pytest.raises(TypeError, match="cannot be written as numbers"):
-        write_state(tmp_path / "a.npz", state)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_pickled_file_is_not_read(tmp_path):
     np.savez(tmp_path / "a.npz", shape=np.array({"plain": 1}, dtype=object))
     with pytest.raises(DataError, match="holds Python objects"):
         read_state(tmp_path / "a.npz")
-
-
-def test_arrays_from_elsewhere_lie_as_arrays_do():
-    def moved(array):
-        raw = np.empty(array.nbytes + 8, np.uint8)
-        there = raw[5 : 5 + array.nbytes].view(array.dtype).reshape(array.shape)
-        there[...] = array
-        return there
-
-    rng = np.random.default_rng(0)
-    A, S = rng.normal(size=(50, 6)), sparse.random_array((50, 6), density=0.3, format="csr", rng=rng)
-    T = S.copy()
-    T.data = moved(T.data)
-    found = aligned({"a": (moved(A), [moved(A)]), "s": T, "t": TaskSum(np.arange(3), moved(A))})
-    assert not moved(A).flags.aligned and not T.data.flags.aligned
-    assert found["a"][0].flags.aligned and found["a"][1][0].flags.aligned
-    assert found["s"].data.flags.aligned and (found["s"] != S).nnz == 0
-    assert found["t"].values.flags.aligned and np.array_equal(found["t"].values, A)
-    made = DistributedTasks.cut(Tasks.shared(moved(A), np.ones((50, 1))), 1).parts.parts[0]
-    assert pickle.loads(pickle.dumps(made)).tasks.X.flags.aligned
-
-
-@pytest.mark.slow
-def test_marks_are_those_of_the_numbers(engine):
-    one, same = (Tasks.from_dask(X, Y) for _ in range(2))
-    other = Tasks.from_dask(X, Y + 1e-9)
-    assert one.parts.mark == same.parts.mark != other.parts.mark
-    scaled, again = one.standardize(), same.standardize()
-    assert scaled.parts.mark == again.parts.mark != one.parts.mark
-    assert one.select([0]).parts.mark != one.select([1]).parts.mark
-    cut = [
-        DistributedTasks.cut(Tasks.shared(np.eye(4), np.arange(4.0)[:, None]), k).parts.mark
-        for k in (2, 2, 3)
-    ]
-    assert cut[0] == cut[1] != cut[2]

@@ -1,7 +1,5 @@
 """Sums over parts are those of the tasks that were cut, in a fixed order; what is as long as the data stays where it is."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -44,15 +42,6 @@ def gradient(part, W):
     return TaskSum(part.which, part.tasks.adjoint(own).T)
 
 
-def count_calls(part, state, step):
-    state = np.zeros(part.tasks.n_samples) if state is None else state + step
-    return state, (state.sum(), [part.index])
-
-
-def total_of(part, state):
-    return float(state.sum())
-
-
 @pytest.mark.by_default("sparse table-7")
 @pytest.mark.parametrize("n_parts", [1, 3, 7])
 def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
@@ -72,23 +61,6 @@ def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
     assert cut.largest_curvature() == pytest.approx(tasks.largest_curvature(), rel=1e-10)
 
 
-def test_facts_are_those_of_the_labels(tasks):
-    facts = DistributedTasks.cut(tasks, 7).label_facts
-    labels = tasks.per_task(tasks.targets)
-    weights = tasks.per_task(
-        np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
-    )
-    assert facts.counts.tolist() == tasks.counts.tolist()
-    assert facts.minimum.tolist() == [y.min() for y in labels]
-    assert facts.maximum.tolist() == [y.max() for y in labels]
-    assert facts.total == pytest.approx([y.sum() for y in labels])
-    assert facts.squares == pytest.approx([y @ y for y in labels])
-    assert facts.weights == pytest.approx([s.sum() for s in weights])
-    assert facts.weighted_total == pytest.approx([s @ y for s, y in zip(weights, labels, strict=True)])
-    assert facts.weighted_squares == pytest.approx([s @ y**2 for s, y in zip(weights, labels, strict=True)])
-    assert facts.distinct.tolist() == [len(set(y)) for y in labels]
-
-
 def test_spreads_of_labels_far_from_zero_are_those_of_the_labels():
     """Sums of squares minus squares of sums had none of their digits."""
     rng = np.random.default_rng(0)
@@ -99,32 +71,6 @@ def test_spreads_of_labels_far_from_zero_are_those_of_the_labels():
     for tasks in (far, cut):
         assert tasks.label_sums()[1] == pytest.approx(truth, rel=1e-6)  # as far as the mean has digits
     assert constant_scores(cut, cut, classes=False) == pytest.approx([0.0, 0.0], abs=1e-12)
-
-
-def test_a_part_has_the_tasks_that_have_a_label_in_it():
-    cut = DistributedTasks.cut(LAYOUTS["long table"], 3)
-    assert [part.which.tolist() for part in cut.parts.parts] == [[0], [0, 1, 2], [2, 3]]
-    holes = DistributedTasks.cut(LAYOUTS["table with missing labels and weights"], 6)
-    assert [part.which.tolist() for part in holes.parts.parts][:3] == [[0, 2], [0, 2], [0, 1, 2]]
-
-
-def test_a_state_stays_with_its_part(tasks):
-    parts = DistributedTasks.cut(tasks, 4).parts
-    state, (total, indices) = parts.run(count_calls, 2.0, stateful=True)
-    assert total == 0.0 and len(indices) == 1
-    state, _ = parts.run(count_calls, 2.0, state=state, stateful=True)
-    state, (total, _) = parts.run(count_calls, 0.5, state=state, stateful=True)
-    assert total == 2.5 * tasks.n_samples
-    assert parts.run(total_of, state=state) == total
-
-
-def test_passes_and_bytes_are_counted():
-    cut = DistributedTasks.cut(LAYOUTS["table"], 4)
-    assert cut.parts.passes == 1  # the facts
-    before = cut.parts.bytes_moved
-    W = np.zeros((5, 3))
-    cut.parts.run(gradient, W)
-    assert cut.parts.passes == 2 and cut.parts.bytes_moved - before == 8 * (15 + 15 + 3)
 
 
 def test_what_is_as_long_as_the_data_says_where_it_is():
@@ -170,17 +116,6 @@ def test_a_task_without_labels_is_refused():
     names = tuple(f"x{j}" for j in range(5))
     with pytest.raises(DataError, match="task 'c' has no labelled row"):
         DistributedTasks(parts, task_names=("a", "b", "c", "d"), feature_names=names)
-
-
-def test_a_pickled_part_loses_what_was_computed_of_it(tasks):
-    """A part survives pickling without what was computed of it."""
-    part = Part(tasks, np.arange(tasks.n_tasks), 3, 17)
-    assert len(tasks.inputs) == tasks.n_tasks  # held from here on
-    text = pickle.dumps(part, protocol=5)
-    again = pickle.loads(text)
-    assert len(text) < 1.6 * part.__sizeof__() + 4000
-    assert again.tasks.fingerprint() == tasks.fingerprint() and (again.index, again.first_row) == (3, 17)
-    assert again.tasks.task_names == tasks.task_names
 
 
 def test_the_fingerprint_is_that_of_the_numbers():

@@ -1,0 +1,22 @@
+"""MATLAB files without a process for each: what `mat_child` prints, printed here. test_files_of_strangers.py starts the process."""
+
+import io
+import subprocess
+from types import SimpleNamespace
+
+from mtldsl.datasets.formats import mat_child, mat_files
+
+__all__ = ["read_here"]
+
+
+def read_here(monkeypatch) -> None:
+    """Let `mat_files` call the reader that it starts a process for."""
+
+    def run(command, **_):
+        printed = io.BytesIO()
+        monkeypatch.setattr(mat_child, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=printed)))
+        mat_child.main(*command[3:])
+        return subprocess.CompletedProcess(command, 0, printed.getvalue(), b"")
+
+    monkeypatch.setattr(mat_child, "limit", lambda memory, seconds: None)
+    monkeypatch.setattr(mat_files.subprocess, "run", run)
