@@ -160,6 +160,7 @@ def test_linear_programs_finish_an_l1_norm(metric, layout):
     assert solution.relative_gap <= 1e-10
 
 
+@pytest.mark.slow
 @for_each("metric, norm", zip(METRICS, cycle(["l21", "trace"]), strict=False))
 def test_nine_digits_under_other_norms(metric, norm):
     solution = assert_solved(
