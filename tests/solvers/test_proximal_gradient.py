@@ -195,3 +195,17 @@ def test_refusals_name_the_term(build, pieces):
     refusal = SOLVER.refuses(mtl.minimize(build(mtl.Weights(tasks), tasks)).form())
     for piece in pieces:
         assert piece in refusal
+
+
+@for_each("name", LOSSES)
+def test_turned_weights_have_the_same_optimum(name):
+    """The trace norm of W is that of W Q: a loss of W @ Q, whose tasks share every column, costs no more and no less."""
+    word, labels, _ = LOSSES[name]
+    tasks = shared(1, 40, labels)
+    W, Q = mtl.Weights(tasks), np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0]
+    plain, turned = (
+        mtl.minimize(word(V, tasks) + 1.5 * mtl.trace_norm(W)).solve("proximal_gradient", tol=1e-7)
+        for V in (W, W @ Q)
+    )
+    assert plain.status == turned.status == "optimal"
+    assert turned.objective == pytest.approx(plain.objective, rel=2e-7)
