@@ -74,10 +74,8 @@ def drive(
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
     """
     form.require_memory()
-    if (
-        form.is_convex and not form.losses
-    ):  # from zero: what is left of other weights is smaller than any gap can be held against
-        start = None
+    if form.is_convex and not form.losses:
+        start = None  # what is left of other weights would be smaller than a gap can be held against
     watcher = Watcher(form, tol, max_seconds, listener)
     watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}

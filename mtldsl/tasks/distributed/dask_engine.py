@@ -186,9 +186,7 @@ def _wait(client, nodes) -> None:
         if type(error).__name__ == "KilledWorker":
             with suppress(Exception):  # before they are forgotten
                 error.__dict__["suspects"] = client.run_on_scheduler(suspects)
-        with suppress(
-            Exception
-        ):  # a client that is closed has nothing left to cancel, and the error says more
+        with suppress(Exception):  # a closed client has nothing to cancel, and the error says more
             client.cancel(futures, force=True)
         raise
 

@@ -10,8 +10,8 @@ from mtldsl.errors import LostClusterError, SolverError
 
 __all__ = ["AGAIN", "MORE_MEMORY", "killed", "lacking_memory", "lost", "suspects", "typed_errors"]
 
-#: what Dask raises where the cluster, the client or the work is gone
-_LOST = (
+#: Names of the errors that Dask raises where the cluster, the client or the work is gone
+_LOST_KINDS = (
     *("CancelledError", "FutureCancelledError", "FuturesCancelledError"),
     *("ClosedClientError", "CommClosedError", "NoWorkerError"),
 )
@@ -38,7 +38,7 @@ def typed_errors(names: Sequence[str]) -> Iterator[None]:
         kind = type(error).__name__
         if kind == "KilledWorker":
             raise killed(error, names) from error
-        if kind in _LOST:
+        if kind in _LOST_KINDS:
             raise lost(kind) from error
         raise
 
