@@ -87,7 +87,7 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"})
 
 
-__all__ = [
+__all__ = [  # pyrefly: ignore[unresolvable-dunder-all]  # words are found when the package is imported
     "AcrossLabels", "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
     "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
     *_vocabulary.WORDS,

@@ -118,7 +118,7 @@ class _Sent:
     """Values without the data in them, as bytes; Dask sends what is this large once, whoever asks for it."""
 
     def __init__(self, values: tuple, tasks: Tasks):
-        class Pickler(_cloudpickle().CloudPickler):
+        class Pickler(_cloudpickle().CloudPickler):  # pyrefly: ignore[invalid-inheritance]
             def persistent_id(self, obj):
                 return _DATA if obj is tasks else None
 

@@ -161,7 +161,8 @@ class _Planes:
         offset = term.offset_predictions()
         self.origin = z if offset is None or not term.intercepts else offset
         self.origin = np.zeros_like(z) if offset is None else self.origin
-        self.is_plain, self.constants = offset is None, None
+        self.is_plain = offset is None
+        self.constants: np.ndarray | None = None
         self.value, self.u, _ = self._at(np.zeros_like(z))
         if self.is_plain:  # all samples of a class are alike: so may be their slopes
             for rows, _, _, _, classes in term.tasks_apart:

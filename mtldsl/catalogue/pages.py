@@ -38,7 +38,7 @@ ABOUT = {
 }
 
 #: Traits that read better in words of their own.
-_SPELLED = {
+_SPELLED: dict[tuple[str, bool | str], str] = {
     ("weighs_samples", False): "no sample weights",
     ("labels", "indicators"): "labels: sign, all of a sample together",
     ("labels", "classes"): "labels: sign, one +1 a row",

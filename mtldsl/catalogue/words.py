@@ -110,7 +110,7 @@ def _traits(cls: type[Atom]) -> dict[str, object]:
         "weighted_formula",
         *(field.name for field in fields(cls)),
     }
-    found = {}
+    found: dict[str, object] = {}
     for name, default in declared.items():
         if name.startswith("_") or name in hidden or not isinstance(default, bool | int | float | str | None):
             continue

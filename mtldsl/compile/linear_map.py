@@ -111,7 +111,7 @@ class LinearMap:
         if self.identity_of is not None:
             return x[self.identity_of]
         total = sum(entry.forward(x[entry.block]) for entry in self.entries)
-        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total  # pyright: ignore[reportReturnType]  # a sum's 0 is broadcast
+        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total  # pyrefly: ignore[bad-return]  # a sum's 0 is broadcast
 
     def forward(self, x: Blocks) -> np.ndarray:
         image = self.linear(x)

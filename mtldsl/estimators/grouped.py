@@ -82,7 +82,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
     def predict(self, X, groups=None) -> np.ndarray:
         """(n,), each row by the weights of its task."""
         z = self._row_scores(X, groups)
-        return decided(self.solution_.loss, z)
+        return decided(self.solution_.loss, z)  # pyrefly: ignore[missing-attribute]
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """R^2 over all rows whose y is there."""

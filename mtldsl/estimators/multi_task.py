@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -186,7 +186,7 @@ class MultiTaskEstimator(ModelParameters):
 
     def __getstate__(self):
         """Without what only a warm start or a proof needs, which holds the training data; and the weights once."""
-        state = dict(super().__getstate__())
+        state = dict(cast(dict, super().__getstate__()))
         if state.get("solution_") is not None:
             solution = state["solution_"] = _alone(state["solution_"])
             if "_weights" in state and np.array_equal(state["_weights"], solution.coef):

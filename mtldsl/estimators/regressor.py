@@ -133,7 +133,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss."""
         check_is_fitted(self, "solution_")
-        values = decided(self.solution_.loss, self._scores(X))
+        values = decided(self.solution_.loss, self._scores(X))  # pyrefly: ignore[missing-attribute]
         return values[:, 0] if self._flat else values
 
     def score(self, X, y, sample_weight=None) -> float:

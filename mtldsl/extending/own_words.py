@@ -119,7 +119,7 @@ def register(
         _enter_formula(cls, formula)
     _OWN[name] = table
     REGISTRY[name] = cls
-    WORDS[name] = word = cls if issubclass(cls, Metric) else _MAKERS[kind.what](cls)
+    WORDS[name] = word = cls if issubclass(cls, Metric) else _MAKERS[kind.what](cls)  # pyrefly: ignore[bad-argument-type]  # a maker for each kind
     if issubclass(cls, Metric):
         METRICS[name] = cls
     return word

@@ -50,7 +50,7 @@ def elimination_plan(cliques: Cliques, order, scopes) -> tuple[np.ndarray, int]:
     The last K numbers are where the parts begin, in the order of elimination: the way back reads them from the end.
     """
     step = {label: t for t, label in enumerate(order)}
-    factors = [[] for _ in order]  # per step: (members, first entry, whether a message)
+    factors: list[list[tuple]] = [[] for _ in order]  # per step: (members, first entry, whether a message)
     for label in order:
         factors[step[label]].append(((label,), 2 * label, False))
     for clique, start in zip(cliques.members, cliques.starts, strict=False):

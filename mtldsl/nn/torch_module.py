@@ -12,7 +12,7 @@ __all__ = ["import_torch", "torch_threads"]
 def import_torch(typed: str):
     """The module; MissingExtraError with the line to type where it is not installed."""
     try:
-        import torch  # pyright: ignore[reportMissingImports]  # an extra, which need not be installed where types are checked
+        import torch  # pyrefly: ignore[missing-import]  # an extra, which need not be installed where types are checked
     except ImportError as error:
         raise MissingExtraError(
             f"networks are trained by PyTorch, which cannot be imported ({error})",

@@ -99,7 +99,7 @@ def _curve(found: Any, ax: Axes, titled: bool) -> None:
     ax.set_xlabel(found.names[0])
     ax.set_ylabel(_measured(found))
     # above the picture, where no curve runs through it; below it where a title stands there
-    where = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if titled else {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # fmt: skip
+    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if titled else {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # fmt: skip
     ax.legend(frameon=False, fontsize=9, ncols=2, **where)
 
 

@@ -160,7 +160,12 @@ def _write(ax: Axes, names, places, bare, ways, size: float, outside: bool) -> N
     """Names beside the dots, away from the edges: around a circle outside of it, many of them along the rays."""
     many = outside and len(places) > 16
     for name, place, (x, y), alone in zip(names, places, ways, bare, strict=True):
-        style = {"fontsize": size, "color": _FAINT if alone else _TEXT, "zorder": 4, "annotation_clip": False}
+        style: dict[str, Any] = {
+            "fontsize": size,
+            "color": _FAINT if alone else _TEXT,
+            "zorder": 4,
+            "annotation_clip": False,
+        }
         if not outside:
             style["bbox"] = {
                 "boxstyle": "round,pad=0.1",

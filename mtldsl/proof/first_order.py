@@ -119,7 +119,7 @@ def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
 
 
 def _known(form: NormalForm, x: Blocks, function_duals) -> list:
-    known = []
+    known: list[np.ndarray | None] = []
     for k, f in enumerate(form.functions):
         if not f.is_constraint and f.atom.is_smooth:
             known.append(f.coefficient * f.atom.gradient(f.map.forward(x)))

@@ -104,7 +104,8 @@ class _Part:
         if self.mask is not None:
             return np.diag(self.mask[np.flatnonzero(self.rows == row)[0]].astype(float))
         N = self.lineality
-        return np.eye(len(N)) - N @ N.T  # pyright: ignore[reportArgumentType, reportOptionalMemberAccess]
+        assert N is not None  # one of the two is there
+        return np.eye(len(N)) - N @ N.T
 
 
 def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _Part | None:

@@ -117,7 +117,7 @@ def _balance_intercepts(form: NormalForm, u) -> None:
     for block in form.blocks:
         of_labels = [t for t, loss in enumerate(form.losses) if _has_labels_of(loss, block)]
         if of_labels:
-            balanced = balance_labels([form.losses[t] for t in of_labels], [u[t] for t in of_labels])  # pyright: ignore[reportArgumentType]
+            balanced = balance_labels([form.losses[t] for t in of_labels], [u[t] for t in of_labels])  # pyrefly: ignore[bad-argument-type]
             for t, new in zip(of_labels, balanced, strict=True):
                 u[t] = new
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -154,7 +155,7 @@ def _plain(metric: Metric) -> dict:
 
 
 def _parameters(atom) -> dict:
-    found = {}
+    found: dict[str, Any] = {}
     for field in fields(atom):
         value = getattr(atom, field.name)
         if isinstance(value, Atom):  # the norm of a ball

@@ -12,8 +12,8 @@ __all__ = ["to_unicode"]
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 
 _GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
-_GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
-_SYMBOLS = _GREEK | {
+_GREEK: dict[str, str] = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
+_SYMBOLS: dict[str, str] = _GREEK | {
     "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
     "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
     "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
@@ -34,8 +34,10 @@ _IGNORED = {
     "text",
 }
 
-_LOW = dict(zip("0123456789+-=()aehijklmnoprstuvx*", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ⁎", strict=True))
-_HIGH = dict(zip("0123456789+-=()in⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", strict=True))
+_LOW: dict[str, str] = dict(
+    zip("0123456789+-=()aehijklmnoprstuvx*", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ⁎", strict=True)
+)
+_HIGH: dict[str, str] = dict(zip("0123456789+-=()in⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", strict=True))
 _KEPT_LOW = set(",.∞· ")  # readable on the line between small letters
 
 _HALVES = {("1", "2"): "½", ("1", "3"): "⅓", ("1", "4"): "¼"}

@@ -53,7 +53,7 @@ class Pictured:
             W, rows = np.vstack([W, self.intercept]), [*rows, "(intercept)"]
         columns = list(self.task_names) if len(self.task_names) == W.shape[1] else list(range(W.shape[1]))
         wide = DataFrame(W, index=rows, columns=columns).rename_axis(index="feature", columns="task")
-        return wide.stack().rename("weight").reset_index() if long else wide
+        return wide.stack().rename("weight").reset_index() if long else wide  # pyrefly: ignore[bad-argument-type]  # a Series
 
     def plot_convergence(self, against: str = "iteration", ax: Axes | None = None) -> Axes:
         """How the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the

@@ -28,7 +28,7 @@ def remembering() -> Iterator[None]:
     """In the outermost block of this name: what is remembered holds for what is compiled in it, and is forgotten afterwards."""
     global _depth
     with global_compiler_lock:
-        replaced = [] if _depth else _replaced()
+        replaced = _replaced() if _depth == 0 else []
         before = [(where, name, getattr(where, name)) for where, name, _ in replaced]
         for where, name, new in replaced:
             setattr(where, name, new)
@@ -42,7 +42,7 @@ def remembering() -> Iterator[None]:
 
 
 def _replaced() -> list[tuple]:
-    new = [(BaseFunction, "get_call_type", _call_types()), (Inst, "_rec_list_vars", _variables)]
+    new: list[tuple] = [(BaseFunction, "get_call_type", _call_types()), (Inst, "_rec_list_vars", _variables)]
     if numba.version_info.short >= (0, 62):  # before, one manager of passes served all functions of a module
         new.append((CPUCodeLibrary, "_optimize_functions", _optimize_defined))
     return new

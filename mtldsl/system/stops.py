@@ -13,7 +13,7 @@ left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends 
 from __future__ import annotations
 
 # what `signal` wraps, whose functions turn every number and handler into a member of an enumeration and back
-import _signal  # pyright: ignore[reportMissingImports]
+import _signal  # pyrefly: ignore[missing-import]
 import os
 import signal
 import sys

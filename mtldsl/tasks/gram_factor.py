@@ -11,7 +11,10 @@ __all__ = ["factor_gram"]
 
 #: Relative cuts tried one after another, so that a matrix with rounding errors of its own is factored no finer than those. The
 #: last is what counts as rounding, in double and in single precision: about the square root of the one, ten times the other.
-_CUTS = {np.dtype(np.float64): (1e-12, 1e-10, 1e-8), np.dtype(np.float32): (1e-12, 1e-10, 1e-8, 1e-6)}
+_CUTS: dict[np.dtype, tuple[float, ...]] = {
+    np.dtype(np.float64): (1e-12, 1e-10, 1e-8),
+    np.dtype(np.float32): (1e-12, 1e-10, 1e-8, 1e-6),
+}
 
 #: Side of the blocks in which K - F F^T is formed, so that it needs little memory.
 _BLOCK = 1024

@@ -23,11 +23,11 @@ class WorstTaskLoss(Loss):
     name: ClassVar[str] = "worst_task"
 
     @property
-    def labels(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def labels(self) -> str:
         return self.of.labels
 
     @property
-    def bounded_below(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def bounded_below(self) -> float:
         return self.of.bounded_below
 
     @property
@@ -35,5 +35,5 @@ class WorstTaskLoss(Loss):
         return self.of.has_prox
 
     @property
-    def exact_prox(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def exact_prox(self) -> bool:
         return True

@@ -46,7 +46,7 @@ class Rows:
             return replace(loss, tasks=loss.tasks.select_features(self.rows), map=identity)
 
         def function_on_rows(f: FunctionTerm) -> FunctionTerm:
-            return replace(f, atom=f.atom.on_rows(self.rows, block.shape), map=identity)
+            return replace(f, atom=f.atom.on_rows(self.rows, block.shape), map=identity)  # pyrefly: ignore[bad-argument-type]  # asked above
 
         return replace(
             form,

@@ -173,7 +173,7 @@ def read_libsvm(
         require_plain(one)
     try:
         loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
-    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+    except (ValueError, OverflowError) as error:
         several = "could not convert" in str(error) and "," in str(error)
         hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
         raise DataError(

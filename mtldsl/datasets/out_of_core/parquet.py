@@ -178,8 +178,8 @@ def partitions_of(files: Sequence[str], root: str | None) -> list[dict[str, Any]
                 term=path, write_instead="give files whose folders are called alike",
             )  # fmt: skip
     for key in found[0]:
-        if all(one[key] is None or re.fullmatch(r"-?\d+", one[key]) for one in found):
-            found = [one | {key: None if one[key] is None else int(one[key])} for one in found]
+        if all(one[key] is None or re.fullmatch(r"-?\d+", str(one[key])) for one in found):
+            found = [one | {key: None if one[key] is None else int(str(one[key]))} for one in found]
     return found
 
 

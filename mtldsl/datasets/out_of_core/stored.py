@@ -6,6 +6,7 @@ import json
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def store(
         with _shown(
             progress, "reading rows" if files is None else "reading parts", files and len(files)
         ) as advance:
-            options = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
+            options: dict[str, Any] = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
             options["advance"] = advance if files is None else _nothing
             for number, (signature, read) in enumerate(sources):
                 part = finished_part(spool, number, signature) if files is not None else None

@@ -55,7 +55,7 @@ _COMPARE = {
 }
 #: The order of semidefinite matrices: only between a matrix that is learned and a number.
 _ORDER = {ast.RShift: (">>", operator.rshift), ast.LShift: ("<<", operator.lshift)}
-_REFUSED = {
+_REFUSED: dict[type, str] = {
     ast.Pow: "powers are not in the language; write numbers such as 1e-3, and squares as words such as ridge(W)",
     ast.FloorDiv: "whole-number division is not in the language; write /",
     ast.Mod: "remainders are not in the language",

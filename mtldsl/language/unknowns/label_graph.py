@@ -155,7 +155,7 @@ def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: 
     """The term of a loss of labellings; its argument holds the columns of U, then those of V."""
     cliques = _checked(U, V, tasks, typed)
     try:
-        atom = replace(atom, cliques=cliques)
+        atom = replace(atom, cliques=cliques)  # pyrefly: ignore[unexpected-keyword]  # a field of every such loss
     except ModelError as error:
         raise error.about(typed) from None
     S, K = cliques.n_entries, cliques.n_labels

@@ -147,7 +147,7 @@ def usage(name: str) -> str:
 
 globals().update(SIMILARITIES)
 
-__all__ = [
+__all__ = [  # pyrefly: ignore[unresolvable-dunder-all]  # the names of the words
     "METRICS", "SIMILARITIES", "UNKNOWNS", "WORDS", "EdgeWeights", "Metric", "NodeWeights", "TaskSimilarity", "p_norm", "unknown_of",
     *SIMILARITIES, *UNKNOWNS, *WORDS,
 ]  # fmt: skip

@@ -68,7 +68,6 @@ def verify_proof(
         IndexError,
         AttributeError,
         ArithmeticError,
-        np.linalg.LinAlgError,
     ) as error:
         raise DataError(
             f"verify({str(path)!r}): parts of the proof do not fit each other ({error})"

@@ -137,6 +137,7 @@ class Nonconvex:
         for j in self._rough_copies(iteration):
             rows = iteration.split.copies[j].rows
             apart = max(
-                apart, np.linalg.norm(iteration.image[rows] - w[rows]) / max(np.linalg.norm(w[rows]), 1e-300)
+                apart,
+                float(np.linalg.norm(iteration.image[rows] - w[rows]) / max(np.linalg.norm(w[rows]), 1e-300)),
             )
         return apart

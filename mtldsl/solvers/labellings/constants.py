@@ -24,7 +24,7 @@ class Constants:
         self.unit = float(np.sqrt(self.lengths_seen.mean())) or 1.0
         self.X = np.ascontiguousarray(np.hstack([X[:, :-1], self.unit * X[:, -1:]]))
         fits = known is not None and known.shape == (self.n_nodes,)
-        self.centre = known / self.unit if fits else np.zeros(self.n_nodes)  # pyright: ignore[reportOptionalOperand]
+        self.centre = np.asarray(known) / self.unit if fits else np.zeros(self.n_nodes)
 
     def seen_by_edges(self, rows: np.ndarray) -> np.ndarray:
         """(S, d + 1) with zeros where edges would have intercepts."""

@@ -49,7 +49,7 @@ class Designs:
             self.kept = np.concatenate([k * n + rows for k, rows in enumerate(self.rows_of)])
             self.size = n * len(self.ids)
         if self.is_shared:
-            self.Xt: Any = tasks.by_features if self.is_sparse else self.X.T
+            self.Xt: Any = tasks.by_features if self.is_sparse else self.X.T  # pyrefly: ignore[missing-attribute]
         self.means = self._means() if self.has_intercepts and not self.is_sparse else None
 
     def on(self, keep: np.ndarray) -> Designs:

@@ -55,7 +55,7 @@ class Spectra:
                 if gram is None:
                     return zero, *_of_few_rows(block @ block.T, block.T)
                 gram += block.T @ block
-            return zero, *_positive(gram)
+            return zero, *_positive(gram)  # pyrefly: ignore[bad-argument-type]
         X = X.multiply(1.0 / self.unit[None, :]).tocsr()
         mean = np.asarray(X.mean(axis=0)).ravel() if designs.has_intercepts else zero
         if d <= n:

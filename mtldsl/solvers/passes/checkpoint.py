@@ -50,7 +50,8 @@ class Folder:
             Checkpoint(self.path / f"moments-{k}.npz", {"data": tasks.parts.mark})
             for k, tasks in enumerate(self.tables)
         ]
-        self.passes, self.mark, self.rows, self.unseen = 0, "", None, None
+        self.passes, self.mark, self.rows = 0, "", None
+        self.unseen: str | None = None
 
     def __enter__(self) -> Folder:
         self.file.__enter__()

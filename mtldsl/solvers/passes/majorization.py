@@ -94,7 +94,8 @@ class _Run:
         self.inner = Inner(form, None if start is None else start.function_duals)
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.theta, self.missing = 1.0, math.inf
-        self.y, self.t, self.best, self.before, self.file = self.x, 1.0, math.inf, None, file
+        self.y, self.t, self.best, self.file = self.x, 1.0, math.inf, file
+        self.before: tuple[Blocks, list] | None = None
         if start is not None and start.state.get("solver") == Majorization.name:
             self._go_on(**start.state)
 

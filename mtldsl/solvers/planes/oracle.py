@@ -76,14 +76,15 @@ class Oracle:
         self.loss: Any = loss  # where `_by_task`, a term that knows its tasks apart
         self.tasks = loss.tasks
         self.has_intercept = bool(loss.intercepts)
-        self.calls = 0
+        self.calls = 0.0
         self.coefficients = np.asarray(loss.coefficients, float)
         self.size = self.tasks.n_features + self.has_intercept
         self.unit = intercept_unit(loss) if self.has_intercept else 1.0
         self._by_task = has_one_maximum_a_task(loss)
         self._find = self._of_tasks if self._by_task else self._of_samples
         self.all_labellings = self._by_task and all(
-            metric.labellings for _, _, metric, _, _ in self.loss.tasks_apart
+            metric.labellings
+            for _, _, metric, _, _ in self.loss.tasks_apart  # pyrefly: ignore[missing-attribute]
         )
 
     @cached_property

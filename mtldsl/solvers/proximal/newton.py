@@ -99,7 +99,7 @@ class ProximalNewton:
         b = -self._gradient([loss.gradient(z) for loss, z in zip(self.form.losses, predictions, strict=True)])
         splitting = self.splitting
         splitting.set_quadratic(self._hessian(predictions), b)
-        last = {"iteration": 0, "residual": math.inf, "point": None}
+        last: dict[str, Any] = {"iteration": 0, "residual": math.inf, "point": None}
 
         def done(w, y, residual) -> bool:
             norm, iteration = float(np.linalg.norm(residual)), self.iteration + splitting.iterations

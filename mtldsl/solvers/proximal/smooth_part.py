@@ -142,8 +142,8 @@ class SmoothPart:
         duals = []
         blocks = self.layout.blocks(x)
         for piece, image in zip(self.pieces[: len(self.form.losses)], images, strict=False):
-            z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)
-            duals.append(piece.loss.dual_of(z))
+            z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)  # pyrefly: ignore[missing-attribute]
+            duals.append(piece.loss.dual_of(z))  # pyrefly: ignore[missing-attribute]
         return duals
 
 

@@ -127,7 +127,7 @@ class SharedRows:
             gram[kept[:, None], kept] = old.gram[before[:, None], before]
         return GramState(self, penalty, rows, own, gram, columns)
 
-    def look(self, state: GramState | ResidualState) -> tuple[np.ndarray, float, float]:
+    def look(self, state: GramState | ResidualState | SparseState) -> tuple[np.ndarray, float, float]:
         """(the negative gradient of all rows (m, d), ||R||^2, <R, Y>) at the state, freed of its rounding errors."""
         if len(state.rows) == self.n_features and isinstance(state, GramState):
             state.carried = state.gradient(state.W)

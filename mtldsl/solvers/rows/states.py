@@ -6,6 +6,8 @@ gradients, the compiled sweep works on the block's own small Gram matrix, a matr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.solvers.rows.penalty import RowPenalty
@@ -33,7 +35,7 @@ class _State:
     def __init__(self, design, penalty: RowPenalty, rows, W):
         self.design, self.rows, self.W = design, rows, W
         self.penalty = penalty.on(rows)
-        self.columns = None
+        self.columns: Any = None
 
     def _split(self) -> list[slice]:
         p = len(self.rows)

@@ -114,7 +114,7 @@ class _Held:
         self.diagonal = diagonal = np.einsum("ijj->ij", gram)
         if totals is not None:
             before = diagonal.copy()
-            gram -= self.border[:, :, None] * (self.border / totals[:, None])[:, None, :]
+            gram -= self.border[:, :, None] * (self.border / totals[:, None])[:, None, :]  # pyrefly: ignore[unsupported-operation]
             diagonal[diagonal <= _LEAST * before] = 0.0
 
 

@@ -42,7 +42,8 @@ class RidgeNewton:
 
     def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
-        self.factors, self.products, self.damping = None, 0, _LEAST_CURVATURE
+        self.factors: Callable[[np.ndarray], np.ndarray] | None = None
+        self.products, self.damping = 0, _LEAST_CURVATURE
         self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):

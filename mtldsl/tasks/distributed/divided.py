@@ -88,8 +88,10 @@ def _facts_of_sides(part: Part, dealt: Dealt) -> tuple[tuple[Facts | None, Facts
     """(of the rows to learn on, of the rows held out) for every fold."""
     found = []
     for fold in range(dealt.k) if dealt.share is None else (1,):
-        pair = (side(part, dealt, fold, False), side(part, dealt, fold, True))
-        found.append(tuple(None if one is None else facts_of(one) for one in pair))
+        learned, held_out = (side(part, dealt, fold, held) for held in (False, True))
+        found.append(
+            (None if learned is None else facts_of(learned), None if held_out is None else facts_of(held_out))
+        )
     return tuple(found)
 
 

@@ -207,13 +207,13 @@ class DistributedTasks(Tasks):
 
     def _with(self, parts: Parts, **fields) -> DistributedTasks:
         """These tasks with other parts. Without `facts`, a pass finds them."""
-        kept = {
+        kept: dict[str, Any] = {
             "task_names": self.task_names,
             "feature_names": self.feature_names,
             "facts": self.label_facts,
             "n_rows": self.n_rows,
         }
-        kinds = {
+        kinds: dict[str, Any] = {
             "is_weighted": self.is_weighted,
             "is_sparse": self.is_sparse,
             "is_table": self.is_table,
