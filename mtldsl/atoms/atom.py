@@ -66,7 +66,14 @@ class Atom:
         return typed
 
     def latex(self, argument: str) -> str:
-        return self.formula.replace("{}", argument)
+        r"""The formula of an argument. A number that was typed stands for its name in braces: `{q}`, `{\delta}` or `{\varepsilon}`."""
+        shown = self.formula
+        for field in self.typed_fields():
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                for symbol in (field.name, rf"\{field.name}", rf"\var{field.name}"):
+                    shown = shown.replace(f"{{{symbol}}}", f"{{{value:g}}}")
+        return shown.replace("{}", argument)
 
 
 def in_parentheses(argument: str) -> str:

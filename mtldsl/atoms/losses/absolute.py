@@ -116,9 +116,6 @@ class QuantileLoss(SeparableLoss):
     def examples(cls):
         return [cls(), cls(q=0.1), cls(q=0.8)]
 
-    def latex(self, argument):
-        return self.formula.replace("{q}", f"{{{self.q:g}}}").replace("{}", argument)
-
     def pointwise(self, z, y):
         below = y - z
         return np.maximum(self.q * below, (self.q - 1.0) * below)
@@ -194,9 +191,6 @@ class HuberLoss(SeparableLoss):
     @classmethod
     def examples(cls):
         return [cls(), cls(delta=0.2), cls(delta=3.0)]
-
-    def latex(self, argument):
-        return self.formula.replace(r"{\delta}", f"{{{self.delta:g}}}").replace("{}", argument)
 
     def pointwise(self, z, y):
         r = np.abs(z - y)

@@ -62,7 +62,7 @@ class ColumnGroups(Regularizer):
         return per_group if self.owner is None else np.asarray(per_group)[self.owner]
 
     def latex(self, argument):
-        return self.formula.replace("{}", in_parentheses(argument))
+        return super().latex(in_parentheses(argument))
 
 
 @register

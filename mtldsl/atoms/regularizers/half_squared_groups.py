@@ -158,9 +158,6 @@ class HalfSquaredKSupportNorm(ColumnGroups):
             cls(9, [[0, 1], [2, 3]]),
         ]
 
-    def latex(self, argument):
-        return super().latex(argument).replace("_{r}", f"_{{{self.r}}}")
-
     @property
     def k_support(self):
         return self.r

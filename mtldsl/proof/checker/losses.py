@@ -227,9 +227,9 @@ class SumPart:
         u = u * t / self.s
         low, high = (None, None) if hasattr(self.scalar, "inside") else self.scalar.ends(self.y)
         if low is not None:  # what rounding adds is not there
-            u = Interval(*_cut(u, low.low, None))
+            u = Interval(*_cut(u, Interval.of(low, True).low, None))
         if high is not None:
-            u = Interval(*_cut(u, None, high.high))
+            u = Interval(*_cut(u, None, Interval.of(high, True).high))
         return (self.scalar.conjugate(u, self.y) * self.s).sum()
 
 
