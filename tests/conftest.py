@@ -122,6 +122,11 @@ def pytest_xdist_auto_num_workers(config):
     return 0 if named or config.option.usepdb else min(2, os.cpu_count() or 1)
 
 
+def is_named(case: str, name: str) -> bool:
+    """Tell whether `by_default(name)` names a case: by its id, or by some of the values that its id is made of."""
+    return case == name or set(name.split("-")) <= set(case.split("-"))
+
+
 @pytest.hookimpl(tryfirst=True)  # before the cases that are marked are left out
 def pytest_collection_modifyitems(config, items):
     """Mark as slow the cases that `@pytest.mark.by_default("case", ...)` above their test does not name."""
@@ -131,7 +136,7 @@ def pytest_collection_modifyitems(config, items):
             continue
         if not hasattr(item, "callspec"):
             raise pytest.UsageError(f"{item.nodeid}: by_default names cases, and this test has none")
-        if item.callspec.id not in quick.args:
+        if not any(is_named(item.callspec.id, name) for name in quick.args):
             item.add_marker(pytest.mark.slow)
     config.stash[COLLECTED] = list(items)
 
