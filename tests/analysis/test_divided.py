@@ -32,7 +32,7 @@ def models():
 def test_multipliers_of_the_optimum_prove_the_optimum(name):
     """By themselves: whoever has the right u need not know how to divide X^T u."""
     problem = models()[name]
-    solution = problem.solve(tol=1e-10)
+    solution = problem.solve(tol=1e-9)
     (u, *_) = solution.certificate.certificate.proof.loss_duals
     check = problem.check_bound(np.asarray(u))
     assert check.holds and not check.hint, check
@@ -49,7 +49,7 @@ def test_the_division_of_an_elastic_net_is_the_textbook_s():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["two norms", "a norm and a bound", "two matrices"])
+@for_each("name", ["two norms", "a norm and a bound", "two matrices"])
 def test_where_no_division_passes_the_check_says_so(name):
     problem = models()[name]
     (u, *_) = problem.solve(tol=1e-8).certificate.certificate.proof.loss_duals
@@ -87,6 +87,8 @@ def test_multipliers_by_name_are_taken_and_explained():
     check = problem.check_bound(solution.multipliers, repair=True)
     assert not check.holds and "They are nearly stationary" in check.hint
     assert check.repaired == pytest.approx(solution.objective, rel=1e-3)
+    with pytest.raises(mtl.ModelError, match="there is no function 'l2'"):
+        problem.check_bound(solution.multipliers["squared_loss(W, tasks)"], {"l2": np.ones((6, 4))})
 
 
 def test_a_solution_of_another_model_or_of_other_data_is_refused():

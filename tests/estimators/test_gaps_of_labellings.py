@@ -76,15 +76,6 @@ def test_the_estimator_learns_from_rows_with_gaps():
 
 
 @pytest.mark.slow
-def test_rows_without_labels_are_left_out_and_others_as_before():
-    """Without gaps nothing has changed and rows without a label are left out."""
-    inputs, _, whole = labels_with_gaps(0.0)
-    more = np.vstack([inputs, inputs[:5] + 1.0]), np.vstack([whole, np.full((5, 3), np.nan)])
-    found, same = (LabelGraphClassifier(lam=0.1).fit(*one) for one in ((inputs, whole), more))
-    np.testing.assert_array_equal(found.solution_.coef, same.solution_.coef)
-
-
-@pytest.mark.slow
 def test_a_weight_of_zero_is_a_missing_label():
     inputs, labels, whole = labels_with_gaps(0.2)
     there = ~np.isnan(labels)
