@@ -17,27 +17,28 @@ def models():
     loss = mtl.squared_loss(W, TASKS)
     return {
         "elastic net": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W)),
-        "two norms": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 5 * mtl.trace_norm(W)),
-        "a norm and a bound": mtl.minimize(loss + 5 * mtl.trace_norm(W), subject_to=[W >= 0]),
-        "a norm of differences": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 3 * mtl.total_variation(W)),
         "a simplex": mtl.minimize(loss + 3 * mtl.l21_norm(W), subject_to=[W >= 0, W.sum(axis=0) == 1]),
+        "two norms": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 5 * mtl.trace_norm(W)),
+        "a norm of differences": mtl.minimize(loss + 3 * mtl.l1_norm(W) + 3 * mtl.total_variation(W)),
         "two matrices": mtl.minimize(
             mtl.absolute_loss(L + S, TASKS) + 4 * mtl.trace_norm(L) + 2 * mtl.l12_norm(S), subject_to=[L + S >= 0]
         ),
+        "a norm and a bound": mtl.minimize(loss + 5 * mtl.trace_norm(W), subject_to=[W >= 0]),
     }  # fmt: skip
 
 
-@pytest.mark.by_default("elastic net")
-@pytest.mark.parametrize("name", models())
-def test_multipliers_of_the_optimum_prove_the_optimum(name):
+@pytest.mark.by_default("0")
+@pytest.mark.parametrize("first", range(3))
+def test_multipliers_of_the_optimum_prove_the_optimum(first):
     """By themselves: whoever has the right u need not know how to divide X^T u."""
-    problem = models()[name]
-    solution = problem.solve(tol=1e-9)
-    (u, *_) = solution.certificate.certificate.proof.loss_duals
-    check = problem.check_bound(np.asarray(u))
-    assert check.holds and not check.hint, check
-    assert check.value == pytest.approx(solution.objective, rel=1e-8)
-    assert problem.check_bound(0.9 * np.asarray(u)).value < solution.objective
+    for name in list(models())[first::3]:
+        problem = models()[name]
+        solution = problem.solve(tol=1e-9)
+        (u, *_) = solution.certificate.certificate.proof.loss_duals
+        check = problem.check_bound(np.asarray(u))
+        assert check.holds and not check.hint, (name, check)
+        assert check.value == pytest.approx(solution.objective, rel=1e-8), name
+        assert problem.check_bound(0.9 * np.asarray(u)).value < solution.objective, name
 
 
 def test_the_division_of_an_elastic_net_is_the_textbook_s():

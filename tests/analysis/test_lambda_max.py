@@ -272,6 +272,7 @@ SEVERAL = {
 INEXACT = ("entries and spectrum", "one without a prox")
 
 
+@pytest.mark.slow
 @for_each(
     "name, loss, bounds",
     pairwise_cases(SEVERAL, ["squared_loss", "logistic_loss", "huber_loss"], [False, True]),

@@ -8,11 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_score
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.estimators import LabelGraphClassifier, MultiTaskKFold, scorer
+from mtldsl.estimators import LabelGraphClassifier
 
 
 def hinge(Y, U, V, edges=((0, 1),)) -> float:
@@ -84,16 +83,3 @@ def test_a_weight_of_zero_is_a_missing_label():
     np.testing.assert_array_equal(by_weight.solution_.coef, by_gap.solution_.coef)
     with pytest.raises(DataError, match="several values in row 0"):
         LabelGraphClassifier(lam=0.1).fit(inputs, whole, sample_weight=1.0 + np.arange(3.0) * there)
-
-
-@pytest.mark.slow
-def test_folds_class_weights_and_probabilities_take_gaps():
-    inputs, labels, _ = labels_with_gaps(0.3)
-    scores = cross_val_score(
-        LabelGraphClassifier(lam=0.01), inputs, labels, cv=MultiTaskKFold(3), scoring=scorer("accuracy")
-    )
-    assert scores.min() > 0.7
-    balanced = LabelGraphClassifier(lam=0.1, class_weight="balanced").fit(inputs, labels)
-    assert balanced.solution_.is_optimal
-    likely = LabelGraphClassifier("HLLM-L1", lam=0.01, mu=0.01).fit(inputs, labels).predict_proba(inputs)
-    assert likely.shape == labels.shape and 0.0 <= likely.min() <= likely.max() <= 1.0

@@ -1,6 +1,5 @@
 """Fitted estimators go into files and to other processes and threads, and answer there as they do here."""
 
-import io
 import pickle
 import subprocess
 import sys
@@ -131,10 +130,3 @@ def test_one_model_answers_many_threads():
         joblib.delayed(estimator.predict)(X[i : i + 1]) for i in range(len(X))
     )
     np.testing.assert_array_equal(np.vstack(rows), estimator.predict(X))
-
-
-def test_an_estimator_that_was_not_fitted_is_a_file_too():
-    buffer = io.BytesIO()
-    joblib.dump(MultiTaskRegressor("Robust-MTL", rho1=1.0, rho2=2.0), buffer)
-    buffer.seek(0)
-    assert joblib.load(buffer).get_params()["rho2"] == 2.0

@@ -1,6 +1,7 @@
 """Labels that can be fitted exactly: what losses and conjugates are sums of cancels, and no bound lies above the objective for it."""
 
 import numpy as np
+import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.function import REGISTRY
@@ -14,7 +15,8 @@ LABELS = {
 }
 
 
-@for_each("weighted", [False, True])
+@pytest.mark.by_default("False")
+@pytest.mark.parametrize("weighted", [False, True])
 @for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
 def test_no_bound_lies_above_a_perfect_fit(name, weighted):
     """gamma_loss: a ProofError in 4 of 10, before."""

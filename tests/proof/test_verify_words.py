@@ -18,6 +18,7 @@ from mtldsl.proof.checker.functions import FUNCTIONS
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import save_proof
 from tests import models
+from tests.loops import for_each
 
 CLAIM = {"objective": 0.0, "dual_bound": 0.0, "violation": 0.0, "tol": 1e-6, "status": "", "scale": 0.0}
 SCALES = ("ordinary", "columns from 1e-6 to 1e6")
@@ -123,8 +124,7 @@ def test_graphs_of_labels_and_wide_matrices(tmp_path):
         _holds(_random_proof(tmp_path / "graph", form, np.random.default_rng(0), 0.3), t)
 
 
-@pytest.mark.by_default("squared_loss-real-False")
-@pytest.mark.parametrize(
+@for_each(
     "word, labels, intercept",
     [("squared_loss", "real", False), ("hinge_loss", "sign", True), ("logistic_loss", "sign", False)],
 )
