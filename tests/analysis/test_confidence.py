@@ -82,7 +82,7 @@ def test_tasks_of_one_class_in_a_sample_are_left_out_and_counted():
     assert np.isfinite(found.low).all() and "'rare' was not learned in" in repr(found)
 
 
-@pytest.mark.parametrize("ask", ["bootstrap", "stability_selection"])
+@for_each("ask", ["bootstrap", "stability_selection"])
 def test_the_seed_decides_and_the_number_of_jobs_does_not(ask):
     tasks = regression(4, n=60, d=8, influential=2)
     problem, lam = sparse(tasks)

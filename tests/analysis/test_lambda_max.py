@@ -68,8 +68,7 @@ def require_law(problem, lam, on_loss=False):
     return critical
 
 
-@pytest.mark.by_default("hinge_loss-l1_norm")
-@pytest.mark.parametrize("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
+@for_each("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_with_intercepts(loss, norm):
     tasks, lam = tasks_for(loss, share=0.4), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)
@@ -78,7 +77,7 @@ def test_zero_with_intercepts(loss, norm):
     assert critical.exact or kinked
 
 
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss"])
+@for_each("loss", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss"])
 def test_a_parameter_on_the_losses(loss):
     tasks, lam = tasks_for(loss, seed=1, share=0.3), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)
@@ -90,8 +89,7 @@ def test_a_parameter_on_the_losses(loss):
     np.testing.assert_allclose(on_loss.bounds, [1 / end for end in on_norm.bounds[::-1]], rtol=1e-12)
 
 
-@pytest.mark.by_default("W <= 0-l1_inf_norm-squared_loss")
-@pytest.mark.parametrize(
+@for_each(
     "bound, norm, loss",
     pairwise_cases(
         ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"],
@@ -135,10 +133,7 @@ FURTHER = {
 }
 
 
-@pytest.mark.by_default("latent_group_norm-squared_loss")
-@pytest.mark.parametrize(
-    "norm, loss", list(zip(FURTHER, cycle(["squared_loss", "logistic_loss"]), strict=False))
-)
+@for_each("norm, loss", list(zip(FURTHER, cycle(["squared_loss", "logistic_loss"]), strict=False)))
 def test_zero_of_further_norms(norm, loss):
     tasks, lam = tasks_for(loss, seed=3), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)
@@ -156,8 +151,7 @@ def test_balls_around_zero_have_no_say():
             mtl.minimize(objective, subject_to=[ball]).lambda_max(lam)
 
 
-@pytest.mark.by_default("False-ROCArea()-l1_norm")
-@pytest.mark.parametrize(
+@for_each(
     "intercept, metric, norm",
     [
         (intercept, metric, NORMS[(k + intercept) % 3])
@@ -190,8 +184,7 @@ def test_few_kinks_leave_a_narrow_gap():
     require_law(mtl.minimize(losses + lam * mtl.l21_norm(W)), lam)
 
 
-@pytest.mark.by_default("1.0-True")
-@pytest.mark.parametrize("p, on_loss", [(1.0, True), (2.0, False)])
+@for_each("p, on_loss", [(1.0, True), (2.0, False)])
 def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
     """No value makes the weights zero, and it says so: what they explain is at most lambda_max / lam of the losses."""
     tasks, lam = tasks_for("logistic_loss", seed=7), mtl.Parameter(1.0)
@@ -249,9 +242,7 @@ def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "loss, bounded", [("squared_loss", True), ("hinge_loss", False), ("absolute_loss", True)]
-)
+@for_each("loss, bounded", [("squared_loss", True), ("hinge_loss", False), ("absolute_loss", True)])
 def test_lambda_max_of_a_norm_without_a_prox_is_bounded(loss, bounded):
     """max_norm, where bounds or kinks ask for a direction."""
     tasks, lam = tasks_for(loss), mtl.Parameter(1.0)
@@ -281,8 +272,8 @@ SEVERAL = {
 INEXACT = ("entries and spectrum", "one without a prox")
 
 
-@pytest.mark.by_default("entries beside fixed rows-huber_loss-False")
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "name, loss, bounds",
     pairwise_cases(SEVERAL, ["squared_loss", "logistic_loss", "huber_loss"], [False, True]),
 )

@@ -61,20 +61,6 @@ def test_cross_validate_on_workers_has_the_same_bits(client_of_processes, tmp_pa
 
 
 @pytest.mark.slow
-def test_parallel_backend_is_the_same_word(client):
-    problem, lam = stated()
-    alone = problem.bootstrap(6)
-    with joblib.parallel_backend("dask"):
-        there = problem.bootstrap(6, n_jobs=2)
-    np.testing.assert_array_equal(there.samples, alone.samples)
-    with joblib.parallel_config(backend="dask"):
-        chosen = problem.stability_selection(lam, [4.0, 1.0], n=4, n_jobs=-1)
-    np.testing.assert_array_equal(
-        chosen.probabilities, problem.stability_selection(lam, [4.0, 1.0], n=4).probabilities
-    )
-
-
-@pytest.mark.slow
 def test_estimators_and_grids(client):
     from sklearn.model_selection import GridSearchCV
 
@@ -99,14 +85,14 @@ def test_an_error_of_a_fold_comes_through(client):
 
 class Sleeps(ErrorRate):
     def score(self, z, positive, threshold=0.0):
-        time.sleep(1.0)
+        time.sleep(0.3)
         return super().score(z, positive, threshold)
 
 
 @pytest.mark.cluster
 def test_ctrl_c_comes_through_and_leaves_no_work(client_of_processes):
     problem, lam = stated()
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with joblib.parallel_config(backend="dask"), pytest.raises(KeyboardInterrupt):
         problem.cross_validate(lam, [1.0, 2.0], folds=20, metric=Sleeps())
     ends = time.monotonic() + 30.0

@@ -1,7 +1,6 @@
 """Points of a path beside its solutions: the same weights, each proven of the model as given; and squares of few rows for those of many."""
 
 import numpy as np
-import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import KFold
 
@@ -9,6 +8,7 @@ import mtldsl as mtl
 from mtldsl.analysis.points import CertifiedPoint, certified_points
 from mtldsl.estimators import MultiTaskClassifierCV
 from mtldsl.solution.solution import Solution
+from tests.loops import for_each
 from tests.pairs import pairwise_cases
 
 TOL = 1e-8
@@ -45,10 +45,7 @@ def path_of(name, tasks, intercept, tol=TOL):
     return problem, lam, values, points, given
 
 
-@pytest.mark.by_default("hinge-separate-False")
-@pytest.mark.parametrize(
-    "name, kind, intercept", pairwise_cases(sorted(STATEMENTS), ["shared", "separate"], [True, False])
-)
+@for_each("name, kind, intercept", pairwise_cases(sorted(STATEMENTS), ["shared", "separate"], [True, False]))
 def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept):
     """Points are the solutions of the path and proven of the model as given."""
     problem, lam, values, points, given = path_of(name, table(kind), intercept)
@@ -81,8 +78,7 @@ def test_points_have_the_same_bits_and_leave_limits_to_solve():
     assert isinstance(points[0], Solution)
 
 
-@pytest.mark.by_default("logistic_loss(W, tasks) + lam * ridge(W)-load_breast_cancer")
-@pytest.mark.parametrize(
+@for_each(
     "model, load",
     [
         ("squared_loss(W, tasks) + lam * l1_norm(W)", load_wine),

@@ -30,7 +30,7 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("what", WORK)
+@for_each("what", WORK)
 @pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.process)])
 def test_a_line_a_step_where_there_is_no_terminal(what, n_jobs, stated, capsys, caplog):
     caplog.set_level(logging.DEBUG, "mtldsl")

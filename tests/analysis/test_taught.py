@@ -126,21 +126,6 @@ def test_with_an_intercept_multipliers_add_up_to_zero():
     assert problem.check_bound(centred).holds
 
 
-def test_several_functions_share_what_is_left():
-    W = mtl.Weights(NUMBERS)
-    problem = mtl.minimize(
-        mtl.squared_loss(W, NUMBERS) + mtl.l1_norm(W) + 0.5 * mtl.ridge(W), subject_to=[W >= 0]
-    )
-    solution = problem.solve(tol=1e-9)
-    u = solution.multipliers["squared_loss(W, tasks)"]
-    functions = {name: v for name, v in solution.multipliers.items() if not name.startswith("squared")}
-    check = problem.check_bound(u, functions, repair=True)
-    assert check.repaired == pytest.approx(solution.objective, rel=1e-6)
-    assert problem.check_bound(u, repair=True).repaired <= solution.objective * (1 + 1e-9)
-    with pytest.raises(mtl.ModelError, match="there is no function 'l2'"):
-        problem.check_bound(u, {"l2": np.ones((5, 3))})
-
-
 @for_each(
     "given, words",
     [

@@ -2,12 +2,11 @@
 
 import warnings
 
-import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
+import mtldsl as mtl
 from mtldsl.estimators import (
     GroupedMultiTaskClassifierCV,
     GroupedMultiTaskRegressor,
@@ -41,17 +40,18 @@ def labels(n=80, seed=1):
 
 @pytest.mark.slow
 @for_each(
-    ("chooser", "plain", "data", "cv", "folds"),
+    ("chooser", "plain", "data", "cv", "folds", "scoring"),
     [
-        (MultiTaskRegressorCV, MultiTaskRegressor, numbers, KFold(4), KFold(4)),
-        (MultiTaskClassifierCV, MultiTaskClassifier, labels, 3, MultiTaskKFold(3, random_state=0)),
+        (MultiTaskRegressorCV, MultiTaskRegressor, numbers, KFold(4), KFold(4), None),
+        (MultiTaskClassifierCV, MultiTaskClassifier, labels, 3, MultiTaskKFold(3, random_state=0), None),
+        (MultiTaskClassifierCV, MultiTaskClassifier, labels, 3, MultiTaskKFold(3), "f1_macro"),
     ],
 )
-def test_every_score_is_that_of_a_grid_search_on_the_same_folds(chooser, plain, data, cv, folds):
+def test_every_score_is_that_of_a_grid_search_on_the_same_folds(chooser, plain, data, cv, folds, scoring):
     """A whole number of folds is that of the splitter."""
     X, y = data()
-    one = chooser(values=VALUES, cv=cv, tol=1e-8).fit(X, y)
-    many = GridSearchCV(plain(tol=1e-8), {"lam": VALUES}, cv=folds).fit(X, y)
+    one = chooser(values=VALUES, cv=cv, scoring=scoring, tol=1e-8).fit(X, y)
+    many = GridSearchCV(plain(tol=1e-8), {"lam": VALUES}, cv=folds, scoring=scoring).fit(X, y)
     scores, expected = (each.cv_results_["mean_test_score"] for each in (one, many))
     np.testing.assert_allclose(scores, expected, atol=1e-4)
     assert one.best_params_ == many.best_params_
@@ -109,19 +109,6 @@ def test_groups_are_tasks_in_every_fold():
     assert chosen.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(by_hand), abs=1e-5)
     sides = GroupedMultiTaskClassifierCV(n_values=4, cv=3).fit(X, y > 0, groups=school)
     assert sides.score(X, y > 0, groups=school) > 0.9
-
-
-@pytest.mark.slow
-def test_scorers_by_name_jobs_and_clones_change_nothing():
-    X, y = labels()
-    one = MultiTaskClassifierCV(values=VALUES, cv=3, scoring="f1_macro", tol=1e-9).fit(X, y)
-    with joblib.parallel_config(backend="threading"):
-        two = clone(one).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(one.coef_, two.coef_)
-    plain, folds = MultiTaskClassifier(tol=1e-9), MultiTaskKFold(3)
-    grid = GridSearchCV(plain, {"lam": VALUES}, cv=folds, scoring="f1_macro").fit(X, y)
-    scores, expected = (each.cv_results_["mean_test_score"] for each in (one, grid))
-    np.testing.assert_allclose(scores, expected, atol=1e-9)
 
 
 @for_each(
@@ -217,3 +204,34 @@ def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
     with pytest.raises(KeyboardInterrupt):
         MultiTaskRegressorCV(values=VALUES, cv=2, **chosen).fit(X, Y)
     assert (len(asked), len(begun)) == ((2, 0) if place == "a fold" else (0, 1))
+
+
+class Stopping:
+    """A scorer that is interrupted after so many scores."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def __call__(self, estimator, X, y):
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return estimator.score(X, y)
+
+
+@for_each("kind", [MultiTaskClassifierCV, MultiTaskRegressorCV])
+def test_an_interrupted_choice_hands_over_complete_folds(kind):
+    X, Y = labels()
+    whole = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(np.inf)).fit(X, Y)
+    estimator = kind(values=VALUES, cv=4, random_state=0, scoring=Stopping(7))  # in the third fold
+    with pytest.raises(mtl.Interrupted, match="2 of 4 folds were complete; it is not fitted") as stop:
+        estimator.fit(X, Y)
+    found, folds = stop.value.completed, ("split0_test_score", "split1_test_score")
+    assert "split2_test_score" not in found and not hasattr(estimator, "cv_results_")
+    for fold in folds:
+        np.testing.assert_array_equal(found[fold], whole.cv_results_[fold])
+    np.testing.assert_allclose(found["mean_test_score"], np.mean([found[fold] for fold in folds], axis=0))
+    np.testing.assert_array_equal(found["param_lam"], VALUES)
+    with pytest.raises(mtl.Interrupted, match="0 of 4") as stop:
+        kind(values=VALUES, cv=4, scoring=Stopping(1)).fit(X, Y)
+    assert stop.value.completed is None

@@ -56,12 +56,6 @@ def test_folds_of_several_classes_are_as_even_as_stratified():
         assert np.ptp(ours) <= np.ptp(np.bincount(theirs[y == one], minlength=4))
 
 
-def test_groups_stay_together():
-    Y, groups = rare_labels(), np.arange(400) // 5
-    fold = numbers(MultiTaskKFold(4), Y, groups)
-    assert all(len(set(fold[groups == one])) == 1 for one in range(80))
-
-
 def test_it_is_cloned_printed_and_seeded():
     splitter = MultiTaskKFold(3, random_state=7)
     assert (

@@ -8,11 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_score
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.estimators import LabelGraphClassifier, MultiTaskKFold, scorer
+from mtldsl.estimators import LabelGraphClassifier
 
 
 def hinge(Y, U, V, edges=((0, 1),)) -> float:
@@ -76,15 +75,6 @@ def test_the_estimator_learns_from_rows_with_gaps():
 
 
 @pytest.mark.slow
-def test_rows_without_labels_are_left_out_and_others_as_before():
-    """Without gaps nothing has changed and rows without a label are left out."""
-    inputs, _, whole = labels_with_gaps(0.0)
-    more = np.vstack([inputs, inputs[:5] + 1.0]), np.vstack([whole, np.full((5, 3), np.nan)])
-    found, same = (LabelGraphClassifier(lam=0.1).fit(*one) for one in ((inputs, whole), more))
-    np.testing.assert_array_equal(found.solution_.coef, same.solution_.coef)
-
-
-@pytest.mark.slow
 def test_a_weight_of_zero_is_a_missing_label():
     inputs, labels, whole = labels_with_gaps(0.2)
     there = ~np.isnan(labels)
@@ -93,16 +83,3 @@ def test_a_weight_of_zero_is_a_missing_label():
     np.testing.assert_array_equal(by_weight.solution_.coef, by_gap.solution_.coef)
     with pytest.raises(DataError, match="several values in row 0"):
         LabelGraphClassifier(lam=0.1).fit(inputs, whole, sample_weight=1.0 + np.arange(3.0) * there)
-
-
-@pytest.mark.slow
-def test_folds_class_weights_and_probabilities_take_gaps():
-    inputs, labels, _ = labels_with_gaps(0.3)
-    scores = cross_val_score(
-        LabelGraphClassifier(lam=0.01), inputs, labels, cv=MultiTaskKFold(3), scoring=scorer("accuracy")
-    )
-    assert scores.min() > 0.7
-    balanced = LabelGraphClassifier(lam=0.1, class_weight="balanced").fit(inputs, labels)
-    assert balanced.solution_.is_optimal
-    likely = LabelGraphClassifier("HLLM-L1", lam=0.01, mu=0.01).fit(inputs, labels).predict_proba(inputs)
-    assert likely.shape == labels.shape and 0.0 <= likely.min() <= likely.max() <= 1.0

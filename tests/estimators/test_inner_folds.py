@@ -88,7 +88,7 @@ def test_every_row_is_scored_by_weights_that_did_not_see_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@for_each("kind", ["sigmoid", "isotonic"])
 def test_probabilities_are_scikit_learns_of_the_same_scores(kind):
     """Fitted to Platt's targets: what isotonic regression makes of 0 and 1 is then between them."""
     X, Y = rare()
@@ -107,8 +107,8 @@ def test_probabilities_are_scikit_learns_of_the_same_scores(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
-@pytest.mark.parametrize("several", [False, True])
+@for_each("kind", ["sigmoid", "isotonic"])
+@for_each("several", [False, True])
 def test_what_is_predicted_is_what_is_more_probable_than_not(kind, several):
     """As CalibratedClassifierCV predicts; the score is the log-odds, 0 at one half."""
     X, Y = rare()
@@ -187,8 +187,7 @@ def repeated(seed=0):
     return (X, Y, weights.astype(float)), (X[rows], Y[rows])
 
 
-@pytest.mark.by_default("sigmoid")
-@pytest.mark.parametrize("kind", [None, "sigmoid", "isotonic"])
+@for_each("kind", [None, "sigmoid", "isotonic"])
 def test_a_weight_is_a_number_of_rows(kind):
     """A weight is a number of rows for thresholds and probabilities."""
     (X, Y, weights), (X2, Y2) = repeated()

@@ -118,12 +118,6 @@ def test_missing_labels_are_not_in_their_task(kind):
         assert fitted.predict(X).dtype.kind == "i"
 
 
-def test_a_single_task_learns_of_its_labelled_rows_alone():
-    y, gone = FLOATS[:, 0], GONE[:, 0]
-    alone, some = (MultiTaskClassifier(lam=0.5).fit(*one) for one in ((X, y), (X[~gone], y[~gone])))
-    np.testing.assert_allclose(alone.coef_, some.coef_, atol=1e-12)
-
-
 HOLES = np.arange(YR.size).reshape(YR.shape) % 7 == 0
 GAPS = np.where(HOLES, np.nan, YR)
 
@@ -210,14 +204,6 @@ def test_columns_of_different_classes():
     flags = MultiTaskClassifier(lam=0.5).fit(X, pd.DataFrame(Y > 0, dtype="boolean").mask(GONE))
     assert flags.predict(X).dtype == bool
     assert fitted.score(X, mixed) == MultiTaskClassifier(lam=0.5).fit(X, Y).score(X, Y)
-
-
-def test_a_vector_stays_a_vector():
-    fitted = MultiTaskRegressor(lam=0.5).fit(XR, YR[:, 0])
-    assert fitted.coef_.shape == (6,) and type(fitted.intercept_) is float
-    table = MultiTaskRegressor(lam=0.5).fit(XR, YR[:, :1])
-    assert table.coef_.shape == (1, 6) and table.predict(XR).shape == (40, 1)
-    np.testing.assert_array_equal(fitted.predict(XR), table.predict(XR)[:, 0])
 
 
 TASKS_X, TASKS_y, IDS, TASKS_LABELS = rows_of_tasks()

@@ -18,6 +18,7 @@ from mtldsl.estimators import (
     scorer,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 SMALL = "squared_loss(W, tasks) + lam * ridge(W)"
 
@@ -39,8 +40,7 @@ def test_a_column_without_a_number_leaves_the_others_as_they_are():
     assert np.array_equal(fitted.coef_[[0, 2]], alone.coef_)
 
 
-@pytest.mark.by_default("numbers-LabelGraphClassifier")
-@pytest.mark.parametrize(
+@for_each(
     "kind, make",
     [("numbers", LabelGraphClassifier), ("text", MultiTaskClassifier), ("text", KernelMultiTaskClassifier)],
 )
@@ -68,8 +68,7 @@ MIXED = {
 }
 
 
-@pytest.mark.by_default("other numbers in each-LabelGraphClassifier")
-@pytest.mark.parametrize(
+@for_each(
     "kind, make",
     list(zip(MIXED, [MultiTaskClassifier, LabelGraphClassifier, KernelMultiTaskClassifier], strict=True)),
 )
@@ -94,16 +93,6 @@ def test_a_column_of_nothing_among_columns_of_other_classes(make, kind):
     for truth in (table, test):
         with pytest.warns(OneClassWarning, match="1 of 3 tasks left out: 'gone'"):
             assert scorer("f1")(fitted, X, truth) == pytest.approx(scorer("f1")(alone, X, table[["a", "b"]]))
-
-
-def test_thresholds_beside_a_column_without_a_label():
-    X, Y = labels()
-    table = Y.astype(float)
-    table[:, 1] = np.nan
-    with pytest.warns(OneClassWarning):
-        fitted = MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid").fit(X, table)
-    assert np.isnan(fitted.predict_proba(X)[:, 1]).all()
-    assert np.isfinite(fitted.predict_proba(X)[:, [0, 2]]).all()
 
 
 def test_a_column_takes_its_second_class_from_the_others():
@@ -132,7 +121,7 @@ def test_a_search_goes_on_where_a_fold_lost_a_label():
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize("lost", ["labels", "weights"])
+@for_each("lost", ["labels", "weights"])
 def test_a_task_that_lost_its_rows_was_not_trained(lost):
     """A task of a long table that lost its rows is one that training did not have."""
     X, y, ids, words = rows_of_tasks()

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pytest
 import sklearn
 from sklearn import linear_model, svm
 from sklearn.multiclass import OneVsRestClassifier
@@ -131,26 +130,3 @@ def test_labels_one_by_one_and_classes_against_the_rest():
     rest = OneVsRestClassifier(one).fit(XL, y)
     np.testing.assert_allclose(ours.fit(XL, y).predict_proba(XL), rest.predict_proba(XL), atol=1e-5)
     np.testing.assert_array_equal(ours.predict(XL), rest.predict(XL))
-
-
-@pytest.mark.slow
-def test_celer():
-    celer = pytest.importorskip("celer", reason="celer is not installed; it is one of the benchmarks' extras")
-    theirs = celer.Lasso(alpha=0.1, tol=1e-12).fit(X, Y[:, 0])
-    ours = MultiTaskRegressor(f"{SQUARES} + lam * l1_norm(W)", lam=N * 0.1, **EXACT)
-    np.testing.assert_allclose(ours.fit(X, Y[:, 0]).coef_, theirs.coef_, atol=1e-5)
-    theirs = celer.LogisticRegression(C=0.5, tol=1e-12).fit(XL, YL[:, 0])  # without an intercept
-    ours = MultiTaskClassifier(f"{LOGISTIC} + lam * l1_norm(W)", lam=1 / 0.5, fit_intercept=False, **EXACT)
-    np.testing.assert_allclose(ours.fit(XL, YL[:, 0]).coef_, theirs.coef_, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_skglm():
-    skglm = pytest.importorskip("skglm", reason="skglm is not installed; it is one of the benchmarks' extras")
-    theirs = skglm.MultiTaskLasso(alpha=0.1, tol=1e-10).fit(X, Y)
-    np.testing.assert_allclose(
-        MultiTaskRegressor(lam=N * 0.1, **EXACT).fit(X, Y).coef_, theirs.coef_, atol=1e-5
-    )
-    theirs = skglm.SparseLogisticRegression(alpha=0.05, tol=1e-10).fit(XL, YL[:, 0])
-    ours = MultiTaskClassifier(f"{LOGISTIC} + lam * l1_norm(W)", lam=N * 0.05, **EXACT).fit(XL, YL[:, 0])
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)

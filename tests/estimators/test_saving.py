@@ -1,6 +1,5 @@
 """Fitted estimators go into files and to other processes and threads, and answer there as they do here."""
 
-import io
 import pickle
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
+from tests.loops import for_each
 
 X, Y = labels()
 XR, YR = regression()
@@ -63,13 +63,26 @@ def by_skops(estimator, folder):
     return skops.loads(written, trusted=strange)
 
 
-@pytest.mark.by_default("two matrices-by_joblib")
-@pytest.mark.parametrize(
-    "name, way",
-    [("two matrices", by_joblib), ("classifier", by_pickle), ("graph", by_pickle), ("kernels", by_joblib)]
-    + [(name, by_skops) for name in CASES],
-)
-def test_what_is_read_back_answers_alike(name, way, tmp_path):
+WAYS = {
+    "two matrices": by_joblib,
+    "classifier": by_pickle,
+    "graph": by_pickle,
+    "kernels": by_joblib,
+}
+
+
+def test_what_is_read_back_answers_alike(tmp_path, every_case):
+    for name, way in WAYS.items() if every_case else [("two matrices", by_joblib)]:
+        _hold_alike(name, way, tmp_path)
+
+
+@pytest.mark.slow
+@for_each("name", CASES)
+def test_what_skops_reads_back_answers_alike(name, tmp_path):
+    _hold_alike(name, by_skops, tmp_path)
+
+
+def _hold_alike(name, way, tmp_path):
     estimator, asked = fitted(name)
     again = way(estimator, tmp_path)
     np.testing.assert_array_equal(again.predict(*asked), estimator.predict(*asked))
@@ -117,10 +130,3 @@ def test_one_model_answers_many_threads():
         joblib.delayed(estimator.predict)(X[i : i + 1]) for i in range(len(X))
     )
     np.testing.assert_array_equal(np.vstack(rows), estimator.predict(X))
-
-
-def test_an_estimator_that_was_not_fitted_is_a_file_too():
-    buffer = io.BytesIO()
-    joblib.dump(MultiTaskRegressor("Robust-MTL", rho1=1.0, rho2=2.0), buffer)
-    buffer.seek(0)
-    assert joblib.load(buffer).get_params()["rho2"] == 2.0

@@ -96,10 +96,7 @@ def test_one_vector_of_two_classes_and_of_more():
     # a fold without the positive class is still labelled as the estimator learned it
     first = y == "a"
     assert np.isclose(scorer("subset_accuracy")(fitted, X[first], y[first]), fitted.score(X[first], y[first]))
-
-
-def test_lists_of_probabilities():
-    X, Y = table(3)
+    X, Y = table(3)  # of several labels scikit-learn gives a list of probabilities
     fitted = MultiOutputClassifier(LogisticRegression()).fit(X, Y)
     lists = zip(Y.T, fitted.predict_proba(X), strict=True)
     wanted = np.mean([theirs.brier_score_loss(y, p[:, 1]) for y, p in lists])

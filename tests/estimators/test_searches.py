@@ -6,18 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    HalvingGridSearchCV,
     KFold,
-    RandomizedSearchCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -83,14 +79,6 @@ def test_a_grid_over_a_parameter_of_the_model(n_jobs):
     np.testing.assert_array_equal(search.predict(X), best.predict(X))
 
 
-def test_other_searches():
-    drawn = RandomizedSearchCV(MultiTaskRegressor(), {"lam": loguniform(1e-2, 1e2)}, n_iter=4, random_state=0)
-    assert drawn.fit(X, Y).best_score_ > 0.9 and 1e-2 <= drawn.best_params_["lam"] <= 1e2
-    grid, options = {"lam": [0.1, 1.0, 1000.0]}, {"min_resources": 12, "random_state": 0}
-    halved = HalvingGridSearchCV(MultiTaskRegressor(), grid, cv=THREE, **options)
-    assert halved.fit(X, Y).best_params_["lam"] < 1000.0
-
-
 def test_a_grid_over_models():
     grid = [
         {"model": ["L21", "NN-MTL"], "rho": [0.1, 100.0]},
@@ -120,12 +108,6 @@ def test_scikit_learns_scorers_and_predictions_by_folds():
     fitted = MultiTaskRegressor(lam=0.1).fit(X, Y)
     found = permutation_importance(fitted, X, Y, random_state=0, n_repeats=2)
     assert set(np.argsort(found.importances_mean)[-2:]) == {0, 1}  # the features that the data were made of
-
-
-def test_labels_with_gaps_are_searched_over():
-    gaps = np.where(np.arange(YL.size).reshape(YL.shape) % 5 == 0, np.nan, YL)
-    search = GridSearchCV(MultiTaskClassifier(), {"lam": [0.1, 1000.0]}, cv=THREE, error_score="raise")
-    assert search.fit(XL, gaps).best_params_ == {"lam": 0.1}
 
 
 # ----------------------------------------------------------------------------------------------- pipelines

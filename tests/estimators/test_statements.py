@@ -59,18 +59,6 @@ def test_classification_is_the_statement_solved_on_signs(word):
     np.testing.assert_array_equal(np.exp(fitted.predict_log_proba(X)).round(12), P.round(12))
 
 
-def test_classes_of_a_vector_are_one_task_each_against_the_rest():
-    X, Y = labels()
-    y = np.array(["low", "mid", "high", "top"])[Y.sum(axis=1)]
-    fitted, known = MultiTaskClassifier(lam=2.0).fit(X, y), np.unique(y)
-    by_hand = solved(mtl.logistic_loss, mtl.Tasks.shared(X, np.where(y[:, None] == known, 1.0, -1.0)))
-    assert fitted.classes_.tolist() == known.tolist()
-    np.testing.assert_array_equal(fitted.coef_, by_hand.W.T)
-    np.testing.assert_array_equal(fitted.predict(X), known[np.argmax(by_hand.decision_function(X), axis=1)])
-    P = by_hand.predict_proba(X)
-    np.testing.assert_allclose(fitted.predict_proba(X), P / P.sum(axis=1, keepdims=True), rtol=1e-13)
-
-
 def test_a_named_model_and_a_function_are_the_statement():
     X, Y = regression()
     named = MultiTaskRegressor("Robust-MTL", rho1=2.0, rho2=1.0, tol=1e-9).fit(X, Y)

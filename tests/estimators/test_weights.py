@@ -164,7 +164,7 @@ def test_a_task_of_rows_with_one_class(one_class):
     np.testing.assert_allclose(z[~mine], alone.decision_function(inputs[~mine], groups=ids[~mine]), atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [LabelGraphClassifier(lam=0.1), KernelMultiTaskClassifier()])
+@for_each("estimator", [LabelGraphClassifier(lam=0.1), KernelMultiTaskClassifier()])
 def test_one_class_with_graphs_and_kernels(estimator):
     with pytest.warns(OneClassWarning):
         fitted = estimator.fit(X, ONE)

@@ -1,6 +1,5 @@
 """Batches in parts: all rows once, none in too long a call, the same results."""
 
-import threading
 import time
 
 import numpy as np
@@ -9,20 +8,6 @@ import pytest
 from mtldsl.inference import Cliques, Decoder, batch
 from mtldsl.inference.log_partition import LogPartition
 from tests.loops import for_each
-
-
-@for_each("threads", [1, 3])
-@for_each("n", [0, 1, 255, 256, 1000])
-def test_the_parts_cover_all_rows_once_and_none_is_too_long(n, threads):
-    seen, lock = [], threading.Lock()
-
-    def action(rows):
-        with lock:
-            seen.append(rows)
-
-    batch.in_parts(n, threads, action, operations=batch.AT_ONCE / 10)
-    covered = sorted(k for rows in seen for k in range(n)[rows])
-    assert covered == list(range(n)) and all(rows.stop - rows.start <= 10 for rows in seen)
 
 
 @pytest.mark.slow
@@ -39,8 +24,7 @@ def test_after_an_error_no_part_is_begun():
     assert len(begun) < 5000
 
 
-@pytest.mark.by_default("elimination")
-@pytest.mark.parametrize("method", ["elimination", "enumeration", "mplp"])
+@for_each("method", ["elimination", "enumeration", "mplp"])
 def test_results_do_not_depend_on_the_parts(monkeypatch, method):
     cliques = Cliques(5, ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4)))
     scores = np.random.default_rng(0).normal(size=(40, cliques.starts[-1]))

@@ -37,8 +37,8 @@ def is_direction(X, y, D, b=0.0):
     return min(margins) >= 0 and max(margins) > 0
 
 
-@pytest.mark.by_default("logistic_loss-False-shared")
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@for_each(
     "word, intercept, layout",
     pairwise_cases(
         ["logistic_loss", "exponential_loss"], [False, True], ["shared", "sparse", "weights", "separate"]
@@ -65,8 +65,7 @@ def test_separable_tasks_are_named_and_others_are_not(word, intercept, layout):
     assert np.abs(found.W).max() < 1e4
 
 
-@pytest.mark.by_default("2")
-@pytest.mark.parametrize("seed", range(3))
+@for_each("seed", range(3))
 def test_quasi_separation_is_proven_in_rational_numbers(seed):
     """A feature that only positives have: the others are not separated, and nothing moves them."""
     X, Y = data(seed)
@@ -133,17 +132,6 @@ def test_a_part_of_a_sum_that_nothing_charges_for():
     assert unattained(mtl.minimize(loss + mtl.l1_norm(S) + 1e-6 * mtl.ridge(L)).form(), far) is None
 
 
-def test_counts_of_zero_alone():
-    """A Poisson loss of zeros falls with the score; counts above zero hold it."""
-    X = np.column_stack([np.ones(6), [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]])
-    y = np.array([0.0, 0.0, 0.0, 2.0, 1.0, 3.0])[:, None]
-    tasks = mtl.Tasks.shared(X, y)
-    form = mtl.minimize(mtl.poisson_loss(mtl.Weights(tasks), tasks)).form()
-    found = unattained(form, {"W": np.array([[0.7], [-30.0]])})
-    assert found is not None and found.direction["W"][0, 0] == 0.0 > found.direction["W"][1, 0]
-    assert found.completely == (False,)
-
-
 @pytest.mark.by_default("capped")
 @pytest.mark.parametrize("which", ["capped", "rank"])
 def test_bounded_penalties_that_are_not_convex(which):
@@ -166,17 +154,7 @@ def test_bounded_penalties_that_are_not_convex(which):
     assert form.violation({"W": found.W + 10.0 * D}) <= 1e-8
 
 
-def test_a_saved_solution_keeps_status_and_note(tmp_path):
-    X, Y = data()
-    tasks = mtl.Tasks.shared(X, Y)
-    found = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks), tasks)).solve()
-    found.save(tmp_path / "one.npz")
-    again = mtl.Solution.load(tmp_path / "one.npz")
-    assert (again.status, again.note) == (found.status, found.note) and again.unattained is None
-
-
-@pytest.mark.by_default("capped")
-@pytest.mark.parametrize("which", ["all", "some", "capped", "poisson"])
+@for_each("which", ["all", "some", "capped", "poisson"])
 def test_the_limit_is_the_objective_along_the_direction(which):
     """The limit is what the objective falls to along the direction."""
     X, Y = data()
@@ -241,7 +219,7 @@ def test_tasks_that_are_separated_together_are_named(between, intercept, word):
         assert is_direction(tasks.inputs[i], tasks.per_task(tasks.targets)[i], D[:, i], b[i])
 
 
-@pytest.mark.parametrize("between", ["mean", "chain", "two"])
+@for_each("between", ["mean", "chain", "two"])
 def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     """Labels of the last task contradict those of the first in every direction that the two have in common."""
     tasks, W = in_common(False, apart=True)

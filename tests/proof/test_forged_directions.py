@@ -10,10 +10,11 @@ import pytest
 import mtldsl as mtl
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
+from tests.loops import for_each
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("held", ["a row", "a sum", "a difference", "two blocks"])
+@for_each("held", ["a row", "a sum", "a difference", "two blocks"])
 def test_alike_directions_that_a_constraint_tells_apart(tmp_path, held):
     """One of two equal columns has to be large: the other takes it back, and no multiplier may prove otherwise."""
     own = models.shared(13)
@@ -41,8 +42,7 @@ def test_alike_directions_that_a_constraint_tells_apart(tmp_path, held):
         assert not verdict.holds or verdict.relative_gap <= 1e-4
 
 
-@pytest.mark.by_default("1e-16")
-@pytest.mark.parametrize("noise", [0.0, 1e-16, 1e-13, 1e-10])
+@for_each("noise", [0.0, 1e-16, 1e-13, 1e-10])
 def test_columns_that_nearly_depend_prove_nothing_false(tmp_path, noise):
     """The infimum fits the noise, with weights as large as that takes: what is said of all weights holds of these too."""
     own = models.shared(14, n=9)

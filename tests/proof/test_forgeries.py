@@ -15,6 +15,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
+from tests.loops import for_each
 from tests.models import MODELS
 
 #: forgeries of a kind and a model, and those that fractions judge
@@ -424,14 +425,15 @@ def _forge(honest, tmp_path, name, kind, many, exact=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_forgery_is_believed(honest, tmp_path, kind):
-    came = [one for name in NAMES for one in _forge(honest, tmp_path, name, kind, _MANY)]
-    assert len(came) == _MANY * len(NAMES) and came.count("confirmed") < len(came)
+@pytest.mark.parametrize("first", range(4), ids=lambda k: ", ".join(list(KINDS)[k::4]))
+def test_no_forgery_is_believed(honest, tmp_path, first):
+    for kind in list(KINDS)[first::4]:
+        came = [one for name in NAMES for one in _forge(honest, tmp_path, name, kind, _MANY)]
+        assert len(came) == _MANY * len(NAMES) and came.count("confirmed") < len(came), kind
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["point", "multipliers", "witness", "regions", "claims"])
+@for_each("kind", ["point", "multipliers", "witness", "regions", "claims"])
 def test_no_forgery_is_believed_in_fractions(honest, tmp_path, kind):
     f_score = "f_score_low_rank_plus_sparse_with_intercept"
     for name in ("equal_to", "orders", f_score, "sparse_group_lasso_nonnegative"):
@@ -505,15 +507,6 @@ def test_counts_of_a_labelling_are_whole_numbers_of_samples(honest, tmp_path):
             forged = copy.deepcopy(proof)
             forged["losses"][0]["witness"] = [[np.array([b]), np.array([c]), np.array([weight])]] * 4
             assert _judge(write_proof(tmp_path / "counts", forged, None), problem, sound) == "refused"
-
-
-def test_a_scale_of_the_file_is_not_believed(honest, tmp_path):
-    problem, proof, _, sound = honest("robust_multi_task_low_rank_plus_outlier_tasks")
-    forged = copy.deepcopy(proof)
-    for x in forged["point"].values():
-        x *= 0.0
-    forged["claimed"] |= {"scale": 1e300, "objective": -1e9, "dual_bound": 1e9}
-    assert _judge(write_proof(tmp_path / "scale", forged, None), problem, sound) == "not confirmed"
 
 
 def test_nothing_is_said_of_a_constrained_intercept(honest, tmp_path):

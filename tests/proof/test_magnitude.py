@@ -31,13 +31,8 @@ def test_of_a_loss():
 def test_of_a_graph_of_labels():
     data = mtl.datasets.make_label_graph(n_train=60, random_state=0).train
     U, V = mtl.NodeWeights(data), mtl.EdgeWeights(data, edges="all")
-    loss = (
-        mtl.minimize(mtl.clique_hinge(U, V, data) + mtl.ridge(U) + mtl.half_squared_group_norm(V))
-        .form()
-        .losses[0]
-    )
-    rng = np.random.default_rng(0)
     form = mtl.minimize(mtl.clique_hinge(U, V, data) + mtl.ridge(U) + mtl.half_squared_group_norm(V)).form()
+    (loss,), rng = form.losses, np.random.default_rng(0)
     x = {block.name: rng.normal(size=block.shape) for block in form.blocks}
     u = loss.dual_at(x)
     table = np.abs(np.asarray(u)).reshape(loss.cliques.n_entries, -1).T

@@ -69,19 +69,7 @@ def model(loss, design, between, intercept, seed=0):
     return mtl.minimize(getattr(mtl, loss)(W, tasks) + charged)
 
 
-@pytest.mark.by_default("mean")
-@pytest.mark.parametrize("between", BETWEEN)
-@for_each("k", range(len(DESIGNS)))
-def test_rank_deficient_designs_are_proven(k, between):
-    """Every quadratic and seminorm between tasks beside every design, in turn with every loss, with and without an intercept."""
-    turn = list(BETWEEN).index(between) + len(BETWEEN) * k
-    loss, intercept = list(LABELS)[turn % len(LABELS)], turn // len(LABELS) % 2 == 0
-    solution = model(loss, DESIGNS[k], between, intercept).solve()
-    assert solution.status == "optimal", (loss, DESIGNS[k], intercept, solution.note)
-
-
-@pytest.mark.by_default("some rows")
-@pytest.mark.parametrize("between", BETWEEN)
+@for_each("between", BETWEEN)
 def test_a_bound_of_multipliers_holds_at_other_points(between):
     """Multipliers of any point, moved: their bound lies below the optimum."""
     problem = model("squared_loss", "dummies", between, True)
@@ -94,8 +82,19 @@ def test_a_bound_of_multipliers_holds_at_other_points(between):
         assert -np.inf < found.dual_bound <= optimum * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("n_tasks", [3, 400])
-@pytest.mark.parametrize("size", [1.0, 1e4])
+@pytest.mark.by_default("dummies")
+@pytest.mark.parametrize("design", DESIGNS)
+@for_each("between", BETWEEN)
+def test_rank_deficient_designs_are_proven(design, between):
+    """Every quadratic and seminorm between tasks beside every design, in turn with every loss, with and without an intercept."""
+    turn = list(BETWEEN).index(between) + len(BETWEEN) * DESIGNS.index(design)
+    loss, intercept = list(LABELS)[turn % len(LABELS)], turn // len(LABELS) % 2 == 0
+    solution = model(loss, design, between, intercept).solve()
+    assert solution.status == "optimal", (loss, design, intercept, solution.note)
+
+
+@for_each("n_tasks", [3, 400])
+@for_each("size", [1.0, 1e4])
 def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
     """Every task fits exactly with the same weights: rounding was counted as if the penalty were of the weights, not of their differences."""
     tasks = mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks)))
@@ -108,18 +107,13 @@ def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
 WIDE = ["squared_loss", "huber_loss", "absolute_loss", "hinge_loss", "squared_hinge_loss"]
 
 
-@pytest.mark.by_default("huber_loss-False-path")
-@pytest.mark.parametrize(
-    "loss, intercept, between",
-    [
-        (loss, (k + j) % 2 == 0, ["mean", "path", "pair", "variation"][(k + 2 * j) % 4])
-        for k, loss in enumerate(WIDE)
-        for j in range(2)
-    ],
-)
-def test_an_optimum_of_zero_is_proven_of_wide_inputs(loss, intercept, between):
+@pytest.mark.by_default("0")
+@pytest.mark.parametrize("turn", range(2))
+@for_each("loss", WIDE)
+def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
     """More features than samples of all tasks, whose labels have nothing in common. Stalled, or at the limit of time, beside graphs before."""
-    rng = np.random.default_rng(5)
+    k, rng = WIDE.index(loss), np.random.default_rng(5)
+    intercept, between = (k + turn) % 2 == 0, ["mean", "path", "pair", "variation"][(k + 2 * turn) % 4]
     X = [rng.normal(size=(6, 20)) for _ in range(3)]
     labels = [part @ rng.normal(size=20) + 2.0 * rng.normal(size=6) for part in X]
     if LABELS.get(loss, "sign") == "sign":

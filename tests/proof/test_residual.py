@@ -38,8 +38,7 @@ def problem_in_units(loss, units, intercept, seed=0, n=40):
     return models
 
 
-@pytest.mark.by_default("nanoseconds-squared_loss-False")
-@pytest.mark.parametrize(
+@for_each(
     "name, loss, intercept",
     [
         (list(SCALES)[(k + 2 * j) % 4], loss, (k + j) % 2 == 1)
@@ -57,8 +56,8 @@ def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
     assert found.status != "optimal" or found.objective <= truth.objective * (1 + 2e-6)
 
 
-@pytest.mark.parametrize("loss", ["squared_loss", "hinge_loss"])
-@pytest.mark.parametrize("name", SCALES)
+@for_each("loss", ["squared_loss", "hinge_loss"])
+@for_each("name", SCALES)
 def test_and_it_is_solved(name, loss):
     given, _ = problem_in_units(loss, SCALES[name], False)
     assert given.solve().status == "optimal"

@@ -182,9 +182,8 @@ def test_functions_of_matrices(name, scale):
         assert _off(conjugate, exact) <= UNITS * EPS * size
 
 
-@pytest.mark.by_default("squared_cluster_norm-False")
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("name", sorted(BOUNDED))
+@for_each("exact", [False, True])
+@for_each("name", sorted(BOUNDED))
 def test_guesses_are_upper_bounds_and_near(name, exact):
     for k, atom in enumerate(REGISTRY[name].examples()):
         rng = np.random.default_rng(k)

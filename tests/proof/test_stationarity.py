@@ -144,8 +144,7 @@ def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
 # ----------------------------------------------------------------------------------- solutions are stationary
 
 
-@pytest.mark.by_default("joint-0")
-@pytest.mark.parametrize("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
+@for_each("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
 def test_solutions_meet_the_conditions_of_first_order(method, seed):
     """The gradient in W with both matrices kept, and in each matrix over its box: formulas of this file."""
     tasks = small(seed, d=3 + seed, m=2 + seed % 2)
@@ -161,8 +160,7 @@ def test_solutions_meet_the_conditions_of_first_order(method, seed):
     assert first_order_gap(ETA * W.T @ A @ W - RHO * d * np.linalg.inv(B), B) <= 1e-6 * size
 
 
-@pytest.mark.by_default("shared-logistic_loss-sign")
-@pytest.mark.parametrize(
+@for_each(
     "layout, loss, labels",
     [
         (shared, "logistic_loss", "sign"),
@@ -227,7 +225,7 @@ def size_of(tasks, W, A, B):
     return float(residuals @ residuals + ETA * np.trace(A @ W @ B @ W.T))
 
 
-@pytest.mark.parametrize("size", [1e-3, 1e-2, 0.1])
+@for_each("size", [1e-3, 1e-2, 0.1])
 def test_the_decrease_of_weights_is_tight_near_a_solution(size):
     """An upper bound within a factor of thirty, at every distance: it falls with the square, as the true one does."""
     tasks = small(1)
@@ -249,8 +247,7 @@ NONSMOOTH = {
 }
 
 
-@pytest.mark.by_default("Sigma2-smooth")
-@pytest.mark.parametrize("name, kind", [("Sigma1", "l1"), ("Sigma2", "smooth"), ("Sigma2", "nonnegative")])
+@for_each("name, kind", [("Sigma1", "l1"), ("Sigma2", "smooth"), ("Sigma2", "nonnegative")])
 def test_a_wrong_matrix_is_not_stationary(name, kind):
     """The weights are the solution's; one matrix can lower the objective much."""
     problem = fetr(small(2), **NONSMOOTH[kind])
@@ -265,7 +262,7 @@ def test_a_wrong_matrix_is_not_stationary(name, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method, ball", [("block", mtl.trace_norm), ("joint", mtl.frobenius_norm)])
+@for_each("method, ball", [("block", mtl.trace_norm), ("joint", mtl.frobenius_norm)])
 def test_stationary_means_that_no_block_can_be_improved(method, ball):
     """A ball keeps the weights where they are while the matrices still move: the weights alone say nothing."""
     problem = fetr(
@@ -313,7 +310,7 @@ def test_no_solve_from_anywhere_ends_below_the_bound(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0, 10.0])
+@for_each("scale", [0.1, 1.0, 3.0, 10.0])
 def test_the_bound_is_that_of_the_convex_envelope(scale):
     """One feature, one task: the penalty by brute force over a grid, its envelope by the lower convex hull."""
     tasks = small(4, n=5, d=1, m=1, scale=scale)
@@ -383,7 +380,7 @@ def test_an_interrupted_solution_is_one_point(method, looks):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 4])
+@for_each("seed", [0, 4])
 def test_an_inactive_constraint_does_not_make_a_point_stationary(seed):
     """The residual is of first order there too: the same as without the constraint, whose profile has a gradient."""
     rng = np.random.default_rng(seed)

@@ -68,13 +68,3 @@ def test_other_losses_have_no_weights(word):
     W = mtl.Weights(tasks)
     solution = mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.trace_norm(W)).solve(tol=1e-4)
     assert solution.task_weights is solution.noise_levels is None
-
-
-def test_the_tasks_of_a_decomposition():
-    tasks = tasks_of("separate")
-    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
-    problem = mtl.minimize(mtl.square_root_loss(L + S, tasks) + 2 * mtl.trace_norm(L) + 3 * mtl.l12_norm(S))
-    solution = problem.solve()
-    norms, totals = residual_norms(solution, tasks)
-    assert solution.task_weights == pytest.approx(1.0 / norms)
-    assert solution.noise_levels == pytest.approx(norms / np.sqrt(totals))

@@ -11,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
 from mtldsl.errors import DataError, ModelError
 from mtldsl.inference import Cliques
+from tests.loops import for_each
 
 NAMES = ["sea", "beach", "city", "snow"]
 
@@ -76,8 +77,7 @@ def best(table):
 # ----------------------------------------------------------------------------------------------- predictions
 
 
-@pytest.mark.by_default("likelihood")
-@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+@for_each("which", ["hinge", "likelihood", "triple"])
 def test_predictions_are_certified_best_of_all_labellings(which, request):
     solution = request.getfixturevalue(which)
     labels, certified = solution.predict(NEW, return_certified=True)
@@ -87,7 +87,7 @@ def test_predictions_are_certified_best_of_all_labellings(which, request):
     np.testing.assert_array_equal(solution.predict(sparse.csr_array(NEW)), labels)
 
 
-@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+@for_each("which", ["hinge", "likelihood", "triple"])
 def test_a_labels_margin_is_the_fall_of_the_turned_score(which, request):
     solution = request.getfixturevalue(which)
     table, margins = values(solution, NEW), solution.decision_function(NEW)
@@ -245,7 +245,7 @@ def test_cliques_of_three_stand_as_the_edges_among_their_members(triple):
     assert listed[("beach", "city", "snow")] == pytest.approx(norms[1])
 
 
-@pytest.mark.parametrize("which", ["hinge", "triple"])
+@for_each("which", ["hinge", "triple"])
 def test_the_usage_of_an_edge_is_how_often_it_decides(which, request):
     solution = request.getfixturevalue(which)
     usage, whole = solution.edge_usage(NEW), best(values(solution, NEW))
@@ -290,7 +290,7 @@ def test_multipliers_are_a_table_that_gives_the_weights(hinge):
     np.testing.assert_allclose(lost + won, 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("which", ["hinge", "likelihood", "triple"])
+@for_each("which", ["hinge", "likelihood", "triple"])
 def test_what_is_saved_is_read_back(which, request, tmp_path):
     import networkx
 

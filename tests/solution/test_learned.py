@@ -152,19 +152,6 @@ def test_a_view_that_does_not_fit_is_refused(monkeypatch):
         np.asarray(wide)
 
 
-def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
-    monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 2000.0)
-    monkeypatch.setattr(mtldsl.system.memory, "_SMALL", 0)
-    shared = random_tasks(9, 12)
-    separate = mtl.Tasks.separate([shared.X] * 3, shared.per_task(shared.targets))
-    for tasks, words in (
-        (shared, "the Gram matrix of 12 features needs"),
-        (separate, "the Gram matrices of 3 tasks with 12 features need"),
-    ):
-        with pytest.raises(SolverError, match=words):
-            fetr(tasks).solve()
-
-
 def test_a_kronecker_system_that_does_not_fit_is_refused(monkeypatch):
     problem = fetr(random_tasks(9, 12, 6))
     monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 50e3)

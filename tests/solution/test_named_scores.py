@@ -31,7 +31,7 @@ BY_TASK = {
 }
 
 
-@pytest.mark.parametrize("layout", ["shared", "separate"])
+@for_each("layout", ["shared", "separate"])
 def test_scores_are_those_of_what_the_solution_predicts(layout):
     X, _, Y = data()
     rows = [~np.isnan(y) for y in Y.T]
@@ -42,16 +42,6 @@ def test_scores_are_those_of_what_the_solution_predicts(layout):
         wanted = [function(y, p) for y, p in zip(labels, getattr(solution, face)(inputs), strict=True)]
         assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10), name
         assert np.isclose(solution.score(tasks, name), np.mean(wanted), rtol=1e-10), name
-
-
-def test_thresholds_move_labels_and_no_scores():
-    X, _, Y = data(1)
-    tasks = mtl.Tasks.shared(X, Y)
-    plain = solved(tasks)
-    tuned = plain.tune_threshold(tasks, mtl.FScore())
-    assert tuned.score(tasks, "f1") > plain.score(tasks, "f1")
-    assert np.allclose(tuned.scores(tasks, "f1"), tuned.scores(tasks, mtl.FScore()), rtol=1e-12)
-    assert tuned.score(tasks, "roc_auc") == plain.score(tasks, "roc_auc")
 
 
 def test_numbers_standardised_inputs_and_counts():
@@ -89,18 +79,6 @@ def test_a_graph_of_labels_has_labels_margins_and_marginals():
         assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10)
     with pytest.raises(mtl.ModelError, match="predicts labellings, and this measure is of numbers"):
         solution.scores(tasks, "mse")
-
-
-def test_a_task_of_one_class_is_tested_left_out_and_told():
-    X, _, Y = data(5)
-    solution = solved(mtl.Tasks.shared(X, Y, task_names=["a", "b", "c"]))
-    later = Y.copy()
-    later[:, 1] = np.where(np.isnan(Y[:, 1]), np.nan, -1.0)
-    tested = mtl.Tasks.shared(X, later, task_names=["a", "b", "c"])
-    score = solution.score(tested, "roc_auc")
-    assert score.left_out == ("b",) and "1 of 3 tasks left out: 'b'" in repr(score)
-    assert np.isnan(score.by_task[1])
-    assert np.isclose(score, np.mean(solution.scores(tested, "roc_auc")[[0, 2]]))
 
 
 @for_each(

@@ -9,14 +9,13 @@ from mtldsl.estimators.baselines import PLST, LabelPowerset
 from tests.estimators.baselines.cases import BASELINES
 from tests.estimators.standard_checks import checks_that_fail
 
+#: the last of every class; PLST is checked among the estimators
+ONE_OF_EACH = {type(each).__name__: each for each in BASELINES if not isinstance(each, PLST)}
 
-@pytest.mark.by_default("BinaryRelevance()")
+
+@pytest.mark.by_default("BinaryRelevance")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "estimator",
-    [each for each in BASELINES if not isinstance(each, PLST)],  # which is checked among the estimators
-    ids=lambda each: str(each).replace("\n", " "),
-)
+@pytest.mark.parametrize("estimator", ONE_OF_EACH.values(), ids=ONE_OF_EACH)
 def test_scikit_learns_checks(estimator):
     assert checks_that_fail(estimator) == {}
 

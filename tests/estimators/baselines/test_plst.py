@@ -71,14 +71,3 @@ def test_more_labels_than_rows_and_sparse_inputs():
     # scikit-learn solves sparse ridge with an intercept iteratively, to its tol of 1e-4
     scores = thin.decision_function(sparse.csr_array(X))
     np.testing.assert_allclose(scores, dense.decision_function(X), atol=1e-3)
-
-
-def test_a_vector_is_one_label_and_classes_may_be_any_two():
-    X, Y = data()
-    one = PLST(alpha=0.7).fit(X, Y[:, 0])
-    ridge = Ridge(alpha=0.7).fit(X, Y[:, 0])
-    np.testing.assert_allclose(one.decision_function(X), ridge.predict(X) - 0.5, atol=1e-12)
-    words = np.where(Y == 1, "on", "off")
-    words[:, 1] = np.where(Y[:, 1] == 1, "1", "0")
-    found, second = PLST(2).fit(X, words).predict(X), np.array(["on", "1", "on", "on"])
-    np.testing.assert_array_equal(found == second, PLST(2).fit(X, Y).predict(X) == 1)
