@@ -80,7 +80,7 @@ def optimum(problem, tol=1e-7):
 # ---------------------------------------------------------------------------------------------- lambda_max
 
 
-@pytest.mark.by_default("structured_hinge-trace_norm")
+@pytest.mark.by_default("structured_hinge")
 @pytest.mark.parametrize("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
     X, Y, _ = data(loss)
@@ -208,7 +208,7 @@ def test_missing_labels_are_rows_that_are_not_there(loss):
     assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
 
 
-@pytest.mark.by_default("quantile_loss-False")
+@pytest.mark.by_default("quantile_loss")
 @pytest.mark.parametrize("loss, mean", list(zip(WEIGHTED, cycle([True, False]), strict=False)))
 def test_sample_weights_equal_replication(loss, mean):
     X, Y, rng = data(loss)
@@ -303,7 +303,7 @@ def degenerate_cases():
             yield loss, case, next(norms)
 
 
-@pytest.mark.by_default("structured_hinge-equal columns-l21_norm")
+@pytest.mark.by_default("structured_hinge")
 @pytest.mark.parametrize("loss, case, norm", list(degenerate_cases()))
 def test_degenerate_data(loss, case, norm):
     problem = problem_of(loss, mtl.Tasks.shared(*degenerate(loss)[case]), (0.3, norm))

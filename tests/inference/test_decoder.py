@@ -1,6 +1,8 @@
 """MAP inference against all labellings written out: every method, every density, cliques of any size, awkward scores."""
 
+import json
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tests.inference.brute_force import (
 )
 from tests.loops import for_each
 
+FIXTURE = Path(__file__).parents[3] / "shared" / "fixtures" / "cgm_map_K8.json"
 EXACT = ("elimination", "enumeration")
 METHODS = (*EXACT, "mplp", "auto")
 
@@ -175,6 +178,27 @@ def test_scores_of_other_kinds_are_read():
     assert (decoder(scores).values == expected).all()
     assert (decoder(np.asfortranarray(scores)).values == expected).all()
     assert (decoder(scores.tolist()).values == expected).all()
+
+
+@pytest.mark.skipif(not FIXTURE.exists(), reason=f"no fixture at {FIXTURE}")
+@for_each("method", METHODS)
+def test_the_fixture(method):
+    data = json.loads(FIXTURE.read_text())
+    cliques = Cliques(data["K"], tuple(map(tuple, data["edges"])))
+    plain = np.array(data["potentials"])
+    augmented, truth = plain.copy(), np.array(data["true_labels"])
+    for k in range(data["K"]):
+        augmented[np.arange(len(truth)), 2 * k + 1 - truth[:, k]] += 1.0
+    decoder = Decoder(cliques, method)
+    for scores, expected in ((plain, data["map"]), (augmented, data["loss_augmented"])):
+        found = decoder(scores)
+        # published to three decimals of the potentials: values are sums of such numbers
+        same = np.abs(found.values - expected["value"]) <= 1e-9
+        assert (found.upper >= np.array(expected["value"]) - 1e-9).all()
+        assert same[found.certified].all()
+        if decoder.is_exact:
+            assert same.all()
+            assert (found.labels == expected["labels"]).all()
 
 
 def test_errors_say_what_to_write():
