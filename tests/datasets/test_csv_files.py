@@ -35,15 +35,13 @@ def test_tasks_share_inputs_and_empty_cells_are_missing_labels(file):
     np.testing.assert_array_equal(tasks.targets, [200, 300, 12, 14])
 
 
-@pytest.mark.parametrize("labels", [["price", "rent"], 2, [2, 3], [-2, -1]])
+@for_each("labels", [["price", "rent"], 2, [2, 3], [-2, -1]])
 def test_labels_by_name_by_position_and_by_number(file, labels):
     tasks = read_csv(file(HOUSES), labels)
     assert tasks.task_names == ("price", "rent")
 
 
-@pytest.mark.parametrize(
-    "options", [{"features": ["age"]}, {"features": "age"}, {"drop": ["rooms"]}, {"drop": "rooms"}]
-)
+@for_each("options", [{"features": ["age"]}, {"features": "age"}, {"drop": ["rooms"]}, {"drop": "rooms"}])
 def test_chosen_and_dropped_features(file, options):
     tasks = read_csv(file(HOUSES), ["price", "rent"], **options)
     assert tasks.feature_names == ("age",)
@@ -188,7 +186,7 @@ QUOTES = {
 }
 
 
-@pytest.mark.parametrize("case", QUOTES)
+@for_each("case", QUOTES)
 def test_a_quote_that_swallows_rows_is_told_with_its_line(case, tmp_path):
     """A quote that swallows rows is told with the line where it opens."""
     body, line, words = QUOTES[case]

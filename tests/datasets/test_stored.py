@@ -53,8 +53,7 @@ def test_stored_tasks_are_those_of_the_whole_table(tmp_path):
     assert not (tmp_path / "there" / "parts").exists()
 
 
-@pytest.mark.by_default("1000000000")
-@pytest.mark.parametrize("batch", [1, 40, 10**9])
+@for_each("batch", [1, 40, 10**9])
 def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
     X, y, ids = table(n=600, m=50)
     monkeypatch.setattr(stored_placing, "_ENTRIES", batch)
@@ -152,8 +151,7 @@ def test_files_go_on_where_they_were_interrupted(tmp_path, monkeypatch):
     assert read == []
 
 
-@pytest.mark.by_default("another file")
-@pytest.mark.parametrize("what", ["shortened", "another file", "another option", "no record"])
+@for_each("what", ["shortened", "another file", "another option", "no record"])
 def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, what):
     X, y, ids = table()
     source = archives(tmp_path / "source", X, y, ids)

@@ -6,6 +6,7 @@ import pytest
 from mtldsl import DataError
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.folding import fold_numbers
+from tests.loops import for_each
 
 
 def rare_labels(seed=0, n=400, m=12, missing=0.2) -> np.ndarray:
@@ -41,7 +42,7 @@ def test_every_row_is_tested_once_and_trained_on_otherwise():
         assert test.counts.tolist() == (~np.isnan(Y[rows])).sum(axis=0).tolist()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_rare_labels_are_spread_twice_as_evenly_as_by_chance(seed):
     """Rare labels are spread at least twice as evenly as by chance."""
     Y, k = rare_labels(seed), 5
@@ -110,7 +111,7 @@ def test_the_seed_decides():
     assert not np.array_equal(same, fold_numbers(tasks, 5, random_state=5))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "call, says",
     [
         (lambda t: t.folds(1), "folds(k=1): write a whole number of at least 2"),
@@ -147,8 +148,8 @@ def test_a_stratified_split_has_the_same_shares_of_classes(test_size):
             assert abs((y[rows] == sign).sum() - test_size * there) <= max(2.0, 0.05 * there)
 
 
-@pytest.mark.parametrize("stratify", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@for_each("stratify", [False, True])
+@for_each("seed", range(4))
 def test_a_split_by_groups_keeps_its_promises(stratify, seed):
     rng = np.random.default_rng(seed)
     Y = -np.ones((60, 2))

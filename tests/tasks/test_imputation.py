@@ -7,6 +7,7 @@ from sklearn.impute import SimpleImputer
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -67,10 +68,9 @@ def stated(tasks):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)), lam
 
 
-@pytest.mark.by_default("True-grouped-median")
-@pytest.mark.parametrize("impute", ["mean", "median"])
-@pytest.mark.parametrize("of", [shared, grouped])
-@pytest.mark.parametrize("standardize", [False, True])
+@for_each("impute", ["mean", "median"])
+@for_each("of", [shared, grouped])
+@for_each("standardize", [False, True])
 def test_cross_validation_learns_it_inside_the_folds(impute, of, standardize, tmp_path):
     """By hand: numpy and scikit-learn for every fold."""
     tasks = of(tmp_path, impute)

@@ -37,8 +37,8 @@ def layouts(Y):
     }
 
 
-@pytest.mark.parametrize("labels", [Y, Y_MISSING], ids=["complete", "missing"])
-@pytest.mark.parametrize("layout", layouts(Y))
+@for_each("labels", [Y, Y_MISSING], ids=["complete", "missing"])
+@for_each("layout", layouts(Y))
 def test_products_against_plain_numpy(layout, labels):
     tasks = layouts(labels)[layout]
     tol = {"rtol": 1e-5, "atol": 1e-5} if layout == "float32" else {"rtol": 1e-12, "atol": 1e-12}
@@ -197,7 +197,7 @@ def test_bad_data_is_named(case):
     assert all(piece in str(error.value) for piece in pieces), error.value
 
 
-@pytest.mark.parametrize("layout", ["shared", "separate", "shared sparse"])
+@for_each("layout", ["shared", "separate", "shared sparse"])
 def test_split_is_a_partition_and_keeps_both_classes(layout):
     big_X, big_Y = rng.normal(size=(40, 4)), np.where(rng.normal(size=(40, 3)) > 0.8, 1.0, -1.0)
     tasks = {
@@ -266,7 +266,7 @@ def test_standardize_remembers_its_statistics():
     np.testing.assert_allclose(sparse_tasks.X.toarray(), data / spread)
 
 
-@pytest.mark.parametrize("which", ["b", 1, -2, ["b"], slice(1, 2), [False, True, False]])
+@for_each("which", ["b", 1, -2, ["b"], slice(1, 2), [False, True, False]])
 def test_every_way_to_select_a_task(which):
     for tasks in layouts(Y_MISSING).values():
         names = tasks.task_names

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mtldsl import DataError, Tasks
 from mtldsl.tasks.ids import labels_of
+from tests.loops import for_each
 
 
 def table(n=300, d=7, m=5, seed=0, density=0.4):
@@ -43,7 +44,7 @@ def made(how, X, y, ids):
 HOW = ["grouped sparse", "grouped dense", "separate sparse", "separate dense"]
 
 
-@pytest.mark.parametrize("how", HOW)
+@for_each("how", HOW)
 def test_stacked_rows_are_those_of_the_inputs_and_held_once(how):
     X, y, ids = table()
     tasks, rows = made(how, X, y, ids)
@@ -59,7 +60,7 @@ def test_stacked_rows_are_those_of_the_inputs_and_held_once(how):
             assert np.shares_memory(own.T.data, tasks.stacked.data)
 
 
-@pytest.mark.parametrize("how", HOW)
+@for_each("how", HOW)
 def test_rows_are_found_again(how):
     X, y, ids = table()
     tasks, rows = made(how, X, y, ids)
@@ -70,7 +71,7 @@ def test_rows_are_found_again(how):
         assert tasks.place(int(tasks.offsets[task]) + 2) == (task, whole[2])
 
 
-@pytest.mark.parametrize("how", HOW)
+@for_each("how", HOW)
 def test_stacked_numbers_cannot_be_written(how):
     tasks, _ = made(how, *table())
     parts = [tasks.stacked, *tasks.inputs]
@@ -125,7 +126,7 @@ def test_a_read_only_view_of_what_can_be_written_is_copied(kind):
     np.testing.assert_array_equal(dense(tasks.stacked), expected)
 
 
-@pytest.mark.parametrize("why", ["another order", "a row without a label", "float32", "twice in a row"])
+@for_each("why", ["another order", "a row without a label", "float32", "twice in a row"])
 def test_unfit_read_only_inputs_are_copied(why):
     """Read only inputs that are not as they must be are copied."""
     X, y, ids = sorted_table()
@@ -196,8 +197,8 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("sizes", SIZES)
+@for_each("order", ["C", "F"])
+@for_each("sizes", SIZES)
 def test_products_of_small_and_large_tasks(sizes, order):
     rng = np.random.default_rng(2)
     counts = SIZES[sizes]
@@ -245,7 +246,7 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("kind", IDS)
+@for_each("kind", IDS)
 def test_tasks_keep_the_order_of_first_appearance(kind):
     ids = IDS[kind]
     names, index = labels_of(ids, 6)

@@ -19,6 +19,7 @@ from mtldsl.tasks.distributed.loading import Rows
 from mtldsl.tasks.distributed.parts import LocalParts
 from mtldsl.tasks.distributed.products import gram_of
 from mtldsl.tasks.distributed.sums import tree_sum
+from tests.loops import for_each
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(90, 4))
@@ -210,7 +211,7 @@ assert dask.config.get("distributed.comm.timeouts.connect")
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 63, 64, 65, 200])
+@for_each("n", [1, 2, 7, 8, 9, 63, 64, 65, 200])
 def test_sums_of_many_parts_at_once_have_the_bits_of_pairs(n):
     values = np.random.default_rng(n).normal(size=n) * 10.0 ** np.random.default_rng(1).integers(-8, 8, n)
     nodes = [dask.delayed(float)(value) for value in values]

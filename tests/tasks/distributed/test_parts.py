@@ -8,6 +8,7 @@ from mtldsl import DataError, Tasks
 from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
 from mtldsl.tasks.distributed.sums import add, size_of, tree_sum
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
@@ -42,8 +43,7 @@ def gradient(part, W):
     return TaskSum(part.which, part.tasks.adjoint(own).T)
 
 
-@pytest.mark.by_default("sparse table-7")
-@pytest.mark.parametrize("n_parts", [1, 3, 7])
+@for_each("n_parts", [1, 3, 7])
 def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
     cut = DistributedTasks.cut(tasks, n_parts)
     W = RNG.normal(size=(5, tasks.n_tasks))
