@@ -82,11 +82,6 @@ def test_one_vs_rest(file):
     np.testing.assert_array_equal(two.targets, [-1, 1])
 
 
-def test_binary_labels(file):
-    tasks = read_csv(file("x,a,b\n1,0,1\n2,1,\n3,1,0\n"), ["a", "b"], binary=True)
-    np.testing.assert_array_equal(tasks.targets, [-1, 1, 1, 1, -1])
-
-
 def test_no_header_other_delimiter_quotes_and_byte_order_mark(file):
     np.testing.assert_array_equal(
         read_csv(file("1;2;3\n4;5;6\n"), [2], header=False, delimiter=";").X, [[1, 2], [4, 5]]
@@ -103,7 +98,6 @@ WRONG = {
     "too few cells": ("a,b,y\n1,2,3\n\n1,2\n", {}, [":4:", "2 cells", "3 columns"]),
     "a near name": ("height,y\n1,2\n", {"labels": "heigt"}, ["labels", "'heigt'", "did you mean 'height'"]),
     "a far name": ("a,b\n1,2\n", {"labels": "price"}, ["the columns are a, b"]),
-    "name twice": ("a,a,y\n1,2,3\n", {}, ["two columns are named 'a'"]),
     "label as a feature": ("a,y\n1,2\n", {"features": ["a", "y"]}, ["'y' is a feature and a label"]),
     "label twice": ("a,y\n1,2\n", {"labels": ["y", "y"]}, ["named twice"]),
     "no labels": ("a,y\n1,2\n", {"labels": []}, ["labels=[]"]),

@@ -74,10 +74,6 @@ def test_it_ends_with_a_message(name, run, every_case):
     assert err.startswith("mtldsl: ") and message in err and len(err) < 3000
 
 
-def test_a_mark_of_the_byte_order_is_read_over(run):
-    assert run(b"\xef\xbb\xbf" + (MODEL + DATA).encode())[0] == 0
-
-
 def test_what_is_within_the_limits_is_read():
     deep = "[" * MAX_BRACKETS + "]" * MAX_BRACKETS
     key = ".".join("a" * MAX_PARTS)

@@ -113,6 +113,7 @@ def test_data_cannot_change_under_a_solver():
             array[0] = 1
 
 
+TEXT = pd.DataFrame({"ill": ["yes", "no"]})
 BAD = {
     "lengths": (lambda: Tasks.shared(X, Y[:5]), ["X has 9 rows", "Y has 5"]),
     "infinite label": (lambda: Tasks.shared(X, np.where(Y[3, 2] == Y, np.inf, Y)), ["infinite label", "row 3", "task 2"]),
@@ -136,7 +137,16 @@ BAD = {
         lambda: Tasks.shared(X, np.column_stack([SIGN[:, 0], np.ones(9)])).require_labels(
             "sign", "hinge_loss(W, tasks)"
         ),
-        ["'task1'", "one class only", "+1"],
+        ["'task1'", "one class only", "+1", "tasks.without_one_class()"],
+    ),
+    "one class everywhere": (lambda: Tasks.shared(np.eye(2), [1.0, 1.0]).without_one_class(), ["all 1 tasks have labels of one class alone"]),
+    "text in Y": (lambda: Tasks.shared(np.eye(2), TEXT), ["column 'ill'", "write -1 and +1"]),
+    "text in X": (lambda: Tasks.shared(TEXT, np.ones((2, 1))), ["column 'ill'", "one column per category"]),
+    "text in y of a long table": (lambda: Tasks.grouped(np.eye(2), TEXT["ill"], ["a", "b"]), ["column 'ill'", "write -1 and +1"]),
+    "no rows": (lambda: Tasks.grouped(np.empty((0, 2)), [], []), ["X has no rows"]),
+    "NaN far down a dense table": (
+        lambda: Tasks.grouped(np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0), *np.ones((2, 3_000_000))),
+        ["X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)"],
     ),
     "half a count": (lambda: Tasks.shared(X, [0.5, *[1.0] * 8]).require_labels("count", "p"), ["0.5", "'task0'", "row 0"]),
     "row numbers count missing labels": (lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"), ["label 3", "row 3"]),

@@ -73,16 +73,6 @@ def test_some_tasks(tasks):
         DistributedTasks.cut(tasks, 6).select("z")
 
 
-def test_labels_that_do_not_fit_are_known_of_the_rest():
-    """Labels that do not fit are known of the tasks that are left."""
-    wrong = Y.copy()
-    wrong[3, 0] = wrong[70, 2] = 5.0
-    cut = DistributedTasks.cut(Tasks.shared(X, wrong), 4)
-    with pytest.raises(DataError, match="task 'task2', partition 3, row 10"):
-        cut.select([1, 2]).require_labels("sign", "hinge_loss(W)")
-    cut.select([1]).require_labels("sign", "hinge_loss(W)")
-
-
 def test_tasks_of_one_class_are_left_out():
     one = Y.copy()
     one[:, 1] = -1.0

@@ -102,6 +102,9 @@ def test_labels_that_do_not_fit_are_named_with_their_place():
         DataError, match=r"^hinge_loss\(W\): label 3 in task 'r', partition 2, row 1; labels must be -1"
     ):
         cut.require_labels("sign", "hinge_loss(W)")
+    with pytest.raises(DataError, match="task 'p', partition 2, row 4"):  # of the tasks that are left
+        cut.select([1, 0]).require_labels("sign", "hinge_loss(W)")
+    cut.select([1]).require_labels("sign", "hinge_loss(W)")
     with pytest.raises(DataError, match="labels 0/1 write 2 "):
         DistributedTasks.cut(Tasks.shared(X, (Y + 1) / 2), 3).require_labels("sign", "hinge_loss(W)")
     one = Y.copy()
