@@ -113,6 +113,7 @@ def test_data_cannot_change_under_a_solver():
             array[0] = 1
 
 
+AMOUNTS = Tasks.shared(np.eye(3), [[1.0, 2.0], [0.5, 0.0], [2.0, 3.0]], task_names=["a", "b"])
 TEXT = pd.DataFrame({"ill": ["yes", "no"]})
 BAD = {
     "lengths": (lambda: Tasks.shared(X, Y[:5]), ["X has 9 rows", "Y has 5"]),
@@ -147,6 +148,10 @@ BAD = {
     "NaN far down a dense table": (
         lambda: Tasks.grouped(np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0), *np.ones((2, 3_000_000))),
         ["X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)"],
+    ),
+    "an amount that is none": (
+        lambda: mtl.gamma_loss(mtl.Weights(AMOUNTS), AMOUNTS),
+        ["gamma_loss(W, tasks): label 0 in task 'b', row 1; labels must be > 0"],
     ),
     "half a count": (lambda: Tasks.shared(X, [0.5, *[1.0] * 8]).require_labels("count", "p"), ["0.5", "'task0'", "row 0"]),
     "row numbers count missing labels": (lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"), ["label 3", "row 3"]),

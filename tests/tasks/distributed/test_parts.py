@@ -7,7 +7,6 @@ from scipy import sparse
 from mtldsl import DataError, Tasks
 from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
-from mtldsl.tasks.distributed.sums import add, size_of, tree_sum
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -127,12 +126,3 @@ def test_the_fingerprint_is_that_of_the_numbers():
     changed = X.copy()
     changed[50, 2] += 1e-9
     assert DistributedTasks.cut(Tasks.shared(changed, Y), 3).fingerprint() != one.fingerprint()
-
-
-def test_a_tree_of_sums_pairs_neighbours():
-    tiny = [1.0, 2.0**-53, 2.0**-53, 1.0]
-    assert tree_sum(tiny) == (1.0 + 2.0**-53) + (2.0**-53 + 1.0)
-    assert tree_sum([None, None]) is None
-    assert tree_sum([{"a": 1.0}, None, {"b": (np.ones(2), None)}])["b"][0].tolist() == [1.0, 1.0]
-    assert add([1, (2.0,)], [3, (4.0,)]) == [4, (6.0,)]
-    assert size_of(({"a": np.ones(3)}, 1.0, None)) == 32
