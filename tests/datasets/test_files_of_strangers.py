@@ -14,6 +14,7 @@ from mtldsl.datasets.formats import mat_files
 from mtldsl.datasets.formats.mat_files import mat_variables
 from mtldsl.errors import DataError
 from mtldsl.system.archives import read_archive, read_array
+from tests.loops import for_each
 
 # ------------------------------------------------------------------------------------------------- .npz, .npy
 
@@ -43,7 +44,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("name", CLAIMS)
+@for_each("name", CLAIMS)
 def test_what_an_array_claims_is_compared_with_what_is_there(name, tmp_path):
     content, message = CLAIMS[name]
     with pytest.raises(DataError, match=message):
@@ -144,9 +145,8 @@ CHILDREN = {
 }  # fmt: skip
 
 
-@pytest.mark.by_default("says nonsense")
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
-@pytest.mark.parametrize("name", CHILDREN)
+@for_each("name", CHILDREN)
 def test_the_end_of_the_child_is_not_that_of_the_process(name, mat, monkeypatch, tmp_path):
     program, message = CHILDREN[name]
     child(monkeypatch, tmp_path, program)
@@ -191,8 +191,7 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
 # ---------------------------------------------------------------------------------------------- stored tasks
 
 
-@pytest.mark.by_default("pointers")
-@pytest.mark.parametrize(
+@for_each(
     ("name", "change", "message"),
     [
         ("indices", lambda a: a + 10**8, "indices.npy points outside"),

@@ -30,8 +30,7 @@ def test_co_occurrence_by_hand():
     np.testing.assert_allclose(co_occurrence(tasks_of(Y)), expected, rtol=1e-15)
 
 
-@pytest.mark.by_default("0")
-@pytest.mark.parametrize("seed", range(4))
+@for_each("seed", range(4))
 def test_mutual_information_is_scikit_learns(seed):
     Y = random_labels(seed=seed)
     expected = [[mutual_info_score(a, b) for a in Y.T] for b in Y.T]
@@ -61,7 +60,7 @@ def test_sample_weights_are_replication():
         np.testing.assert_allclose(measure(weighted), measure(replicated), atol=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_no_tree_has_more_information(seed):
     Y = random_labels(n=25, K=5, seed=seed)
     tree, information = chow_liu_tree(tasks_of(Y)), mutual_information(tasks_of(Y))

@@ -38,7 +38,7 @@ def test_the_papers_sizes():
     made.train.require_labels("sign", "here")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("K", "edges"),
     [
         (5, datasets.generators.label_graph.STAR),

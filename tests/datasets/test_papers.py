@@ -10,6 +10,7 @@ from scipy.io.arff import loadarff
 
 from mtldsl import DataError, datasets
 from mtldsl.datasets.published.papers import data_folder
+from tests.loops import for_each
 
 try:
     FOLDER = data_folder()
@@ -111,10 +112,7 @@ def test_segmentation():
     )
 
 
-@pytest.mark.by_default("enb-shape0")
-@pytest.mark.parametrize(
-    ("name", "shape"), [("enb", (768, 8, 2)), ("atp1d", (337, 411, 6)), ("andro", (49, 30, 6))]
-)
+@for_each(("name", "shape"), [("enb", (768, 8, 2)), ("atp1d", (337, 411, 6)), ("andro", (49, 30, 6))])
 @papers("multi-target", "enb.arff")
 def test_multi_target(name, shape):
     tasks = datasets.load_multi_target(name)

@@ -37,10 +37,7 @@ def libsvm(folder, X, y, ids, size=37, **options):
     return folder
 
 
-@pytest.mark.by_default("from 0")
-@pytest.mark.parametrize(
-    "how", ["in one go", "in pieces", "line by line", "from 0", "with comments", "gz", "bz2"]
-)
+@for_each("how", ["in one go", "in pieces", "line by line", "from 0", "with comments", "gz", "bz2"])
 def test_libsvm_files(tmp_path, monkeypatch, how):
     X, y, ids = full_table()
     options = (
@@ -191,8 +188,7 @@ def parquet(path, columns):
     return path
 
 
-@pytest.mark.by_default("categories")
-@pytest.mark.parametrize("ids", ["whole numbers", "text", "categories"])
+@for_each("ids", ["whole numbers", "text", "categories"])
 def test_parquet_with_a_column_a_feature(tmp_path, monkeypatch, ids):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     monkeypatch.setattr(parts_parquet, "_ROWS", 16)
@@ -259,7 +255,7 @@ PARQUET = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", PARQUET)
+@for_each("case", PARQUET)
 def test_wrong_parquet_files_are_named(tmp_path, case):
     columns, options, message = PARQUET[case]
     path = parquet(tmp_path / "a.parquet", columns)

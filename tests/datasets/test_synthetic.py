@@ -81,7 +81,7 @@ PRINTED = {  # the vectors of (51), first, second, third and last exponent of 10
 }
 
 
-@pytest.mark.parametrize("setting", PRINTED)
+@for_each("setting", PRINTED)
 def test_noise_levels_of_101_tasks_are_those_of_the_paper(setting):
     """Noise levels of 101 tasks are those printed in the paper."""
     _, _, noise = datasets.make_calibrated(setting, n_samples=1, n_features=3, random_state=0)

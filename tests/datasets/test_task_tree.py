@@ -117,7 +117,7 @@ def groups(parents, names):
     return {frozenset(members) for members in under.values()}
 
 
-@pytest.mark.parametrize("method", ["average", "single", "complete", "weighted"])
+@for_each("method", ["average", "single", "complete", "weighted"])
 def test_the_tree_is_found_again_in_a_tree_metric(method):
     """Similarity = shared ancestors: all linkages must give back the tree, under any order and scaling of the tasks."""
     tree = datasets.make_task_tree(**SMALL, random_state=0)

@@ -176,14 +176,14 @@ def libsvm_file(quirk, folder):
     return path
 
 
-def libsvm_names(quirk):
-    return [name for name, _ in quirk.columns[:-1]]
+def libsvm(quirk, folder, reader, options):
+    path = libsvm_file(quirk, folder)
+    own = {key: quirk.options[key] for key in options if key in quirk.options}
+    return named(read(lambda: reader(path, **own)), [name for name, _ in quirk.columns[:-1]])
 
 
 def read_libsvm(quirk, folder, capsys):
-    path = libsvm_file(quirk, folder)
-    own = {key: quirk.options[key] for key in ("binary", "one_vs_rest", "zero_based") if key in quirk.options}
-    return named(read(lambda: datasets.read_libsvm(path, **own)), libsvm_names(quirk))
+    return libsvm(quirk, folder, datasets.read_libsvm, ("binary", "one_vs_rest", "zero_based"))
 
 
 # ----------------------------------------------------------------------------------------------------- files that stay
@@ -238,17 +238,14 @@ def store_npz(quirk, folder, capsys):
 
 
 def scan_libsvm(quirk, folder, capsys):
-    path = libsvm_file(quirk, folder)
-    own = {key: quirk.options[key] for key in ("zero_based",) if key in quirk.options}
-    return named(read(lambda: datasets.scan(path.parent, **own)), libsvm_names(quirk))
+    return libsvm(quirk, folder, lambda path, **own: datasets.scan(path.parent, **own), ("zero_based",))
 
 
 def store_libsvm(quirk, folder, capsys):
-    path = libsvm_file(quirk, folder)
-    own = {key: quirk.options[key] for key in ("zero_based",) if key in quirk.options}
-    return named(
-        read(lambda: datasets.store(path.parent, folder / "stored", task="file", **own)), libsvm_names(quirk)
-    )
+    def store(path, **own):
+        return datasets.store(path.parent, folder / "stored", task="file", **own)
+
+    return libsvm(quirk, folder, store, ("zero_based",))
 
 
 # ----------------------------------------------------------------------------------------------------- command line

@@ -63,7 +63,8 @@ def columns_as(c):
 #: groups of doors
 TEXT = ("read_csv", "problem_file", "cv", "predict", "report")
 ARFF = ("read_arff",)
-ARRAYS = ("read_mat", "read_npz", "scan_npz", "store_npz")
+NPZ = ("read_npz", "scan_npz", "store_npz")
+ARRAYS = ("read_mat", *NPZ)
 PARQUET = ("scan_parquet", "store_parquet", "from_dask_dataframe")
 LIBSVM = ("read_libsvm", "scan_libsvm", "store_libsvm")
 EVERY = (*TEXT, *ARFF, *ARRAYS, *PARQUET, *LIBSVM)
@@ -129,21 +130,19 @@ QUIRKS = {
     "an infinite cell": Quirk(
         table([float("inf"), *PLAIN[1:]]), cells((ERROR, EVERY)), training=table(PLAIN), refused=r"inf",
     ),
-    "dates": Quirk(
-        table(DAYS), cells((ERROR, TEXT, ARFF, PARQUET), (ERROR, ("read_npz", "scan_npz", "store_npz")), (IS_NUMBER, LIBSVM), read_mat=IS_NUMBER),
-        refused="not a number|not a finite number|not numeric|date|not hold real numbers|times", training=table(PLAIN),
-    ),
-    "durations": Quirk(
-        table([datetime.timedelta(days=k) for k in range(N)]),
-        cells((ERROR, TEXT, ARFF, PARQUET), (ERROR, ("read_npz", "scan_npz", "store_npz")), (IS_NUMBER, LIBSVM), read_mat=IS_NUMBER),
-        refused="not a number|not a finite number|not numeric|date|not hold real numbers|times", training=table(PLAIN),
-    ),
+    **{
+        name: Quirk(
+            table(times), cells((ERROR, TEXT, ARFF, PARQUET, NPZ), (IS_NUMBER, LIBSVM), read_mat=IS_NUMBER),
+            refused="not a number|not a finite number|not numeric|date|not hold real numbers|times", training=table(PLAIN),
+        )
+        for name, times in {"dates": DAYS, "durations": [day - DAYS[0] for day in DAYS]}.items()
+    },
     "digits as text": Quirk(
         table([f"{k:05d}" for k in range(N)]), cells((IS_TEXT, TEXT), (Absent("such a column is declared nominal"), ARFF), (ERROR, PARQUET, ARRAYS), (IS_NUMBER, LIBSVM)),
         refused="not numeric|not hold real numbers|text",
     ),
     "bytes": Quirk(
-        table([b"1"] * N), cells((IS_TEXT, TEXT), (Absent("it holds no bytes"), ARFF), (ERROR, PARQUET), (ERROR, ("read_npz", "scan_npz", "store_npz")), (IS_NUMBER, LIBSVM), read_mat=IS_NUMBER),
+        table([b"1"] * N), cells((IS_TEXT, TEXT), (Absent("it holds no bytes"), ARFF), (ERROR, PARQUET, NPZ), (IS_NUMBER, LIBSVM), read_mat=IS_NUMBER),
         refused="not numeric|not hold real numbers|text",
     ),
     "truth values": Quirk(
@@ -156,18 +155,14 @@ QUIRKS = {
         {"a": A, "c=male": [0.0, 1.0] * (N // 2)}, Y, refused="not numeric|not hold real numbers|text",
         options={"one_hot": ("c",)}, training=table(SEX),
     ),
-    "an unknown category": Quirk(
-        table(["female", "diverse"] * (N // 2)), NEW_ROWS, refused=r"new.csv:3: column 'c' has a category 'diverse' .*knows 'female', 'male'",
-        options={"one_hot": ("c",)}, training=table(SEX),
-    ),
-    "a category in another case": Quirk(
-        table(["Male", "female"] * (N // 2)), NEW_ROWS, refused=r"new.csv:2: column 'c' has a category 'Male' .*did you mean 'male'",
-        options={"one_hot": ("c",)}, training=table(SEX),
-    ),
-    "a code with a point": Quirk(
-        table(["1", "2.0", "3", "2"] * (N // 4)), NEW_ROWS, refused=r"new.csv:3: column 'c' has a category '2.0' .*knows '1', '2', '3'",
-        options={"one_hot": ("c",)}, training=table(["1", "2", "3", "2"] * (N // 4)),
-    ),
+    **{
+        name: Quirk(table(new * (N // len(new))), NEW_ROWS, refused=words, options={"one_hot": ("c",)}, training=table(old * (N // len(old))))
+        for name, new, words, old in (
+            ("an unknown category", ["female", "diverse"], r"new.csv:3: column 'c' has a category 'diverse' .*knows 'female', 'male'", SEX),
+            ("a category in another case", ["Male", "female"], r"new.csv:2: column 'c' has a category 'Male' .*did you mean 'male'", SEX),
+            ("a code with a point", ["1", "2.0", "3", "2"], r"new.csv:3: column 'c' has a category '2.0' .*knows '1', '2', '3'", ["1", "2", "3", "2"]),
+        )
+    },
     **{
         f"a category that is {text or 'empty'}": Quirk(
             table([text, *SEX[1:]]), cells((ERROR, TEXT), (Absent("of nominal columns ? alone is missing, and others are not declared"), ARFF), *NO_CATEGORIES),
@@ -217,9 +212,14 @@ QUIRKS = {
         table(PLAIN, [None, *Y[1:]]), cells((SAME, EVERY), (Absent("every line begins with a label"), LIBSVM), (Absent("it predicts every row"), ("predict",)), cv=Absent("folds are of all rows")),
         {"a": A[1:], "c": PLAIN[1:]}, Y[1:], training=table(PLAIN),
     ),
-    "the index of a data frame": Quirk(table(PLAIN), PARQUET_ALONE, columns_as(PLAIN), Y, parquet=with_index(None)),
-    "an index with a name": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("id")),
-    "the index that Dask writes": Quirk(table(PLAIN), BESIDE_DASK, columns_as(PLAIN), Y, parquet=with_index("__null_dask_index__")),
+    **{
+        name: Quirk(table(PLAIN), own, columns_as(PLAIN), Y, parquet=with_index(index))
+        for name, own, index in (
+            ("the index of a data frame", PARQUET_ALONE, None),
+            ("an index with a name", BESIDE_DASK, "id"),
+            ("the index that Dask writes", BESIDE_DASK, "__null_dask_index__"),
+        )
+    },
     "a column without a name": Quirk(
         [("", list(range(N))), ("a", A), ("c", PLAIN), ("y", Y)],
         cells((ERROR, TEXT), (Absent("each of its columns has a name"), ARFF, PARQUET, ARRAYS, LIBSVM), (Absent("columns that are not asked for are left alone"), ("predict", "report"))),
@@ -232,14 +232,15 @@ QUIRKS = {
     "folders of text": Quirk(
         table(PLAIN), {**PARQUET_ALONE, **dict.fromkeys(PARQUET, ERROR)}, parquet=in_folders(["x y"] * 4 + ["12"] * 4), refused="column 'c' is .*not numeric",
     ),
-    "a quote that is never closed": Quirk(
-        table(PLAIN), cells((ERROR, TEXT), (Absent("it is a quirk of CSV"), ARFF, ARRAYS, PARQUET, LIBSVM)), files={".csv": f'a,c,y\n{A[0]},"1,2\n' + "1,2,3\n" * (N - 1)},
-        refused=r"\.csv:2: a cell begins with a quote that is never closed", training=table(PLAIN),
-    ),
-    "text behind a closing quote": Quirk(
-        table(PLAIN), cells((ERROR, TEXT), (Absent("it is a quirk of CSV"), ARFF, ARRAYS, PARQUET, LIBSVM)), files={".csv": "a,c,y\n" + "1,2,3\n" * (N - 1) + '1,"2"3,4\n'},
-        refused=rf"\.csv:{N + 1}: a cell begins with a quote that is closed in line {N + 1}", training=table(PLAIN),
-    ),
+    **{
+        name: Quirk(
+            table(PLAIN), cells((ERROR, TEXT), (Absent("it is a quirk of CSV"), ARFF, ARRAYS, PARQUET, LIBSVM)), files={".csv": content}, refused=words, training=table(PLAIN),
+        )
+        for name, content, words in (
+            ("a quote that is never closed", f'a,c,y\n{A[0]},"1,2\n' + "1,2,3\n" * (N - 1), r"\.csv:2: a cell begins with a quote that is never closed"),
+            ("text behind a closing quote", "a,c,y\n" + "1,2,3\n" * (N - 1) + '1,"2"3,4\n', rf"\.csv:{N + 1}: a cell begins with a quote that is closed in line {N + 1}"),
+        )
+    },
     "indices from 0": Quirk(
         table(PLAIN), cells((Absent("it has no indices"), TEXT, ARFF, ARRAYS, PARQUET), (SAME, LIBSVM)), columns_as(PLAIN), Y, options={"zero_based": True},
         files={".svm": "".join(f"{y!r} 0:{a!r} 1:{c!r}\n" for y, a, c in zip(Y, A, PLAIN, strict=True))},
@@ -257,13 +258,13 @@ def test_no_cell_is_missing(quirk):
     assert set(QUIRKS[quirk].cells) == set(DOORS)
 
 
-@pytest.mark.by_default("labels no/yes-cv")
-@pytest.mark.parametrize(
-    ("quirk", "door"),
-    [(name, door) for name, quirk in QUIRKS.items() for door, cell in quirk.cells.items() if not isinstance(cell, Absent)],
-)  # fmt: skip
+@pytest.mark.by_default("problem_file")
+@pytest.mark.parametrize("door", DOORS)
+@for_each("quirk", QUIRKS)
 def test_quirk_at_door(quirk, door, tmp_path, capsys):
     odd = QUIRKS[quirk]
+    if isinstance(odd.cells[door], Absent):
+        return
     if odd.cells[door] == ERROR:
         with pytest.raises(Refused, match=odd.refused):
             DOORS[door](odd, tmp_path, capsys)

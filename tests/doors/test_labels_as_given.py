@@ -45,15 +45,26 @@ def rows_of(text):
     return list(csv.DictReader(text.splitlines()))
 
 
+def predicted(capsys, path, rows, *options):
+    """The rows that `mtldsl predict` prints."""
+    capsys.readouterr()
+    assert main(["predict", str(path), str(rows), *options]) == 0
+    return rows_of(capsys.readouterr().out)
+
+
+def kept(tasks, path):
+    """A saved solution of the tasks."""
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve().save(path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_two_labels_are_answered_as_they_were_given(name, tmp_path, capsys):
     (no, yes), data = SPELLINGS[name]
     more = 'predictions = {path = "out.csv", new = "new.csv"}\n'
     path = solved(tmp_path, np.where(UP, yes, no), data, more=more)
-    capsys.readouterr()
-    assert main(["predict", str(path), str(tmp_path / "new.csv")]) == 0
-    said = rows_of(capsys.readouterr().out)
+    said = predicted(capsys, path, tmp_path / "new.csv")
     solution = mtl.Solution.load(path)
     expected = np.where(solution.predict(X)[:, 0] > 0, yes, no).tolist()
     assert [row["y"] for row in said] == expected and len(set(expected)) == 2
@@ -80,21 +91,16 @@ def test_arrays_of_labels_0_1_are_answered_as_such(door, tmp_path, capsys):
         "read_libsvm": lambda: mtl.datasets.read_libsvm(tmp_path / "t.svm", binary=True),
         "read_libsvm classes": lambda: mtl.datasets.read_libsvm(tmp_path / "t.svm", one_vs_rest=True),
     }
-    tasks = read[door]()
-    W = mtl.Weights(tasks)
-    path = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
+    path = kept(read[door](), tmp_path / "w.npz")
     np.savez(tmp_path / "new.npz", X=X)
-    assert main(["predict", str(path), str(tmp_path / "new.npz")]) == 0
-    said, solution = rows_of(capsys.readouterr().out), mtl.Solution.load(path)
+    said, solution = predicted(capsys, path, tmp_path / "new.npz"), mtl.Solution.load(path)
     for name, signs in zip(solution.task_names, solution.predict(X).T, strict=True):
         assert [int(row[name]) for row in said] == np.where(signs > 0, values[1], values[0]).tolist()
 
 
 def test_the_probability_of_a_class_says_of_which(tmp_path, capsys):
     path = solved(tmp_path, np.where(UP, "malign", "benign"), "one_vs_rest = true")
-    capsys.readouterr()
-    assert main(["predict", str(path), str(tmp_path / "new.csv"), "--probabilities"]) == 0
-    said = rows_of(capsys.readouterr().out)
+    said = predicted(capsys, path, tmp_path / "new.csv", "--probabilities")
     expected = mtl.Solution.load(path).predict_proba(X)[:, 0]
     np.testing.assert_allclose([float(row["y=malign:probability"]) for row in said], expected, rtol=1e-9)
 
@@ -104,9 +110,7 @@ def test_one_of_several_classes_is_answered(loss, tmp_path, capsys):
     kinds = np.array(["fir", "oak", "elm"])[np.digitize(X[:, 0], [-0.4, 0.4])]
     more = 'predictions = "held.csv"\n[split]\nrandom_state = 0\n[weights]\nW = {intercept = true}\n'
     path = solved(tmp_path, kinds, "one_vs_rest = true", f"{loss}(W, tasks) + 0.1 * ridge(W)", more)
-    capsys.readouterr()
-    assert main(["predict", str(path), str(tmp_path / "new.csv"), "--scores"]) == 0
-    said, solution = rows_of(capsys.readouterr().out), mtl.Solution.load(path)
+    said, solution = predicted(capsys, path, tmp_path / "new.csv", "--scores"), mtl.Solution.load(path)
     expected = np.array(solution.task_names)[solution.decision_function(X).argmax(axis=1)].tolist()
     assert [row["y"] for row in said] == expected and len(set(expected)) > 1
     assert "elm" not in said[0] and "elm:score" in said[0]
@@ -143,8 +147,7 @@ def test_a_comma_in_numbers_is_remembered(tmp_path, capsys):
     tasks = mtl.datasets.read_csv(tmp_path / "t.csv", "y", delimiter=";", decimal=",")
     W = mtl.Weights(tasks)
     path = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
-    assert main(["predict", str(path), str(tmp_path / "t.csv")]) == 0
-    said = [float(row["y"]) for row in rows_of(capsys.readouterr().out)]
+    said = [float(row["y"]) for row in predicted(capsys, path, tmp_path / "t.csv")]
     np.testing.assert_allclose(said, mtl.Solution.load(path).predict([[1.5], [2.5], [0.5]])[:, 0], rtol=1e-9)
 
 
@@ -184,10 +187,8 @@ def test_the_description_goes_along_with_tasks(change, tasks):
 
 
 def test_the_description_is_saved(tasks, tmp_path):
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve()
+    solution = mtl.Solution.load(kept(tasks, tmp_path / "w.npz"))
     assert solution.description == DataDescription((SEX,), TABLE.labels, signs=True)
-    assert mtl.Solution.load(solution.save(tmp_path / "w.npz")).description == solution.description
     assert solution.schema.description == solution.description
 
 
@@ -201,15 +202,13 @@ def without_description(path, change):
 
 
 def test_files_of_older_versions_know_what_has_a_feature(tasks, tmp_path, capsys):
-    W = mtl.Weights(tasks)
-    path = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
+    path = kept(tasks, tmp_path / "w.npz")
     without_description(path, lambda plain: plain.pop("description"))
     solution = mtl.Solution.load(path)
     assert solution.description == NOTHING_KNOWN
     new = tmp_path / "new.csv"
     new.write_text("sex,u\nmale,1\n")
-    assert main(["predict", str(path), str(new)]) == 0
-    assert rows_of(capsys.readouterr().out)[0]["y"] == f"{solution.predict([[1.0, 1.0]])[0, 0]:g}"
+    assert predicted(capsys, path, new)[0]["y"] == f"{solution.predict([[1.0, 1.0]])[0, 0]:g}"
     new.write_text("sex,u\nfemale,1\n")
     assert main(["predict", str(path), str(new)]) == 2
     assert (
@@ -233,8 +232,7 @@ def test_files_of_older_versions_know_what_has_a_feature(tasks, tmp_path, capsys
     ],
 )
 def test_a_description_that_contradicts_itself_is_refused(change, tasks, tmp_path):
-    W = mtl.Weights(tasks)
-    path = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
+    path = kept(tasks, tmp_path / "w.npz")
     without_description(path, lambda plain: change(plain["description"]))
     with pytest.raises(DataError, match=r"Solution.load"):
         mtl.Solution.load(path)

@@ -416,9 +416,9 @@ def test_inputs_that_no_door_takes(quirk):
     check("X", lambda name, door: refused(door, changed(door, "X", make), piece))
 
 
-@pytest.mark.by_default("float32-w")
+@pytest.mark.by_default("w")
 @pytest.mark.parametrize("slot", ["X", "y", "w"])
-@pytest.mark.parametrize("quirk", ALIKE)
+@for_each("quirk", ALIKE)
 def test_the_same_numbers_in_another_form(quirk, slot):
     def ask(name, door):
         given = changed(door, slot, ALIKE[quirk])
@@ -440,9 +440,10 @@ def test_inputs_of_another_type(quirk):
     check("X", ask, list(ALIKE_X).index(quirk))
 
 
-@pytest.mark.by_default("pandas dates")
-@pytest.mark.parametrize("quirk", LABELS)
-def test_labels(quirk):
+@for_each("quirk", LABELS)
+def test_labels(quirk, every_case):
+    if not every_case and quirk != "pandas dates":
+        return
     make, *meant = LABELS[quirk]
 
     def ask(name, door):
@@ -462,7 +463,7 @@ def test_weights(quirk):
     check("w", lambda name, door: refused(door, changed(door, "w", make), piece))
 
 
-@pytest.mark.parametrize("quirk", TASK)
+@for_each("quirk", TASK)
 def test_ids_of_tasks(quirk):
     make, piece = TASK[quirk]
 
@@ -473,8 +474,8 @@ def test_ids_of_tasks(quirk):
     check("g", ask)
 
 
-@pytest.mark.parametrize("kept", ["all rows", "some rows"])
-@pytest.mark.parametrize("slot", ["y", "w", "g"])
+@for_each("kept", ["all rows", "some rows"])
+@for_each("slot", ["y", "w", "g"])
 def test_rows_in_another_order(slot, kept):
     """Of X and what stands beside it the same rows, and of some rows of a table those that both kept."""
 
@@ -512,7 +513,7 @@ def test_rows_of_tasks_without_a_word_of_tasks_are_told():
             estimators()[name](**options).fit(X, y)
 
 
-@pytest.mark.parametrize("made", [lambda A, W: A @ W, lambda A, W: A.dot(W), lambda A, W: A @ (2 * W), lambda A, W: A.iloc[0] @ W, lambda A, W: A @ mtl.ridge(W)])  # fmt: skip
+@for_each("made", [lambda A, W: A @ W, lambda A, W: A.dot(W), lambda A, W: A @ (2 * W), lambda A, W: A.iloc[0] @ W, lambda A, W: A @ mtl.ridge(W)])  # fmt: skip
 def test_a_pandas_table_left_of_a_product_says_what_to_write(made):
     """A pandas table on the left of a product says what to write."""
     tasks = mtl.Tasks.shared(X, NUMBERS)

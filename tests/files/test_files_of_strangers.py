@@ -2,6 +2,8 @@
 
 import json
 import os
+from itertools import product
+from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -20,11 +22,11 @@ DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 
 
 @pytest.fixture
 def run(tmp_path, capsys, monkeypatch):
-    """bytes or text of a file, arguments -> (exit code, stdout, stderr), beside data of two schools."""
+    """bytes or text of a file, arguments -> (exit code, stdout, stderr), in the current folder."""
     monkeypatch.chdir(tmp_path)
 
     def call(content, *arguments, command="explain"):
-        path = tmp_path / "p.toml"
+        path = Path.cwd() / "p.toml"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         code = main([command, str(path), *map(str, arguments)])
         return code, *capsys.readouterr()
@@ -62,17 +64,14 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.by_default("a file of two megabytes")
-@pytest.mark.parametrize("name", REFUSED)
-def test_it_ends_with_a_message(name, run):
+@for_each("name", REFUSED)
+def test_it_ends_with_a_message(name, run, every_case):
+    if not every_case and name != "a file of two megabytes":
+        return
     content, message = REFUSED[name]
     code, out, err = run(content)
     assert (code, out) == (2, "")
     assert err.startswith("mtldsl: ") and message in err and len(err) < 3000
-
-
-def test_a_mark_of_the_byte_order_is_read_over(run):
-    assert run(b"\xef\xbb\xbf" + (MODEL + DATA).encode())[0] == 0
 
 
 def test_what_is_within_the_limits_is_read():
@@ -99,12 +98,12 @@ def test_time_to_read_a_file_grows_as_its_length():
 # ------------------------------------------------------------------------------ what is not a file of its own
 
 
-@pytest.mark.by_default("problem file-loop")
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes of Unix")
-@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "loop", "none"])
-@pytest.mark.parametrize("role", ["problem file", "data", "array", "groups"])
-def test_a_path_that_is_no_regular_file_is_not_opened(kind, role, tmp_path, run, capsys):
+@for_each("kind", ["folder", "pipe", "device", "loop", "none"])
+@for_each("role", ["problem file", "data", "array", "groups"])
+def test_a_path_that_is_no_regular_file_is_not_opened(kind, role, tmp_path, run, capsys, monkeypatch):
     """Opening the pipe or reading the device would never end."""
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "x.csv"
     make = {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "loop": lambda: path.symlink_to(path)}
     make.get(kind, lambda: None)()
@@ -191,35 +190,23 @@ def test_messages_spell_out_what_they_quote(run, tmp_path):
 # ---------------------------------------------------------------------------------------- where it may write
 
 
-@pytest.mark.by_default("output-/tmp/w.npz")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "/tmp/w.npz",
-        "../w.npz",
-        "link/w.npz",
-        "deep/../../w.npz",
-        "to_a_file.npz",
-        "to_a_file",
-        ".",
-        "a\\u0000b",
-    ],
-)
-@pytest.mark.parametrize("table", ["output", "checkpoint"])
-def test_a_file_writes_inside_its_folder_only(name, table, run, tmp_path):
+WITHIN = {
+    "output": '[output]\nsolution = "{}"\n',
+    "checkpoint": '[solve]\nsolver = "dual_ascent"\ncheckpoint = "{}"\n',
+}
+OUTSIDE = ["/tmp/w.npz", "../w.npz", "link/w.npz", "deep/../../w.npz", "to_a_file.npz", "a\\u0000b"]
+
+
+# a checkpoint's name has no ending added, and a folder is refused when it is written
+@for_each(("table", "name"), [*product(WITHIN, OUTSIDE), ("output", "to_a_file"), ("output", ".")])
+def test_a_file_writes_inside_its_folder_only(table, name, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     outside = tmp_path.parent / f"{tmp_path.name} outside"
     outside.mkdir()
     (tmp_path / "link").symlink_to(outside)
     (tmp_path / "deep").mkdir()
     (tmp_path / "to_a_file.npz").symlink_to(outside / "w.npz")
-    output = f'[output]\nsolution = "{name}"\n'
-    if table == "checkpoint":
-        if name in (
-            "to_a_file",
-            ".",
-        ):  # a checkpoint's name has no ending added; a folder is refused when it is written
-            return
-        output = f'[solve]\nsolver = "dual_ascent"\ncheckpoint = "{name}"\n'
+    output = WITHIN[table].format(name)
     code, out, err = run(MODEL + DATA + output)
     assert (code, out) == (2, "") and "write a path inside, or allow it with --allow-outside" in err
     assert "p.toml:9:13: " in err or "p.toml:10:15: " in err

@@ -14,6 +14,7 @@ from mtldsl.files.problem_file import load_problem
 from mtldsl.files.sections import SECTIONS
 from mtldsl.tasks.one_class import OneClassWarning
 from tests.fuzz.mutants import ALL_TABLES
+from tests.loops import for_each
 
 EXAMPLES = sorted(
     path for path in (Path(__file__).parents[2] / "examples").glob("*.toml") if path.name != "ruff.toml"
@@ -269,15 +270,21 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("text", "place", "message"), WRONG)
-def test_a_mistake_is_shown_where_it_stands(load, tmp_path, text, place, message):
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with files that the mistakes name."""
     (tmp_path / "bad.csv").write_text("a,y\n1,2\nno,3\n")
     np.savez(tmp_path / "two.npz", a=[1.0], b=[2.0])
+    return tmp_path
+
+
+@pytest.mark.slow
+@for_each(("text", "place", "message"), WRONG)
+def test_a_mistake_is_shown_where_it_stands(load, folder, text, place, message):
     with pytest.raises(MTLError) as caught:
         load(text)
     first, shown, _ = str(caught.value).rsplit("\n", 2)
-    assert first.startswith(f"{tmp_path / 'p.toml'}:{place}: ") and message in first
+    assert first.startswith(f"{folder / 'p.toml'}:{place}: ") and message in first
     line = int(place.split(":")[0])
     assert shown.strip() == f"{line} | {text.splitlines()[line - 1]}".strip()
 

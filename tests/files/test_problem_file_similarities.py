@@ -9,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
+from tests.loops import for_each
 
 CITIES = ["Oslo", "Bergen", "Rome", "Milan"]
 KEPT = """
@@ -44,7 +45,7 @@ def a_hundred_columns(monkeypatch):
 
 @pytest.fixture
 def write(tmp_path):
-    """text -> the path of a problem file beside the rows of four shops, two of them nearly alike"""
+    """text -> the path of a problem file beside other files and the rows of four shops, two of them nearly alike"""
     rng = np.random.default_rng(3)
     weights = np.repeat(rng.normal(size=(2, 4)), 2, axis=0) + 0.3 * rng.normal(size=(4, 4))
     rows = ["city,a,b,c,d,bought"]
@@ -52,6 +53,9 @@ def write(tmp_path):
         for x in rng.normal(size=(24, 4)):
             rows.append(f"{city},{','.join(map(str, x))},{1 if x @ w + 0.4 * rng.normal() > 0 else -1}")
     (tmp_path / "shops.csv").write_text("\n".join(rows))
+    np.savetxt(tmp_path / "R.csv", 0.5 ** np.abs(np.subtract.outer(range(4), range(4))), delimiter=",")
+    for name, content in {"one": "Oslo,north\nBergen", "twice": "Oslo,a\nOslo,b", "empty": ""}.items():
+        (tmp_path / f"{name}.csv").write_text(content)
 
     def written(text):
         path = tmp_path / "p.toml"
@@ -107,10 +111,8 @@ SIMILARITIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default("clusters(labels), identity()-[groups]\\nlabels = [7, 7, 8, 8]-names1")
-@pytest.mark.parametrize("typed, tables, names", SIMILARITIES)
-def test_groups_and_kernels_of_a_file(write, tmp_path, typed, tables, names):
-    np.savetxt(tmp_path / "R.csv", 0.5 ** np.abs(np.subtract.outer(range(4), range(4))), delimiter=",")
+@for_each("typed, tables, names", SIMILARITIES)
+def test_groups_and_kernels_of_a_file(write, typed, tables, names):
     solution = load_problem(write(PLAIN % typed + tables)).problem.solve()
     assert solution.status == "optimal" and list(solution.kernel_weights.names) == names
     assert np.linalg.norm(solution.kernel_weights.values, 1.5) == pytest.approx(1.0, rel=1e-6)
@@ -139,11 +141,8 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default("text4-3:41-theta is bounded in the 1-norm already")
-@pytest.mark.parametrize("text, place, message", WRONG)
-def test_a_mistake_is_shown_where_it_stands(write, tmp_path, text, place, message):
-    for name, content in {"one": "Oslo,north\nBergen", "twice": "Oslo,a\nOslo,b", "empty": ""}.items():
-        (tmp_path / f"{name}.csv").write_text(content)
+@for_each("text, place, message", WRONG)
+def test_a_mistake_is_shown_where_it_stands(write, text, place, message):
     with pytest.raises((DataError, ModelError)) as error:
         load_problem(write(text))
     assert f"p.toml:{place}: " in str(error.value) and message in str(error.value)

@@ -221,6 +221,8 @@ OTHERS = {  # places that take names, lists, words, switches, Tasks, models
     "cross_check": lambda v: v is None or PROBLEM.cross_check(v),
     "mkl_norm(theta)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], v),
     "mkl_norm(p)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=v),
+}
+MADE = {  # places that read files or make data
     "density": lambda v: mtl.datasets.make_low_rank(2, 4, 3, 1, density=v),
     "read_mat": mtl.datasets.read_mat,
     "model": lambda v: mtl.model(v, TASKS),
@@ -242,25 +244,25 @@ def some_of(names, place):
     return [name for name in names if (zlib.crc32(name.encode()) ^ turn) % 4 == 0]
 
 
-@pytest.mark.by_default("make_low_rank(shared)")
-@pytest.mark.parametrize("place", [*NUMBERS, *OTHERS])
-def test_nothing_but_our_errors(place):
-    call, wrong = (NUMBERS | OTHERS)[place], []
-    for name in some_of(VALUES, place):
+@pytest.mark.by_default("made")
+@pytest.mark.parametrize("places", [NUMBERS, OTHERS, MADE], ids=["numbers", "others", "made"])
+def test_nothing_but_our_errors(places):
+    wrong = []
+    for place, name in [(one, name) for one in places for name in some_of(VALUES, one)]:
         make, meaning = VALUES[name]
         value = make()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                call(value)
+                places[place](value)
         except MTLError as error:
             if not str(error).strip():
-                wrong.append(f"{name}: an error without words")
+                wrong.append(f"{place}, {name}: an error without words")
         except Exception as error:
-            wrong.append(f"{name}: {type(error).__name__}: {error}")
+            wrong.append(f"{place}, {name}: {type(error).__name__}: {error}")
         else:
             if place in NUMBERS and meaning is REFUSED:
-                wrong.append(f"{name}: taken")
+                wrong.append(f"{place}, {name}: taken")
     assert not wrong, "\n".join(wrong)
 
 
@@ -292,11 +294,8 @@ def test_what_is_said(case):
 # --------------------------------------------------------------------------------------------------- names of tasks
 
 
-@pytest.mark.parametrize(
-    "ids", [[1, "1", 1, "1"], np.array([1, "1", 1, "1"], dtype=object), (1, "1", 1, "1")]
-)
-def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
-    tasks = Tasks.grouped(X, V, ids)
+def test_ids_that_print_alike_are_two_tasks(tmp_path):
+    tasks = Tasks.grouped(X, V, [1, "1", 1, "1"])
     assert tasks.task_names == ("1 (int)", "1 (str)")
     np.testing.assert_array_equal(tasks.targets, V[[0, 2, 1, 3]])
     assert tasks.select("1 (str)").counts.tolist() == [2]
@@ -307,8 +306,7 @@ def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
     assert again.score(tasks) == solution.score(tasks)
 
 
-@pytest.mark.by_default("1-ids1")
-@pytest.mark.parametrize(
+@for_each(
     "ids",
     [
         [1, "1", 1, "1"],
@@ -318,7 +316,7 @@ def test_ids_that_print_alike_are_two_tasks(ids, tmp_path):
         [np.datetime64("2020-01-01"), "2020-01-01", np.datetime64("2020-01-01"), "b"],
     ],
 )
-@pytest.mark.parametrize("size", [1, 2, 4])
+@for_each("size", [1, 2, 4])
 def test_stored_ids_are_told_apart_as_in_one_table(ids, size, tmp_path):
     """Also where they come in different chunks."""
     tasks = Tasks.grouped(X, V, ids)
@@ -346,14 +344,11 @@ def test_columns_that_print_alike():
         tasks.transform(table[["1", 1]])
 
 
-def test_times_tell_tasks_apart():
+def test_ids_are_told_apart_as_they_are():
     days = np.array(["2020-01-02", "2020-01-01", "2020-01-02", "2020-01-01"], dtype="M8[D]")
     assert Tasks.grouped(X, V, days).task_names == ("2020-01-02", "2020-01-01")
-    assert Tasks.grouped(X, V, pd.Series(days)).n_tasks == 2
-
-
-def test_ids_that_float64_would_merge():
-    assert Tasks.grouped(X, V, [2**53, 2**53 + 1, 0.5, 0.5]).n_tasks == 3
+    for ids, number in ((pd.Series(days), 2), ([2**53, 2**53 + 1, 0.5, 0.5], 3), ((1, "1", 1, "1"), 2), (np.array([1, "1", 1, 1], object), 2)):  # fmt: skip
+        assert Tasks.grouped(X, V, ids).n_tasks == number
 
 
 def test_every_matrix_of_scipy_is_read_as_it_would_add_up():
@@ -392,11 +387,3 @@ def test_the_words_with_numbers_refuse_all_else():
                 except Exception as error:
                     wrong.append(f"{word}({parameter}), {name}: {type(error).__name__}: {error}")
     assert not wrong, "\n".join(wrong)
-
-
-def test_amounts_are_positive_and_the_message_names_task_and_row():
-    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, 2.0], [0.5, 0.0], [2.0, 3.0]]), task_names=["a", "b"])
-    with pytest.raises(
-        mtl.DataError, match=r"gamma_loss\(W, tasks\): label 0 in task 'b', row 1; labels must be > 0"
-    ):
-        mtl.gamma_loss(mtl.Weights(tasks), tasks)

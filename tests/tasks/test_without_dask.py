@@ -10,6 +10,7 @@ from mtldsl import datasets
 from mtldsl.errors import MissingExtraError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.tasks.distributed.cluster import connected, started
+from tests.loops import for_each
 
 INSTALL = r"pip install 'mtldsl\[dask\]'"
 FILE = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n[data]\npath = "."\nengine = "dask"\n'
@@ -28,7 +29,7 @@ def hidden(monkeypatch, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@for_each(
     "enter",
     [
         lambda folder: mtl.Tasks.from_dask(np.ones((4, 2)), np.ones(4)),

@@ -7,6 +7,7 @@ from scipy import sparse
 from mtldsl import DataError, Tasks
 from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.one_class import OneClassWarning
+from tests.loops import for_each
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(80, 4)) * [1.0, 10.0, 1e-3, 1.0] + [0.0, 5.0, 10.0, -2.0]
@@ -34,7 +35,7 @@ def same(cut, tasks):
     assert cut.cross() == pytest.approx(tasks.cross(), rel=1e-10, abs=1e-9)
 
 
-@pytest.mark.parametrize("center, scale", [(True, True), (False, True), (True, False)])
+@for_each("center, scale", [(True, True), (False, True), (True, False)])
 def test_standardised(tasks, center, scale):
     cut = DistributedTasks.cut(tasks, 5)
     done, wanted = cut.standardize(center, scale), tasks.standardize(center, scale)
@@ -72,16 +73,6 @@ def test_some_tasks(tasks):
         DistributedTasks.cut(tasks, 6).select("z")
 
 
-def test_labels_that_do_not_fit_are_known_of_the_rest():
-    """Labels that do not fit are known of the tasks that are left."""
-    wrong = Y.copy()
-    wrong[3, 0] = wrong[70, 2] = 5.0
-    cut = DistributedTasks.cut(Tasks.shared(X, wrong), 4)
-    with pytest.raises(DataError, match="task 'task2', partition 3, row 10"):
-        cut.select([1, 2]).require_labels("sign", "hinge_loss(W)")
-    cut.select([1]).require_labels("sign", "hinge_loss(W)")
-
-
 def test_tasks_of_one_class_are_left_out():
     one = Y.copy()
     one[:, 1] = -1.0
@@ -96,7 +87,7 @@ def test_some_features(tasks):
     assert scaled.scaling.mean == pytest.approx(X[:, 1].mean())
 
 
-@pytest.mark.parametrize("rows", [1, 7, 30, 1000])
+@for_each("rows", [1, 7, 30, 1000])
 def test_a_seeded_sample_has_rows_of_the_data_and_every_class(tasks, rows):
     cut = DistributedTasks.cut(tasks, 5)
     drawn = cut.subsample(rows, random_state=3)

@@ -8,6 +8,7 @@ import pytest
 
 from mtldsl import DataError, Tasks
 from mtldsl.tasks.distributed import DistributedTasks
+from tests.loops import for_each
 
 RNG = np.random.default_rng(8)
 N, D, M = 600, 4, 3
@@ -91,7 +92,7 @@ def test_the_same_seed_deals_the_same_rows_whatever_the_workers(engine):
     assert not train.parts.keep and there.parts.keep and there.split()[0].parts.keep
 
 
-@pytest.mark.parametrize(
+@for_each(
     "ask, message",
     [
         (lambda tasks: tasks.folds(1), r"folds\(k=1\)"),

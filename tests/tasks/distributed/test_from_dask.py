@@ -19,6 +19,7 @@ from mtldsl.tasks.distributed.loading import Rows
 from mtldsl.tasks.distributed.parts import LocalParts
 from mtldsl.tasks.distributed.products import gram_of
 from mtldsl.tasks.distributed.sums import tree_sum
+from tests.loops import for_each
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(90, 4))
@@ -83,39 +84,33 @@ def test_sparse_chunks():
     same(made, Tasks.shared(sparse.csr_array(thin), Y))
 
 
-@pytest.mark.slow
-def test_what_is_wrong_is_named_with_partition_and_row(engine):
-    def made(X=X, Y=Y, **options):
-        return Tasks.from_dask(da.from_array(X, chunks=(30, 4)), da.from_array(Y, chunks=(30, -1)), **options)
+def made(X=X, Y=Y, **options):
+    return Tasks.from_dask(da.from_array(X, chunks=(30, 4)), da.from_array(Y, chunks=(30, -1)), **options)
 
-    bad = X.copy()
-    bad[47, 2] = np.nan
-    with pytest.raises(DataError, match=r"^partition 1: X: nan in row 17, column 2"):
-        made(bad)
-    bad = Y.copy()
-    bad[61, 1] = np.inf
-    with pytest.raises(DataError, match=r"^partition 2: Y: infinite label in row 1, task 1"):
-        made(Y=bad)
-    weights = WEIGHTS.copy()
-    weights[31] = -1.0
-    with pytest.raises(
-        DataError, match=r"^partition 1: sample_weights: -1.0 in row 1; weights must be finite and > 0"
-    ):
-        made(sample_weights=weights)
-    bad = Y.copy()
-    bad[35, 0] = 3.0
-    with pytest.raises(DataError, match="label 3 in task 'task0', partition 1, row 5"):
-        made(Y=bad).require_labels("sign", "hinge_loss(W)")
-    bad = Y.copy()
-    bad[:, 1] = np.nan
-    with pytest.raises(DataError, match="task 'task1' has no labelled row"):
-        made(Y=bad)
-    with pytest.raises(DataError, match="no row of any partition has a label"):
-        made(Y=Y * np.nan)
-    with pytest.raises(DataError, match="X has 90 rows but Y has 60"):
-        made(Y=Y[:60])
-    with pytest.raises(DataError, match="X is a ndarray, not an array of Dask"):
-        Tasks.from_dask(X, Y)
+
+def put(values, at, value):
+    values = values.copy()
+    values[at] = value
+    return values
+
+
+WRONG = [
+    (lambda: made(put(X, (47, 2), np.nan)), r"^partition 1: X: nan in row 17, column 2"),
+    (lambda: made(Y=put(Y, (61, 1), np.inf)), r"^partition 2: Y: infinite label in row 1, task 1"),
+    (lambda: made(sample_weights=put(WEIGHTS, 31, -1.0)), r"^partition 1: sample_weights: -1.0 in row 1; weights must be finite and > 0"),
+    (lambda: made(Y=put(Y, (35, 0), 3.0)).require_labels("sign", "h"), "label 3 in task 'task0', partition 1, row 5"),
+    (lambda: made(Y=put(Y, np.s_[:, 1], np.nan)), "task 'task1' has no labelled row"),
+    (lambda: made(Y=Y * np.nan), "no row of any partition has a label"),
+    (lambda: made(Y=Y[:60]), "X has 90 rows but Y has 60"),
+    (lambda: Tasks.from_dask(X, Y), "X is a ndarray, not an array of Dask"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@for_each(("call", "message"), WRONG)
+def test_what_is_wrong_is_named_with_partition_and_row(engine, call, message):
+    with pytest.raises(DataError, match=message):
+        call()
 
 
 def test_a_column_is_small_only_where_it_is_so_in_all_partitions():
@@ -141,30 +136,28 @@ def test_columns_of_a_data_frame_that_cannot_be_meant():
         Tasks.from_dask_dataframe(frame(), ["p"], "y")
 
 
-def test_partitions_that_do_not_go_together():
-    def made(*rows):
-        return of_loaders([dask.delayed(one) for one in rows])
+NAMES = [pd.DataFrame(X, columns=list(text)) for text in ("pqrs", "pqsr")]
+APART = [
+    ((Rows(X, Y), Rows(X[:, :3], Y)), r"^partition 1: X has 3 columns, but 4 in partition 0"),
+    ((Rows(X, Y), Rows(X, Y[:, :1])), r"^partition 1: Y has 1 columns, but 2 in partition 0"),
+    ((Rows(X, Y), Rows(X, Y[:, 0], IDS)), r"^partition 1: one has task ids"),
+    ((Rows(X, Y), Rows(X, Y, None, WEIGHTS)), "sample weights are in one of partition 0 and partition 1"),
+    ((Rows(NAMES[0], Y), Rows(NAMES[1], Y)), r"^partition 1: the columns of X have other names, or another order"),
+    ((X,), r"^partition 0: the loader returned a ndarray"),
+]  # fmt: skip
 
-    with pytest.raises(DataError, match=r"^partition 1: X has 3 columns, but 4 in partition 0"):
-        made(Rows(X, Y), Rows(X[:, :3], Y))
-    with pytest.raises(DataError, match=r"^partition 1: Y has 1 columns, but 2 in partition 0"):
-        made(Rows(X, Y), Rows(X, Y[:, :1]))
-    with pytest.raises(DataError, match=r"^partition 1: one has task ids"):
-        made(Rows(X, Y), Rows(X, Y[:, 0], IDS))
-    with pytest.raises(DataError, match="sample weights are in one of partition 0 and partition 1"):
-        made(Rows(X, Y), Rows(X, Y, None, WEIGHTS))
-    names = [pd.DataFrame(X, columns=list(text)) for text in ("pqrs", "pqsr")]
-    with pytest.raises(DataError, match=r"^partition 1: the columns of X have other names, or another order"):
-        made(Rows(names[0], Y), Rows(names[1], Y))
-    with pytest.raises(DataError, match=r"^partition 0: the loader returned a ndarray"):
-        made(X)
-    wide = made(
-        Rows(sparse.csr_array(X[:, :2]), Y, None, None, False),
-        Rows(sparse.csr_array(X), Y, None, None, False),
-    )
-    assert wide.n_features == 4 and wide.gram()[0, 3, 3] == pytest.approx(
-        (X[~np.isnan(Y[:, 0]), 3] ** 2).sum()
-    )
+
+@for_each(("rows", "message"), APART)
+def test_partitions_that_do_not_go_together(rows, message):
+    with pytest.raises(DataError, match=message):
+        of_loaders([dask.delayed(one) for one in rows])
+
+
+def test_sparse_partitions_may_be_of_other_widths():
+    thin = [Rows(sparse.csr_array(one), Y, None, None, False) for one in (X[:, :2], X)]
+    wide = of_loaders([dask.delayed(one) for one in thin])
+    assert wide.n_features == 4
+    assert wide.gram()[0, 3, 3] == pytest.approx((X[~np.isnan(Y[:, 0]), 3] ** 2).sum())
 
 
 def changing():
@@ -210,7 +203,7 @@ assert dask.config.get("distributed.comm.timeouts.connect")
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 63, 64, 65, 200])
+@for_each("n", [1, 2, 7, 8, 9, 63, 64, 65, 200])
 def test_sums_of_many_parts_at_once_have_the_bits_of_pairs(n):
     values = np.random.default_rng(n).normal(size=n) * 10.0 ** np.random.default_rng(1).integers(-8, 8, n)
     nodes = [dask.delayed(float)(value) for value in values]

@@ -18,19 +18,13 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))
 Y = np.sign(X @ RNG.normal(size=(5, 2)) + RNG.normal(size=(200, 2)))
 
-MODELS = {
-    "majorization": ("majorization", lambda W, tasks: mtl.logistic_loss(W, tasks) + 2 * mtl.l21_norm(W)),
-    "multipliers": ("newton_by_passes", lambda W, tasks: mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W)),
-}
-
 
 def part(k):
     time.sleep(0.01)  # so that there is a time for it to die
     return X[40 * k : 40 * k + 40], Y[40 * k : 40 * k + 40]
 
 
-def solve(name, keep, before_pass=lambda run: None):
-    solver, objective = MODELS[name]
+def solve(keep, before_pass=lambda run: None):
     tasks = of_loaders([dask.delayed(part)(k) for k in range(5)], keep=keep)
     parts, run = tasks.parts, tasks.parts.run
     first = parts.passes
@@ -41,7 +35,8 @@ def solve(name, keep, before_pass=lambda run: None):
 
     parts.run = counted
     W = mtl.Weights(tasks)
-    return mtl.minimize(objective(W, tasks)).solve(solver, tol=1e-2)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W))
+    return problem.solve("newton_by_passes", tol=1e-2)
 
 
 @contextmanager
@@ -69,12 +64,11 @@ def killer(cluster, rng):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(("name", "keep"), [("majorization", True), ("multipliers", False)])
-def test_kills_change_no_bit(two_processes, client_of_processes, name, keep):
-    wanted = solve(name, keep)
+def test_kills_change_no_bit(two_processes, client_of_processes):
+    wanted = solve(keep=False)
     assert wanted.status == "optimal"
     with killer(two_processes, np.random.default_rng(0)) as (kill, killed):
-        found = solve(name, keep, lambda k: kill() if k == 4 else None)
+        found = solve(False, lambda k: kill() if k == 4 else None)
     assert killed
     assert found.W.tobytes() == wanted.W.tobytes()
     assert found.status == "optimal" and found.gap == wanted.gap
@@ -92,7 +86,7 @@ def test_a_worker_that_is_killed_while_it_starts():
 
 
 def killed_while_it_starts(cluster):
-    wanted = solve("multipliers", True)
+    wanted = solve(keep=True)
     first = next(iter(cluster.workers.values()))
 
     def kill(k):
@@ -110,4 +104,4 @@ def killed_while_it_starts(cluster):
                 return
             time.sleep(0.005)
 
-    assert solve("multipliers", True, kill).W.tobytes() == wanted.W.tobytes()
+    assert solve(True, kill).W.tobytes() == wanted.W.tobytes()

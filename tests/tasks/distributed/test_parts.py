@@ -7,7 +7,8 @@ from scipy import sparse
 from mtldsl import DataError, Tasks
 from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
-from mtldsl.tasks.distributed.sums import add, size_of, tree_sum
+from mtldsl.tasks.distributed.sums import size_of, tree_sum
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))
@@ -42,8 +43,7 @@ def gradient(part, W):
     return TaskSum(part.which, part.tasks.adjoint(own).T)
 
 
-@pytest.mark.by_default("sparse table-7")
-@pytest.mark.parametrize("n_parts", [1, 3, 7])
+@for_each("n_parts", [1, 3, 7])
 def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
     cut = DistributedTasks.cut(tasks, n_parts)
     W = RNG.normal(size=(5, tasks.n_tasks))
@@ -102,6 +102,9 @@ def test_labels_that_do_not_fit_are_named_with_their_place():
         DataError, match=r"^hinge_loss\(W\): label 3 in task 'r', partition 2, row 1; labels must be -1"
     ):
         cut.require_labels("sign", "hinge_loss(W)")
+    with pytest.raises(DataError, match="task 'p', partition 2, row 4"):  # of the tasks that are left
+        cut.select([1, 0]).require_labels("sign", "hinge_loss(W)")
+    cut.select([1]).require_labels("sign", "hinge_loss(W)")
     with pytest.raises(DataError, match="labels 0/1 write 2 "):
         DistributedTasks.cut(Tasks.shared(X, (Y + 1) / 2), 3).require_labels("sign", "hinge_loss(W)")
     one = Y.copy()
@@ -126,10 +129,6 @@ def test_the_fingerprint_is_that_of_the_numbers():
     assert DistributedTasks.cut(Tasks.shared(changed, Y), 3).fingerprint() != one.fingerprint()
 
 
-def test_a_tree_of_sums_pairs_neighbours():
-    tiny = [1.0, 2.0**-53, 2.0**-53, 1.0]
-    assert tree_sum(tiny) == (1.0 + 2.0**-53) + (2.0**-53 + 1.0)
-    assert tree_sum([None, None]) is None
-    assert tree_sum([{"a": 1.0}, None, {"b": (np.ones(2), None)}])["b"][0].tolist() == [1.0, 1.0]
-    assert add([1, (2.0,)], [3, (4.0,)]) == [4, (6.0,)]
+def test_sums_pair_neighbours_and_bytes_are_counted():
+    assert tree_sum([1.0, 2.0**-53, 2.0**-53, 1.0]) == (1.0 + 2.0**-53) + (2.0**-53 + 1.0)
     assert size_of(({"a": np.ones(3)}, 1.0, None)) == 32
