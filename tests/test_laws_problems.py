@@ -26,7 +26,7 @@ LOSSES = sorted(
     if issubclass(atom, Loss) and atom.labels not in ("indicators", "classes")
 )
 NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "trace_norm"]
-every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_loss = for_each("loss", LOSSES)
 WEIGHTED = [name for name in LOSSES if REGISTRY[name].weighs_samples]
 METRICS = [
     mtl.FScore(),
@@ -80,8 +80,7 @@ def optimum(problem, tol=1e-7):
 # ---------------------------------------------------------------------------------------------- lambda_max
 
 
-@pytest.mark.by_default("structured_hinge")
-@pytest.mark.parametrize("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
+@for_each("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
     X, Y, _ = data(loss)
     tasks = mtl.Tasks.shared(X, Y)
@@ -145,8 +144,7 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     assert critical["ErrorRate"] == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
 
 
-@pytest.mark.by_default("huber_loss")
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "huber_loss", "poisson_loss"])
+@for_each("loss", ["squared_loss", "logistic_loss", "huber_loss", "poisson_loss"])
 def test_lambda_max_with_an_intercept_and_a_ridge(loss):
     X, Y, _ = data(loss)
     tasks = mtl.Tasks.shared(X, Y)
@@ -164,7 +162,7 @@ def test_lambda_max_with_an_intercept_and_a_ridge(loss):
 
 
 @pytest.mark.by_default("square_root_loss")
-@every_loss
+@pytest.mark.parametrize("loss", LOSSES)
 def test_layouts_of_the_same_data_are_the_same_problem(loss):
     """Shared, separate, grouped and sparse: equal values and bounds at every point, equal optima."""
     X, Y, rng = data(loss)
@@ -193,7 +191,6 @@ def test_layouts_of_the_same_data_are_the_same_problem(loss):
         assert optimum(problem) == pytest.approx(best, rel=1e-6), name
 
 
-@pytest.mark.by_default("hinge_loss")
 @every_loss
 def test_missing_labels_are_rows_that_are_not_there(loss):
     X, Y, rng = data(loss, n=20)
@@ -208,8 +205,7 @@ def test_missing_labels_are_rows_that_are_not_there(loss):
     assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
 
 
-@pytest.mark.by_default("quantile_loss")
-@pytest.mark.parametrize("loss, mean", list(zip(WEIGHTED, cycle([True, False]), strict=False)))
+@for_each("loss, mean", list(zip(WEIGHTED, cycle([True, False]), strict=False)))
 def test_sample_weights_equal_replication(loss, mean):
     X, Y, rng = data(loss)
     copies = rng.integers(1, 4, size=N)
@@ -228,7 +224,6 @@ def test_sample_weights_equal_replication(loss, mean):
     assert [optimum(problem) for problem in problems] == pytest.approx([best, best], rel=1e-6)
 
 
-@pytest.mark.by_default("hinge_loss")
 @every_loss
 def test_permuting_tasks_rows_and_features_permutes_the_solution(loss):
     X, Y, rng = data(loss)

@@ -134,7 +134,7 @@ UNIT, UNION = np.eye(T), kernel(np.ones(T), "union")
 W = np.random.default_rng(0).normal(size=(D, T))
 
 
-@pytest.mark.parametrize("outside", [1e-13, 1e-6])
+@for_each("outside", [1e-13, 1e-6])
 def test_weights_outside_the_range_cost_infinity_but_rounding(outside):
     """Weights outside the range cost infinitely much but rounding does not."""
     pairs = (kernel([1.0, 1, 0, 0], "left"), kernel([0, 0, 1.0, 1], "right"))

@@ -31,8 +31,7 @@ def nested_at_random(rng, n: int) -> list[list[int]]:
     return [found[k] for k in rng.permutation(len(found))]
 
 
-@pytest.mark.by_default("columns-1")
-@pytest.mark.parametrize("along, seed", [("rows", 0), ("columns", 1), ("rows", 2), ("columns", 3)])
+@for_each("along, seed", [("rows", 0), ("columns", 1), ("rows", 2), ("columns", 3)])
 def test_a_random_tree_has_the_value_and_prox_of_its_groups(along, seed):
     rng = np.random.default_rng(seed)
     shape = (7, 3) if along == "rows" else (3, 7)
@@ -72,10 +71,7 @@ def test_a_latent_row_of_nearly_zero_costs_nearly_nothing(tiny):
     assert without - 1e-12 <= norm.value(V) <= without + tiny + 1e-12
 
 
-@pytest.mark.by_default("0.3-300-100-12")
-@pytest.mark.parametrize(
-    "step, n, n_groups, size", [(2.0, 20, 40, 3), (1e-3, 60, 30, 6), (0.3, 300, 100, 12)]
-)
+@for_each("step, n, n_groups, size", [(2.0, 20, 40, 3), (1e-3, 60, 30, 6), (0.3, 300, 100, 12)])
 def test_the_latent_prox_leaves_a_subgradient(step, n, n_groups, size):
     """The residual of the prox is a subgradient with many groups."""
     rng = np.random.default_rng(n)
@@ -90,8 +86,7 @@ def test_the_latent_prox_leaves_a_subgradient(step, n, n_groups, size):
     assert norm.value(P) == pytest.approx(np.vdot(Z, P), rel=slack, abs=1e-12)
 
 
-@pytest.mark.by_default("logistic_loss")
-@pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
+@for_each("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_latent_groups_are_proven_and_keep_unions_of_groups(loss):
     X = RNG.normal(size=(40, 6))
     Y = X[:, :3] @ RNG.normal(size=(3, 3)) + 0.3 * RNG.normal(size=(40, 3))

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 
 N, D, K = 16, 4, 4
 EDGES = [(0, 1), (1, 3), (0, 2, 3)]
@@ -20,7 +21,7 @@ LOSSES = {
     "F-score of rows": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=mtl.FScore()),
     "likelihood": mtl.pairwise_log_loss,
 }
-every_loss = pytest.mark.parametrize("word", LOSSES.values(), ids=LOSSES)
+every_loss = for_each("word", LOSSES.values(), ids=LOSSES)
 
 
 def data(seed=0, n=N, k=K):
@@ -52,7 +53,6 @@ def optimum(problem, tol=1e-7):
 # ---------------------------------------------------------------------------------------------- the same data
 
 
-@pytest.mark.by_default("hinge with costs")
 @every_loss
 def test_value_and_bound_at_random_points(word):
     """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
@@ -70,9 +70,7 @@ def test_value_and_bound_at_random_points(word):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "word", [LOSSES["hinge with costs"], LOSSES["likelihood"]], ids=["hinge", "likelihood"]
-)
+@for_each("word", [LOSSES["hinge with costs"], LOSSES["likelihood"]], ids=["hinge", "likelihood"])
 def test_sparse_and_single_precision_inputs_are_the_same_problem(word):
     X, Y, rng = data(7)
     X = X.astype(np.float32)
@@ -139,10 +137,7 @@ def degenerate():
     }
 
 
-@pytest.mark.by_default("two samples-hinge-auto")
-@pytest.mark.parametrize(
-    "case, name, solver", list(zip(degenerate(), cycle(LOSSES), cycle(["auto", "admm"]), strict=False))
-)
+@for_each("case, name, solver", list(zip(degenerate(), cycle(LOSSES), cycle(["auto", "admm"]), strict=False)))
 def test_degenerate_data(case, name, solver):
     X, Y, edges = degenerate()[case]
     problem = model(LOSSES[name], mtl.Tasks.shared(X, Y), edges)

@@ -159,10 +159,7 @@ class Power(Metric):
         return ((np.asarray(b) + c) / (positives + negatives)) ** self.power
 
 
-@pytest.mark.by_default("Power(power=0.5)")
-@pytest.mark.parametrize(
-    "metric", [WeighedError(), WithCounts(), AtMostTwo(), Power(), Power(power=0.5)], ids=repr
-)
+@for_each("metric", [WeighedError(), WithCounts(), AtMostTwo(), Power(), Power(power=0.5)], ids=repr)
 def test_a_metric_of_ones_own(metric):
     rng = np.random.default_rng(6)
     for _ in range(150):

@@ -44,7 +44,7 @@ def new():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NEW)
+@for_each("name", NEW)
 def test_the_laws_hold(new, name):
     """Those of values, proxes and conjugates, and those of traits."""
     assert check_atom(getattr(new, name)) > 20

@@ -42,7 +42,7 @@ def test_a_class_without_delta_is_told_so():
         solve()
 
 
-@pytest.mark.parametrize("delta", [lambda self, b, c, p, n: b + c, lambda self, b, c, p, n: np.maximum(b, c)])
+@for_each("delta", [lambda self, b, c, p, n: b + c, lambda self, b, c, p, n: np.maximum(b, c)])
 def test_whole_numbers_are_numbers(delta):
     assert solve(delta=delta).is_optimal
 

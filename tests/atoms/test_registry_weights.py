@@ -69,23 +69,6 @@ def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
     assert block_bound(atom, 0, W, matrices) == near(value)
 
 
-@pytest.mark.slow
-@every_norm
-@every_situation
-def test_no_other_weights_are_better(atom, situation):
-    """Random ones that the model allows, those near the update, and the reference's."""
-    (W, known), rng = with_least(atom, situation), random(atom, 1)
-    (theta,), value = atom.update(W), atom.value(W)
-    others = [feasible(atom, rng) for _ in range(10)] + [known.theta]
-    if atom.weights_ball is not None:
-        for size in (1e-1, 1e-2, 1e-3, 1e-4):
-            moved = np.maximum(theta, 1e-12) * np.exp(size * rng.normal(size=theta.shape))
-            others.append(atom.weights_ball.radius * moved / np.linalg.norm(moved, atom.weights_ball.p))
-    for other in others:
-        assert violation(other, atom) <= 1e-12
-        assert objective(atom, W, [other]) >= value * (1 - 1e-11)
-
-
 @every_norm
 def test_value_with_weights_kept_is_the_reference_value(atom):
     for salt in range(10):
@@ -104,35 +87,6 @@ def test_start_is_allowed(atom):
 @every_norm
 def test_names_tell_the_kernels_apart(atom):
     assert len(set(atom.names)) == len(atom.names) == len(atom.kernels) == len(atom.start(SHAPE)[0])
-
-
-# ----------------------------------------------------------------------------------------------------- convexity
-
-
-@pytest.mark.slow
-@every_norm
-def test_convex_in_weights_and_theta_together(atom):
-    """On 20 random segments, by the reference's value."""
-    for salt in range(20):
-        rng = random(atom, 400 + salt)
-        ends = []
-        for _ in range(2):
-            W = within_range(atom, 10.0 ** rng.uniform(-1, 1) * rng.normal(size=SHAPE))
-            ends.append((W, feasible(atom, rng)))
-        middle = [(a + b) / 2 for a, b in zip(*ends, strict=True)]
-        values = [objective(atom, W, [theta]) for W, theta in ends]
-        assert atom.value_at(middle[0], (middle[1],)) <= sum(values) / 2 + 1e-10 * sum(values)
-
-
-@pytest.mark.slow
-@every_norm
-def test_half_a_squared_norm(atom):
-    """It is of degree two, and its root obeys the triangle inequality."""
-    root = lambda W: np.sqrt(2.0 * atom.value(W))  # noqa: E731
-    for salt in range(3):
-        V, W = (within_range(atom, matrix(atom, 50 + salt + k, 3.0)) for k in (0, 20))
-        assert atom.value(-3.0 * V) == near(9.0 * function_value(atom, V))
-        assert root(V + W) <= (root(V) + root(W)) * (1 + 1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------- duality
@@ -176,52 +130,6 @@ def _rows(kernel):
 # ---------------------------------------------------------------------------------------- symmetries and scaling
 
 
-@pytest.mark.slow
-@every_norm
-def test_permuting_tasks_and_rows_with_kernels_and_views(atom):
-    """Permuting tasks with their kernels and rows with their views."""
-    rng, W = random(atom, 70), within_range(atom, matrix(atom, 70))
-    tasks, rows = rng.permutation(SHAPE[1]), rng.permutation(SHAPE[0])
-    back = np.argsort(rows)
-    moved = replace(
-        atom,
-        kernels=tuple(
-            replace(
-                kernel,
-                factor=sparse.csr_array(kernel.factor.toarray()[tasks]),
-                columns=None if kernel.columns is None else np.sort(back[kernel.columns]),
-            )
-            for kernel in atom.kernels
-        ),
-    )
-    permuted = W[rows][:, tasks]
-    assert moved.value(permuted) == near(atom.value(W))
-    assert moved.conjugate(permuted) == near(atom.conjugate(W))
-    np.testing.assert_allclose(moved.prox(permuted, 0.7), atom.prox(W, 0.7)[rows][:, tasks], atol=1e-7)
-
-
-@every_norm
-def test_features_with_the_same_kernels_may_be_turned(atom):
-    if any(kernel.columns is not None for kernel in atom.kernels):
-        return
-    W = within_range(atom, matrix(atom, 71))
-    Q = np.linalg.qr(random(atom, 71).normal(size=(SHAPE[0],) * 2))[0]
-    assert atom.value(Q @ W) == near(atom.value(W))
-    np.testing.assert_allclose(atom.prox(Q @ W, 0.7), Q @ atom.prox(W, 0.7), atol=1e-7)
-
-
-@every_norm
-@for_each("c", [1e-3, 7.0])
-def test_larger_kernels_cost_less(atom, c):
-    """R_m -> c R_m for all m divides the penalty by c and multiplies the conjugate by it."""
-    W = within_range(atom, matrix(atom, 72))
-    scaled = replace(
-        atom, kernels=tuple(replace(kernel, factor=np.sqrt(c) * kernel.factor) for kernel in atom.kernels)
-    )
-    assert scaled.value(W) == near(atom.value(W) / c)
-    assert scaled.conjugate(W) == near(c * atom.conjugate(W))
-
-
 @learning
 @for_each("radius", [0.1, 5.0])
 def test_a_larger_ball_costs_less(atom, radius):
@@ -232,15 +140,6 @@ def test_a_larger_ball_costs_less(atom, radius):
     assert least(W, other).value == near(one.value(W) / radius)
     assert other.conjugate(W) == near(radius * one.conjugate(W))
     np.testing.assert_allclose(other.update(W)[0], radius * one.update(W)[0], atol=1e-6 * radius)
-
-
-@pytest.mark.slow
-@learning
-def test_larger_p_costs_less(atom):
-    """The balls of larger p contain those of smaller p."""
-    W = within_range(atom, matrix(atom, 74))
-    values = [replace(atom, p=p, about=None).value(W) for p in (1.0, 1.3, 2.0, 4.0, 50.0, np.inf)]
-    assert values == sorted(values, reverse=True) and values[-2] == pytest.approx(values[-1], rel=0.1)
 
 
 @every_norm

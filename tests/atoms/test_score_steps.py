@@ -12,7 +12,7 @@ from tests.atoms.metric_data import labels, planes_of
 from tests.loops import for_each
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
-every_metric = pytest.mark.parametrize("metric", METRICS, ids=repr)
+every_metric = for_each("metric", METRICS, ids=repr)
 
 
 def by_planes(metric, z, y, step):
@@ -57,7 +57,6 @@ def test_the_step_is_that_of_planes(metric):
         )
 
 
-@pytest.mark.by_default("FScore(beta=30.0)")
 @every_metric
 def test_a_promise_is_the_largest_expectation_of_labellings(metric):
     """The promised value is the largest expectation over all labellings."""

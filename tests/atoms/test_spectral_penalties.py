@@ -64,8 +64,7 @@ def test_log_prox_in_sixty_digits():
     assert 100 < positive < 390
 
 
-@pytest.mark.by_default("0.95")
-@pytest.mark.parametrize("p", [0.05, 0.5, 2 / 3, 0.95])
+@for_each("p", [0.05, 0.5, 2 / 3, 0.95])
 def test_schatten_prox_solves_its_equation(p):
     """x + step p x^(p-1) = s to rounding, right of the turning point; and the threshold below which zero is better: where
     step x^p + (x - s)^2 / 2 = s^2 / 2, x = (2 step (1 - p))^(1/(2-p)), s = x + step p x^(p-1).

@@ -56,13 +56,6 @@ def test_what_it_says_is_so(item):
         assert ("admm" in item.solvers) is cls.examples()[0].exact_prox
 
 
-def test_solvers_differ_with_what_they_take():
-    assert "closed_form" in entry("ridge").solvers and "closed_form" not in entry("trace_norm").solvers
-    assert "coordinate_descent" in entry("l1_norm").solvers
-    assert "proximal_gradient" in entry("logistic_loss").solvers
-    assert "proximal_gradient" not in entry("hinge_loss").solvers
-
-
 def test_values_known_by_hand():
     huber = entry("huber_loss")
     assert huber.typed == "huber_loss(W, tasks, delta=1.0, *, mean=False)" and huber.parameters == {
@@ -77,51 +70,6 @@ def test_values_known_by_hand():
     assert entry("ridge").traits["strong_convexity"] == "by its parameters"
     with pytest.raises(KeyError):
         entry("no_such_word")
-
-
-def test_metrics_are_atoms_with_a_page_of_their_own():
-    score, area, at = entry("FScore"), entry("ROCArea"), entry("PrecisionAt")
-    assert (
-        score.kind == "metric" and score.typed == "FScore(beta=1.0)" and score.parameters == {"beta": "1.0"}
-    )
-    assert score.formula == "1 − F_β(y')" and area.formula == "1 − ROCArea(zᵢ)"
-    assert (
-        score.traits == {"exact_prox": "by its parameters", "has_dear_steps": True}
-        and at.traits == {"fixes_positives": True, "scored_by_order": True, "exact_conjugate": True}
-        and at.typed == "PrecisionAt(k)"
-    )
-    assert area.traits == {"labellings": False, "scored_by_order": True, "exact_conjugate": True}
-    hinge = entry("structured_hinge")
-    assert hinge.typed == "structured_hinge(W, tasks, metric=FScore(), *, mean=False)"
-    assert hinge.parameters == {"metric": "FScore()"}
-    assert hinge.formula == "max_{y'}[Δ(yᵢ,y') − ⟨yᵢ − y', zᵢ⟩]"
-    page = words.markdown()
-    assert page.index("## Constraints") < page.index("## Metrics") < page.index("`FScore(beta=1.0)`")
-
-
-def test_losses_of_labellings_are_typed_with_two_unknowns():
-    hinge, likelihood = entry("clique_hinge"), entry("pairwise_log_loss")
-    assert hinge.typed == "clique_hinge(U, V, tasks, loss='hamming')" and hinge.parameters == {
-        "loss": "hamming"
-    }
-    assert likelihood.typed == "pairwise_log_loss(U, V, tasks)" and likelihood.parameters == {}
-    assert hinge.formula == "max_y[Δ(y,yᵢ) + ⟨sᵢ, Υ(y) − Υ(yᵢ)⟩]"
-    assert hinge.traits == {
-        "convex": True,
-        "labels": "indicators",
-        "max_affine": True,
-    }
-    assert likelihood.traits["smooth"] is True and "proximal_gradient" in likelihood.solvers
-    assert re.search(
-        r"traits +convex, labels: sign, all of a sample together, max affine",
-        printed("clique_hinge"),
-    )
-    nodes = printed("NodeWeights")
-    assert (
-        "NodeWeights(tasks, name='U', *, intercept=False)" in nodes
-        and "unknown weights over a graph of labels" in nodes
-    )
-    assert entry("column_group_norm").parameters == {"columns": "None", "weights": "None"}
 
 
 def printed(name: str | None) -> str:

@@ -11,7 +11,7 @@ from tests.loops import for_each
 PAGE = Path(__file__).parents[2] / "docs" / "solver_matrix.md"
 WAYS = [(solver, way) for solver, ways in ROUTES.items() for way in ways]
 #: Ways for study that need seconds a model, and the one that each is tried on.
-SLOW_WAYS = {("admm", "frank_wolfe"): "SMTL(l21+F1)", ("clique_generation", "spdca"): "CGM"}
+SLOW_WAYS = {("admm", "frank_wolfe"): "StructSVM", ("clique_generation", "spdca"): "CGM"}
 
 
 @pytest.mark.slow

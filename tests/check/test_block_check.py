@@ -13,6 +13,7 @@ from mtldsl.check.comparison_blocks import BlockCheck
 from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.proof.stationarity import NO_GLOBAL
 from mtldsl.testing import assert_agrees
+from tests.loops import for_each
 
 LOW, HIGH = 0.05, 20.0
 
@@ -61,8 +62,7 @@ MODELS = {
 }
 
 
-@pytest.mark.by_default("moved")
-@pytest.mark.parametrize("name", MODELS)
+@for_each("name", MODELS)
 def test_agreement(name):
     """Every block agrees; and cvxpy itself, given the model with its matrices kept, ends at the solution's objective and weights."""
     problem = MODELS[name]()
@@ -118,7 +118,7 @@ def shaken(solution):
     return replace(solution, blocks={"W": W}, coef=W)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name, change",
     [
         ("Sigma1", lambda solution: spoil(solution, "Sigma1", 0.7)),

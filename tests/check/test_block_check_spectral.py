@@ -18,6 +18,7 @@ from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.solvers.alternation import reweighted
 from mtldsl.testing import assert_agrees
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.loops import for_each
 
 D, M = 4, 3
 
@@ -224,8 +225,7 @@ EXACT = {
 }
 
 
-@pytest.mark.by_default("geman")
-@pytest.mark.parametrize("name", EXACT)
+@for_each("name", EXACT)
 def test_agreement_without_smoothing(name):
     penalty, texts = EXACT[name]
     problem, solution = exact(penalty)
@@ -240,8 +240,7 @@ def test_agreement_without_smoothing(name):
     assert all(row.difference > 1e-5 for row in wrong.blocks) and len(wrong.disagreements) == len(texts)
 
 
-@pytest.mark.by_default("capped")
-@pytest.mark.parametrize("name", ["log_rank", "capped", "geman"])
+@for_each("name", ["log_rank", "capped", "geman"])
 def test_a_singular_value_that_should_not_be_zero_is_noticed(name):
     """The best of rank one: there the slope of the penalty at zero is less than what the data pull at the second."""
     problem, solution = exact(EXACT[name][0])
@@ -277,7 +276,7 @@ def test_a_rank_too_low_is_noticed():
     assert len(check.disagreements) == 2 and all(row.difference > 1e-4 for row in check.blocks)
 
 
-@pytest.mark.parametrize("wrong", ["row", "column"])
+@for_each("wrong", ["row", "column"])
 def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
     """Weights that are the best of their column space, which is not the right one, agree in that block alone; likewise rows."""
     problem, solution = exact(None, lambda W: [mtl.rank(W) <= 2])

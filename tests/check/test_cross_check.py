@@ -12,6 +12,7 @@ from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.check.comparison_blocks import BlockCheck, MajorizationRow
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from mtldsl.testing import assert_agrees
+from tests.loops import for_each
 from tests.models import shared
 
 
@@ -45,7 +46,7 @@ def test_agreement(solved):
     assert max(abs(gap) for gap in check.gaps) <= 1e-7
 
 
-@pytest.mark.parametrize("backend", ["scs", "clarabel"])
+@for_each("backend", ["scs", "clarabel"])
 def test_backend_by_name(solved, backend):
     problem, solution, _ = solved
     check = problem.cross_check(solution, solver=backend)
@@ -75,7 +76,7 @@ def test_a_solution_of_another_problem_is_refused(solved):
 # ---------------------------------------------------------------------------------- what it must notice
 
 
-@pytest.mark.parametrize("atom", [SquaredLoss, L21Norm])
+@for_each("atom", [SquaredLoss, L21Norm])
 def test_a_wrong_formula_is_noticed(solved, monkeypatch, atom):
     problem, solution, _ = solved
     right = atom.value

@@ -32,8 +32,7 @@ def test_of_residuals_says_whether_a_loss_is_one():
             assert moves == atom.of_residuals, f"write of_residuals = {moves} in {cls.__name__}"
 
 
-@pytest.mark.by_default("absolute_loss")
-@pytest.mark.parametrize("loss", FAR)
+@for_each("loss", FAR)
 def test_the_optimum_of_the_signal_is_found(loss):
     """Offsets that are powers of two leave the labels' last digits as they are: the two optima are equal."""
     signal = np.round(SIGNAL * 2**8) / 2**8
@@ -93,8 +92,8 @@ def test_missing_labels_weights_and_separate_inputs():
     assert found[0].objective == pytest.approx(found[1].objective, rel=3e-8)
 
 
-@pytest.mark.parametrize("offset", [2.0**k for k in (40, 43, 46, 50, 53, 60)])
-@pytest.mark.parametrize("penalty", ["l21_norm", "ridge"])
+@for_each("offset", [2.0**k for k in (40, 43, 46, 50, 53, 60)])
+@for_each("penalty", ["l21_norm", "ridge"])
 def test_the_objective_is_that_of_the_intercepts_returned(offset, penalty):
     """Beside labels of 1e15 an intercept is a multiple of 1/8."""
     tasks = mtl.Tasks.shared(X, SIGNAL + offset)
@@ -113,7 +112,7 @@ def test_the_objective_is_that_of_the_intercepts_returned(offset, penalty):
         assert solution.status == "stalled" and "take their mean off the labels" in solution.note
 
 
-@pytest.mark.parametrize("loss", KINKED)
+@for_each("loss", KINKED)
 def test_a_too_coarse_intercept_is_not_called_optimal(loss):
     """An intercept too coarse for a kink is not called optimal."""
     found = problem(SIGNAL + 2.0**46, loss).solve()

@@ -381,8 +381,7 @@ def beside(V, rng):
     return (np.eye(len(V)) - V @ np.linalg.pinv(V)) @ rng.normal(size=V.shape)
 
 
-@pytest.mark.by_default("sums_and_differences_on_both_sides_beside_an_exact_rank")
-@pytest.mark.parametrize("name", [name for name in MODELS if has_a_spectrum(name)])
+@for_each("name", [name for name in MODELS if has_a_spectrum(name)])
 def test_the_reference_lies_above_the_spectrum_and_touches_it(name):
     form, rng = FORMS[name], np.random.default_rng(2)
     at = random_blocks(form, rng)

@@ -66,8 +66,7 @@ MODELS = {
 }
 
 
-@pytest.mark.by_default("<lambda>1")
-@pytest.mark.parametrize("build", [MODELS["decomposition"], MODELS["constants"]])
+@for_each("build", [MODELS["decomposition"], MODELS["constants"]])
 def test_the_whole_list_is_latex(build):
     problem = build()
     paper = problem.latex(where=True)
@@ -103,7 +102,7 @@ def test_constants_have_symbols_of_their_own():
     assert r"\|C H\|_F^2" in of_that_name.latex()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "latex"),
     [
         (mtl.squared_loss, r"\tfrac12\sum_j s_{ij} (X_i w_i-y_i)_j^2"),

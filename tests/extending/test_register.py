@@ -22,6 +22,7 @@ from mtldsl.extending import (
 from mtldsl.language.text.parse import parse_objective
 from mtldsl.solvers.registry import SOLVERS
 from mtldsl.testing import LawError, check_atom, check_solver
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 TASKS = mtl.Tasks.shared(RNG.normal(size=(12, 4)), RNG.normal(size=(12, 3)))
@@ -195,8 +196,7 @@ def test_what_is_missing_is_listed():
         mtl.unregister("l1_norm")
 
 
-@pytest.mark.by_default("wrong5-traits_are_what_they_say")
-@pytest.mark.parametrize(
+@for_each(
     "wrong, law",
     [
         (

@@ -13,6 +13,7 @@ import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.reference import backend_process, backends
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 from tests.models import shared
 from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child
 
@@ -36,8 +37,7 @@ def programs(backend):
     yield cp.Problem(cp.Minimize(cp.sum(cp.power(cp.abs(A @ x - b), 1.5, approx=False))))
 
 
-@pytest.mark.by_default("CLARABEL")
-@pytest.mark.parametrize("backend", list(ACCURATE))
+@for_each("backend", list(ACCURATE))
 def test_the_numbers_are_those_of_cvxpy(backend):
     for here, there in zip(programs(backend), programs(backend), strict=True):
         here.solve(solver=backend, **ACCURATE[backend])

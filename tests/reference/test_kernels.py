@@ -1,9 +1,6 @@
-"""The reference's side of multiple kernel learning: by hand, its two statements against each other, problems whose optima were
-established elsewhere, the cross-check, and the models that it has as special cases.
-"""
+"""The reference's side of multiple kernel learning: its parts, problems whose optima were established elsewhere, the cross-check, and the models that it has as special cases."""
 
 import json
-import warnings
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -13,10 +10,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import Ball, MKLNorm
+from mtldsl.atoms.structures import MKLNorm
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.kernel_parts import violation
-from mtldsl.reference.kernels import Statement, eliminated, kept, least
+from mtldsl.reference.kernels import kept, least
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.kernel_weights import LearnedWeights
@@ -56,25 +53,10 @@ def optimum(problem) -> float:
     return solve_reference(problem.form()).objective
 
 
-# ------------------------------------------------------------------------------------------------------- by hand
+# --------------------------------------------------------------------------------------------------------- parts
 
 
-@pytest.mark.slow
-def test_two_kernels_by_hand():
-    """One feature, two tasks, W = (3, 1), p = 1: with u of the union and (3 - u, 1 - u) of their own the cost is half the square of
-    u + ||(3 - u, 1 - u)||, whose slope 1 - (4 - 2u) / ||.|| is zero at u = 1: (1 + 2)^2 / 2.
-    """
-    u, expected = 1.0, 4.5
-    tasks = mtl.Tasks.separate([[[1.0], [2.0]]] * 2, [[1.0, -1.0]] * 2)
-    problem = model(tasks, mtl.hinge_loss, [mtl.union(), mtl.identity()], "eliminated", 1)
-    atom, W = problem.form().functions[0].atom, np.array([[3.0, 1.0]])
-    assert least(W, atom).value == pytest.approx(expected, rel=1e-13)
-    assert atom.value(W) == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(least(W, atom).parts[0], [[u]], rtol=1e-6)
-
-
-@pytest.mark.by_default("0")
-@pytest.mark.parametrize("i", range(len(MKLNorm.examples())))
+@for_each("i", range(len(MKLNorm.examples())))
 def test_parts_are_parts(i):
     """They add up to W, and cost what is said; outside the range the value is infinite, near it rounding is forgiven."""
     atom = MKLNorm.examples()[i]
@@ -105,46 +87,6 @@ def test_outside_the_range():
     stated = kept(V, atom)
     stated.settle()
     assert stated.value.value == np.inf
-
-
-def test_violation():
-    atom = MKLNorm.examples()[0]
-    assert violation(np.full(7, 7**-0.5), atom) <= 1e-15
-    assert violation(np.full(7, 0.5), atom) == pytest.approx(0.5 * np.sqrt(7) - 1)
-    assert violation(np.array([-0.25, 0, 0, 0, 0, 0, 0]), atom) == pytest.approx(0.25)
-    assert violation(np.array([0.5, 0, 0, 0, 0, 0, 2.0]), replace(atom, p=np.inf)) == pytest.approx(1.0)
-    assert violation(np.array([0.5, 2.0]), MKLNorm.examples()[6]) == 0.0
-    assert violation(np.array([0.5, 1.0]), MKLNorm.examples()[6]) == pytest.approx(0.5)
-
-
-# ------------------------------------------------------------------------------------------- kept and eliminated
-
-
-def optimum_of(statement, atom, X, y, C) -> float:
-    """min C sum over tasks of hinge losses + the statement, for tasks on the same inputs."""
-    W = cp.Variable((X.shape[1], y.shape[1]))
-    stated: Statement = statement(W, atom)
-    loss = C * cp.sum(cp.pos(1 - cp.multiply(y, X @ W)))
-    problem = cp.Problem(cp.Minimize(loss + stated.value), stated.ties)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "may be inaccurate": values are compared
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    return problem.value
-
-
-@pytest.mark.by_default("0")
-@for_each("p", [1.0, 1.5, 2.0, 3.0, np.inf])
-@pytest.mark.parametrize("i", [0, 2, 4, 5])
-def test_kept_and_eliminated_forms_agree(i, p):
-    """Optima of both statements on random problems, to 1e-8, what Clarabel leaves of them at 1e-10; a tree, dense kernels, views, a
-    singular kernel; also with a radius.
-    """
-    rng = np.random.default_rng(10 * i)
-    X, y = rng.normal(size=(12, 5)), np.sign(rng.normal(size=(12, 4)))
-    for about in (None, Ball(p, 3.0)):
-        atom = replace(MKLNorm.examples()[i], p=p, about=about)
-        one, other = (optimum_of(statement, atom, X, y, 0.7) for statement in (kept, eliminated))
-        assert one == pytest.approx(other, rel=1e-8)
 
 
 # --------------------------------------------------------------------------------------------------- known optima
@@ -208,8 +150,7 @@ def test_theta_is_a_variable_that_a_user_may_read():
 # ------------------------------------------------------------------------------------------------- cross-checking
 
 
-@pytest.mark.by_default("hinge-given")
-@pytest.mark.parametrize("loss, form", list(zip(cycle(LOSSES), FORMS, strict=False)))
+@for_each("loss, form", list(zip(cycle(LOSSES), FORMS, strict=False)))
 def test_cross_check_of_the_reference_itself(loss, form):
     tasks = tasks_of()
     problem = model(

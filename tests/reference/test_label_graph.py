@@ -1,23 +1,20 @@
-"""The reference of models over a graph of labels: optima known from elsewhere, and its own pieces by hand."""
+"""The reference of models over a graph of labels: optima known from elsewhere, its limits, and constraint generation."""
 
 import json
-from itertools import combinations
 from pathlib import Path
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.regularizers import HalfSquaredGroupNorm, HalfSquaredKSupportNorm
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.label_graph import (
     LARGEST_LOOKED_AT,
     LARGEST_STATED,
 )
-from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
@@ -71,8 +68,7 @@ CASES = [("cgm_n8_K3", key) for key in KNOWN if key != "ssvm_3clique"] + [
 ]
 
 
-@pytest.mark.by_default("cgm_n12_K4-relaxation6_r1")
-@pytest.mark.parametrize("name, key", CASES)
+@for_each("name, key", CASES)
 def test_known_optima(name, key):
     """To 1e-8, with a bound from the multipliers of the ties: the fixtures are given to nine digits."""
     known = fixture(name)
@@ -87,109 +83,6 @@ def test_known_optima(name, key):
         V = point.blocks["V"].reshape(form.shapes["V"][0], -1, 4)
         norms = np.linalg.norm(V, axis=(0, 2))
         np.testing.assert_allclose(norms, known["objective"][key]["v_norms"], atol=1e-4)
-
-
-@pytest.mark.by_default("2-cgm_n8_K3")
-@pytest.mark.parametrize("r, name", [(2, "cgm_n8_K3"), (1, "cgm_n12_K4")])
-def test_the_best_graph_of_r_edges_by_trying_all(name, r):
-    """The integer problem (3): the structured SVM on every graph of r edges."""
-    known = fixture(name)
-    expected = known["objective"][f"integer3_r{r}"]
-    values = {
-        edges: solve_reference(model_of(known, list(edges), mtl.ridge).form()).objective
-        for edges in combinations(map(tuple, known["all_edges"]), r)
-    }
-    best, second = sorted(values, key=values.get)[:2]
-    assert sorted(best) == sorted(map(tuple, expected["edges"]))
-    assert values[best] == pytest.approx(expected["clarabel_primal"], abs=1e-8)
-    assert values[second] == pytest.approx(expected["second_best"], abs=1e-6)
-    relaxed = solve_reference(KNOWN[f"relaxation6_r{r}"](known).form()).objective
-    assert solve_reference(KNOWN["ssvm_all_edges"](known).form()).objective <= relaxed <= values[best] + 1e-9
-
-
-# ------------------------------------------------------------------------------------------------ its pieces
-
-
-def by_loops(z, labels, members, costs) -> tuple[float, float]:
-    """(clique hinge, log-likelihood loss) of one sample, labelling by labelling and score by score."""
-    K, values, wrong = len(labels), [], []
-    for number in range(2**K):
-        y = [number >> k & 1 for k in range(K)]
-        total, start = sum(z[2 * k + y[k]] for k in range(K)), 2 * K
-        for clique in members:
-            place = 0
-            for k in clique:
-                place = 2 * place + y[k]
-            total += z[start + place]
-            start += 2 ** len(clique)
-        values.append(total)
-        wrong.append(sum(cost for cost, a, b in zip(costs, y, labels, strict=True) if a != b))
-    own = values[sum(int(y) << k for k, y in enumerate(labels))]
-    hinge = max(v + w for v, w in zip(values, wrong, strict=True)) - own
-    return hinge, np.logaddexp.reduce(values) - own
-
-
-@pytest.mark.parametrize("members", [(), ((0, 1),), ((0, 2), (1, 2)), ((0, 1, 2), (1, 2)), ((0, 1, 2, 3),)])
-def test_losses_by_loops_over_labellings(members):
-    rng = np.random.default_rng(len(members))
-    K, n = 4 if len(members) == 1 else 3, 5
-    labels, s = rng.integers(0, 2, size=(n, K)), rng.uniform(0.5, 2.0, size=n)
-    X = rng.normal(size=(n, 3))
-    tasks = mtl.Tasks.shared(X, 2.0 * labels - 1.0, sample_weights=s)
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, members)
-    point = {"U": rng.normal(size=U.shape), "V": rng.normal(size=V.shape)}
-    scores, costs = X @ np.hstack([point["U"], point["V"]]), [0.5, 0.0, 2.0, 1.0][:K]
-    hinges, likelihoods = np.transpose(
-        [by_loops(z, y, members, costs) for z, y in zip(scores, labels, strict=True)]
-    )
-    for word, expected in (
-        (mtl.clique_hinge(U, V, tasks, loss=costs), hinges),
-        (mtl.pairwise_log_loss(U, V, tasks), likelihoods),
-    ):
-        model = to_cvxpy(mtl.minimize(word + mtl.ridge(U) + mtl.ridge(V)).form())
-        penalty = 0.5 * sum(np.sum(block**2) for block in point.values())
-        found = model.objective_value(
-            {name: block for name, block in point.items() if name in model.variables}
-        )
-        assert found == pytest.approx(s @ expected / s.sum() + penalty, rel=1e-12)
-
-
-# ------------------------------------------------------------------------------------------ groups and their shares
-
-
-def test_penalties_of_groups_by_hand():
-    """Norms 3, 2 and 1: with two shares for three groups all are equal to the norms over (3 + 2 + 1) / 2."""
-    W = cp.Constant(np.array([[3.0, 0.0, 0.6], [0.0, 2.0, 0.8]]))
-    value = lambda word, atom: float(FORMULAS[word](W, atom).value)  # noqa: E731
-    assert value("half_squared_group_norm", HalfSquaredGroupNorm()) == pytest.approx(18.0)
-    assert value("half_squared_group_norm", HalfSquaredGroupNorm([[0], [1, 2]])) == pytest.approx(
-        (3 + 5**0.5) ** 2 / 2
-    )
-    for r, expected in ((1, 18.0), (2, 9.0), (3, 7.0), (4, 7.0)):
-        assert value("half_squared_k_support_norm", HalfSquaredKSupportNorm(r)) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("columns", [None, [[0, 1], [2, 3], [4, 5]], [[5, 0], [1], [2, 4, 3]]])
-@pytest.mark.parametrize("r", [1, 2, 7])
-def test_least_over_shares_is_the_supremum_of_its_dual(columns, r):
-    """Omega_r(W) = sup of <Z, W> - 1/2 the sum of the r largest ||Z_c||^2, by cvxpy; and at r = 1 the squared norm."""
-    W = np.random.default_rng(1).normal(size=(3, 6))
-    groups = [[c] for c in range(6)] if columns is None else columns
-    value = FORMULAS["half_squared_k_support_norm"](cp.Constant(W), HalfSquaredKSupportNorm(r, columns)).value
-    Z = cp.Variable(W.shape)
-    squares = cp.hstack([cp.sum_squares(Z[:, group]) for group in groups])
-    problem = cp.Problem(
-        cp.Maximize(cp.sum(cp.multiply(W, Z)) - 0.5 * cp.sum_largest(squares, min(r, len(groups))))
-        if r < len(groups)
-        else cp.Maximize(cp.sum(cp.multiply(W, Z)) - 0.5 * cp.sum(squares))
-    )
-    problem.solve(solver="CLARABEL")
-    assert float(value) == pytest.approx(problem.value, rel=1e-6)
-    if r == 1:
-        squared = FORMULAS["half_squared_group_norm"](cp.Constant(W), HalfSquaredGroupNorm(columns)).value
-        assert float(value) == pytest.approx(float(squared), rel=1e-12)
-    if r == 7:
-        assert float(value) == pytest.approx(0.5 * np.sum(W**2), rel=1e-14)
 
 
 # ---------------------------------------------------------------------------------------------------- its limits
@@ -251,19 +144,6 @@ def by_planes(form, monkeypatch):
     model = to_cvxpy(form, split=True)
     assert model.is_relaxation and "is a relaxation" in repr(model)
     return solve_reference(form, model=model)
-
-
-@pytest.mark.by_default("cgm_n12_K4-ssvm_no_edges")
-@pytest.mark.parametrize("name, key", CASES[1::2])
-def test_constraint_generation_finds_the_known_optima(name, key, monkeypatch):
-    known = fixture(name)
-    form = KNOWN[key](known).form()
-    point = by_planes(form, monkeypatch)
-    expected = known["objective"][key]["clarabel_primal"]
-    assert point.objective == pytest.approx(expected, abs=1e-8)
-    found = certify(form, point.blocks, point.loss_duals, point.function_duals)
-    assert found.objective == pytest.approx(expected, abs=1e-8)
-    assert expected - 1e-7 <= found.dual_bound <= expected + 1e-8
 
 
 @pytest.mark.by_default("none-[0.5, 2.0, 1.0, 0.0]")

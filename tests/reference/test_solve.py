@@ -15,7 +15,7 @@ from mtldsl.reference.solve import (
     solve_reference,
 )
 from tests.loops import for_each
-from tests.models import MODELS, separate, shared
+from tests.models import MODELS, shared
 
 every_model = for_each("name", MODELS)
 
@@ -77,18 +77,7 @@ def test_multipliers_are_subgradients_that_cancel(name):
             )
 
 
-def test_ridge_regression_by_hand():
-    """X = I: minimize 1/2 (w - y)^2 + 3/2 w^2 has w = y / 4, the loss's multiplier w - y and the ridge's 3 w."""
-    Y = np.array([[4.0, 8.0], [-4.0, 0.0]])
-    point = solve_reference(small(mtl.Tasks.shared(np.eye(2), Y), lambda W: 3 * mtl.ridge(W)))
-    np.testing.assert_allclose(point.blocks["W"], Y / 4, atol=1e-9)
-    np.testing.assert_allclose(point.loss_duals[0], (-0.75 * Y).T.ravel(), atol=1e-9)
-    np.testing.assert_allclose(point.function_duals[0], 0.75 * Y, atol=1e-9)
-    assert point.objective == pytest.approx(0.375 * np.sum(Y**2))
-
-
-@pytest.mark.by_default("osqp")
-@pytest.mark.parametrize("backend", ["clarabel", "scs", "osqp"])
+@for_each("backend", ["clarabel", "scs", "osqp"])
 def test_backends_agree(backend):
     form = small(None, lambda W: 2 * mtl.l1_norm(W), lambda W: mtl.ridge(W))
     point = solve_reference(form, backend)
@@ -96,11 +85,8 @@ def test_backends_agree(backend):
     assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-8)
 
 
-@pytest.mark.by_default("logistic_group_sparse_low_rank_columns_on_the_simplex-clarabel")
-@pytest.mark.parametrize("backend", ["clarabel", "scs"])
-@pytest.mark.parametrize(
-    "name", ["logistic_group_sparse_low_rank_columns_on_the_simplex", "square_root_loss_low_rank"]
-)
+@for_each("backend", ["clarabel", "scs"])
+@for_each("name", ["logistic_group_sparse_low_rank_columns_on_the_simplex", "square_root_loss_low_rank"])
 def test_selectable_as_a_solver(backend, name):
     solution = MODELS[name]().solve(solver="cvxpy", backend=backend, tol=1e-7)
     assert solution.status == "optimal" and solution.solver == "cvxpy" and abs(solution.gap) <= 1e-7
@@ -114,7 +100,7 @@ def test_wrong_backends_are_refused():
         backends_to_try(model, "osqp")
 
 
-@pytest.mark.parametrize("backend", ["clarabel", "scs"])
+@for_each("backend", ["clarabel", "scs"])
 def test_an_infeasible_model_is_refused_as_typed(backend):
     tasks = shared(0, n=8)
     W = mtl.Weights(tasks)
@@ -157,18 +143,3 @@ def test_tightens_until_the_certificate_is_content():
 def test_stops_where_the_iterations_run_out():
     solution = MODELS["square_root_loss_low_rank"]().solve(solver="cvxpy", backend="scs", max_iter=5)
     assert solution.status != "optimal" and np.isfinite(solution.objective)
-
-
-def test_sparse_inputs_and_missing_labels_reach_cvxpy():
-    """Task by task with plain numpy: what the block-diagonal matrix must have said."""
-    sparse, missing = separate(3, density=0.5), shared(4, missing=0.3)
-    rng = np.random.default_rng(2)
-    for tasks in (sparse, missing):
-        W = mtl.Weights(tasks, intercept=True)
-        model = to_cvxpy(mtl.minimize(mtl.sum_of_squares(W, tasks, mean=True)).form())
-        V, b = rng.normal(size=W.shape), rng.normal(size=(1, tasks.n_tasks))
-        by_hand = 0.0
-        for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
-            X = X.toarray() if hasattr(X, "toarray") else X
-            by_hand += np.mean((X @ V[:, i] + b[0, i] - y) ** 2)
-        assert model.objective_value({"W": V, "W.intercept": b}) == pytest.approx(by_hand, rel=1e-12)

@@ -1,4 +1,4 @@
-"""The reference's side of penalties of the spectrum: definitions worked out by hand, convex functions that lie above them and touch,
+"""The reference's side of penalties of the spectrum: convex functions that lie above them and touch,
 restrictions to some tasks, and steps whose optimum was established elsewhere.
 """
 
@@ -15,7 +15,6 @@ import mtldsl as mtl
 from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
-from mtldsl.compile.normal_form import Entry, LinearMap
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
@@ -41,39 +40,10 @@ def bent_slope(x):
     return np.exp(-x) + 0.005 / np.sqrt(x)
 
 
-BY_HAND = [
-    (LogRank(0.0), np.log(6.0)),
-    (LogRank(11.0), np.log(7.0) + np.log(1.0 + np.sqrt(11.0))),
-    (CappedTraceNorm(2.0), 2.0),
-    (CappedTraceNorm(5.5), 5.0),
-    (CappedTraceNorm(5.5, 11.0), 5.5 + np.sqrt(11.0)),
-    (SchattenNorm(0.5, 0.0), np.sqrt(5.0)),
-    (SchattenNorm(0.5, 11.0), np.sqrt(6.0) + 11.0**0.25),
-    (SpectralPenalty(laplace, laplace_slope, 0.0), 1.0 - np.exp(-25.0)),
-    (SpectralPenalty(laplace, laplace_slope, 1.0), 2.0 - np.exp(-26.0) - np.exp(-1.0)),
-    (Rank(), 1.0),
-    (RankAtMost(1), 0.0),
-]
-every_case = for_each("atom, expected", BY_HAND, ids=lambda case: getattr(case, "name", ""))
-
-
 def with_singular_values(s, d, m, seed=0):
     rng = np.random.default_rng(seed)
     U, V = (np.linalg.qr(rng.normal(size=(n, len(s))))[0] for n in (d, m))
     return (U * np.asarray(s, float)) @ V.T
-
-
-# ------------------------------------------------------------------------------------------- the definitions
-
-
-@every_case
-def test_by_hand(atom, expected):
-    assert penalty(atom, W) == pytest.approx(expected, rel=1e-13, abs=1e-13)
-    assert penalty(atom, W.T) == pytest.approx(expected, rel=1e-13, abs=1e-13)
-
-
-def test_every_penalty_is_worked_out_here():
-    assert set(SPECTRA) == {atom.name for atom, _ in BY_HAND}
 
 
 # ---------------------------------------------------------------------------------- convex functions above it
@@ -227,7 +197,7 @@ def test_a_bounded_rank_among_other_terms():
         assert point.objective <= form.value(at) and spectral_violation(form, point.blocks) <= 1e-7
 
 
-@pytest.mark.parametrize("case", ["alg1_sqrt", "alg1_sq"])
+@for_each("case", ["alg1_sqrt", "alg1_sq"])
 def test_the_majoriser_of_a_known_step(case):
     """At W0 = X_i^T y_i, with the constants left out there."""
     path = FIXTURES / "cmtl_9x6.json"
@@ -274,8 +244,8 @@ def shared_with_gaps():
     return mtl.Tasks.shared(rng.normal(size=(9, 5)), Y, sample_weights=rng.uniform(0.5, 2, size=9))
 
 
-@pytest.mark.parametrize("tasks", [some(6, weighted=True), shared_with_gaps()], ids=["separate", "shared"])
-@pytest.mark.parametrize("model", [coupled, decomposition])
+@for_each("tasks", [some(6, weighted=True), shared_with_gaps()], ids=["separate", "shared"])
+@for_each("model", [coupled, decomposition])
 def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
     """Differences of objectives between points that differ in these columns only."""
     form, rng, which = model(tasks), np.random.default_rng(0), np.array([1, 3, 4])
@@ -293,22 +263,6 @@ def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
         assert whole.objective_value(moved) - part.objective_value(there) == pytest.approx(before, rel=1e-10)
         assert part.violation(there) <= whole.violation(moved) + 1e-12
         assert part.violation(there) > 0 or size < 20
-
-
-def test_kept_columns_are_evaluated_by_the_reference_alone(monkeypatch):
-    """Their share of every map is a constant of the smaller model: a wrong product of the fast side would be one of both."""
-    form = coupled(some(4, weighted=True))
-    at = random_blocks(form, np.random.default_rng(0))
-
-    def run(*_):
-        raise AssertionError("the fast side's product")
-
-    for owner, method in ((Entry, "forward"), (LinearMap, "forward"), (LinearMap, "linear")):
-        monkeypatch.setattr(owner, method, run)
-    small, _ = of_tasks(form, at, [1, 2])
-    ridge = next(f for f in small.functions if f.atom.name == "ridge")
-    np.testing.assert_allclose(ridge.map.offset[:, [0, 3]], 3.0 * at["W"][:, [0, 3]] + 1.0, rtol=1e-13)
-    np.testing.assert_allclose(ridge.map.offset[:, [1, 2]], 1.0)
 
 
 def test_models_that_are_no_model_of_tasks():

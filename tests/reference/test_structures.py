@@ -1,4 +1,4 @@
-"""The reference's side of learned structures: definitions worked out by hand, blocks as semidefinite programs, their bounds,
+"""The reference's side of learned structures: what they refuse, blocks as semidefinite programs, their bounds,
 and problems whose optima were established elsewhere.
 """
 
@@ -8,18 +8,14 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 from mtldsl.atoms.structures import (
-    Ball,
     FeatureCovarianceNorm,
     MatrixNormal,
-    MKLNorm,
     Range,
     SpectralMatrix,
     TaskCovarianceNorm,
-    TaskKernel,
 )
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import STRUCTURES, structure, structure_of
@@ -33,64 +29,6 @@ A, B = np.diag([2.0, 0.5]), np.array([[2.0, 1.0], [1.0, 3.0]])  # log|A| = 0, lo
 NORMAL = MatrixNormal(eta=0.5, rho=2.0).bound([Range(0.1, 10.0), Range(0.1, 10.0)])
 FEATURES = FeatureCovarianceNorm().bound([Range(trace=2.5)])
 TASKS = TaskCovarianceNorm().bound([Range(trace=2.5)])
-
-# W B W^T = 2 W W^T; tr(A W W^T) = 18 + 8, and B^-1 = [[3, -1], [-1, 2]] / 5
-BY_HAND = [
-    pytest.param(NORMAL, (A, B), 0.5 * 2 * 26 - 2 * 2 * np.log(5), id="matrix_normal"),
-    pytest.param(FEATURES, (A,), 9 / 2 + 16 / 0.5, id="feature_covariance_norm"),
-    pytest.param(FEATURES, (B,), (3 * 9 + 2 * 12 + 2 * 16) / 5, id="feature_covariance_norm-dense"),
-    pytest.param(TASKS, (A,), 25 / 2, id="task_covariance_norm"),
-    pytest.param(TASKS, (B,), 25 * 3 / 5, id="task_covariance_norm-dense"),
-]
-
-
-@for_each("atom, matrices, expected", BY_HAND)
-def test_a_structure_with_its_matrices_kept(atom, matrices, expected):
-    """By its definition, and the same with any one of W and the matrices a variable: convex, and DCP."""
-    assert objective(atom, W, matrices) == pytest.approx(expected, rel=1e-13)
-    for unknown in range(-1, len(matrices)):
-        arguments = [W, *matrices]
-        variable = cp.Variable((2, 2), symmetric=unknown >= 0)
-        variable.value = arguments[unknown + 1]
-        arguments[unknown + 1] = variable
-        stated = STRUCTURES[atom.name](arguments[0], tuple(arguments[1:]), atom)
-        assert stated.is_dcp() and stated.is_convex() and stated.shape == ()
-        assert stated.value == pytest.approx(expected, rel=1e-12)
-
-
-def test_every_structure_is_worked_out_here():
-    """Weights of kernels: in test_kernels.py, and below."""
-    assert set(STRUCTURES) == {case.values[0].name for case in BY_HAND} | {"mkl_norm"}
-
-
-KERNELS = MKLNorm(
-    tuple(TaskKernel(str(m), csr_array(B)) for m, B in enumerate((np.ones((2, 1)), np.eye(2)))),
-    about=Ball(1.0),
-)
-
-
-@for_each("unknown", ["none", "W", "theta", "both"])
-def test_kernel_weights_kept(unknown):
-    """theta = (1/2, 1/4): K = [[3, 2], [2, 3]] / 4, whose inverse is [[3, -2], [-2, 3]] 4 / 5; rows (3, 1) and (-4, 0):
-    1/2 4/5 ((27 - 12 + 3) + 48) = 26.4. Convex in W and theta together.
-    """
-    V, theta = np.array([[3.0, 1.0], [-4.0, 0.0]]), np.array([0.5, 0.25])
-    assert objective(KERNELS, V, [theta]) == pytest.approx(26.4, rel=1e-13)
-    V = cp.Variable((2, 2), value=V) if unknown in ("W", "both") else V
-    theta = cp.Variable(2, value=theta) if unknown in ("theta", "both") else theta
-    stated = STRUCTURES["mkl_norm"](V, (theta,), KERNELS)
-    if unknown != "none":
-        assert stated.is_dcp() and stated.is_convex() and stated.shape == ()
-    assert float(stated.value) == pytest.approx(26.4, rel=1e-12)
-
-
-def test_bound_of_kernel_weights():
-    """At the best theta the bound is the value; at any other it is below the least value."""
-    V = np.array([[3.0, 1.0]])  # costs 4.5: test_kernels.py
-    best = np.array([1.0, 2.0]) / 3.0
-    assert block_bound(KERNELS, 0, V, [best]) == pytest.approx(4.5, rel=1e-12)
-    for theta in ([0.5, 0.5], [0.01, 0.99], [0.9, 0.1]):
-        assert block_bound(KERNELS, 0, V, [theta]) < 4.5 < objective(KERNELS, V, [theta])
 
 
 def test_two_unknowns_of_matrix_normal_are_refused():
@@ -170,8 +108,7 @@ def replaced(matrices, k, S):
     return [S if j == k else other for j, other in enumerate(matrices)]
 
 
-@pytest.mark.by_default("3-4-1")
-@pytest.mark.parametrize("d, m, salt", [(4, 3, 0), (3, 4, 1), (1, 3, 2), (3, 1, 3)])
+@for_each("d, m, salt", [(4, 3, 0), (3, 4, 1), (1, 3, 2), (3, 1, 3)])
 def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
     """The bound, from any matrix, is below what any feasible matrix costs, and so is the optimum but for 1e-8, which is what
     the backend is asked for at worst.
@@ -201,8 +138,7 @@ def clipped_inverse(M, c, low, high):
     return (V * np.clip(c / np.maximum(values, 1e-300), low, high)) @ V.T
 
 
-@pytest.mark.by_default("300-20")
-@pytest.mark.parametrize("d, m", [(4, 3), (21, 7), (300, 20)])
+@for_each("d, m", [(4, 3), (21, 7), (300, 20)])
 def test_block_bound_is_tight_at_the_minimiser(d, m):
     rng = np.random.default_rng(d)
     V, Sigma2 = rng.normal(size=(d, m)), positive(rng, m, 0.3, 4.0)
@@ -244,7 +180,7 @@ def fixture(name):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
+@for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 def test_the_sdp_of_a_known_step(name):
     """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""
     given = fixture(name)

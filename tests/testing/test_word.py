@@ -18,6 +18,7 @@ from mtldsl.proof.checker.schema import LOSSES
 from mtldsl.solvers.registry import SOLVERS
 from mtldsl.testing import check_word
 from mtldsl.testing.word import WordReport
+from tests.loops import for_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +175,7 @@ def test_check_word_tells_of_laws_that_do_not_hold(register):
     assert "conjugate" in report.broken and "checks fail" in str(report)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "says"),
     [
         ("absolut_loss", "did you mean 'absolute_loss'?"),
