@@ -170,7 +170,7 @@ def test_class_weights_are_weights_of_rows():
     np.testing.assert_allclose(one.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("one_class", ["skip", "constant", "error"])
+@for_each("one_class", ["skip", "constant", "error"])
 def test_folds_that_lack_a_class(one_class):
     problem, _ = model(mtl.softmax_loss, mtl.l21_norm)
     y = CLASSES[::3]

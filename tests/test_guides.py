@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.loops import for_each
 from tests.test_docs import ROOT, sessions
 
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -43,7 +44,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("page", [*GUIDES, *PAGES], ids=lambda page: page.stem)
+@for_each("page", [*GUIDES, *PAGES], ids=lambda page: page.stem)
 def test_links_lead_to_files_and_headings(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", text):

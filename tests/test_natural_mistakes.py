@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))
@@ -170,7 +171,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("typed", MISTAKES)
+@for_each("typed", MISTAKES)
 def test_a_natural_mistake_is_answered(typed, solved):
     run, kind, words = MISTAKES[typed]
     with pytest.raises(kind) as error:

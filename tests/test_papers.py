@@ -9,6 +9,7 @@ import pytest
 from benchmarks.papers.claim import PARTLY, REFUTED, REPRODUCED, UNTESTED, Claim, by_share, reading, verdict
 from benchmarks.papers.given_data import Source, data_lines
 from mtldsl import DataError
+from tests.loops import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
 FEATURES = ("alpha", "beta", "gamma", "delta")
@@ -60,8 +61,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.by_default("labels.csv-options0-3-True-labels")
-@pytest.mark.parametrize(
+@for_each(
     ("name", "options", "tasks", "shared", "kind"),
     [
         ("labels.csv", {}, 3, True, "labels"),
@@ -117,10 +117,8 @@ def test_what_cannot_be_read_is_an_error_of_ours(files, name, says):
         _ = Source(files / name).tasks
 
 
-@pytest.mark.parametrize("script", ["smtl", "calibrated", "cgm", "mt_mkl", "fetr"])
-@pytest.mark.parametrize(
-    ("name", "says"), [("broken.csv", "broken.csv:3"), ("nothere.csv", "there is no such file")]
-)
+@for_each("script", ["smtl", "calibrated", "cgm", "mt_mkl", "fetr"])
+@for_each(("name", "says"), [("broken.csv", "broken.csv:3"), ("nothere.csv", "there is no such file")])
 def test_a_script_ends_with_one_line_about_a_wrong_file(
     files, script, name, says, tmp_path, monkeypatch, capsys
 ):

@@ -9,6 +9,7 @@ from mtldsl.atoms.calculus.shares import level_shares
 from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.reference import formulas  # noqa: F401  (every atom's formula is registered)
 from mtldsl.reference.registry import FORMULAS
+from tests.loops import for_each
 from tests.models import separate, shared
 
 LOSSES = {
@@ -49,8 +50,7 @@ def stated(term, z):
     return cp.maximum(*found)
 
 
-@pytest.mark.by_default("0.5")
-@pytest.mark.parametrize("power", [0.5, 2.0, 4.0])
+@for_each("power", [0.5, 2.0, 4.0])
 def test_shares_stand_at_one_level(power):
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -83,7 +83,7 @@ def test_prox_is_the_minimiser_and_meets_the_conjugate(word):
         assert term.value(other) + conjugate - u @ other >= -1e-7
 
 
-@pytest.mark.parametrize("word", ["squared_loss", "hinge_loss", "huber_loss"])
+@for_each("word", ["squared_loss", "hinge_loss", "huber_loss"])
 def test_the_conjugate_is_the_supremum(word):
     term, rng = term_of(word, "mean"), np.random.default_rng(4)
     spread = np.repeat(rng.dirichlet(np.ones(term.tasks.n_tasks)), term.tasks.counts)
@@ -93,8 +93,7 @@ def test_the_conjugate_is_the_supremum(word):
     assert term.conjugate(u) == pytest.approx(supremum, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.by_default("gamma_loss")
-@pytest.mark.parametrize("word", LOSSES)
+@for_each("word", LOSSES)
 def test_multipliers_are_moved_into_the_domain(word):
     term, rng = term_of(word), np.random.default_rng(5)
     u = term.dual_project(30.0 * rng.normal(size=term.tasks.n_samples))

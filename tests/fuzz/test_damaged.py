@@ -8,6 +8,7 @@ import pytest
 
 from tests.fuzz.damaged import judge, sound_files
 from tests.fuzz.sound_files import READERS
+from tests.loops import for_each
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,7 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     assert ends["refused"] >= ends.total() / 2 and ends["read"] > 0
 
 
-@pytest.mark.by_default("parquet")
-@pytest.mark.parametrize("kind", sorted(READERS))
+@for_each("kind", sorted(READERS))
 def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
     import shutil
 

@@ -78,8 +78,7 @@ def set_in_type(latex):
 WORDS = [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
 
 
-@pytest.mark.by_default("columns_on_simplex")
-@pytest.mark.parametrize("word", WORDS)
+@for_each("word", WORDS)
 def test_every_word_of_an_argument_can_be_set(word):
     """Arguments take turns, two a word."""
     build = mtl.language.words.vocabulary.WORDS[word]
@@ -100,8 +99,7 @@ def test_every_word_of_an_argument_can_be_set(word):
         set_in_type(term.latex)
 
 
-@pytest.mark.by_default("BalancedError()")
-@pytest.mark.parametrize(
+@for_each(
     "metric",
     [kind for word in mtl.language.words.vocabulary.METRICS.values() for kind in word.examples()],
     ids=repr,

@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 6))
@@ -29,7 +30,7 @@ def model(ball):
     return mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[ball])
 
 
-@pytest.mark.parametrize("name", BALLS)
+@for_each("name", BALLS)
 def test_a_path_over_the_radius_solves_its_models(W, name):
     """A path over the radius solves the models with these numbers."""
     ball, values = BALLS[name]

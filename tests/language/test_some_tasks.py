@@ -34,8 +34,7 @@ SAME = {
 }
 
 
-@pytest.mark.by_default("metric")
-@pytest.mark.parametrize("name", SAME)
+@for_each("name", SAME)
 def test_it_is_the_model_typed_for_these_tasks(name):
     made, typed = model(TASKS, *SAME[name]).with_tasks(SOME, some=True), model(SOME, *SAME[name])
     assert str(made) == str(typed)

@@ -13,6 +13,7 @@ import mtldsl as mtl
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import atomic_file, check_writable, remove_leftovers
 from tests.faults.disk import largest_file
+from tests.loops import for_each
 from tests.models import shared
 
 
@@ -122,7 +123,7 @@ def table(n=60, d=5):
     return rng.normal(size=(n, d)), rng.normal(size=n), rng.integers(0, 4, n)
 
 
-@pytest.mark.parametrize("size", [100, 1000, 2300, 3000])
+@for_each("size", [100, 1000, 2300, 3000])
 def test_a_disk_that_is_full_while_tasks_are_stored(tmp_path, size):
     """In the first pass, and while rows are placed; the same call goes on when there is room."""
     folder = tmp_path / "stored"

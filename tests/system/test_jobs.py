@@ -9,6 +9,7 @@ import pytest
 
 from mtldsl.system import stops
 from mtldsl.system.jobs import in_jobs, jobs
+from tests.loops import for_each
 
 
 def test_what_comes_back_is_in_the_order_of_the_items():
@@ -20,7 +21,7 @@ def test_what_comes_back_is_in_the_order_of_the_items():
         assert in_jobs(late_first, range(3)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("n, work", [(None, 1e12), (1, 1e12), (4, 1e3)])
+@for_each("n, work", [(None, 1e12), (1, 1e12), (4, 1e3)])
 def test_without_threads_the_caller_does_it_all(n, work):
     with jobs(n):
         found = in_jobs(lambda item, expired: threading.get_ident(), range(5), work=work)

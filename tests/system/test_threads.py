@@ -16,6 +16,7 @@ from mtldsl.proof.checker.check import Check
 from mtldsl.system import blocks, threads
 from mtldsl.system.blocks import blocks_of
 from mtldsl.system.threads import configured_threads, one_blas_thread
+from tests.loops import for_each
 
 
 class Library:
@@ -138,7 +139,7 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@for_each("door", DOORS)
 def test_behind_every_door_small_problems_wake_no_threads(door, solved, library, monkeypatch, tmp_path):
     enter, cls, method = DOORS[door]
     seen, plain = [], getattr(cls, method)
