@@ -117,7 +117,7 @@ def test_quadratics_around_known_weights():
 
 
 @pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
-@pytest.mark.parametrize("key", ["sqrt_nuc", "sqrt_l21", "ls_nuc", "ls_l1", "ls_nuc+l12"])
+@for_each("key", ["sqrt_nuc", "sqrt_l21", "ls_nuc", "ls_l1", "ls_nuc+l12"])
 def test_known_optima(key):
     data = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
     tasks = mtl.Tasks.separate([np.array(X) for X in data["X"]], [np.array(y) for y in data["y"]])
@@ -180,7 +180,7 @@ def test_inner_options():
     assert plain.objective == pytest.approx(fast.objective, rel=2e-8)
 
 
-@pytest.mark.parametrize("option", [{"relaxation": 2.0}, {"relaxation": 0}, {"anderson_memory": -1}])
+@for_each("option", [{"relaxation": 2.0}, {"relaxation": 0}, {"anderson_memory": -1}])
 def test_options_out_of_range_are_refused(option):
     tasks = shared(12)
     W = mtl.Weights(tasks)

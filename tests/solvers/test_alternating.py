@@ -47,10 +47,9 @@ def fixture_problem(data):
 BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
-@pytest.mark.by_default("gradient_descent-fetr_shared_5x3")
 @has_fixtures
 @BOTH
-@pytest.mark.parametrize("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
+@for_each("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
 def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
     """Ten iterations from the identity."""
     data = fixture(name)
@@ -78,10 +77,9 @@ def test_the_stationary_objective_of_the_fixtures(name, method):
     assert_monotone(solution)
 
 
-@pytest.mark.by_default("feature_covariance_norm-alternating")
 @has_fixtures
-@pytest.mark.parametrize("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
-@pytest.mark.parametrize("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
+@for_each("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
+@for_each("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
 def test_mtfl_is_mtrl_is_the_squared_trace_norm(word, solver):
     """The duality gap closes on the fixture's optimum; alternation, smoothed, comes as near as its smoothing."""
     data = fixture("mtfl_mtrl_sqtrace")
@@ -389,7 +387,7 @@ def test_constraints_on_the_weights(name, loss, layout):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["absolute_loss", "hinge_loss"])
+@for_each("loss", ["absolute_loss", "hinge_loss"])
 def test_losses_that_are_not_smooth(loss):
     labels, pointwise = LOSSES[loss]
     tasks = regression(labels=labels, seed=4)
@@ -415,10 +413,9 @@ GIVEN = {
 }
 
 
-@pytest.mark.by_default("logistic_loss-separate-Sigma2")
-@pytest.mark.parametrize("which", GIVEN)
-@pytest.mark.parametrize("layout", ["shared", "separate"])
-@pytest.mark.parametrize("loss", ["sum_of_squares", "logistic_loss"])
+@for_each("which", GIVEN)
+@for_each("layout", ["shared", "separate"])
+@for_each("loss", ["sum_of_squares", "logistic_loss"])
 def test_matrices_that_are_given(which, layout, loss):
     labels, pointwise = LOSSES[loss]
     given, tasks = GIVEN[which], regression(layout=layout, labels=labels)
@@ -450,9 +447,7 @@ def test_equal_bounds_are_a_given_multiple_of_the_identity():
     assert both.status == "optimal" and both.objective == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    "box", [((0.01, 0.5), (100.0, 2.0)), ((1.5, 1e-3), (3.0, 1e3)), ((0.2, 0.2), (0.4, 0.4))]
-)
+@for_each("box", [((0.01, 0.5), (100.0, 2.0)), ((1.5, 1e-3), (3.0, 1e3)), ((0.2, 0.2), (0.4, 0.4))])
 def test_boxes_of_their_own(box):
     tasks = regression()
     solution = model(tasks, box=box).solve(tol=1e-7)
@@ -502,9 +497,8 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.by_default("joint-two rows")
-@pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("method", ["lbfgs", "joint"])
+@for_each("product", PRODUCTS)
+@for_each("method", ["lbfgs", "joint"])
 def test_products_with_the_weights(product, method):
     """The matrices have the sides of what they stand beside."""
     typed, formula, (p, q) = PRODUCTS[product]
@@ -526,8 +520,8 @@ def test_products_with_the_weights(product, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", ["shared", "separate"])
-@pytest.mark.parametrize("penalty", ["ridge", "laplacian"])
+@for_each("layout", ["shared", "separate"])
+@for_each("penalty", ["ridge", "laplacian"])
 def test_covariances_of_bounded_trace_beside_a_quadratic(layout, penalty):
     """Alternation ends where ADMM proves the optimum."""
     tasks = regression(layout=layout)
@@ -601,8 +595,7 @@ def test_a_parameter_as_its_coefficient():
     assert solution.objective == pytest.approx(np.linalg.lstsq(tasks.X, Y)[1].sum(), rel=1e-6)
 
 
-@pytest.mark.by_default("joint")
-@pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
+@for_each("method", ["lbfgs", "joint", "block"])
 def test_warm_starts_go_no_higher(method):
     problem = model(regression(seed=2))
     solution = problem.solve(solver="alternating", method=method, tol=1e-7)
@@ -615,9 +608,8 @@ def test_warm_starts_go_no_higher(method):
     assert from_zero.objective == pytest.approx(solution.objective, rel=1e-6)
 
 
-@pytest.mark.by_default("1000.0-joint")
-@pytest.mark.parametrize("method", ["lbfgs", "joint", "block"])
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+@for_each("method", ["lbfgs", "joint", "block"])
+@for_each("scale", [1e-6, 1e-3, 1e3, 1e6])
 def test_labels_of_any_size(method, scale):
     tasks = regression(seed=3)
     Y = scale * np.column_stack(tasks.per_task(tasks.targets))

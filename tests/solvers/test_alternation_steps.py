@@ -7,6 +7,7 @@ import mtldsl as mtl
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.structures import MatrixNormal
 from mtldsl.errors import CrossCheckError
+from tests.loops import for_each
 
 
 def fetr(
@@ -37,7 +38,7 @@ def regression(d=5, m=3, n=14, seed=0):
     return mtl.Tasks.shared(X, Y)
 
 
-@pytest.mark.parametrize("fudge", [0.0, 1e-3, 0.5])
+@for_each("fudge", [0.0, 1e-3, 0.5])
 def test_flip_flop_is_the_sample_estimate_plus_the_fudge_factor(fudge):
     """After one iteration: the first matrix for the weights beside the identity, the second for both."""
     problem = fetr(regression())
@@ -55,7 +56,7 @@ def test_flip_flop_is_the_sample_estimate_plus_the_fudge_factor(fudge):
     np.testing.assert_allclose(found.Sigma2.precision, second, atol=1e-9)
 
 
-@pytest.mark.parametrize("unit", [1e12, 1e-9])
+@for_each("unit", [1e12, 1e-9])
 def test_a_feature_in_another_unit_gives_no_warning(unit):
     """scipy's solve called such systems ill-conditioned, in a RuntimeWarning, which is an error in these tests."""
     rng = np.random.default_rng(4)
@@ -67,7 +68,7 @@ def test_a_feature_in_another_unit_gives_no_warning(unit):
     )
 
 
-@pytest.mark.parametrize("method, word", [("block", "update_one"), ("joint", "update")])
+@for_each("method, word", [("block", "update_one"), ("joint", "update")])
 def test_a_wrong_update_is_noticed(method, word, monkeypatch):
     """Every iteration asserts that it goes down: updates that are right until nearly the end, and then are not. What was reached
     before is kept, and said to be no more than that. The matrices that a wrong joint update shows beside it are not those of the objective,

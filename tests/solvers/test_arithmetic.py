@@ -7,9 +7,10 @@ import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.watcher import Watcher
+from tests.loops import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     "leave",
     [
         lambda: np.array([1e200]) * 1e200,
@@ -72,7 +73,7 @@ def _weights():
     return mtl.Weights(mtl.Tasks.shared(np.eye(2), np.ones((2, 2))))
 
 
-@pytest.mark.parametrize("value", [1e60, 1e-60])
+@for_each("value", [1e60, 1e-60])
 def test_a_coefficient_that_leaves_double_precision_is_refused(value):
     W = _weights()
     lam = mtl.Parameter(1.0)

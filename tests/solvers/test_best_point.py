@@ -10,6 +10,7 @@ from mtldsl.solvers.best_point import BestPoint, Kept
 from mtldsl.solvers.registry import candidates, get_solver
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.watcher import Watcher
+from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
@@ -218,7 +219,7 @@ def test_the_bound_may_pass_a_point_that_misses_constraints():
     assert best.kept.objective == 10.1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "loss, labels",
     [("squared_loss", "real"), ("absolute_loss", "real"), ("quantile_loss", "real"), ("huber_loss", "real"),
      ("logistic_loss", "sign"), ("hinge_loss", "sign"), ("squared_hinge_loss", "sign"), ("poisson_loss", "count")],

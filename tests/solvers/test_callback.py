@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 20))
@@ -78,12 +79,11 @@ def test_errors_of_a_callback_come_through(problem):
         problem.solve(callback=5)
 
 
-@pytest.mark.by_default("auto-error1")
-@pytest.mark.parametrize(
+@for_each(
     "error",
     [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()],
 )
-@pytest.mark.parametrize("solver", ["auto", "admm", "cvxpy"])
+@for_each("solver", ["auto", "admm", "cvxpy"])
 def test_errors_of_a_callback_are_no_solvers_trouble(problem, solver, error):
     """They would end one solver's turn, and the next would bring a solution as if nothing had been."""
 

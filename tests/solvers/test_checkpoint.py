@@ -11,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers.samples.checkpoint import Checkpoint
 from tests.faults.disk import largest_file
+from tests.loops import for_each
 from tests.models import separate, shared
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
 
@@ -52,8 +53,8 @@ def solve(problem, path=None, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("word", [mtl.hinge_loss, mtl.logistic_loss])
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("word", [mtl.hinge_loss, mtl.logistic_loss])
+@for_each("intercept", [False, True])
 def test_a_run_goes_on_where_it_was_broken_off(tmp_path, word, intercept):
     problem = problem_of(word=word, intercept=intercept)
     path = tmp_path / "run.npz"
@@ -258,7 +259,7 @@ def test_mutated_files(tmp_path):
     assert refused > len(whole) // 8
 
 
-@pytest.mark.parametrize("name", ["W + " * 100, 300 * "y" + "/z"])
+@for_each("name", ["W + " * 100, 300 * "y" + "/z"])
 def test_a_name_that_no_file_can_have(tmp_path, name):
     with pytest.raises(SolverError, match=r"solve\(checkpoint='.*File name too long; name another file"):
         Checkpoint(tmp_path / name, {})

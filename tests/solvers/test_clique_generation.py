@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
 from tests.label_graph_models import CASES, all_pairs, data, known, model
+from tests.loops import for_each
 
 STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
 
@@ -34,8 +35,7 @@ def test_known_optima(name, key):
         assert row["objective"] >= optimum - digits
 
 
-@pytest.mark.by_default("relaxation6_r2")
-@pytest.mark.parametrize("key", ["ssvm_edges", "l21sq_edges_r1", "relaxation6_r2"])
+@for_each("key", ["ssvm_edges", "l21sq_edges_r1", "relaxation6_r2"])
 def test_dual_ascent_and_admm_find_the_same(key):
     problem, optimum = known("cgm_n8_K3", key)
     for solver, tol in (("dual_ascent", 1e-7), ("admm", 1e-4)):
@@ -141,8 +141,7 @@ def test_as_many_join_at_once_as_asked_for():
     assert rounds[1] > rounds[3]
 
 
-@pytest.mark.by_default("options3-cliques_per_round=0.*whole number >= 1")
-@pytest.mark.parametrize(
+@for_each(
     "options, said",
     [
         ({"max_edges": -1}, "max_edges=-1.*whole number >= 0"),

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.label_graph_models import data, model
+from tests.loops import for_each
 
 STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
 
@@ -66,7 +67,7 @@ def test_optimum_and_bound_are_the_references(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("penalty", [mtl.l21_norm, mtl.trace_norm])
+@for_each("penalty", [mtl.l21_norm, mtl.trace_norm])
 def test_other_penalties_are_solved_by_admm(penalty):
     X, Y = data(n=12, K=3)
     problem = model(X, Y, penalty=penalty)

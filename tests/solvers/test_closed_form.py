@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from tests.loops import for_each
 from tests.models import separate, shared
 
 M = 4
@@ -41,7 +42,7 @@ def least_squares_gradient(tasks, W):
     return np.column_stack([X.T @ (X @ w - y) for X, w, y in data])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tasks",
     [shared(1), separate(1), shared(1, missing=0.2), shared(1, density=0.5), separate(1, density=0.6)],
 )
@@ -70,8 +71,8 @@ def test_weights_of_samples_entries_and_an_intercept():
         np.testing.assert_allclose(solution["W.intercept"][0, i], expected[-1], atol=1e-10)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("make", [mtl.Tasks.shared, mtl.Tasks.separate])
+@for_each("intercept", [False, True])
+@for_each("make", [mtl.Tasks.shared, mtl.Tasks.separate])
 def test_more_features_than_rows(make, intercept):
     """The kernel forms agree with the normal equations in feature space."""
     rng = np.random.default_rng(3)
@@ -85,8 +86,8 @@ def test_more_features_than_rows(make, intercept):
     np.testing.assert_allclose(solution.W, expected[:-1], atol=1e-8)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("make", ["shared", "separate"])
+@for_each("intercept", [False, True])
+@for_each("make", ["shared", "separate"])
 def test_no_penalty_is_least_squares_of_smallest_norm(make, intercept):
     """No penalty gives the least squares solution of smallest norm."""
     rng = np.random.default_rng(4)
@@ -103,7 +104,7 @@ def test_no_penalty_is_least_squares_of_smallest_norm(make, intercept):
         np.testing.assert_allclose(found.intercept, Y.mean(axis=0) - means @ found.W, atol=1e-10)
 
 
-@pytest.mark.parametrize("make", ["shared", "separate"])
+@for_each("make", ["shared", "separate"])
 def test_interpolation_is_certified_at_zero(make):
     rng = np.random.default_rng(5)
     X, Y = rng.normal(size=(4, 9)), rng.normal(size=(4, M))
@@ -153,8 +154,8 @@ def test_refusals_quote_the_term():
         assert said["closed_form"].startswith(quoted)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize(
+@for_each("intercept", [False, True])
+@for_each(
     "tasks",
     [
         separate(1), shared(1, missing=0.2), shared(1, density=0.5, missing=0.2), separate(1, density=0.6),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -131,8 +130,8 @@ def l21_gap(X, Y, W, lam, dual_of=None) -> float:
     return (primal - ((Y * theta).sum() - 0.5 * (theta**2).sum())) / primal
 
 
-@pytest.mark.parametrize("share", [0.3, 0.03])
-@pytest.mark.parametrize("n, d, m", [(40, 300, 3), (400, 150, 2), (60, 200, 1)])
+@for_each("share", [0.3, 0.03])
+@for_each("n, d, m", [(40, 300, 3), (400, 150, 2), (60, 200, 1)])
 def test_working_sets_larger_than_a_block_and_than_the_samples(n, d, m, share):
     X, Y = data(n, d, m, seed=n)
     Y = Y - 1.0
@@ -145,8 +144,7 @@ def test_working_sets_larger_than_a_block_and_than_the_samples(n, d, m, share):
     assert violation(solution, tasks, l21=lam) < 1e-5
 
 
-@pytest.mark.by_default("l1")
-@pytest.mark.parametrize("penalty", ["l1", "l21"])
+@for_each("penalty", ["l1", "l21"])
 def test_large_separate_tasks(penalty):
     rng = np.random.default_rng(3)
     inputs = [
@@ -229,7 +227,7 @@ def test_refusals_name_the_term():
     assert "W >= 1" in refusal(loss + mtl.l1_norm(W), [W >= 1])
 
 
-@pytest.mark.parametrize("n, d, m, share", [(40, 90, 4, 0.002), (30, 700, 1, 0.001)])
+@for_each("n, d, m, share", [(40, 90, 4, 0.002), (30, 700, 1, 0.001)])
 def test_a_support_as_large_as_the_rows_takes_newton_steps(n, d, m, share):
     """Sweeps alone leave one of two features that all but replace each other: 13,000 of them brought a gap of 4e-4 down to 4e-6."""
     rng = np.random.default_rng(1)

@@ -28,7 +28,7 @@ MODELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, intercept", [("l21", True), ("logistic", False)])
+@for_each("name, intercept", [("l21", True), ("logistic", False)])
 def test_a_dear_run_hands_over_and_ends_at_the_same_weights(name, intercept):
     """A run that has become dear hands over and ends at the same weights."""
     # Newton systems are dear before they have more rows than there are samples

@@ -47,8 +47,7 @@ def test_the_optimum_is_the_references(first, second):
     assert solution.objective == pytest.approx(expected, rel=3e-7)
 
 
-@pytest.mark.by_default("tall")
-@pytest.mark.parametrize("n, d", [(120, 20), (20, 60)], ids=["tall", "wide"])
+@for_each("n, d", [(120, 20), (20, 60)], ids=["tall", "wide"])
 def test_twins_and_a_weak_penalty(n, d):
     """A third of the columns are copies of others: their weights are not unique, and multipliers are."""
     rng = np.random.default_rng(1)

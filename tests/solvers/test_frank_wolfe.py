@@ -55,7 +55,7 @@ def test_the_number_of_inner_steps_is_kept():
         assert np.isfinite(solution.relative_gap)
 
 
-@pytest.mark.parametrize("kind", ["constraint", "two losses", "decomposition", "other loss", "two norms"])
+@for_each("kind", ["constraint", "two losses", "decomposition", "other loss", "two norms"])
 def test_models_that_it_is_not_for_are_refused(kind):
     t = shared(5, n=20, labels="sign")
     W, S = mtl.Weights(t), mtl.Weights(t, name="S")

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from mtldsl.errors import SolverError
 from mtldsl.tasks.gram import gram, require_gram_memory
+from tests.loops import for_each
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(9, 3))
@@ -18,8 +19,8 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, lambda A: A.astype(np.float32)])
-@pytest.mark.parametrize("weights", WEIGHTS)
+@for_each("form", [np.asarray, sparse.csr_array, lambda A: A.astype(np.float32)])
+@for_each("weights", WEIGHTS)
 def test_gram(form, weights):
     given, w = form(X), WEIGHTS[weights]
     dense = given.toarray() if sparse.issparse(given) else given.astype(float)

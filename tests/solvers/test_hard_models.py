@@ -40,7 +40,7 @@ def test_directions_that_no_penalty_weighs(method, seed):
         assert problem.cross_check(solution).agrees
 
 
-@pytest.mark.parametrize("penalty", [lambda W: mtl.log_rank(W, eps=0), lambda W: mtl.log_rank(W)])
+@for_each("penalty", [lambda W: mtl.log_rank(W, eps=0), lambda W: mtl.log_rank(W)])
 def test_a_task_that_its_intercept_fits_exactly(penalty):
     """One row: the residual is zero whatever the weights are, and the loss has a kink there."""
     rng = np.random.default_rng(0)
@@ -51,8 +51,7 @@ def test_a_task_that_its_intercept_fits_exactly(penalty):
     assert solution.status == "stationary", solution
 
 
-@pytest.mark.by_default("1000.0")
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@for_each("scale", [1e-3, 1.0, 1e3])
 def test_exact_penalties_on_data_of_any_scale(scale):
     tasks = data(0, scale=scale)
     W = mtl.Weights(tasks)

@@ -8,6 +8,7 @@ from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests.loops import for_each
 
 N, D, K = 24, 3, 3
 WORDS = {"hinge": mtl.clique_hinge, "likelihood": mtl.pairwise_log_loss}
@@ -28,9 +29,7 @@ def model(word, tasks, edges="all", penalty=mtl.half_squared_group_norm, lam=0.1
     return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
 
 
-@pytest.mark.parametrize(
-    "word, alone", [(mtl.clique_hinge, mtl.hinge_loss), (mtl.pairwise_log_loss, mtl.logistic_loss)]
-)
+@for_each("word, alone", [(mtl.clique_hinge, mtl.hinge_loss), (mtl.pairwise_log_loss, mtl.logistic_loss)])
 def test_without_edges_it_is_a_classifier_with_intercept_a_label(word, alone):
     """In b = u_1 - u_0 with a quarter of lam, the intercept being c_1 - c_0: by another word, another compiler and another proof."""
     X, Y, _ = data(1)
@@ -55,7 +54,7 @@ def test_without_edges_it_is_a_classifier_with_intercept_a_label(word, alone):
 
 @pytest.mark.slow
 @every_word
-@pytest.mark.parametrize(
+@for_each(
     "penalty", [mtl.ridge, mtl.half_squared_group_norm, lambda V: mtl.half_squared_k_support_norm(V, 2)]
 )
 def test_optima_are_those_of_the_reference(word, penalty):
@@ -73,7 +72,7 @@ def test_optima_are_those_of_the_reference(word, penalty):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["clique_generation", "dual_ascent"])
+@for_each("solver", ["clique_generation", "dual_ascent"])
 def test_ascent_on_labellings_takes_them(solver):
     X, Y, _ = data(3, n=60, k=4)
     problem = model(mtl.clique_hinge, mtl.Tasks.shared(X, Y), lam=0.03)

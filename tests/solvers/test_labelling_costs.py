@@ -148,7 +148,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("loss, message", REFUSED)
+@for_each("loss, message", REFUSED)
 def test_what_is_not_a_loss_is_refused(loss, message):
     with pytest.raises(mtl.ModelError, match=message):
         model(loss)

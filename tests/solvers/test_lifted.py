@@ -8,6 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
+from tests.loops import for_each
 from tests.models import separate, shared
 
 MODELS = {}
@@ -164,7 +165,7 @@ def test_composed_models_are_certified_as_the_reference(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["two_structured_losses", "nonnegative", "low_rank_plus_sparse"])
+@for_each("name", ["two_structured_losses", "nonnegative", "low_rank_plus_sparse"])
 def test_eight_digits(name):
     problem = MODELS[name]()
     solution = problem.solve(solver="admm", tol=1e-8)
@@ -173,7 +174,7 @@ def test_eight_digits(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("metric", [FScore(), ROCArea()], ids=repr)
+@for_each("metric", [FScore(), ROCArea()], ids=repr)
 def test_a_path_keeps_its_planes_and_takes_new_coefficients(metric):
     t = shared(17, n=40, labels="sign")
     W, lam = mtl.Weights(t), mtl.Parameter(1.0)

@@ -63,7 +63,7 @@ def test_the_optimum_is_the_references(first, second):
     assert assert_solved(problem).objective == pytest.approx(expected, rel=2e-7)
 
 
-@pytest.mark.parametrize(("sign", "solver"), [(1, "multipliers"), (-1, "auto")])
+@for_each(("sign", "solver"), [(1, "multipliers"), (-1, "auto")])
 def test_beside_a_bound(sign, solver):
     tasks = shared(7, n=30)
     W = mtl.Weights(tasks, intercept=True)
@@ -100,8 +100,7 @@ def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient):
     assert_solved(mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + PENALTIES[penalty](W)), max_iter=2000)
 
 
-@pytest.mark.by_default("l21")
-@pytest.mark.parametrize("penalty", ["l1", "l21", "trace"])
+@for_each("penalty", ["l1", "l21", "trace"])
 def test_a_strong_penalty_gives_zero(penalty):
     problem = problem_of("hinge", "shared", penalty, True, coefficient=1e-4)
     solution = assert_solved(problem)
@@ -136,8 +135,8 @@ def test_weak_penalties_that_fit_every_sample():
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-8).objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("coefficient", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize("scale", [1.0, 1e3])
+@for_each("coefficient", [0.01, 1.0, 100.0])
+@for_each("scale", [1.0, 1e3])
 def test_raw_inputs_far_from_the_equations_at_first(
     coefficient,
     scale,

@@ -76,8 +76,7 @@ def test_units_and_strengths(scale, coefficient):
         assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
 
 
-@pytest.mark.by_default("0.001")
-@pytest.mark.parametrize("coefficient", [1e-3, 1e3])
+@for_each("coefficient", [1e-3, 1e3])
 def test_ridges_far_from_and_near_to_separable(coefficient):
     """With more features than samples the hinge vanishes, and multipliers are far smaller than C."""
     rng = np.random.default_rng(12)

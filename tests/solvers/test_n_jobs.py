@@ -12,6 +12,7 @@ from mtldsl.errors import SolverError
 from mtldsl.solvers.smooth.working_newton import WorkingNewton
 from mtldsl.system import jobs as system_jobs
 from mtldsl.system import stops
+from tests.loops import for_each
 
 
 def separate(n, d, m=5, seed=0):
@@ -115,7 +116,7 @@ def test_threads_from_a_warm_start(model):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("wrong", [0, -2, 1.5, "two", True, np.nan, [2]], ids=str)
+@for_each("wrong", [0, -2, 1.5, "two", True, np.nan, [2]], ids=str)
 def test_what_cannot_be_a_number_of_threads(wrong):
     with pytest.raises(SolverError) as caught:
         logistic().solve(n_jobs=wrong)

@@ -108,7 +108,7 @@ def test_orthonormal_inputs_have_the_prox_for_an_optimum(name, mu):
     assert solution.objective == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@for_each("rank", [1, 2, 3])
 def test_reduced_rank_regression(rank):
     """Shared inputs, squared loss, rank(W) <= r: least squares, projected on the first right singular vectors of its fit."""
     rng = np.random.default_rng(rank)
@@ -124,7 +124,7 @@ def test_reduced_rank_regression(rank):
     assert solution.objective == pytest.approx(0.5 * np.sum((X @ ols @ V @ V.T - Y) ** 2), rel=1e-8)
 
 
-@pytest.mark.parametrize("rank", [5, 9])
+@for_each("rank", [5, 9])
 def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
     """W is (6, 5): the model is convex, least squares, and proven to be solved."""
     rng = np.random.default_rng(rank)
@@ -140,9 +140,8 @@ def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
     assert not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W[:3, :]) <= 2]).is_convex
 
 
-@pytest.mark.by_default("huber_loss-<lambda>")
-@pytest.mark.parametrize("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
-@pytest.mark.parametrize("loss", [mtl.squared_loss, mtl.huber_loss])
+@for_each("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
+@for_each("loss", [mtl.squared_loss, mtl.huber_loss])
 def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
     """A tiny penalty of the rank of data of full rank: the optimum is the loss's own, where every gradient is zero."""
     rng = np.random.default_rng(0)
@@ -244,8 +243,7 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.mark.by_default("two penalties")
-@pytest.mark.parametrize("name", MODELS)
+@for_each("name", MODELS)
 def test_several_terms(name):
     tasks = low_rank(seed=9)
     W, V = mtl.Weights(tasks), mtl.Weights(tasks, name="V")

@@ -86,8 +86,7 @@ def test_a_pass_an_iteration(kind, words, intercept):
     assert away.parts.passes <= (60 if words in SMOOTH else 120)
 
 
-@pytest.mark.by_default("huber_loss(W, tasks) + l1_norm(W)")
-@pytest.mark.parametrize(
+@for_each(
     "words", [SQUARES[0], "absolute_loss(W, tasks) + 4 * l1_norm(W)", "huber_loss(W, tasks) + l1_norm(W)"]
 )
 def test_constraints(words):
@@ -190,7 +189,7 @@ def test_where_rows_are_and_what_moves():
     assert "Rows:" not in str(mtl.minimize(mtl.squared_loss(V, here) + mtl.ridge(V)).explain())
 
 
-@pytest.mark.parametrize("name, given", [("NC-CMTL", {"mu": 1.0}), ("FETR", {})])
+@for_each("name, given", [("NC-CMTL", {"mu": 1.0}), ("FETR", {})])
 def test_models_that_are_not_convex(name, given):
     tasks = tables("grouped", "real")
     away = DistributedTasks.cut(tasks, PARTS)
@@ -208,8 +207,7 @@ def test_kernels_between_tasks():
     np.testing.assert_allclose(there.objective, here.objective, rtol=2e-4)
 
 
-@pytest.mark.by_default("grouped")
-@pytest.mark.parametrize("kind", ["table", "missing", "grouped"])
+@for_each("kind", ["table", "missing", "grouped"])
 def test_hessians_of_many_rows_are_estimated_by_some_of_them(kind):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(12_000, 4))

@@ -69,7 +69,7 @@ OTHERS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words, order", list(zip(KERNELS, cycle(["shuffled", "sorted"]), strict=False)))
+@for_each("words, order", list(zip(KERNELS, cycle(["shuffled", "sorted"]), strict=False)))
 def test_steps_that_are_added_up(words, order):
     away, here = both(order)
     there = stated(away, words).solve(solver="ascent_by_passes", tol=1e-3, max_iter=400)
@@ -166,7 +166,7 @@ class Broken(Exception):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver, words", [("ascent_by_passes", GRAPH), ("consensus", OTHERS[1])])
+@for_each("solver, words", [("ascent_by_passes", GRAPH), ("consensus", OTHERS[1])])
 def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
     how = {"solver": solver, "tol": 1e-3, "max_iter": 400}
     away, _ = both("shuffled")

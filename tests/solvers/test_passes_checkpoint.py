@@ -76,7 +76,7 @@ def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
     )  # a look at guesses, and one where it ended
 
 
-@pytest.mark.parametrize("loss", ["logistic_loss"])
+@for_each("loss", ["logistic_loss"])
 def test_writing_changes_no_bit(tmp_path, loss):
     without, written = (model(loss)[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
     assert without.W.tobytes() == written.W.tobytes() and without.gap == written.gap
@@ -166,9 +166,7 @@ def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("norm", "intercept"), [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)]
-)
+@for_each(("norm", "intercept"), [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)])
 def test_planes_go_on(tmp_path, norm, intercept):
     """As if nothing had happened: with the same bits as without the break, and without the looks that were made before it."""
 

@@ -162,9 +162,7 @@ def penalty_of(name, W):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "loss, kind, penalty, intercept", pairwise_cases(LOSSES, LAYOUTS, PENALTIES, [True, False])
-)
+@for_each("loss, kind, penalty, intercept", pairwise_cases(LOSSES, LAYOUTS, PENALTIES, [True, False]))
 def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, intercept):
     """The objective is that of the rows; and what is proven optimal here lies above no bound proven there, nor below it."""
     here, own = layout(kind, PENALTIES.index(penalty) + 10 * LAYOUTS.index(kind))

@@ -97,8 +97,7 @@ def test_a_sum_of_two_blocks():
     np.testing.assert_allclose(np.linalg.norm(pull, axis=0)[used], 1.4, atol=1e-4)
 
 
-@pytest.mark.by_default("poisson_loss")
-@pytest.mark.parametrize("word", [mtl.huber_loss, mtl.squared_hinge_loss, mtl.poisson_loss])
+@for_each("word", [mtl.huber_loss, mtl.squared_hinge_loss, mtl.poisson_loss])
 def test_a_start_where_the_losses_are_flat_or_steep(word):
     """Far from its targets a Huber loss has no curvature, and its model no minimiser; a count loss has too much of it."""
     tasks = shared(
@@ -176,7 +175,7 @@ def test_smooth_penalties_go_where_they_cost_least():
         assert solution.objective == pytest.approx(problem.solve(solver="admm", tol=1e-8).objective, rel=2e-8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "build, pieces",
     [
         (lambda W, t: mtl.absolute_loss(W, t) + mtl.ridge(W), ["absolute_loss(W, tasks)", "not smooth"]),

@@ -93,7 +93,7 @@ def test_the_objective_never_rises(case, method):
     assert abs(sides[0] - sides[1]) / (2 * h) <= (2e-5 * size + 1e-6) * np.linalg.norm(P)
 
 
-@pytest.mark.parametrize("mu", [0.05, 0.5])
+@for_each("mu", [0.05, 0.5])
 def test_a_kink_where_tasks_interpolate(mu):
     """Tasks of fewer rows than features are fitted exactly; no direction leads down from the point returned."""
     rng = np.random.default_rng(7)
@@ -123,7 +123,7 @@ def test_continuation_starts_from_easier_models():
     assert values[-1] == pytest.approx(more.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"continuation": -1}, "continuation=-1"),
@@ -160,8 +160,8 @@ def smoothed(given, case):
     return mtl.minimize(loss + found["mu"] * mtl.log_rank(W, eps=eps["eps1"]))
 
 
-@pytest.mark.parametrize("case", ["alg1_sqrt", "alg1_sq"])
-@pytest.mark.parametrize("method", ["block", "algorithm_1"])
+@for_each("case", ["alg1_sqrt", "alg1_sq"])
+@for_each("method", ["block", "algorithm_1"])
 def test_the_first_ten_values(given, case, method):
     problem, (found, _, _, start) = smoothed(given, case), given
     solution = problem.solve(solver="alternating", method=method, warm_start=start, max_iter=10)
@@ -171,9 +171,8 @@ def test_the_first_ten_values(given, case, method):
     assert values == pytest.approx(others, rel=1e-11)
 
 
-@pytest.mark.by_default("block-alg1_sq")
-@pytest.mark.parametrize("case", ["alg1_sqrt", "alg1_sq"])
-@pytest.mark.parametrize("method", METHODS)
+@for_each("case", ["alg1_sqrt", "alg1_sq"])
+@for_each("method", METHODS)
 def test_the_stationary_value(given, case, method):
     problem, (found, _, _, start) = smoothed(given, case), given
     for options in ({"warm_start": start}, {}):  # without one, the solver starts there by itself

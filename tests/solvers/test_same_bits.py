@@ -11,6 +11,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.registry import LAST, SOLVERS
+from tests.loops import for_each
 from tests.solvers.same_bits import digest, digests, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +35,7 @@ def test_the_same_bits_twice_and_in_another_process():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("intercept", [False, True])
+@for_each("intercept", [False, True])
 def test_threads_over_tasks_change_no_bit(intercept):
     """Inputs so large that passes over samples go by tasks at the same time."""
     rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
+from tests.loops import for_each
 from tests.models import separate, shared
 
 BOTH = [mtl.union(), mtl.individual()]
@@ -27,8 +28,7 @@ def problem_of(word="hinge_loss", tasks=None, C=2.0, similarities=BOTH, p=2.0, i
 # ----------------------------------------------------------------------------------- what must not change a result
 
 
-@pytest.mark.by_default("hinge_loss-False-None")
-@pytest.mark.parametrize("word, intercept, density", [
+@for_each("word, intercept, density", [
     ("hinge_loss", False, None), ("hinge_loss", True, 0.5), ("logistic_loss", True, None), ("absolute_loss", False, 0.5),
 ])  # fmt: skip
 def test_a_seed_gives_the_very_same_arrays(word, intercept, density):
@@ -46,8 +46,7 @@ def test_a_seed_gives_the_very_same_arrays(word, intercept, density):
     assert runs[2].objective == pytest.approx(runs[0].objective, rel=2e-7)
 
 
-@pytest.mark.by_default("absolute_loss-2.0")
-@pytest.mark.parametrize("word, p", [
+@for_each("word, p", [
     ("hinge_loss", 1.0), ("hinge_loss", 2.0), ("squared_hinge_loss", 1.0), ("squared_hinge_loss", 2.0), ("absolute_loss", 2.0),
 ])  # fmt: skip
 def test_with_and_without_shrinking(word, p):
@@ -61,7 +60,7 @@ def test_with_and_without_shrinking(word, p):
     assert least[1] == 240 and (least[0] < 240 or word == "absolute_loss")
 
 
-@pytest.mark.parametrize("word", ["hinge_loss", "logistic_loss"])
+@for_each("word", ["hinge_loss", "logistic_loss"])
 def test_order_of_rows_and_tasks(word):
     tasks, rng = separate(7, labels="sign"), np.random.default_rng(0)
     inputs, targets = tasks.inputs, tasks.per_task(tasks.targets)
@@ -122,13 +121,13 @@ def test_options_belong_to_samples_or_to_planes():
         problem_of().solve(shrinking=False)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "0", np.float64(2)])
+@for_each("seed", [-1, 1.5, True, None, "0", np.float64(2)])
 def test_seeds_that_are_none(seed):
     with pytest.raises(SolverError, match=r"seed=.*whole number >= 0"):
         problem_of().solve(solver="dual_ascent", seed=seed)
 
 
-@pytest.mark.parametrize("seed", [np.int64(3), 2**40])
+@for_each("seed", [np.int64(3), 2**40])
 def test_seeds_of_other_kinds(seed):
     assert problem_of().solve(solver="dual_ascent", seed=seed).status == "optimal"
 

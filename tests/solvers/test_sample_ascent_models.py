@@ -163,7 +163,7 @@ def penalty_and_bounds(W, similarities, p):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("i", [1, *(8 * k + (3 * k + j) % 8 for k in range(1, 6) for j in range(3))])
+@for_each("i", [1, *(8 * k + (3 * k + j) % 8 for k in range(1, 6) for j in range(3))])
 def test_certified_and_equal_to_the_reference(i):
     """Losses, exponents, data layouts, similarities, intercepts, C and mean=True in turn."""
     word, labels = list(LOSSES.items())[i % 8]
@@ -244,8 +244,8 @@ def test_rows_of_zeros_far_from_the_intercept():
     assert_solved(mtl.minimize(10 * mtl.absolute_loss(W, tasks) + mtl.ridge(W)))
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("word", ["hinge_loss", "logistic_loss"])
+@for_each("intercept", [False, True])
+@for_each("word", ["hinge_loss", "logistic_loss"])
 def test_inputs_of_zeros_alone(word, intercept):
     """The optimum by hand: without an intercept the loss at zero; with one, twice the smaller class (hinge), its entropy (logistic)."""
     Xs, ys = no_inputs()
@@ -321,8 +321,7 @@ def test_warm_start_from_other_similarities_data_and_unknowns():
     assert warm.objective == pytest.approx(with_intercept.solve(solver="dual_ascent").objective, rel=2e-6)
 
 
-@pytest.mark.by_default("2.0")
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@for_each("p", [1.0, 2.0])
 def test_path_over_C_is_as_certified_as_cold_starts(p):
     """From a C where weights are lean to one where they are not, and back."""
     Xs, ys = arrays(n_tasks=4, n=20, d=5, noise=2.0)
@@ -372,7 +371,7 @@ def test_where_it_stalls_the_next_solver_goes_on():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("word, p, intercept", [
+@for_each("word, p, intercept", [
     ("hinge_loss", 1.0, False), ("hinge_loss", 2.0, True), ("squared_hinge_loss", 2.0, True),
     ("logistic_loss", 1.0, False), ("logistic_loss", np.inf, True),
 ])  # fmt: skip
@@ -384,7 +383,7 @@ def test_large_C(word, p, intercept):
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy").objective, rel=2e-6)
 
 
-@pytest.mark.parametrize("p", [1.001, 1.01, 1e300])
+@for_each("p", [1.001, 1.01, 1e300])
 def test_exponents_near_their_ends(p):
     Xs, ys = arrays(n=30)
     problem = model([30 * X for X in Xs], ys, C=1e-5, p=p)

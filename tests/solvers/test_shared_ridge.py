@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 M = 3
 
@@ -27,10 +28,10 @@ def graph(ridge):
     return L, L + ridge * np.eye(M)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("coupled", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(60, 9), (9, 14)])
+@for_each("intercept", [False, True])
+@for_each("coupled", [False, True])
+@for_each("weighted", [False, True])
+@for_each("shape", [(60, 9), (9, 14)])
 def test_dense_inputs(shape, weighted, coupled, intercept):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=shape) + 3.0, rng.normal(size=(shape[0], M)) + 2.0
@@ -48,9 +49,9 @@ def test_dense_inputs(shape, weighted, coupled, intercept):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("coupled", [False, True])
-@pytest.mark.parametrize("shape", [(700, 520), (520, 700)])
+@for_each("intercept", [False, True])
+@for_each("coupled", [False, True])
+@for_each("shape", [(700, 520), (520, 700)])
 def test_large_sparse_inputs_by_conjugate_gradients(shape, coupled, intercept):
     rng = np.random.default_rng(1)
     X = sparse.random_array(shape, density=0.01, rng=rng, format="csr")
@@ -83,8 +84,8 @@ def test_ill_conditioned_inputs_are_refined_or_decomposed():
         assert solution.status == "optimal"
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("mean", [0.5, 50.0, 5000.0])
+@for_each("weighted", [False, True])
+@for_each("mean", [0.5, 50.0, 5000.0])
 def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
     """Their means are taken off the sums where that costs no digits, and off the labels elsewhere."""
     rng = np.random.default_rng(0)

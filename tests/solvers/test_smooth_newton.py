@@ -67,11 +67,8 @@ def test_logistic_agrees_with_the_reference(layout, penalty):
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + PENALTIES[penalty](W)))
 
 
-@pytest.mark.by_default("l1-exponential_loss")
-@pytest.mark.parametrize(
-    "word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"]
-)
-@pytest.mark.parametrize("penalty", ["l1", "l21"])
+@for_each("word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"])
+@for_each("penalty", ["l1", "l21"])
 def test_other_losses_agree_with_the_reference(word, penalty):
     _, Z, rng = _data()
     labels = {
@@ -98,7 +95,7 @@ def test_sample_weights_and_task_coefficients():
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks, mean=True) + 0.05 * mtl.l21_norm(W)))
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e4])
+@for_each("scale", [1e-4, 1e4])
 def test_columns_of_any_size_duplicates_and_constants(scale):
     X, _, _ = _data()
     X = np.column_stack([X, X[:, :3], np.ones(N), np.zeros(N)]) * scale
@@ -109,9 +106,7 @@ def test_columns_of_any_size_duplicates_and_constants(scale):
     assert solution.status == "optimal", solution
 
 
-@pytest.mark.parametrize(
-    "word", sorted(w for w, a in REGISTRY.items() if issubclass(a, SeparableLoss) and a.smooth)
-)
+@for_each("word", sorted(w for w, a in REGISTRY.items() if issubclass(a, SeparableLoss) and a.smooth))
 def test_second_slopes_are_the_derivatives_of_slopes(word):
     rng = np.random.default_rng(1)
     z = rng.normal(size=50)
@@ -129,9 +124,8 @@ def test_second_slopes_are_the_derivatives_of_slopes(word):
 # ------------------------------------------------------------------------------------------------------ ridge
 
 
-@pytest.mark.by_default("False-shared")
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("intercept", [True, False])
+@for_each("layout", LAYOUTS)
+@for_each("intercept", [True, False])
 def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
     tasks = _layouts(_signs())[layout]
     W = mtl.Weights(tasks, intercept=intercept)
@@ -146,10 +140,7 @@ def _ridge_agrees(problem, tol=1e-9):
     return solution
 
 
-@pytest.mark.by_default("exponential_loss")
-@pytest.mark.parametrize(
-    "word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"]
-)
+@for_each("word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"])
 def test_other_losses_under_a_ridge_agree_with_the_reference(word):
     X, Z, rng = _data()
     labels = {
@@ -162,7 +153,7 @@ def test_other_losses_under_a_ridge_agree_with_the_reference(word):
     _ridge_agrees(mtl.minimize(getattr(mtl, word)(W, tasks) + 0.3 * mtl.ridge(W)))
 
 
-@pytest.mark.parametrize("twice", [False, True])
+@for_each("twice", [False, True])
 def test_more_features_than_samples_go_by_the_kernel(twice):
     X, _, _ = _data()
     X = X[:20] if not twice else np.vstack([X[:10], X[:10]])  # rows that repeat: a kernel without an inverse
@@ -171,7 +162,7 @@ def test_more_features_than_samples_go_by_the_kernel(twice):
     _ridge_agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.05 * mtl.ridge(W)), tol=1e-7)
 
 
-@pytest.mark.parametrize("weight", [1e-4, 1e4])
+@for_each("weight", [1e-4, 1e4])
 def test_a_ridge_of_any_strength(weight):
     X, _, _ = _data()
     tasks = mtl.Tasks.shared(np.column_stack([X[:, :15], 1e3 * X[:, :2], np.ones(N)]), _signs())

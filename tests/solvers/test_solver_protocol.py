@@ -17,7 +17,7 @@ FACTS = {name: hint.__args__[0] for name, hint in get_type_hints(Solver).items()
 METHODS = [name for name, member in vars(Solver).items() if inspect.isfunction(member) and name[0] != "_"]
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@for_each("name", SOLVERS)
 def test_facts(name):
     solver = get_solver(name)
     assert solver.name == name

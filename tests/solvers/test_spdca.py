@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from tests.label_graph_models import data, known, model
+from tests.loops import for_each
 
 
 def smoothed_optimum(r, sigma, X, Y, a):
@@ -17,7 +18,7 @@ def smoothed_optimum(r, sigma, X, Y, a):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("r", [1, 2])
+@for_each("r", [1, 2])
 def test_it_ends_at_the_optimum_of_the_smoothed_problem(r):
     """And says so: the model's own gap, which the certificate tells, is left by sigma; bounds hold at every look."""
     X, Y = data(n=12, K=3, d=2, seed=1)
@@ -66,7 +67,7 @@ def test_rules_of_the_growth_are_its_too():
     np.testing.assert_array_equal(one.V, again.V)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options, penalty, said",
     [
         ({"sigma": 0.1}, None, "sigma=0.1.*only method='spdca' smooths"),

@@ -120,7 +120,7 @@ def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["absolute", "quantile", "fscore"])
+@for_each("name", ["absolute", "quantile", "fscore"])
 def test_other_losses_beside_a_bound_on_the_rank_alone(name):
     tasks = signs(n=200, seed=4)
     W = mtl.Weights(tasks)

@@ -8,6 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers import solve
+from tests.loops import for_each
 
 
 def data(seed=0, m=5, d=6, n=(3, 9)):
@@ -138,13 +139,13 @@ def test_models_with_learned_matrices_have_starts():
     )
 
 
-@pytest.mark.parametrize("starts", [0, -1, 2.0, "3", True, None])
+@for_each("starts", [0, -1, 2.0, "3", True, None])
 def test_starts_that_are_no_number_of_starts(starts):
     with pytest.raises(SolverError, match="write a whole number >= 1, such as starts=10"):
         rugged().solve(starts=starts)
 
 
-@pytest.mark.parametrize("random_state", [-1, 1.5, "seed", True, [1]])
+@for_each("random_state", [-1, 1.5, "seed", True, [1]])
 def test_seeds_that_are_none(random_state):
     with pytest.raises(SolverError, match=r"random_state=.*write a whole number >= 0"):
         rugged().solve(starts=2, random_state=random_state)

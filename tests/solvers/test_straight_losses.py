@@ -1,15 +1,14 @@
 """Solvers named by hand where the losses have no curvature at the start, and penalties a number an entry."""
 
 import numpy as np
-import pytest
 
 import mtldsl as mtl
+from tests.loops import for_each
 
 
-@pytest.mark.by_default("0-1000.0-proximal_gradient")
-@pytest.mark.parametrize("solver", ["proximal_gradient", "auto"])
-@pytest.mark.parametrize("size", [1.0, 1e3])
-@pytest.mark.parametrize("seed", range(3))
+@for_each("solver", ["proximal_gradient", "auto"])
+@for_each("size", [1.0, 1e3])
+@for_each("seed", range(3))
 def test_huber_far_out_has_newton_steps_all_the_same(solver, size, seed):
     """Labels so large that every sample lies where Huber's loss is straight: sums of squares over no curvature overflowed."""
     rng = np.random.default_rng(seed)
@@ -20,9 +19,8 @@ def test_huber_far_out_has_newton_steps_all_the_same(solver, size, seed):
     assert problem.solve(solver).status == "optimal"
 
 
-@pytest.mark.by_default("quantile_loss-multipliers")
-@pytest.mark.parametrize("solver", ["auto", "multipliers"])
-@pytest.mark.parametrize("loss", ["quantile_loss", "absolute_loss", "hinge_loss"])
+@for_each("solver", ["auto", "multipliers"])
+@for_each("loss", ["quantile_loss", "absolute_loss", "hinge_loss"])
 def test_a_ridge_with_a_weight_an_entry(loss, solver):
     """A bare ValueError of numpy, before: the truth value of an array."""
     rng = np.random.default_rng(0)

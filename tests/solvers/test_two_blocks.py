@@ -88,7 +88,7 @@ FIXTURE_METRICS = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name", ["auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40"]
 )
 def test_known_optima(name):
@@ -263,8 +263,8 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", ["l21", "ridge"])
-@pytest.mark.parametrize("limit", [{"max_iter": 2}, {"max_seconds": 1e-9}])
+@for_each("norm", ["l21", "ridge"])
+@for_each("limit", [{"max_iter": 2}, {"max_seconds": 1e-9}])
 def test_a_run_cut_short_returns_a_point_with_its_bound(norm, limit):
     problem = problem_of(LAYOUTS["shared"](), FScore(), NORMS[norm])
     best = problem.solve(solver="cvxpy", tol=1e-6).objective
@@ -276,7 +276,7 @@ def test_a_run_cut_short_returns_a_point_with_its_bound(norm, limit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
+@for_each("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
 def test_ctrl_c_returns_the_best_point(kind):
     tasks, seen = LAYOUTS["shared"](), []
     W = mtl.Weights(tasks)
@@ -302,7 +302,7 @@ def test_ctrl_c_returns_the_best_point(kind):
         assert best * (1 - 1e-6) <= solution.objective <= problem.form().value(problem.form().zeros())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "option",
     [
         {"pull": 0.0}, {"pull": 1.5}, {"pull": float("nan")}, {"inner": "x"}, {"inner": None},

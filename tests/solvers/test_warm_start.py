@@ -7,6 +7,7 @@ import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers.registry import get_solver
 from mtldsl.testing.laws.models import model_for
+from tests.loops import for_each
 from tests.models import shared
 from tests.solvers.same_bits import pairs
 
@@ -24,7 +25,7 @@ def test_every_solver_goes_on_from_its_solution(name, model):
     assert again.objective <= first.objective + 1e-12 * abs(first.objective)
 
 
-@pytest.mark.parametrize("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
+@for_each("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
 def test_anything_else_is_refused(wrong):
     tasks = shared(1, n=20)
     W = mtl.Weights(tasks)
