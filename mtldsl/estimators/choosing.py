@@ -39,8 +39,10 @@ class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
 
     def __init__(
         self,
-        model="squared_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="squared_loss",
+        penalty="l21_norm",
         parameter="lam",
         values=None,
         n_values=30,
@@ -89,8 +91,10 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
 
     def __init__(
         self,
-        model="logistic_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="logistic_loss",
+        penalty="l21_norm",
         parameter="lam",
         values=None,
         n_values=30,
@@ -154,8 +158,10 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
 
     def __init__(
         self,
-        model="squared_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="squared_loss",
+        penalty="l21_norm",
         parameter="lam",
         values=None,
         n_values=30,
@@ -207,8 +213,10 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
 
     def __init__(
         self,
-        model="logistic_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="logistic_loss",
+        penalty="l21_norm",
         parameter="lam",
         values=None,
         n_values=30,

@@ -66,8 +66,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def __init__(
         self,
-        model="logistic_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="logistic_loss",
+        penalty="l21_norm",
         subject_to=(),
         fit_intercept=True,
         class_weight=None,

@@ -16,11 +16,13 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.estimators.of_fold import of_fold, parameter_of
+from mtldsl.estimators.scorers import fold_scorer
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
 from mtldsl.scoring.over_folds import mean_and_error
 from mtldsl.solution.solution import Solution
 from mtldsl.system.told import counted
+from mtldsl.tasks import Tasks
 from mtldsl.tasks.dealing import deal_table
 from mtldsl.values.array import as_array
 from mtldsl.values.number import as_whole, quoted
@@ -33,11 +35,12 @@ class CrossValidated(MultiTaskEstimator):
     """One parameter of the model chosen by cross-validation. What the estimators whose names end in CV share:
 
     parameter : its name
-    values    : what to try (None: n_values of a geometric grid from where the weights are zero, `Problem.lambda_max`, to eps times it; for
-                norm + C * loss from there to 1 / eps times it)
+    values    : what to try. None: n_values of a geometric grid from where the weights are zero, `Problem.lambda_max`, to eps times it; for
+                norm + C * loss from there to 1 / eps times it; where no value makes them zero, from max_i ||X_i||_F^2 to eps^2 times it
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
-    scoring   : None, the estimator's own score; a name of scikit-learn's scorers, or a function (estimator, X, y)
+    scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
+                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y)
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
     per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
@@ -80,10 +83,10 @@ class CrossValidated(MultiTaskEstimator):
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
         parameter = parameter_of(problem, self.parameter, type(self).__name__)
-        self.values_ = self._grid(problem, parameter)
+        self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))
         run = delayed(of_fold)
-        plain, scoring = self._one(), ByTask(self._task_ids()) if self.per_task else self.scoring
+        plain, scoring = self._one(), self._scorer(y)
         given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
         with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
@@ -106,6 +109,14 @@ class CrossValidated(MultiTaskEstimator):
         if self.per_task:
             self._take_each([solutions[int(i)] for i in chosen])
         return self
+
+    def _scorer(self, y):
+        """What scores a fold's fits; None for the estimator's own score."""
+        if self.per_task:
+            return ByTask(self._task_ids())
+        if self.scoring is None:
+            return None
+        return fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
 
     def _require(self, n_samples: int) -> None:
         known = self._stated().parameters
@@ -169,7 +180,7 @@ class CrossValidated(MultiTaskEstimator):
         aside = {name: None for name in ("tune_thresholds", "calibration") if name in known}
         return self._plain(**{**kept, **aside, "n_jobs": None, "check": None})
 
-    def _grid(self, problem: Problem, parameter: Parameter) -> np.ndarray:
+    def _grid(self, problem: Problem, parameter: Parameter, tasks: Tasks) -> np.ndarray:
         """From the strongest regularization to the weakest."""
         on_losses = any(
             term.is_loss and parameter in term.coefficient.parameters for term in problem.objective.terms
@@ -185,21 +196,16 @@ class CrossValidated(MultiTaskEstimator):
             ordered = np.unique(given)
             return ordered if on_losses else ordered[::-1]
         try:
-            most = float(problem.lambda_max(parameter))
-        except ModelError as error:
-            raise ModelError(
-                f"there is no grid for {self.parameter} of its own: {error.what}",
-                term=type(self).__name__,
-                argument="values",
-                write_instead=f"write values=[...], what to try for {self.parameter}",
-            ) from error
+            most, eps = float(problem.lambda_max(parameter)), self.eps
+        except ModelError:  # no value makes the weights zero, as beside a penalty that is flat at zero
+            most, eps = _strongest(tasks), self.eps**2
         if not 0 < most < np.inf:
             raise DataError(
                 "the weights are zero whatever the parameter: the labels do not depend on X",
                 argument="y",
                 term=type(self).__name__,
             )
-        steps = np.geomspace(1.0, self.eps, int(self.n_values))
+        steps = np.geomspace(1.0, eps, int(self.n_values))
         return most / steps if on_losses else most * steps
 
     def _splits(self, X, y, groups) -> list:
@@ -258,6 +264,11 @@ class CrossValidated(MultiTaskEstimator):
             "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
+
+
+def _strongest(tasks: Tasks) -> float:
+    """Return max_i ||X_i||_F^2, which no eigenvalue of X_i^T X_i exceeds: a quadratic penalty of that strength shrinks all directions."""
+    return float(np.square(tasks.column_lengths).sum(axis=0).max())
 
 
 def _is_loud(verbose, typed: str) -> bool:

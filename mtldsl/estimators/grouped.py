@@ -47,8 +47,10 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
 
     def __init__(
         self,
-        model="squared_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="squared_loss",
+        penalty="l21_norm",
         task=None,
         unseen="error",
         subject_to=(),
@@ -122,8 +124,10 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     def __init__(
         self,
-        model="logistic_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="logistic_loss",
+        penalty="l21_norm",
         task=None,
         unseen="error",
         subject_to=(),

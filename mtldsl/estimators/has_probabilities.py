@@ -20,14 +20,15 @@ def models_probabilities(self) -> bool:
         return True
     facts = getattr(getattr(self, "solution_", None), "loss", None)
     if facts:
-        return hasattr(REGISTRY[facts["word"]], "probability")
-    try:
-        words = self._stated().words
-    except MTLError:
-        return False
+        words = {facts["word"]}
+    else:
+        try:
+            words = self._stated().words
+        except MTLError:
+            return False
     if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
         return True
     raise AttributeError(
-        f"predict_proba: no loss of model={self.model!r} models probabilities; use logistic_loss, "
-        "calibration='sigmoid', or decision_function"
+        f"{type(self).__name__} has no predict_proba here: {' and '.join(sorted(words & set(REGISTRY)))} model no "
+        "probabilities; write logistic_loss in the model, or calibration='sigmoid', or call decision_function"
     )

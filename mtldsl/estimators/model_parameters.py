@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from mtldsl.errors import ModelError, MTLError
+from mtldsl.estimators.penalties import statement_of
 from mtldsl.estimators.stated import Stated, stated
 from mtldsl.values.number import quoted
 
@@ -20,10 +22,34 @@ class ModelParameters(BaseEstimator):
     _defaults: ClassVar[dict[str, float]] = {"lam": 1.0}
 
     model: Any
+    loss: Any
+    penalty: Any
     subject_to: Any
 
     def _stated(self) -> Stated:
-        return stated(self.model, self.subject_to, self._defaults)
+        return stated(self._stated_model(), self.subject_to, self._defaults)
+
+    def _stated_model(self) -> Any:
+        """`model` as it was given, or the statement that `loss` and `penalty` name. ModelError where both were given."""
+        if not hasattr(self, "penalty"):
+            return self.model
+        usual = inspect.signature(type(self)).parameters
+        for name in ("loss", "penalty"):
+            given = getattr(self, name)
+            if not isinstance(given, str):
+                raise ModelError(
+                    term=f"{type(self).__name__}({name}={quoted(given)})",
+                    write_instead=f"write its name, such as {name}={usual[name].default!r}",
+                )
+            if self.model is not None and given != usual[name].default:
+                raise ModelError(
+                    f"{name}={given!r} stands beside model={quoted(self.model, 60)}, which has its own {name}",
+                    term=type(self).__name__,
+                    write_instead="write one of the two",
+                )
+        if self.model is not None:
+            return self.model
+        return statement_of(self.loss, self.penalty, type(self).__name__)
 
     def _set(self, arguments: dict[str, Any]) -> None:
         """What the constructor was called with, as it was; parameters of the model stand apart, for scikit-learn expects no further
@@ -38,7 +64,10 @@ class ModelParameters(BaseEstimator):
         if name in given:
             return given[name]
         if hasattr(type(self), name):  # a method or property that said why it is not there: once more
-            return object.__getattribute__(self, name)
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                raise (error.__cause__ or error) from None
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -62,7 +91,7 @@ class ModelParameters(BaseEstimator):
         for name in params.keys() - mine.keys():
             if name not in known:
                 raise ModelError(
-                    f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self.model, 60)}",
+                    f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self._stated_model(), 60)}",
                     write_instead=f"valid parameters are {', '.join(known)}",
                 )
         self._parameters |= {name: value for name, value in params.items() if name not in mine}
@@ -94,7 +123,7 @@ class ModelParameters(BaseEstimator):
         if strange:
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
-                term=f"{type(self).__name__}(model={quoted(self.model, 60)}, {strange[0]}={quoted(given[strange[0]])})",
+                term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
                 write_instead=f"its parameters: {known}",
             )
         values = {**model.defaults, **given}
@@ -102,7 +131,7 @@ class ModelParameters(BaseEstimator):
         if missing:
             raise ModelError(
                 f"the model needs {' and '.join(missing)}",
-                term=f"{type(self).__name__}(model={quoted(self.model, 60)})",
+                term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)})",
                 write_instead=f"write {', '.join(f'{name}=...' for name in missing)}",
             )
         return values

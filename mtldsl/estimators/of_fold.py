@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
 from mtldsl.analysis.points import certified_points
@@ -14,7 +13,6 @@ from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.one_class import OneTaskWarning
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
-from mtldsl.scoring.measures import MEASURES
 from mtldsl.tasks.inputs import weights_of
 from mtldsl.tasks.one_class import OneClassWarning
 
@@ -65,24 +63,10 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         elif scoring is None:
             found.append(float(estimator.score(*known, **options)))
         else:
-            found.append(_scored(scoring, estimator, held_out, options))
+            found.append(float(scoring(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found
-
-
-def _scored(scoring, estimator, held_out: tuple, options: dict) -> float:
-    """By one of scikit-learn's scorers, or a function."""
-    try:
-        return float(get_scorer(scoring)(estimator, *held_out, **options))
-    except (TypeError, ValueError) as error:
-        if not isinstance(scoring, str) or scoring not in MEASURES:
-            raise
-        raise ModelError(
-            f"scikit-learn's scorer of that name does not take these labels ({error})",
-            term=f"{type(estimator).__name__}(scoring={scoring!r})",
-            write_instead=f"write scoring=scorer({scoring!r}), from mtldsl.estimators, which takes text, several tasks and gaps",
-        ) from error
 
 
 def _rows_of(array, rows):

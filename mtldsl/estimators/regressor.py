@@ -61,8 +61,10 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
 
     def __init__(
         self,
-        model="squared_loss(W, tasks) + lam * l21_norm(W)",
+        model=None,
         *,
+        loss="squared_loss",
+        penalty="l21_norm",
         subject_to=(),
         fit_intercept=True,
         warm_start=False,

@@ -5,17 +5,20 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.seen_classes import completed, placed
 from mtldsl.estimators.seen_labels import signs_of
-from mtldsl.scoring.measures import measure
+from mtldsl.scoring.measures import MEASURES, measure, named_measure
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.values.number import quoted
 
-__all__ = ["MeasureScorer", "scorer"]
+__all__ = ["MeasureScorer", "fold_scorer", "scorer"]
 
 _ROUTED = ("sample_weight", "groups")
 
@@ -140,6 +143,34 @@ class MeasureScorer:
         if classes is None:
             return table
         return placed(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
+
+
+def fold_scorer(scoring, y, grouped: bool, typed: str):
+    """Return what `scoring=` of an estimator stands for: a function (estimator, X, y), higher is better.
+
+    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y has several columns, gaps or text, or rows belong to
+    tasks. A complete vector of numbers is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
+    """
+    if not isinstance(scoring, str):
+        return get_scorer(scoring)
+    found = named_measure(scoring)
+    if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y))):
+        return get_scorer(scoring)
+    if found is not None:
+        return MeasureScorer(found.name)
+    raise ModelError(
+        f"scoring={quoted(scoring)}",
+        term=typed,
+        write_instead=f"write one of {', '.join(map(repr, MEASURES))}, or a name of scikit-learn's scorers",
+    )
+
+
+def _is_ours(y) -> bool:
+    """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
+    try:
+        return type_of_target(y) not in ("binary", "continuous") or np.asarray(y).dtype.kind not in "biuf"
+    except ValueError:  # gaps
+        return True
 
 
 def _classes_of(estimator):

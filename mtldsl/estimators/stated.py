@@ -73,6 +73,11 @@ def stated(
                     argument="subject_to",
                     write_instead="write the statement of the model, and subject_to beside it",
                 )
+            if model in WORDS:
+                raise ModelError(
+                    f"model={model!r} is a word, not a model",
+                    write_instead=f"write penalty={model!r}, or a statement, such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
+                )
             return Named(find(model), defaults or {}, edges)
         return Named(_typed(model, constraints, edges is not None), defaults or {}, edges)
     if callable(model):

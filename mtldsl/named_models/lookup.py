@@ -16,6 +16,12 @@ from mtldsl.values.number import quoted
 __all__ = ["ModelTable", "find", "model", "models"]
 
 
+#: the models that an error lists
+_USUAL = (
+    "'Lasso'", "'L21'", "'NN-MTL'", "'Robust-MTL'", "'Dirty model'", "'MTFL'", "'MTRL'", "'FETR'", "'NC-CMTL'", "'MT-MKL'", "'SMTL(l21+F1)'", "'CGM'",
+)  # fmt: skip
+
+
 class ModelTable(dict[str, NamedModel]):
     """Name -> model; printed, a table of their statements."""
 
@@ -54,7 +60,11 @@ def find(name: str) -> NamedModel:
             "the first argument is a name, such as 'Robust-MTL'", term=f"model({quoted(name)}, ...)"
         )
     right = meant(name, known)
-    hint = f"did you mean {right!r}?" if right else f"known are {', '.join(each.name for each in MODELS)}"
+    hint = (
+        f"did you mean {right!r}?"
+        if right
+        else f"write one of {', '.join(_USUAL)}, ...; `mtldsl models` lists all {len(MODELS)}"
+    )
     raise ModelError(f"there is no model {name!r}", write_instead=hint)
 
 

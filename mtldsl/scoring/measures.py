@@ -11,7 +11,7 @@ from mtldsl.scoring.measure import Measure
 from mtldsl.scoring.rows import coverage_error, hamming_loss, ranking_loss, subset_accuracy
 from mtldsl.values.number import quoted
 
-__all__ = ["MEASURES", "OF_KINDS", "measure"]
+__all__ = ["MEASURES", "OF_KINDS", "measure", "named_measure"]
 
 _ALL = (
     Measure("mse", "mean_squared_error", "values", False, of="mean squared error"),
@@ -27,6 +27,8 @@ _ALL = (
     Measure("f1", "f1_score", "labels", True, "positive", arguments={"zero_division": 0.0}, of="F1 of every task; its mean is macro F1"),
     Measure("f1_micro", "f1_score", "labels", True, "positive", "pooled", arguments={"zero_division": 0.0}, of="F1 of all labels together"),
     Measure("f1_weighted", "f1_score", "labels", True, "positive", "support", arguments={"zero_division": 0.0}, of="F1, tasks weighted by their positives"),
+    Measure("precision", "precision_score", "labels", True, "positive", arguments={"zero_division": 0.0}, of="share of the rows labelled +1 that are right"),
+    Measure("recall", "recall_score", "labels", True, "positive", of="share of the positives that are found"),
     Measure("roc_auc", "roc_auc_score", "scores", True, "two", of="area under the ROC curve"),
     Measure("average_precision", "average_precision_score", "scores", True, "two", of="area under the precision-recall curve (PR-AUC), as average precision"),
     Measure("log_loss", "log_loss", "probabilities", False, arguments={"labels": [0, 1]}, of="minus the log-likelihood of a label"),
@@ -65,9 +67,15 @@ _SYNONYMS = {
     "balanced_accuracy_score": "balanced_accuracy", "f1_macro": "f1", "f1_score": "f1", "fscore": "f1", "auc": "roc_auc", "rocarea": "roc_auc",
     "roc_auc_score": "roc_auc", "pr_auc": "average_precision", "auprc": "average_precision",
     "average_precision_score": "average_precision", "map": "average_precision", "neg_log_loss": "log_loss", "cross_entropy": "log_loss",
+    "precision_score": "precision", "precision_macro": "precision", "recall_score": "recall", "recall_macro": "recall",
     "brier_score": "brier", "brier_score_loss": "brier", "neg_brier_score": "brier", "exact_match": "subset_accuracy",
     "zero_one_loss": "subset_accuracy", "hamming": "hamming_loss", "label_ranking_loss": "ranking_loss", "coverage": "coverage_error",
 }  # fmt: skip
+
+
+def named_measure(name) -> Measure | None:
+    """Return the measure of a name, or of the name that scikit-learn has for it; None where there is none."""
+    return MEASURES.get(_SYNONYMS.get(name, name)) if isinstance(name, str) else None
 
 
 def measure(name, typed: str = "metric") -> Measure:
