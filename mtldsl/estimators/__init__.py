@@ -14,6 +14,7 @@ from mtldsl.estimators.kernels import KernelMultiTaskClassifier
 from mtldsl.estimators.label_graph import LabelGraphClassifier
 from mtldsl.estimators.one_class import OneTaskWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
+from mtldsl.estimators.reports import importances, report, summary
 from mtldsl.estimators.scorers import scorer
 from mtldsl.tasks.one_class import OneClassWarning
 
@@ -32,5 +33,12 @@ __all__ = [
     "MultiTaskRegressorCV",
     "OneClassWarning",
     "OneTaskWarning",
+    "importances",
+    "report",
     "scorer",
+    "summary",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

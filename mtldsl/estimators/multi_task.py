@@ -156,6 +156,31 @@ class MultiTaskEstimator(ModelParameters):
         check_is_fitted(self, "solution_")
         return None if self.solution_ is None else self.solution_.certificate
 
+    # --------------------------------------------------------------------------------------- what it shows
+
+    def report(self, file, X, y, *, groups=None, **options):
+        """Write an HTML page, scored on rows that were not fitted on: `mtldsl.estimators.report(self, file, X, y)`, which takes pipelines too."""
+        from mtldsl.estimators.reports import report
+
+        return report(self, file, X, y, groups=groups, **options)
+
+    def frame(self, long: bool = False):
+        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`."""
+        check_is_fitted(self, "solution_")
+        return self.solution_.frame(long)
+
+    def importances(self):
+        """Return what every feature counts, as a pandas Series: `mtldsl.estimators.importances(self)`."""
+        from mtldsl.estimators.reports import importances
+
+        return importances(self)
+
+    def summary(self) -> None:
+        """Print what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
+        from mtldsl.estimators.reports import summary
+
+        summary(self)
+
     # ------------------------------------------------------------------------------------------- predictions
 
     def _scores(self, X) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.columns import columns_of, missing_in
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.seen_classes import completed, placed
 from mtldsl.estimators.seen_labels import signs_of
@@ -18,7 +19,7 @@ from mtldsl.scoring.score import Score, evaluate
 from mtldsl.tasks.one_class import OneClassWarning
 from mtldsl.values.number import quoted
 
-__all__ = ["MeasureScorer", "fold_scorer", "scorer"]
+__all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 
 _ROUTED = ("sample_weight", "groups")
 
@@ -85,7 +86,7 @@ class MeasureScorer:
     def score(self, estimator, X, y, sample_weight=None, groups=None) -> Score:
         """The score with its sign as it is: a float with `by_task`, `left_out` and `note`. groups: of an estimator whose tasks they are."""
         asked = {} if groups is None else {"groups": groups}
-        needs, classes = self._measure.needs, _classes_of(estimator)
+        needs, classes = self._measure.needs, classes_of(estimator)
         if needs == "values":
             truth, names = signs_of(y, None)
             predicted = np.reshape(np.asarray(estimator.predict(X, **asked), dtype=float), truth.shape)
@@ -167,13 +168,13 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
 
 def _is_ours(y) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
-    try:
-        return type_of_target(y) not in ("binary", "continuous") or np.asarray(y).dtype.kind not in "biuf"
-    except ValueError:  # gaps
+    table, _, _ = columns_of(y)
+    if table.shape[1] > 1 or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
+    return type_of_target(table[:, 0]) not in ("binary", "continuous", "multiclass")
 
 
-def _classes_of(estimator):
+def classes_of(estimator):
     """The classes of a vector, or of every column of a table, wherever the estimator that learned them stands: pipelines and searches show
     its classes_ alone, which of a table are the positions of its columns."""
     inner = estimator

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import mtldsl as mtl
 from mtldsl.estimators import (
@@ -17,6 +17,7 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
     MultiTaskRegressorCV,
     OneClassWarning,
+    scorer,
 )
 from mtldsl.problem import Problem
 from mtldsl.system import stops
@@ -95,6 +96,49 @@ def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
         np.testing.assert_allclose(together.predict(X)[:, i], alone.predict(X), atol=1e-3)
 
 
+@for_each("penalty", ["ridge", "mean_regularizer", "mean_regularizer + ridge", "l1_norm + ridge", "log_rank"])
+def test_every_penalty_has_a_grid(penalty):
+    """The strongest value of the grid is too strong, and the weakest too weak: the choice lies between them."""
+    X, y = numbers(40, d=8, seed=3)
+    fitted = MultiTaskRegressorCV(penalty=penalty, n_values=12, cv=4).fit(
+        X, y + np.random.default_rng(0).normal(size=y.shape)
+    )
+    scores = fitted.cv_results_["mean_test_score"]
+    assert scores[0] < scores.max() - 0.01 and fitted.best_score_ >= scores[-1]
+
+
+NAMES = ["f1", "roc_auc", "average_precision", "accuracy", "precision", "recall", "neg_log_loss"]
+
+
+@for_each("name", NAMES)
+def test_a_score_by_name_is_that_of_scorer_where_labels_have_gaps(name):
+    X, y = labels(60)
+    y = np.where(np.random.default_rng(0).random(y.shape) < 0.1, np.nan, y)
+    given = {"values": [8.0, 1.0], "cv": 2}
+    by_name = MultiTaskClassifierCV(scoring=name, **given).fit(X, y)
+    by_scorer = MultiTaskClassifierCV(scoring=scorer(name.replace("neg_", "")), **given).fit(X, y)
+    assert by_name.best_score_ == by_scorer.best_score_
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_score_by_name_is_the_mean_over_groups(text):
+    X, _ = numbers(90)
+    school, y = np.tile(["a", "b", "c"], 30), np.where(X[:, 0] > 0, *(("yes", "no") if text else (1, 0)))
+    fitted = GroupedMultiTaskClassifierCV(scoring="roc_auc", values=[5.0, 1.0], cv=2).fit(X, y, groups=school)
+    assert fitted.best_score_ > 0.9
+
+
+def test_a_complete_vector_is_scored_by_scikit_learn():
+    X, y = numbers(60)
+    fitted = MultiTaskRegressorCV(scoring="neg_median_absolute_error", values=[1.0], cv=KFold(2)).fit(
+        X, y[:, 0]
+    )
+    expected = cross_val_score(
+        MultiTaskRegressor(lam=1.0, tol=1e-4), X, y[:, 0], scoring="neg_median_absolute_error", cv=KFold(2)
+    )
+    assert fitted.best_score_ == pytest.approx(expected.mean(), rel=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 def test_groups_are_tasks_in_every_fold():
     X, _ = numbers(90)
@@ -122,7 +166,7 @@ def test_groups_are_tasks_in_every_fold():
         ({"cv": 1}, "number of folds >= 2"),
         ({"cv": 1000}, "n_samples = 60"),
         ({"per_task": True, "scoring": "r2"}, "leave scoring out"),
-        ({"model": "Robust-MTL", "parameter": "rho1", "rho2": 1.0}, "write values=[...]"),
+        ({"scoring": "zebra"}, "or a name of scikit-learn's scorers"),
         ({"rho": 1.0}, "no parameter 'rho'"),
         ({"model": "square_root_loss(W, tasks) + mu * log_rank(W, eps=e)", "mu": 1.0, "parameter": "e", "values": [1.0]}, "GridSearchCV"),
     ],

@@ -160,7 +160,7 @@ def test_predict_proba_is_there_only_where_it_means_something():
     assert not hasattr(MultiTaskClassifier(HINGE, lam=1.0), "predict_proba")
     with pytest.raises(AttributeError) as error:
         MultiTaskClassifier(HINGE, lam=1.0).predict_proba  # noqa: B018
-    assert "calibration='sigmoid'" in str(error.value.__cause__)
+    assert "calibration='sigmoid'" in str(error.value)
 
 
 @for_each(

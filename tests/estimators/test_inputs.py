@@ -6,16 +6,14 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError
 from mtldsl.estimators import (
     PLST,
     GroupedMultiTaskClassifier,
     GroupedMultiTaskRegressor,
     LabelGraphClassifier,
     MultiTaskClassifier,
-    MultiTaskClassifierCV,
     MultiTaskRegressor,
-    scorer,
 )
 from tests.estimators.cases import labels, regression, rows_of_tasks
 from tests.loops import for_each
@@ -275,11 +273,3 @@ def test_a_column_that_is_not_numeric_is_named(column, message):
     fitted = MultiTaskRegressor().fit(X.assign(odd=1.0), np.arange(6.0))
     with pytest.raises(DataError, match=message):
         fitted.predict(X)
-
-
-def test_a_scorer_that_does_not_take_labels_says_which_does():
-    words = np.where(GONE[:, :2], None, WORDS[:, :2])
-    said = r"scoring='f1'.*does not take these labels.*write scoring=scorer\('f1'\)"
-    with pytest.raises(ModelError, match=said):
-        MultiTaskClassifierCV(scoring="f1", values=[1.0], cv=2).fit(X, words)
-    assert MultiTaskClassifierCV(scoring=scorer("f1"), values=[1.0], cv=2).fit(X, words).best_score_ > 0.5

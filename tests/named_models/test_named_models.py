@@ -397,7 +397,7 @@ def test_numbers_that_are_no_coefficients_are_written_out():
 WRONG = [
     (("nn-mtl", REAL), {"rho": 1}, "there is no model 'nn-mtl'; did you mean 'NN-MTL'?"),
     (("Robust-MTRL", REAL), {}, "there is no model 'Robust-MTRL'; did you mean 'Robust-MTL'?"),
-    (("ridge", REAL), {}, "there is no model 'ridge'; known are STL, Lasso, L21, NN-MTL, Minimax-MTL"),
+    (("ridge", REAL), {}, "there is no model 'ridge'; write one of 'Lasso', 'L21', 'NN-MTL', 'Robust-MTL'"),
     ((REAL, "Lasso"), {}, "the first argument is a name, such as 'Robust-MTL'"),
     (("Lasso", X), {"rho": 1}, r"model('Lasso', ndarray): the second argument must be a Tasks object"),
     (("Robust-MTL", REAL), {"rho1": 1}, "Robust-MTL needs rho2; write model('Robust-MTL', tasks, rho1=..., rho2=...)"),

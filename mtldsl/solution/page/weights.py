@@ -9,8 +9,10 @@ from mtldsl.pictures.weights import plot_weights
 from mtldsl.shown.page import Section
 from mtldsl.shown.panel import Panel, Table, some_rows
 from mtldsl.solution.page.facts import Facts
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
 
-__all__ = ["convergence", "features", "path"]
+__all__ = ["convergence", "feature_sizes", "features", "path"]
 
 #: What the picture shows, and a line below it.
 _GAP = (
@@ -31,8 +33,7 @@ def features(facts: Facts) -> Section | None:
         return None
     if not W.any():
         return Section("What was learned", ["All weights are zero: no feature counts."])
-    spread, told = _spread(facts)
-    sizes = np.sqrt(((W * spread[:, None]) ** 2).sum(axis=1))
+    sizes, told = feature_sizes(solution, facts.training)
     shares = sizes / (sizes.sum() or 1.0)
     order = np.argsort(-sizes, kind="stable")[: int(np.count_nonzero(sizes))]
     strongest = np.argmax(np.abs(W), axis=1)
@@ -60,17 +61,22 @@ def features(facts: Facts) -> Section | None:
     return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 
 
-def _spread(facts: Facts) -> tuple[np.ndarray, str]:
-    """((d,), what importance is)."""
-    whole = "the norm of its weights over the tasks, as a share of all"
-    tasks = facts.training
-    if tasks is None or facts.solution.scaling is not None:
-        return np.ones(len(facts.solution.W)), whole
+def feature_sizes(solution: Solution, tasks: Tasks | None) -> tuple[np.ndarray, str]:
+    """Return ((d,) sqrt(sum over tasks of (w_ij s_j)^2), what that is): s_j is the spread of a column in the training rows, 1 where these are
+    not known, or were scaled by the tasks themselves.
+    """
+    W, whole = (
+        np.reshape(solution.W, (len(solution.W), -1)),
+        "the norm of its weights over the tasks, as a share of all",
+    )
+    if tasks is None or solution.scaling is not None:
+        return np.linalg.norm(W, axis=1), whole
     squares = tasks.column_lengths**2  # (d, m)
     n = tasks.counts
     means = np.stack([np.asarray(X.sum(axis=0)).ravel() for X in tasks.inputs], axis=1) / n
     spread = np.sqrt(np.maximum(squares / n - means**2, 0.0)).mean(axis=1)
-    return spread, f"{whole}, every feature measured in its own standard deviations"
+    sizes = np.linalg.norm(W * spread[:, None], axis=1)
+    return sizes, f"{whole}, every feature measured in its own standard deviations"
 
 
 def convergence(facts: Facts) -> Section | None:

@@ -1,0 +1,141 @@
+"""What a fitted estimator shows of itself: a page, a table of weights, what features count, and a summary for the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.scorers import classes_of
+from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.solution.page.facts import Facts
+from mtldsl.solution.page.weights import feature_sizes
+from mtldsl.solution.solution import Solution
+from mtldsl.tasks import Tasks
+
+if TYPE_CHECKING:
+    from pandas import Series
+
+__all__ = ["importances", "report", "summary"]
+
+#: Lines of features in a summary.
+_FEATURES_SHOWN = 8
+
+
+def report(estimator, file, X, y, *, groups=None, **options) -> Path:
+    """Write one HTML page on a fitted estimator, scored on these rows, which it was not fitted on; return its path.
+
+    estimator : fitted; or a Pipeline whose last step is one, which is given the raw rows, and whose names of features are shown
+    file      : where to write
+    X, y      : rows as `fit` takes them, raw
+    groups    : the tasks of the rows, where `fit` was given groups
+    options   : those of `Solution.report`: title, cross_check, cross_validation, path, bootstrap, random_state
+
+    DataError where nothing was learned, or where the estimator has a solution per task.
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from mtldsl.estimators import MultiTaskClassifier, report
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> fitted = make_pipeline(StandardScaler(), MultiTaskClassifier()).fit(X[:40], X[:40, :2] > 0)
+    >>> report(fitted, "fit.html", X[40:], X[40:, :2] > 0, bootstrap=0).name  # doctest: +SKIP
+    'fit.html'
+    """
+    last, X, names = _last_step(estimator, X)
+    solution = _solution_of(last)
+    solution = replace(solution, feature_names=_names(solution, names))
+    return solution.report(file, _tasks_of(last, solution, X, y, groups), **options)
+
+
+def importances(estimator) -> Series:
+    """Return what every feature counts: sqrt(sum over tasks of (w_ij s_j)^2) as a share of all, s_j the spread of the feature in the rows that were
+    fitted; the largest first, in the order of the report. A fit that was pickled has forgotten its rows: then every s_j is 1.
+
+    estimator : fitted; or a Pipeline whose last step is one
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators import MultiTaskRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> MultiTaskRegressor(lam=0.1).fit(X, X[:, [0, 2]] * [1.0, 3.0]).importances().round(1).to_dict()
+    {'x2': 0.7, 'x0': 0.3, 'x1': 0.0}
+    """
+    from pandas import Series
+
+    last, _, names = _last_step(estimator, None)
+    solution = _solution_of(last)
+    sizes, _ = feature_sizes(solution, Facts(solution).training)
+    found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
+    return found.sort_values(ascending=False, kind="stable")
+
+
+def summary(estimator) -> None:
+    """Print what was learned, what is proven of it, and the features that count most.
+
+    estimator : fitted; or a Pipeline whose last step is one
+    """
+    last, _, _ = _last_step(estimator, None)
+    solution, typed = _solution_of(last), type(last).__name__
+    model = last._stated_model()
+    print(f"{typed}: {model if isinstance(model, str) else 'a function'}")
+    print(f"  {solution}")
+    if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
+        chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
+        print(f"  chosen by cross-validation: {chosen}; mean score {last.best_score_:.4f}")
+    shares = importances(estimator)
+    used = shares[shares > 0]
+    print(f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}")
+    for name, share in used.head(_FEATURES_SHOWN).items():
+        print(f"    {name:<32} {share:6.1%}")
+
+
+def _last_step(estimator, X) -> tuple[Any, Any, Any]:
+    """(the fitted estimator, what it is given of X, the names of its features where a pipeline has made them)."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, X, None
+    before, last = estimator[:-1], estimator[-1]
+    if not len(before):
+        return last, X, None
+    try:
+        names = before.get_feature_names_out()
+    except (AttributeError, ValueError):  # a step that does not know the names of what it makes
+        names = None
+    return last, None if X is None else before.transform(X), names
+
+
+def _names(solution: Solution, made) -> tuple[str, ...]:
+    """The names of features: those that a pipeline made, or the model's own."""
+    own = solution.feature_names
+    return tuple(map(str, made)) if made is not None and len(made) == len(own) else own
+
+
+def _solution_of(estimator) -> Solution:
+    check_is_fitted(estimator, "solution_")
+    if estimator.solution_ is None:
+        raise DataError("no task was learned: all have labels of one class", term=type(estimator).__name__)
+    return estimator.solution_
+
+
+def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
+    """New rows as tasks of the names that were learned."""
+    names = list(solution.feature_names)
+    if hasattr(estimator, "task_of"):
+        rows, ids = estimator._rows(X, groups, fitting=False)
+        labels = _columns(estimator, y)[0][:, 0]
+        there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
+        return Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
+    table = _columns(estimator, y)[0][:, estimator._learned]
+    return Tasks.shared(
+        estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)
+    )
+
+
+def _columns(estimator, y):
+    """(n, m) numbers, or labels -1 and +1, NaN where one is missing."""
+    classes = classes_of(estimator)
+    return signs_of(y, classes, "values" if classes is None else "labels")

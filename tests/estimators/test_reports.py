@@ -1,0 +1,96 @@
+"""What a fitted estimator shows of itself, alone and as the last step of a pipeline."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from mtldsl import DataError
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
+    MultiTaskClassifier,
+    MultiTaskClassifierCV,
+    MultiTaskRegressor,
+    importances,
+    report,
+    summary,
+)
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.normal(size=(120, 3)), columns=["age", "iron", "salt"]).assign(
+    city=RNG.choice(["Oslo", "Rome"], 120)
+)
+SICK = pd.DataFrame(
+    {"ill": np.where(X.age > 0.5, "yes", "no"), "tired": np.where(X.iron > X.age, "yes", "no")}
+)
+LEARN, TEST = slice(0, 80), slice(80, 120)
+
+
+@pytest.fixture
+def piped():
+    columns = make_column_transformer(
+        (StandardScaler(), ["age", "iron", "salt"]), (OneHotEncoder(), ["city"])
+    )
+    return make_pipeline(columns, MultiTaskClassifierCV(n_values=4, cv=2)).fit(X[LEARN], SICK[LEARN])
+
+
+def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
+    labels = SICK[TEST].astype(object)
+    labels.iloc[:3, 0] = None
+    page = report(piped, tmp_path / "fit", X[TEST], labels, bootstrap=0).read_text(encoding="utf-8")
+    assert "standardscaler__age" in page and "onehotencoder__city_Oslo" in page
+    assert "ill" in page and "tired" in page
+
+
+def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
+    fitted = MultiTaskRegressor(lam=0.1).fit(X[["age", "iron"]][LEARN], X[["salt", "iron"]][LEARN])
+    page = fitted.report(
+        tmp_path / "fit.html", X[["age", "iron"]][TEST], X[["salt", "iron"]][TEST], bootstrap=0
+    )
+    assert f"{fitted.score(X[['age', 'iron']][TEST], X[['salt', 'iron']][TEST]):.3f}" in page.read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize("by", ["column", "groups"])
+def test_rows_of_tasks(by, tmp_path):
+    fitted, rows, groups = GroupedMultiTaskClassifier(), X.drop(columns="city"), X["city"].to_numpy()
+    if by == "column":
+        page = (
+            fitted.set_params(task="city")
+            .fit(X[LEARN], SICK["ill"][LEARN])
+            .report(tmp_path / "fit.html", X[TEST], SICK["ill"][TEST], bootstrap=0)
+        )
+    else:
+        page = fitted.fit(rows[LEARN], SICK["ill"][LEARN], groups=groups[LEARN]).report(
+            tmp_path / "fit.html", rows[TEST], SICK["ill"][TEST], groups=groups[TEST], bootstrap=0
+        )
+    assert "Oslo" in page.read_text(encoding="utf-8")
+
+
+def test_importances_are_in_the_order_of_the_page_and_of_the_summary(piped, capsys):
+    shares = importances(piped)
+    assert shares.sum() == pytest.approx(1.0) and shares.is_monotonic_decreasing
+    assert shares.index[0] in ("standardscaler__age", "standardscaler__iron")
+    summary(piped)
+    said = capsys.readouterr().out
+    assert "MultiTaskClassifierCV: logistic_loss(W, tasks) + lam * l21_norm(W)" in said
+    assert "chosen by cross-validation: lam = " in said and said.index(shares.index[0]) < said.index(
+        shares.index[1]
+    )
+
+
+def test_the_frame_has_a_row_a_feature_and_one_of_intercepts():
+    fitted = MultiTaskClassifier().fit(X[["age", "iron"]][LEARN], SICK[LEARN])
+    frame = fitted.frame()
+    assert list(frame.index) == ["age", "iron", "(intercept)"] and list(frame.columns) == ["ill", "tired"]
+    np.testing.assert_array_equal(frame.to_numpy()[:-1], fitted.coef_.T)
+
+
+def test_a_fit_without_a_task_has_no_page(tmp_path):
+    with pytest.warns(UserWarning):
+        fitted = MultiTaskClassifier().fit(X[["age"]], np.zeros(120))
+    with pytest.raises(DataError, match="no task was learned"):
+        fitted.report(tmp_path / "fit.html", X[["age"]], np.zeros(120))
