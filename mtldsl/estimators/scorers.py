@@ -21,6 +21,9 @@ from mtldsl.values.number import quoted
 
 __all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 
+#: scikit-learn's scorers that do not take a vector of several classes
+_OF_TWO_CLASSES = frozenset(("average_precision", "f1", "precision", "recall", "roc_auc"))
+
 _ROUTED = ("sample_weight", "groups")
 
 
@@ -155,7 +158,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
     if not isinstance(scoring, str):
         return get_scorer(scoring)
     found = named_measure(scoring)
-    if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y))):
+    if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y, scoring))):
         return get_scorer(scoring)
     if found is not None:
         return MeasureScorer(found.name)
@@ -166,12 +169,12 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
     )
 
 
-def _is_ours(y) -> bool:
+def _is_ours(y, scoring: str) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
     table, _, _ = columns_of(y)
     if table.shape[1] > 1 or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
-    return type_of_target(table[:, 0]) not in ("binary", "continuous", "multiclass")
+    return type_of_target(table[:, 0]) == "multiclass" and scoring in _OF_TWO_CLASSES
 
 
 def classes_of(estimator):

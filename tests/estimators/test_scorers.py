@@ -47,6 +47,8 @@ def test_ours_and_theirs_are_scored_alike_from_what_they_predict(name, make):
         "accuracy": (theirs.accuracy_score, labels),
         "balanced_accuracy": (theirs.balanced_accuracy_score, labels),
         "f1": (theirs.f1_score, labels),
+        "precision": (theirs.precision_score, labels),
+        "recall": (theirs.recall_score, labels),
         "roc_auc": (theirs.roc_auc_score, scores),
         "average_precision": (theirs.average_precision_score, scores),
         "log_loss": (theirs.log_loss, P),

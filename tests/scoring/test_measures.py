@@ -37,6 +37,8 @@ BY_TASK = {
     "accuracy": theirs.accuracy_score,
     "balanced_accuracy": theirs.balanced_accuracy_score,
     "f1": theirs.f1_score,
+    "precision": theirs.precision_score,
+    "recall": theirs.recall_score,
     "roc_auc": theirs.roc_auc_score,
     "average_precision": theirs.average_precision_score,
     "log_loss": theirs.log_loss,
