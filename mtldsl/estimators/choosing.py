@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.estimators.classifier import MultiTaskClassifier
-from mtldsl.estimators.cross_validated import CrossValidated
+from mtldsl.estimators.cross_validated import CrossValidated, with_parameters
 from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.targets import labels_of, numbers_of_targets, vector_of
@@ -20,11 +20,11 @@ __all__ = [
 ]
 
 
+@with_parameters
 class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
     """Regression on all columns of y at once, its regularization chosen by cross-validation.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
-    as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `MultiTaskRegressor`.
+    {parameters}
 
     >>> import numpy as np
     >>> from mtldsl.estimators import MultiTaskRegressorCV
@@ -73,11 +73,11 @@ class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
         return numbers_of_targets(y).Y
 
 
+@with_parameters
 class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
     """Classification of all labels at once, its regularization chosen by cross-validation.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
-    as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `MultiTaskClassifier`.
+    {parameters}
 
     >>> import numpy as np
     >>> from mtldsl.estimators import MultiTaskClassifierCV
@@ -137,11 +137,11 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
         return labels_of(y).signs
 
 
+@with_parameters
 class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
     """Regression over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
-    as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `GroupedMultiTaskRegressor`.
+    {parameters}
 
     >>> import numpy as np
     >>> from mtldsl.estimators import GroupedMultiTaskRegressorCV
@@ -194,11 +194,11 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
         return self._by_task(X, groups, numbers_of_targets(vector_of(y)).Y[:, 0])
 
 
+@with_parameters
 class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
     """Classification over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
-    parameter, values, n_values, eps, cv, scoring, one_standard_error, per_task, random_state, n_jobs, verbose, and the attributes of the choice:
-    as in `mtldsl.estimators.cross_validated.CrossValidated`. All else: as in `GroupedMultiTaskClassifier`.
+    {parameters}
 
     >>> import numpy as np
     >>> from mtldsl.estimators import GroupedMultiTaskClassifierCV

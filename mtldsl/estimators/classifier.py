@@ -35,7 +35,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     The tasks are the columns of y where it is a table (n, m) of two classes a column; one task for a vector of two classes; one task a class
     for a vector of more, and of two for losses of all classes of a row (`softmax_loss`). Missing labels (None, NaN) are not in their task.
 
-    model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
+    model, loss, penalty, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
     class_weight : None; "balanced", n / (2 n_class) in every task; {class: weight}; of a table also a list of such, one a column
     one_class    : what becomes of a task whose training labels are all of one class: "constant" predicts that class, with weights of
                    zero and a score of -1 or +1; "skip" does, but its scores and probabilities are NaN, so that scorers can leave it

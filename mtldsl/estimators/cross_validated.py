@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.estimators.of_fold import of_fold, parameter_of
+from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import fold_scorer
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
@@ -28,7 +31,30 @@ from mtldsl.values.array import as_array
 from mtldsl.values.number import as_whole, quoted
 from mtldsl.values.seed import generator
 
-__all__ = ["CrossValidated"]
+__all__ = ["CrossValidated", "with_parameters"]
+
+_ATTRIBUTES = """\
+Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
+best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
+std_test_score, standard_error, split0_test_score, ... With per_task, solution_ and certificate_ are those of the weakest
+regularization chosen, and solutions_ has one a task."""
+
+
+def with_parameters(cls):
+    """Class decorator: write the parameters of the choice, and those of the plain estimator, in place of `{parameters}` in the documentation."""
+    plain = _parameters_of(cls._plain)
+    if "as in `MultiTaskRegressor`" in plain:
+        plain = "\n".join(line for line in plain.split("\n") if "as in `MultiTaskRegressor`" not in line)
+        plain += "\n" + _parameters_of(MultiTaskRegressor)
+    text = f"The choice:\n\n{_parameters_of(CrossValidated)}\n\nThe model and its fit:\n\n{plain}\n\n{_ATTRIBUTES}"
+    cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text)
+    return cls
+
+
+def _parameters_of(cls) -> str:
+    """The block of `name : what it is` in the documentation of a class."""
+    blocks = inspect.cleandoc(cls.__doc__).split("\n\n")
+    return "\n".join(block for block in blocks if re.match(r"[\w, ]+? +: ", block))
 
 
 class CrossValidated(MultiTaskEstimator):
@@ -50,11 +76,6 @@ class CrossValidated(MultiTaskEstimator):
 
     Every fold is one path, warm-started from value to value. The last fit is on all rows, at the value chosen; where the model is not convex
     it is a path down to that value. Ctrl-C raises `mtl.Interrupted`, whose `completed` is the cv_results_ of the folds that were complete.
-
-    Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
-    best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
-    std_test_score, standard_error, split0_test_score, ... With per_task, solution_ and certificate_ are those of the weakest
-    regularization chosen, and solutions_ has one a task.
     """
 
     _plain: ClassVar[type]

@@ -32,7 +32,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
              `predict(X, groups=ids)`, which metadata routing hands on (`set_fit_request(groups=True)`); without either all
              rows are one task, with a OneTaskWarning
     unseen : of a task that training did not have, "error", or "mean": the mean of all tasks' weights answers
-    model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
+    model, loss, penalty, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
 
     Attributes after `fit`: tasks_ (m,), in the order of first appearance; coef_ (m, d), intercept_ (m,), n_iter_, solution_,
     certificate_, n_features_in_, feature_names_in_ (with the column of tasks).
@@ -109,7 +109,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     task, unseen : as in `GroupedMultiTaskRegressor`
     class_weight, one_class : as in `MultiTaskClassifier`, in every task
-    model, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
+    model, loss, penalty, subject_to, fit_intercept, warm_start, tol, max_seconds, solver, check, n_jobs, parameters : as in `MultiTaskRegressor`
 
     Attributes after `fit`: classes_ (2,), tasks_ (m,), one_class_: the tasks with labels of one class; coef_ (m, d), intercept_ (m,),
     n_iter_, solution_, certificate_, n_features_in_, feature_names_in_.

@@ -27,7 +27,8 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
 
         min over W (d, m), b (m,)   the model, with one task a column of y and all tasks on the same X
 
-    model         : the name of a model (`mtldsl models`), a statement in the language, or a function of (W, tasks)
+    loss, penalty : words of the language by name: the model is loss(W, tasks) + lam * penalty(W). A penalty may be a sum, "l1_norm + ridge"
+    model         : in their place a statement in the language, the name of a paper's model (`mtldsl models`), or a function of (W, tasks)
     subject_to    : constraints beside a statement, as text: ["W >= 0"]
     fit_intercept : learn one number a task as well, which no penalty touches
     warm_start    : begin at the weights of the last fit, where they have the same shape
