@@ -58,8 +58,14 @@ _LATER = {
     "unregister": "extending",
 }
 
-#: modules that are reached as attributes
-_ROOMS = ("datasets", "report")
+#: modules that are reached as attributes, and where they are
+_ROOMS = {
+    "datasets": "datasets",
+    "estimators": "estimators",
+    "metrics": "atoms.metrics",
+    "report": "report",
+    "similarities": "language.unknowns.similarities",
+}
 
 
 def __getattr__(name: str):
@@ -71,20 +77,21 @@ def __getattr__(name: str):
     if name in _vocabulary.WORDS:  # a word of one's own
         return _vocabulary.WORDS[name]
     if name in _ROOMS:
-        return import_module(f"mtldsl.{name}")
-    advice = ""
+        return import_module(f"mtldsl.{_ROOMS[name]}")
+    said = ""
     if not name.startswith("_"):  # what Python and tools look for
-        from mtldsl.language.words.did_you_mean import METHODS, meant
+        from mtldsl.language.words.did_you_mean import advice, meant
 
-        word = METHODS.get(name) or meant(name, __dir__())
-        advice = f"; write {word}" if name in METHODS else f"; did you mean {word!r}?" if word else ""
+        instead, word = advice(name), meant(name, [*__dir__(), *__all__])
+        said = f"; write {instead}" if instead else f"; did you mean {word!r}?" if word else ""
     # without the module in it, or Python would add a guess of its own
-    raise AttributeError(f"module 'mtldsl' has no attribute {name!r}{advice}", name=name, obj=None)
+    raise AttributeError(f"module 'mtldsl' has no attribute {name!r}{said}", name=name, obj=None)
 
 
 def __dir__() -> list[str]:
-    """What a user types, without the modules that it is made of."""
-    return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"})
+    """What a user types. Metrics and similarities are listed by `mtl.metrics` and `mtl.similarities`; their names here work all the same."""
+    elsewhere = {*_vocabulary.METRICS, *_vocabulary.SIMILARITIES}
+    return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"} - elsewhere)
 
 
 __all__ = [  # pyrefly: ignore[unresolvable-dunder-all]  # words are found when the package is imported

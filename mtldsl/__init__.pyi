@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from numpy.typing import ArrayLike
 
-from mtldsl import datasets, report
+from mtldsl import datasets, estimators, report
+from mtldsl.atoms import metrics
 from mtldsl.atoms.metrics.contingency import AUC, FScore
 from mtldsl.atoms.metrics.error_rates import BalancedError, ErrorRate
 from mtldsl.atoms.metrics.list_precision import AveragePrecision, NDCG
@@ -23,6 +24,7 @@ from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
+from mtldsl.language.unknowns import similarities
 from mtldsl.language.unknowns.covariances import FeatureCovariance, FeaturePrecision, TaskCovariance, TaskPrecision
 from mtldsl.language.unknowns.kernel_weights import KernelWeights, p_norm
 from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
@@ -85,6 +87,7 @@ __all__ = [
     "datasets",
     "defaults",
     "domain_adaptation",
+    "estimators",
     "evgeniou_pontil",
     "exponential_loss",
     "feature_covariance_norm",
@@ -112,6 +115,7 @@ __all__ = [
     "matrix_normal",
     "max_norm",
     "mean_regularizer",
+    "metrics",
     "minimize",
     "mkl_norm",
     "model",
@@ -126,6 +130,7 @@ __all__ = [
     "report",
     "ridge",
     "schatten_norm",
+    "similarities",
     "softmax_loss",
     "sorted_l1_norm",
     "spectral_penalty",

@@ -42,7 +42,9 @@ __version__: str
 
 #: What the lines below name beside what is public.
 _USED = {
-    "mtldsl": ["datasets", "report"],
+    "mtldsl": ["datasets", "estimators", "report"],
+    "mtldsl.atoms": ["metrics"],
+    "mtldsl.language.unknowns": ["similarities"],
     "mtldsl.language.expressions.constraint": ["Constraint"],
     "mtldsl.language.expressions.expression": ["Affine"],
     "mtldsl.language.expressions.objective": ["Objective"],
@@ -79,7 +81,7 @@ def stub() -> str:
         imports="\n".join(
             f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
         ),
-        names="\n".join(f'    "{name}",' for name in sorted(["datasets", "report", *mtldsl.__all__])),
+        names="\n".join(f'    "{name}",' for name in sorted([*mtldsl._ROOMS, *mtldsl.__all__])),
         words="\n".join(_word(name) for name in mtldsl.__all__ if not _stands_in_a_file(name)),
     )
 

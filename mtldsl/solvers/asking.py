@@ -29,7 +29,7 @@ _WORDS = (
     "callback",
 )
 _MEANT = {
-    "max_iters": "max_iter", "n_iter": "max_iter", "maxiter": "max_iter", "iterations": "max_iter", "eps": "tol", "epsilon": "tol", "rtol": "tol",
+    "max_iters": "max_iter", "n_iter": "max_iter", "maxiter": "max_iter", "iterations": "max_iter", "eps": "tol", "epsilon": "tol", "rtol": "tol", "tolerance": "tol",
     "time_limit": "max_seconds", "timeout": "max_seconds", "seed": "random_state", "n_starts": "starts", "restarts": "starts",
     "x0": "warm_start", "init": "warm_start", "method": "solver", "threads": "n_jobs", "verbosity": "verbose",
 }  # fmt: skip

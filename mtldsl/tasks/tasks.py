@@ -31,6 +31,41 @@ from mtldsl.values.arguments import complete
 
 __all__ = ["Tasks"]
 
+#: attributes that solvers and certificates ask
+_OF_SOLVERS = frozenset(
+    [
+        "adjoint",
+        "by_features",
+        "column_lengths",
+        "cross",
+        "elsewhere",
+        "entries_a_row",
+        "fingerprint",
+        "forward",
+        "gram",
+        "imputation",
+        "is_distributed",
+        "kernel_map",
+        "label_sums",
+        "largest_curvature",
+        "mask",
+        "near_zero",
+        "offsets",
+        "one_table",
+        "place",
+        "require_labels",
+        "scaled_by",
+        "shift",
+        "source_rows",
+        "stacked",
+        "sums",
+        "sums_of",
+        "task_of",
+        "totals",
+        "transform",
+    ]
+)
+
 
 class Tasks(LinearMap, FromDask, Shown):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
@@ -316,6 +351,10 @@ class Tasks(LinearMap, FromDask, Shown):
 
     def __repr__(self) -> str:
         return one_line(self)
+
+    def __dir__(self) -> list[str]:
+        """What a user types; what solvers ask is not listed, and works all the same."""
+        return [name for name in super().__dir__() if name not in _OF_SOLVERS]
 
     def _panel(self) -> Panel:
         return panel_of(self)

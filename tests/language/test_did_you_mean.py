@@ -17,13 +17,13 @@ OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others
 
 @for_each("word", SYNONYMS)
 def test_every_word_of_the_table_is_public(word):
-    known = [*CALLABLE, *dir(mtl)]
+    known = [*CALLABLE, *mtl.__all__]
     assert word in known or all(part.split("(")[0] in known for part in word.split(" + "))
 
 
 @pytest.mark.slow
 def test_every_other_name_leads_to_its_word_and_is_none_itself():
-    known = dir(mtl)
+    known = mtl.__all__
     assert {other: meant(other, known) for other, _ in OTHERS} == dict(OTHERS)
     assert not {other for other, _ in OTHERS} & set(known)
     assert len(OTHERS) == len(dict(OTHERS))
@@ -41,6 +41,44 @@ MEANT = {
 @for_each("typed, word", MEANT.items())
 def test_what_is_meant(typed, word):
     assert meant(typed, CALLABLE) == word
+
+
+@for_each(
+    "typed, says",
+    [
+        ("ordinal_loss", "there is no ordinal loss"),
+        ("ranking", "structured_hinge(W, tasks, metric=ROCArea())"),
+        ("epsilon_insensitive_loss", "huber_loss or absolute_loss"),
+        ("capped_l1", "there is no penalty that caps entries"),
+        ("exclusive_lasso", "there is no exclusive lasso"),
+        ("operator_norm", "the largest singular value alone is not in the language"),
+        ("max_loss", "worst_task(loss)"),
+    ],
+)
+def test_a_name_without_a_word_says_what_is_near(typed, says):
+    with pytest.raises(AttributeError) as error:
+        getattr(mtl, typed)
+    assert says in str(error.value)
+    assert says in nearest(typed, CALLABLE)
+
+
+@for_each(
+    ("owner", "hidden", "shown"),
+    [
+        (mtl, {"FScore", "identity"}, {"metrics", "similarities", "estimators", "trace_norm"}),
+        (mtl.metrics, {"classes_of"}, {"FScore", "AUC"}),
+        (mtl.similarities, {"np"}, {"identity", "clusters"}),
+        (mtl.Tasks, set(), {"shared", "separate", "grouped"}),
+        (
+            mtl.Tasks.shared([[1.0], [2.0]], [[0.0], [3.0]]),
+            {"adjoint", "gram", "sums_of", "kernel_map"},
+            {"split", "n_tasks"},
+        ),
+    ],
+)
+def test_dir_lists_what_is_typed(owner, hidden, shown):
+    assert shown <= set(dir(owner)) and not hidden & set(dir(owner))
+    assert all(hasattr(owner, name) for name in shown)
 
 
 def test_a_word_that_is_not_known_here_is_not_proposed():
@@ -85,7 +123,7 @@ def test_text_problem_file_and_command_line(tmp_path, capsys):
     assert f"{path}:1:38: there is no word 'nuclear_norm'; did you mean 'trace_norm'?" in str(caught.value)
 
     assert main(["words", "group_lasso"]) == 2
-    assert "there is no word 'group_lasso'; did you mean 'l21_norm'?" in capsys.readouterr().err
+    assert "there is no word 'group_lasso'; write l21_norm(W)" in capsys.readouterr().err
 
 
 def test_named_models_are_found_by_what_is_near():
@@ -93,5 +131,5 @@ def test_named_models_are_found_by_what_is_near():
         with pytest.raises(mtl.ModelError) as caught:
             mtl.model(typed, None)
         assert str(caught.value) == f"there is no model {typed!r}; did you mean {name!r}?"
-    with pytest.raises(mtl.ModelError, match="known are STL, "):
+    with pytest.raises(mtl.ModelError, match="write one of 'Lasso', 'L21'"):
         mtl.model("zebra", None)

@@ -24,3 +24,7 @@ __all__ = [
     "ROCArea",
     "RecallAt",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = ["METHODS", "SYNONYMS", "meant", "nearest"]
+__all__ = ["SYNONYMS", "advice", "meant", "nearest"]
 
 #: what is written here -> what the field, or another library, calls it; capitals, _ and an ending such as _norm do not count
 SYNONYMS = {
@@ -16,7 +16,7 @@ SYNONYMS = {
     "capped_trace_norm": "truncated_nuclear, truncated_trace, capped_nuclear",
     "schatten_norm": "schatten_p, schatten_quasi_norm",
     "log_rank": "log_det, log_determinant",
-    "l1_norm": "lasso, l1, l11, sparse, sparsity, soft_threshold, entrywise_l1",
+    "l1_norm": "lasso, l1, l11, norm_1, one_norm, sparse, sparsity, soft_threshold, entrywise_l1",
     "l21_norm": "group_lasso, multi_task_lasso, l2_1, l1_l2, l1_2_rows, row_sparse, row_sparsity, joint_sparsity, mixed",
     "sorted_l1_norm": "slope, owl, ordered_weighted_l1, oscar",
     "l12_norm": "column_sparse, column_sparsity, column_group_lasso",
@@ -28,6 +28,7 @@ SYNONYMS = {
     "ridge": "tikhonov, l2, l2_squared, squared_l2, squared_frobenius, frobenius_squared, weight_decay, sum_squares",
     "frobenius_norm": "fro, frobenius, l2_norm, euclidean_norm",
     "l1_norm(W) + ridge(W)": "elastic_net, enet",
+    "l1_norm(W) + l21_norm(W)": "sparse_group_lasso, dirty",
     "max_norm": "gamma_2",
     "total_variation": "tv, fused_lasso, fused",
     "graph_laplacian": "graph_regularizer, manifold, graph_penalty",
@@ -38,7 +39,7 @@ SYNONYMS = {
     "columns_on_simplex": "simplex, probability_simplex",
     # losses
     "squared_loss": "mse, mean_squared_error, squared_error, square_loss, least_squares, ols, l2_loss, quadratic_loss, gaussian_loss",
-    "absolute_loss": "mae, mean_absolute_error, absolute_error, absolute_deviation, l1_loss, lad, laplace_loss",
+    "absolute_loss": "mae, median, least_absolute_deviations, mean_absolute_error, absolute_error, absolute_deviation, l1_loss, lad, laplace_loss",
     "square_root_loss": "sqrt_loss, root_loss, square_root_lasso, sqrt_lasso, rmse, root_mean_squared_error",
     "quantile_loss": "pinball, tilted_loss, check_loss",
     "huber_loss": "smooth_l1",
@@ -47,6 +48,7 @@ SYNONYMS = {
     "logistic_loss": "cross_entropy, binary_cross_entropy, bce, bce_with_logits, log_loss, logit, sigmoid, deviance",
     "exponential_loss": "exp_loss, ada_boost, boosting",
     "gamma_loss": "gamma_deviance, gamma_nll",
+    "softmax_loss": "multinomial, multinomial_logistic, categorical_cross_entropy, multiclass",
     "poisson_loss": "poisson_nll, poisson_deviance, count_loss",
     "structured_hinge": "structured_svm, struct_svm, structural_svm",
     "clique_hinge": "max_margin_markov_network, m3n",
@@ -70,8 +72,8 @@ SYNONYMS = {
     "Parameter": "param, hyperparameter",
 }
 
-#: what is not a word but a method, by the name that is looked for in the package
-METHODS = {
+#: what is written where there is no word of that name: a method, an expression, or the sentence that there is none
+_ADVICE = {
     "load": "Solution.load(file)",
     "save": "solution.save(file)",
     "predict": "solution.predict(X)",
@@ -88,6 +90,14 @@ METHODS = {
     "compare": "problem.cross_validate(lam) of each, and solution.bootstrap(tasks, metric)",
     "words": "mtldsl words, on the command line, or see docs/words.md",
     "group_lasso": "l21_norm(W), a row a group, or group_norm(W, groups)",
+    "ordinal": "absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss",
+    "ranking": "structured_hinge(W, tasks, metric=ROCArea()), which ranks positives above negatives",
+    "epsilon_insensitive": "huber_loss or absolute_loss; docs/adding_a_word.md adds an epsilon-insensitive loss",
+    "capped_l1": "capped_trace_norm(W, tau), which caps singular values: there is no penalty that caps entries",
+    "exclusive_lasso": "l1_norm(W): there is no exclusive lasso; docs/extending/README.md makes a word of your own",
+    "operator_norm": "trace_norm(W) or max_norm(W): the largest singular value alone is not in the language",
+    "max_loss": "worst_task(loss), the largest loss of a task",
+    "minimax": "worst_task(loss), the largest loss of a task",
 }
 
 _ENDINGS = (
@@ -102,6 +112,19 @@ _ENDINGS = (
 )
 
 
+def advice(typed: str) -> str | None:
+    """Return what to write in place of a name that is no word and has no other name, None where nobody has asked for it.
+
+    >>> advice("max_loss"), advice("OrdinalLoss"), advice("zebra")
+    ('worst_task(loss), the largest loss of a task', 'absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss', None)
+    """
+    asked = _plain(typed)
+    names = {_plain(name): text for name, text in _ADVICE.items()} | {
+        "spectralnorm": _ADVICE["operator_norm"]
+    }
+    return names.get(asked) or names.get(_without_ending(asked))
+
+
 def nearest(typed: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or else `; known are ...`: what to write in place of an unknown name.
 
@@ -110,7 +133,9 @@ def nearest(typed: str, known: Iterable[str]) -> str:
     >>> nearest("zebra", ["trace_norm", "ridge"])
     '; known are trace_norm, ridge'
     """
-    known = list(known)
+    known, instead = list(known), advice(typed)
+    if instead is not None and typed not in known:
+        return f"; write {instead}"
     found = meant(typed, known)
     if found is not None:
         return f"; did you mean {found!r}?"
