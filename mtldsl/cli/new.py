@@ -21,9 +21,10 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--labels",
-        metavar="COLUMNS",
-        default="",
-        help="columns of labels, with commas between; without it the last column, or all at the end that say yes or no",
+        metavar="COLUMN",
+        nargs="+",
+        default=[],
+        help="columns of labels, with spaces or commas between; without it the last column, or all at the end that say yes or no",
     )
     parser.add_argument(
         "--task",
@@ -36,25 +37,35 @@ def _arguments(parser: ArgumentParser) -> None:
         help="such as ';'; without it what makes the most columns of the first line",
     )
     parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="write there in place of beside TABLE, with the ending .toml",
+    )
+    parser.add_argument(
         "--print",
         action="store_true",
         dest="shown",
-        help="print it; without this it is written beside TABLE, with the ending .toml",
+        help="print it, and write nothing",
     )
 
 
 def _new(options) -> int:
     from mtldsl.files.drafting import draft
 
-    labels = [name.strip() for name in options.labels.split(",") if name.strip()]
-    drafted = draft(options.table, labels, options.task, options.delimiter)
+    labels = [name.strip() for text in options.labels for name in text.split(",") if name.strip()]
+    path = options.output or options.table.with_suffix(".toml")
+    drafted = draft(
+        options.table, labels, options.task, options.delimiter, options.output and options.output.parent
+    )
     text = visible(drafted.text, kept="\n")
     if options.shown:
         print_content(text.rstrip("\n"), one_line=True)
         return OK
-    path = options.table.with_suffix(".toml")
     if path.exists():
-        raise DataError(f"{path} is there already", write_instead="write --print, or move it away")
+        raise DataError(
+            f"{path} is there already", write_instead="write --output PATH or --print, or move it away"
+        )
     with atomic_file(path) as file:
         file.write(text.encode())
     print_content(f"{path} is written. Read it, then: mtldsl solve {shlex.quote(str(path))}", one_line=True)
@@ -68,5 +79,5 @@ NEW = Command(
     "write a commented problem file for a CSV file, after a look at its columns",
     _arguments,
     _new,
-    examples=("mtldsl new exams.csv", "mtldsl new exams.csv --labels maths,physics"),
+    examples=("mtldsl new exams.csv", "mtldsl new exams.csv --labels maths physics"),
 )

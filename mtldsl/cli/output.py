@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.system.atomic_files import atomic_file
 from mtldsl.system.visible import visible, visible_in_json, visible_record
 
@@ -110,17 +110,22 @@ class Ran(NamedTuple):
     code: int
 
 
-def write(paths: list[Path], ran: Ran) -> None:
-    """The solution, the predictions or the report, as its ending says, to each path. DataError for those that cannot be written, after the others were."""
+def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
+    """Write to each (kind, path) a proof, or the solution, the predictions or the report, as its ending says.
+
+    DataError for those that cannot be written, after the others were.
+    """
     refused = []
-    for path in paths:
+    for kind, path in outputs:
         try:
-            if path.suffix == ".npz":
+            if kind == "proof":
+                ran.solution.certificate.save(path)
+            elif path.suffix == ".npz":
                 ran.solution.save(path)
             else:
                 with atomic_file(path) as file:
                     file.write(_report(path, ran).encode())
-        except DataError as error:
+        except (DataError, ModelError) as error:
             refused.append(str(error))
     if refused:
         raise DataError("; ".join(refused))

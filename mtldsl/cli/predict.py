@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.marks import add_marks, marks_of
@@ -18,7 +22,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "new",
         type=Path,
         metavar="NEW",
-        help="new rows: a CSV file with the features' columns by name, or an .npz file with a matrix X",
+        help="new rows: a CSV file with the features' columns by name, an .npz file with a matrix X, or - for CSV from standard input",
     )
     parser.add_argument(
         "--task",
@@ -46,15 +50,28 @@ def _predict(options) -> int:
     from mtldsl.report.predictions import new_predictions
     from mtldsl.solution.solution import Solution
 
-    text = new_predictions(
-        Solution.load(options.model), options.new, task=options.task, keep=options.keep, probabilities=options.probabilities,
-        scores=options.scores, **marks_of(options, options.new),
-    )  # fmt: skip
+    with _rows_of(options.new) as new:
+        text = new_predictions(
+            Solution.load(options.model), new, task=options.task, keep=options.keep, probabilities=options.probabilities,
+            scores=options.scores, **marks_of(options, new),
+        )  # fmt: skip
     if options.output is None:
         print_content(text.rstrip("\n"), one_line=True)
     else:
         save_text(options.output, text)
     return OK
+
+
+@contextmanager
+def _rows_of(new: Path) -> Iterator[Path]:
+    """The file of new rows; standard input, where it is -, as a file that is gone afterwards."""
+    if str(new) != "-":
+        yield new
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "standard_input.csv"
+        path.write_bytes(sys.stdin.buffer.read())
+        yield path
 
 
 PREDICT = Command(
@@ -64,5 +81,8 @@ PREDICT = Command(
     _predict,
     epilog="the statistics of [data] standardize and impute are applied to the new rows; of a graph of labels a last column says whether the labelling "
     "is proven to be the best",
-    examples=("mtldsl predict exams.npz new.csv --keep id > out.csv",),
+    examples=(
+        "mtldsl predict exams.npz new.csv --keep id > out.csv",
+        "head -n 5 new.csv | mtldsl predict exams.npz -",
+    ),
 )

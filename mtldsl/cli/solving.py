@@ -10,6 +10,7 @@ from mtldsl.cli.options import add_solve_options, is_told, load_with_options
 from mtldsl.cli.output import Ran, show, write
 from mtldsl.errors import DataError, MTLError
 from mtldsl.system import stops
+from mtldsl.system.archives import npz_path
 from mtldsl.system.atomic_files import check_writable
 from mtldsl.system.told import say
 
@@ -27,6 +28,12 @@ def _solve_options(parser: ArgumentParser) -> None:
         help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json); may be repeated",
     )  # fmt: skip
     parser.add_argument(
+        "--proof",
+        type=Path,
+        metavar="PATH",
+        help="write the proof (.npz), which `mtldsl verify PATH FILE` checks",
+    )
+    parser.add_argument(
         "--report", dest="output", action="append", type=Path, metavar="PATH", help="the same, of a report"
     )
 
@@ -40,9 +47,16 @@ def _solve(options) -> int:
     with load_with_options(options) as file:
         if options.no_check:
             file.check = None
-        outputs = [*file.outputs.values(), *options.output]
-        for path in outputs:
+        outputs = [*file.outputs.items(), *(("output", path) for path in options.output)]
+        if options.proof is not None:
+            outputs.append(("proof", npz_path(options.proof)))
+        for kind, path in outputs:
             check_writable(path)
+            if kind == "proof" and not file.problem.is_convex:
+                raise DataError(
+                    f"{path}: a model that is not convex has no bound to prove",
+                    write_instead="leave the proof out; the report says how far the point is stationary",
+                )
             if path.suffix == ".csv" and file.predictions is None and file.test_rows is None:
                 raise DataError(
                     f"{path}: predictions are of rows held out, and the file holds none out",

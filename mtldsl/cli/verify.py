@@ -41,7 +41,9 @@ def _verify(options) -> int:
         if path.suffix == ".toml":
             from mtldsl.files.problem_file import load_problem
 
-            named.append(load_problem(path).problem)
+            file = load_problem(path)
+            file.take_values_of(read_proof(options.proof)[0])
+            named.append(file.problem)
             files.append(str(path))
         else:
             named += read_proof(path)[1]

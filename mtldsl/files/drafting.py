@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import textwrap
 from collections.abc import Sequence
@@ -48,11 +49,14 @@ class Draft(NamedTuple):
     said: list[str]
 
 
-def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None) -> Draft:
+def draft(
+    path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None, folder=None
+) -> Draft:
     """A commented problem file for a CSV file: `mtldsl new`.
 
     labels : columns of labels, one task each; none: the last column, or all columns at the end that say yes or no
     task   : the column that tells the tasks apart by rows; None: a column of text whose values all come often, of one label
+    folder : where the problem file will stand; None: beside the table
     delimiter : what stands between cells; None: what makes the most columns of the first line
     The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
     nothing is left to learn from.
@@ -124,7 +128,7 @@ def draft(path, labels: Sequence[str] = (), task: str | None = None, delimiter: 
         f'minimize = "{loss}(W, tasks) + lam * l21_norm(W)"',
         "",
         "[data]",
-        f"path = {_text(path.name)}",
+        f"path = {_text(path.name if folder is None else os.path.relpath(path, folder))}",
         *([f"delimiter = {_text(delimiter)}"] if delimiter != "," else []),
         *([f"decimal = {_text(decimal)}  # 1,5 is one and a half"] if decimal != "." else []),
         f"labels = {_list(chosen) if len(chosen) > 1 else _text(chosen[0])}",

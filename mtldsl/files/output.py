@@ -34,6 +34,7 @@ _NAMES: Rule = (
 )
 _RULES: Rules = {
     "solution": TEXT,
+    "proof": TEXT,
     "report": (_report, "a path that ends in .txt, .html or .json"),
     "metrics": _NAMES,
     "predictions": (
@@ -144,9 +145,9 @@ def _place(kind: str, predictions) -> tuple[str, ...]:
 
 
 def _path(folder: Path, kind: str, name: str) -> Path:
-    """A solution is an .npz file, whatever its name."""
+    """A solution and a proof are .npz files, whatever their names."""
     path = folder / name
-    return npz_path(path) if kind == "solution" else path
+    return npz_path(path) if kind in ("solution", "proof") else path
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

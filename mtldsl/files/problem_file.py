@@ -82,6 +82,7 @@
 
     [output]                # optional, relative to this file and inside its folder, unless --allow-outside
     solution = "w.npz"
+    proof = "proof.npz"     # what `mtldsl verify proof.npz FILE` checks
     report = "report.html"  # or .txt, .json
     metrics = ["f1"]        # measures that the report has beside its own
     predictions = "out.csv" # of the rows held out; or {path = "out.csv", new = "new.csv", keep = ["id"]}, with task, probabilities, scores
@@ -95,6 +96,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +174,23 @@ class ProblemFile:
         for parameter, value in zip(values, found.best if point is None else point, strict=True):
             parameter.value = value
         return found
+
+    def take_values_of(self, proof: dict) -> None:
+        """Set the parameters of [validation] to those of its values that a proof, as `read_proof` gives it, is of; leave them where it is of none."""
+        if self.validation is None:
+            return
+        from mtldsl.analysis.grid import grid_of
+        from mtldsl.proof.saved import same_model
+
+        values = grid_of(self.problem, self.validation["values"], None, "[validation]").values
+        before = [parameter.value for parameter in values]
+        for point in product(*values.values()):
+            for parameter, value in zip(values, point, strict=True):
+                parameter.value = value
+            if same_model(self.problem.form(), proof):
+                return
+        for parameter, value in zip(values, before, strict=True):
+            parameter.value = value
 
     def cut(self, solution: Any, progress: bool = False) -> Any:
         """The solution with the thresholds that [thresholds] asks for; as it is without that table."""
