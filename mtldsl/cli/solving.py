@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from pathlib import Path
+from time import perf_counter
 
 from mtldsl.cli.command import FAILED, OK, Command
 from mtldsl.cli.options import add_solve_options, is_told, load_with_options
@@ -44,6 +45,7 @@ def _solve(options) -> int:
             raise DataError(
                 f"--output {path}: the path must end in .npz (solution), .csv (predictions), .txt, .html or .json (report)"
             )
+    began = perf_counter()
     with load_with_options(options) as file:
         if options.no_check:
             file.check = None
@@ -63,6 +65,7 @@ def _solve(options) -> int:
                     write_instead='write [split], or mtldsl predict with the solution',
                 )  # fmt: skip
         ran = run_file(file, is_told(options))
+        ran.record["waited"] = perf_counter() - began
         from mtldsl.report.text import run_report
 
         try:

@@ -35,18 +35,20 @@ TOLD: dict[str, Callable[[Any], RenderableType]] = {
 
 def run_report(record: dict) -> Group:
     """Everything about one solve."""
-    parts = [heading(record), _model(record), _data(record), _solvers(record), _certificate(record)]
-    if record["rows"]:
-        parts.insert(4, rows_elsewhere(record["rows"]))
+    parts = [heading(record), _model(record), _data(record), scores(record["scores"])]
     if record.get("validation"):
-        parts.insert(3, validation(record["validation"]))
+        parts.append(validation(record["validation"]))
+    parts.append(_solver(record))
+    if record["rows"]:
+        parts.append(rows_elsewhere(record["rows"]))
+    parts.append(_certificate(record))
     if record["solution"]["starts"]:
         parts.append(several_starts(record["solution"]["starts"]))
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
     parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
-    return Group(*parts, scores(record["scores"]), verdict(record))
+    return Group(*parts, verdict(record))
 
 
 def check_report(record: dict) -> Group:
@@ -93,7 +95,9 @@ def verdict(record: dict) -> Text:
     distance = f"relative gap {small(solution['gap']['relative'])}"
     if stationary:
         distance = f"residual {small(solution['stationarity']['residual'])}"
-    return Text(" · ").join([first, Text(distance), second, Text(time(solution, 2), DIM)])
+    waited = record.get("waited")
+    spent = time(solution, 2) if waited is None else f"{waited:.1f} s in all"
+    return Text(" · ").join([first, Text(distance), second, Text(spent, DIM)])
 
 
 # ------------------------------------------------------------------------------------------------- sections
@@ -111,7 +115,7 @@ def _model(record: dict) -> Group:
     rows += [("subject to" if i == 0 else "", line) for i, line in enumerate(model["unicode"]["subject_to"])]
     shapes = []
     for name, weights in model["weights"].items():
-        extra = ", with an intercept b a task" if weights["intercept"] else ""
+        extra = ", with an intercept b per task" if weights["intercept"] else ""
         shapes.append(f"{name} ({weights['shape'][0]} × {weights['shape'][1]}{extra})")
     rows.append(("over", ", ".join(shapes)))
     for name, matrix in model["learned"].items():
@@ -132,7 +136,7 @@ def _data(record: dict) -> Group:
         ("tasks", f"{train['tasks']:,}: {_some(record['data']['task_names'])}"),
         ("features", f"{train['features']:,}, {kind}{scaled}"),
     ]
-    rows.append(("rows a task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
+    rows.append(("rows per task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
     rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
     filled = record["data"]["imputed"]
     if filled is not None:
@@ -167,14 +171,11 @@ def _of_other_kinds(record: dict) -> list[Text]:
     return [Text(f"Not for this model: {kinds}", DIM)] if kinds else []
 
 
-def _solvers(record: dict) -> Group:
+def _solver(record: dict) -> Group:
+    """The solver that ran; of the others `explain` tells."""
     used = record["solution"]["solver"]
-    rows = [(used, Text(record["solution"]["reason"]))]
-    for row in _of_this_kind(record):
-        if row["solver"] != used:
-            reason = row["reason"] if row["verdict"] == "refused" else "possible, not needed"
-            rows.append((row["solver"], Text(reason, DIM)))
-    return section("Solver", pairs(rows), *_of_other_kinds(record))
+    other = Text(f"mtldsl explain {record['file']} tells of the other solvers", DIM)
+    return section("Solver", pairs([(used, Text(record["solution"]["reason"]))]), other)
 
 
 def _certificate(record: dict) -> Group:

@@ -63,7 +63,7 @@ def told(file, solution):
 
 
 def section_of(text):
-    return text[text.index("Calibration\n") : text.index("Scores on")]
+    return text[text.index("Calibration\n") :]
 
 
 # -------------------------------------------------------------------------------------------------- calibration
