@@ -146,6 +146,7 @@ def _report(path: Path, ran: Ran) -> str:
 
 
 def _page(path: Path, ran: Ran, text: str) -> str:
+    from mtldsl.named_models.separate import separate_models
     from mtldsl.shown.page import Section
     from mtldsl.shown.panel import Panel
     from mtldsl.solution.page.build import html_report
@@ -154,7 +155,7 @@ def _page(path: Path, ran: Ran, text: str) -> str:
     file = ran.file
     facts = Facts(
         ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
-        title=file.title or path.stem, metrics=tuple(file.metrics),
+        title=file.title or path.stem, metrics=tuple(file.metrics), separate=separate_models(file.tasks_train),
         more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)

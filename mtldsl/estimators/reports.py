@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtldsl.errors import DataError
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.named_models.separate import separate_models
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.weights import feature_sizes
 from mtldsl.solution.solution import Solution
@@ -50,7 +51,8 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     last, X, names = _last_step(estimator, X)
     solution = _solution_of(last)
     solution = replace(solution, feature_names=_names(solution, names))
-    return solution.report(file, _tasks_of(last, solution, X, y, groups), **options)
+    tasks, separate = _tasks_of(last, solution, X, y, groups), separate_models(Facts(solution).training)
+    return solution.report(file, tasks, **{"separate": separate, **options})
 
 
 def importances(estimator) -> Series:

@@ -136,7 +136,9 @@ def _data(record: dict) -> Group:
         ("tasks", f"{train['tasks']:,}: {_some(record['data']['task_names'])}"),
         ("features", f"{train['features']:,}, {kind}{scaled}"),
     ]
-    rows.append(("rows per task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out")))
+    rows.append(
+        ("rows per task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out"))
+    )
     rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
     filled = record["data"]["imputed"]
     if filled is not None:

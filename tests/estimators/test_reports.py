@@ -15,8 +15,10 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
     importances,
     report,
+    reports,
     summary,
 )
+from mtldsl.named_models.separate import separate_models
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 3)), columns=["age", "iron", "salt"]).assign(
@@ -94,3 +96,19 @@ def test_a_fit_without_a_task_has_no_page(tmp_path):
         fitted = MultiTaskClassifier().fit(X[["age"]], np.zeros(120))
     with pytest.raises(DataError, match="no task was learned"):
         fitted.report(tmp_path / "fit.html", X[["age"]], np.zeros(120))
+
+
+def test_one_model_per_task_stands_beside_it(piped, tmp_path):
+    page = report(piped, tmp_path / "fit.html", X[TEST], SICK[TEST], bootstrap=0).read_text(encoding="utf-8")
+    alone = separate_models(piped[-1].solution_.trained_on)
+    assert alone.is_optimal and "One model per task has" in page and ">alone<" in page
+    found = alone.score(
+        reports._tasks_of(piped[-1], piped[-1].solution_, piped[:-1].transform(X[TEST]), SICK[TEST], None),
+        "f1",
+    )
+    assert f"{float(found):.3f}" in page
+
+
+def test_one_task_has_nothing_to_stand_beside_it():
+    fitted = MultiTaskClassifier().fit(X[["age", "iron"]], SICK["ill"])
+    assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None

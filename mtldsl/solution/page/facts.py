@@ -35,6 +35,7 @@ class Facts:
     """The solution, the rows on which it is scored, and what else was found out about it.
 
     tasks            : rows that were not learned on; None: those of training, which the page says
+    separate         : a solution of one model per task, learned on the same rows, to be compared with; None: no comparison
     cross_check      : what `problem.cross_check` returned, a sentence why there is none, or None
     cross_validation : what `problem.cross_validate` returned, or None
     path             : solutions of a path
@@ -54,6 +55,7 @@ class Facts:
     metrics: Sequence[str] = ()
     bootstrap: int = 200
     random_state: Any = 0
+    separate: Any = None
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -89,6 +91,7 @@ class Facts:
             self.signs,
             self.bootstrap,
             self.random_state,
+            self.separate,
         )
 
     @property

@@ -70,8 +70,10 @@ def _of_scores(facts: Facts) -> list[Number]:
     score, low, high, guess, better = first.overall
     whole = np.isnan(first.by_task).all()
     of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
-    means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % of samples: {_short(low)} to {_short(high)}"]
+    means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % interval: {_short(low)} to {_short(high)}"]
     means = means if first.sound else ["too few labels in some tasks for an interval"]
+    if first.separate is not None:
+        means.append(f"one model per task has {_short(float(first.separate))}")
     if not np.isnan(guess):
         means += [f"a guess has {_short(guess)}", _beside(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
@@ -110,7 +112,12 @@ def _judged(facts: Facts) -> list[str]:
     )
     ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
     said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {first.name}{mean} is {_short(score)}{ends}"
-    return [f"{said}." if np.isnan(guess) else f"{said}, that of a guess {_short(guess)}: {_beside(first)}."]
+    beside = "" if first.separate is None else f". One model per task has {_short(float(first.separate))}"
+    return [
+        f"{said}{beside}."
+        if np.isnan(guess)
+        else f"{said}{beside}, a guess {_short(guess)}: {_beside(first)}."
+    ]
 
 
 def _unfinished(facts: Facts) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +35,8 @@ _SMALLEST = 5e-4
 @dataclass(frozen=True)
 class Scored:
     """One measure of all tasks: (m,) scores, their ends, the guess's, and `better`: 1.0 where the difference to the guess is shown to be for
-    the better, -1.0 for the worse, 0.0 where neither, NaN where nothing is known. The same over all tasks: `overall`, a tuple of these."""
+    the better, -1.0 for the worse, 0.0 where neither, NaN where nothing is known. The same over all tasks: `overall`, a tuple of these. `separate`: the score of one model
+    per task, None where there is none to compare with."""
 
     by: Measure
     name: str
@@ -45,6 +46,7 @@ class Scored:
     guess: np.ndarray
     better: np.ndarray
     overall: tuple[float, float, float, float, float]
+    separate: Score | None = None
 
     @property
     def sound(self) -> bool:
@@ -59,7 +61,14 @@ class Scored:
 
 
 def measured(
-    solution: Any, tasks: Tasks, learned: Tasks, metrics: Sequence, classes: np.ndarray, n: int, random_state
+    solution: Any,
+    tasks: Tasks,
+    learned: Tasks,
+    metrics: Sequence,
+    classes: np.ndarray,
+    n: int,
+    random_state,
+    separate: Any = None,
 ) -> tuple[list[Scored], list[str]]:
     """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
@@ -70,7 +79,10 @@ def measured(
     for metric in metrics:
         by = as_measure(metric, "report(tasks)")
         try:
-            found.append(_scored(solution, tasks, learned, metric, by, classes, n, seed))
+            one = _scored(solution, tasks, learned, metric, by, classes, n, seed)
+            found.append(
+                one if separate is None else replace(one, separate=_separate(separate, tasks, metric))
+            )
         except MTLError as error:  # such as one class only among these rows
             missing.append(f"{name_of(by)} was not measured: {error}")
     return found, missing
@@ -98,6 +110,14 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
     of_all = float(beside.estimate)
     whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
     return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole))  # fmt: skip
+
+
+def _separate(separate, tasks: Tasks, metric) -> Score | None:
+    """The score of one model per task; None where it has none, as of probabilities that its loss does not model."""
+    try:
+        return separate.score(tasks, metric)
+    except MTLError:
+        return None
 
 
 def _guess_alone(by: Measure, tasks: Tasks, guessed) -> Score:

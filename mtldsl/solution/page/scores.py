@@ -28,6 +28,8 @@ def scores(facts: Facts) -> Section | None:
         return Section("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts) + f"a guess is {_guess(facts)}."]
+    if any(one.separate is not None for one in found):
+        notes.append("Alone: one model per task, learned on the same rows, its ridge chosen on folds.")
     cuts = facts.solution.thresholds
     if cuts is not None:
         ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
@@ -51,8 +53,8 @@ def scores(facts: Facts) -> Section | None:
     rows.append(
         ("mean of tasks", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one)))
     )
-    signs = ["labels +1"] if facts.classes else []
-    head = ("task", "labels", *signs, *(h for one in found for h in (one.name, "guess")))
+    signs = ["positive"] if facts.classes else []
+    head = ("task", "labels", *signs, *(h for one in found for h in (one.name, *_alone(one), "guess")))
     able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
     first = able[0] if able else None
     picture = [] if first is None else facts.pictures((
@@ -123,13 +125,33 @@ def _guess(facts: Facts) -> str:
 def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
     share = [f"{100 * np.mean(y > 0):.1f} %" if facts.signs[i] else ""] if facts.classes else []
-    cells = [(_with_ends(one.by_task[i], one.low[i], one.high[i]), _short(one.guess[i])) for one in found]
+    cells = [
+        (
+            _with_ends(one.by_task[i], one.low[i], one.high[i]),
+            *(_of_task(one.separate, i) for _ in _alone(one)),
+            _short(one.guess[i]),
+        )
+        for one in found
+    ]
     return (tasks.task_names[i], f"{len(y):,}", *share, *(cell for pair in cells for cell in pair))
 
 
-def _overall(one: Scored) -> tuple[str, str]:
+def _overall(one: Scored) -> tuple[str, ...]:
     score, low, high, guess, _ = one.overall
-    return _with_ends(score, low, high), _short(guess)
+    return (
+        _with_ends(score, low, high),
+        *(_short(float(one.separate or 0.0)) for _ in _alone(one)),
+        _short(guess),
+    )
+
+
+def _alone(one: Scored) -> tuple[str, ...]:
+    """The head of the column of separate models, where there are any."""
+    return () if one.separate is None else ("alone",)
+
+
+def _of_task(score, i: int) -> str:
+    return "-" if score.by_task is None else _short(score.by_task[i])
 
 
 def _with_ends(score: float, low: float, high: float) -> str:

@@ -37,7 +37,7 @@ def test_the_first_tile_is_the_score_beside_the_best_guess():
     always = np.mean([f1_score(y > 0, np.ones(len(y))) for y in columns(test)])
     assert tile.name == "F1, mean of 3 tasks, held out" and tile.value == f"{np.mean(found):.3f}"
     assert always > 0.5 and f"a guess has {always:.3f}" in tile.means and tile.tone == "good"
-    low, high = map(float, re.search(r"95 % of samples: (\S+) to (\S+);", tile.means).groups())
+    low, high = map(float, re.search(r"95 % interval: (\S+) to (\S+);", tile.means).groups())
     assert low < np.mean(found) < high
     said = " ".join(words)
     assert "better than a guess" in words[0] and solution.solver not in said and "_" not in said
