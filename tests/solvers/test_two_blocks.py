@@ -276,7 +276,7 @@ def test_a_run_cut_short_returns_a_point_with_its_bound(norm, limit):
 
 
 @pytest.mark.slow
-@for_each("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
+@pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
 def test_ctrl_c_returns_the_best_point(kind):
     tasks, seen = LAYOUTS["shared"](), []
     W = mtl.Weights(tasks)
