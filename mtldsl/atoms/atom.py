@@ -71,8 +71,9 @@ class Atom:
         for field in self.typed_fields():
             value = getattr(self, field.name)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
+                number = f"{value:g}" if isinstance(value, float) else str(value)
                 for symbol in (field.name, rf"\{field.name}", rf"\var{field.name}"):
-                    shown = shown.replace(f"{{{symbol}}}", f"{{{value:g}}}")
+                    shown = shown.replace(f"{{{symbol}}}", f"{{{number}}}")
         return shown.replace("{}", argument)
 
 
