@@ -1,17 +1,9 @@
-"""docs/estimators.md links each of its promises to a test: every link leads to one."""
+"""docs/estimators.md names in its table what is tested."""
 
 import re
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
-
-
-def test_every_link_leads_to_a_test():
-    links = re.findall(r"\[([\w.]+)\]\(\.\./tests/estimators/(\w+\.py)\)", PAGE.read_text(encoding="utf-8"))
-    assert len(links) >= 20
-    for name, file in links:
-        source = (Path(__file__).parent / file).read_text(encoding="utf-8")
-        assert name == file or f"def {name}(" in source, f"{file} has no {name}"
 
 
 def test_every_line_of_the_table_of_lam_names_what_is_tested():

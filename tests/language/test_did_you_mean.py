@@ -48,7 +48,6 @@ def test_what_is_meant(typed, word):
     [
         ("ordinal_loss", "there is no ordinal loss"),
         ("ranking", "structured_hinge(W, tasks, metric=ROCArea())"),
-        ("epsilon_insensitive_loss", "huber_loss or absolute_loss"),
         ("capped_l1", "there is no penalty that caps entries"),
         ("exclusive_lasso", "there is no exclusive lasso"),
         ("operator_norm", "the largest singular value alone is not in the language"),
