@@ -30,7 +30,7 @@ than those of a random split. Without the file, a synthetic nonlinear problem ta
 TWO WAYS. Sections 1 and 2 need scikit-learn alone: its network learns h with an ordinary last
 layer, and then h is kept, and the last layer learned again, with the penalty and a proof of what
 can be proven. Section 3 learns both together, as the paper does; it needs PyTorch (pip install
-"mtldsl[torch]"), and is left out where that is not installed.
+".[torch]" in the checkout), and is left out where that is not installed.
 
 Every strength is chosen on the validation blocks. Networks keep the epoch that was best there.
 
@@ -351,7 +351,7 @@ WHAT THE LAST LAYER OF {label} LEARNED, {network.W.shape[0]} UNITS x {network.W.
 if find_spec("torch"):
     together()
 else:
-    print('Section 3 needs PyTorch, which is not installed: pip install "mtldsl[torch]"')
+    print('Section 3 needs PyTorch, which is not installed: pip install ".[torch]" in the checkout')
 
 # %%
 # The picture

@@ -21,7 +21,7 @@ values costs no pass more than its first value. The reference, which sees a samp
 drawn on the workers, agrees.
 
 Run: ``python examples/24_beyond_one_machine.py`` (needs the extra ``dask``: pip install
-"mtldsl[dask]")
+".[dask]" in the checkout)
 """
 
 import os

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mtldsl.proof.verifying import verify_proof
     from mtldsl.solution.solution import Solution
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: what is imported where it is first asked for, and from where: problems bring the compiler and the solvers, models by name the parser
 #: and the papers

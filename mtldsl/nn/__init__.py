@@ -1,6 +1,6 @@
 """Networks whose last layer carries a penalty of this package: MTN and MTN-FETR, and one network a task to compare with.
 
-Training needs PyTorch, `pip install "mtldsl[torch]"`; what was trained predicts without it.
+Training needs PyTorch, `pip install ".[torch]"` in the checkout; what was trained predicts without it.
 """
 
 from mtldsl.atoms.structures import MatrixNormal, Range

@@ -17,7 +17,7 @@ def import_torch(typed: str):
         raise MissingExtraError(
             f"networks are trained by PyTorch, which cannot be imported ({error})",
             term=typed,
-            write_instead='write pip install "mtldsl[torch]"',
+            write_instead='write pip install ".[torch]" in the checkout',
         ) from None
     return torch
 

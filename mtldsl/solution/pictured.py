@@ -119,7 +119,7 @@ class Pictured:
         separate : a solution of one model per task on the same rows, shown beside this one: `mtldsl.named_models.separate.separate_models(tasks)`
         random_state : of these samples; the same seed is the same page
         The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
-        a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install "mtldsl[report]"`) the page has no pictures. DataError where it cannot be written.
+        a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.
         """
         from mtldsl.solution.page.build import write_report
 

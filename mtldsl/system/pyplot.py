@@ -14,6 +14,6 @@ def pyplot():
     except ImportError:
         raise MissingExtraError(
             "a picture needs matplotlib, which is not installed",
-            write_instead='write: pip install "mtldsl[plots]"',
+            write_instead='write: pip install ".[plots]" in the checkout',
         ) from None
     return plt

@@ -16,7 +16,9 @@ from tests.loops import for_each
 from tests.models import separate, shared
 from tests.pairs import pairwise_cases
 
-torch = pytest.importorskip("torch", reason='networks are trained by PyTorch: pip install "mtldsl[torch]"')
+torch = pytest.importorskip(
+    "torch", reason='networks are trained by PyTorch: pip install ".[torch]" in the checkout'
+)
 
 from mtldsl.nn.penalty import kept_quadratic  # noqa: E402  its functions take tensors
 

@@ -80,7 +80,7 @@ def test_data_that_no_network_takes(network):
 def test_without_pytorch_the_line_to_type_is_named(network, monkeypatch):
     """Importing torch fails, as it does where it is not installed."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(mtl.MissingExtraError, match=r'write pip install "mtldsl\[torch\]"'):
+    with pytest.raises(mtl.MissingExtraError, match=r'write pip install "\.\[torch\]"'):
         network.fit(shared())
 
 

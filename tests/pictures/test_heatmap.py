@@ -255,6 +255,6 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "mtldsl\[plots\]"') as raised:
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[plots\]"') as raised:
         draw()
     assert isinstance(raised.value, MTLError) and isinstance(raised.value, ImportError)

@@ -58,7 +58,9 @@ def test_the_command_says_it_in_one_line(hidden, capsys):
 
     assert main(["solve", str(hidden / "p.toml")]) == 2
     said = capsys.readouterr().err
-    assert "p.toml:3:9: " in said and "pip install 'mtldsl[dask]'" in said and "Traceback" not in said
+    assert (
+        "p.toml:3:9: " in said and "pip install '.[dask]' in the checkout" in said and "Traceback" not in said
+    )
 
 
 def test_all_else_works(hidden):

@@ -77,7 +77,7 @@ def pyarrow_parquet(path):
         raise MissingExtraError(
             f"Parquet parts are read by pyarrow, which cannot be imported ({error})",
             term=path,
-            write_instead="write: pip install 'mtldsl[parquet]'",
+            write_instead="write: pip install '.[parquet]' in the checkout",
         ) from None
     return parquet, types
 

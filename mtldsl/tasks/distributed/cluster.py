@@ -133,6 +133,6 @@ def _distributed(typed: str) -> Any:
         raise MissingExtraError(
             f"workers are Dask's, which cannot be imported ({error})",
             term=typed,
-            write_instead="write: pip install 'mtldsl[dask]'",
+            write_instead="write: pip install '.[dask]' in the checkout",
         ) from None
     return distributed

@@ -37,7 +37,7 @@ def require_dask(typed: str) -> Any:
         raise MissingExtraError(
             f"rows in parts elsewhere are Dask's, which cannot be imported ({error})",
             term=typed,
-            write_instead="write: pip install 'mtldsl[dask]'",
+            write_instead="write: pip install '.[dask]' in the checkout",
         ) from None
     with suppress(
         ImportError
