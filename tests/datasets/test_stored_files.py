@@ -277,7 +277,7 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(MissingExtraError, match=r"pip install .mtldsl\[parquet\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .\.\[parquet\]"):
         store(tmp_path / "a.parquet", tmp_path / "there")
 
 

@@ -208,8 +208,8 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
 
 def test_without_the_extra_the_file_says_what_to_install(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:6:14: .*pip install 'mtldsl\[dask\]'"):
+    with pytest.raises(MissingExtraError, match=r"p.toml:6:14: .*pip install '\.\[dask\]' in the checkout"):
         load_problem(file(DASK + LABELS + 'scheduler = "local"\n'))
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:3:9: .*pip install 'mtldsl\[dask\]'"):
+    with pytest.raises(MissingExtraError, match=r"p.toml:3:9: .*pip install '\.\[dask\]' in the checkout"):
         load_problem(file(DASK + LABELS))

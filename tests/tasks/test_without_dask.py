@@ -12,7 +12,7 @@ from mtldsl.files.problem_file import load_problem
 from mtldsl.tasks.distributed.cluster import connected, started
 from tests.loops import for_each
 
-INSTALL = r"pip install 'mtldsl\[dask\]'"
+INSTALL = r"pip install '\.\[dask\]' in the checkout"
 FILE = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n[data]\npath = "."\nengine = "dask"\n'
 
 
