@@ -95,6 +95,7 @@ class MTLError(Exception):
     place         : where it stands in a text, such as a problem file
     solution      : what was solved before the error came up, as in a `solve(cross_check=...)` that disagrees; else None
 
+    >>> from mtldsl.errors import ModelError, Place
     >>> error = ModelError("the weights are not a number", term="l1_norm(W, weights='a')", write_instead="write weights=2.0")
     >>> print(error)
     l1_norm(W, weights='a'): the weights are not a number; write weights=2.0

@@ -81,7 +81,9 @@ def stub() -> str:
         imports="\n".join(
             f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
         ),
-        names="\n".join(f'    "{name}",' for name in sorted([*mtldsl._ROOMS, *mtldsl.__all__])),
+        names="\n".join(
+            f'    "{name}",' for name in sorted({*dir(mtldsl), *mtldsl.__all__} - {"__version__"})
+        ),
         words="\n".join(_word(name) for name in mtldsl.__all__ if not _stands_in_a_file(name)),
     )
 

@@ -166,8 +166,9 @@ class MultiTaskEstimator(ModelParameters):
 
     def frame(self, long: bool = False):
         """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`."""
-        check_is_fitted(self, "solution_")
-        return self.solution_.frame(long)
+        from mtldsl.estimators.reports import solution_of
+
+        return solution_of(self).frame(long)
 
     def importances(self):
         """Return what every feature counts, as a pandas Series: `mtldsl.estimators.importances(self)`."""

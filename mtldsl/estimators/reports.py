@@ -22,7 +22,7 @@ from mtldsl.tasks import Tasks
 if TYPE_CHECKING:
     from pandas import Series
 
-__all__ = ["importances", "report", "summary"]
+__all__ = ["importances", "report", "solution_of", "summary"]
 
 #: Lines of features in a summary.
 _FEATURES_SHOWN = 8
@@ -49,10 +49,11 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     'fit.html'
     """
     last, X, names = _last_step(estimator, X)
-    solution = _solution_of(last)
+    solution = solution_of(last)
     solution = replace(solution, feature_names=_names(solution, names))
     tasks, separate = _tasks_of(last, solution, X, y, groups), separate_models(Facts(solution).training)
-    return solution.report(file, tasks, **{"separate": separate, **options})
+    beside: dict[str, Any] = {"separate": separate, **options}
+    return solution.report(file, tasks, **beside)
 
 
 def importances(estimator) -> Series:
@@ -70,7 +71,7 @@ def importances(estimator) -> Series:
     from pandas import Series
 
     last, _, names = _last_step(estimator, None)
-    solution = _solution_of(last)
+    solution = solution_of(last)
     sizes, _ = feature_sizes(solution, Facts(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
     return found.sort_values(ascending=False, kind="stable")
@@ -82,7 +83,7 @@ def summary(estimator) -> None:
     estimator : fitted; or a Pipeline whose last step is one
     """
     last, _, _ = _last_step(estimator, None)
-    solution, typed = _solution_of(last), type(last).__name__
+    solution, typed = solution_of(last), type(last).__name__
     model = last._stated_model()
     print(f"{typed}: {model if isinstance(model, str) else 'a function'}")
     print(f"  {solution}")
@@ -116,7 +117,8 @@ def _names(solution: Solution, made) -> tuple[str, ...]:
     return tuple(map(str, made)) if made is not None and len(made) == len(own) else own
 
 
-def _solution_of(estimator) -> Solution:
+def solution_of(estimator) -> Solution:
+    """Return the solution of a fitted estimator; DataError where no task was learned."""
     check_is_fitted(estimator, "solution_")
     if estimator.solution_ is None:
         raise DataError("no task was learned: all have labels of one class", term=type(estimator).__name__)

@@ -43,6 +43,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     SolverError where the name is taken (again from the same class: it takes the place of the former), `before` is not known, or
     members are missing: the message lists them.
 
+    >>> from mtldsl import register_solver
     >>> class Nothing:
     ...     name = "nothing"
     >>> register_solver(Nothing())

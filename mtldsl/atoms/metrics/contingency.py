@@ -51,6 +51,7 @@ class FScore(Metric):
 
     Examples
     --------
+    >>> from mtldsl import FScore
     >>> FScore(beta=2.0).delta(b=1, c=1, positives=4, negatives=6)
     0.25
     >>> import numpy as np
@@ -158,6 +159,7 @@ class AUC(Metric):
 
     Examples
     --------
+    >>> from mtldsl import AUC
     >>> AUC().delta(b=3, c=1, positives=4, negatives=6)
     0.125
     >>> import numpy as np

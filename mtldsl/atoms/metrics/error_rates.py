@@ -37,6 +37,7 @@ class ErrorRate(Metric):
 
     Examples
     --------
+    >>> from mtldsl import ErrorRate
     >>> import numpy as np
     >>> z, y = np.array([2.0, 0.5, -0.5]), np.array([1.0, 1.0, -1.0])
     >>> ErrorRate().most_violated(z, y).value
@@ -105,6 +106,7 @@ class BalancedError(Metric):
 
     Examples
     --------
+    >>> from mtldsl import BalancedError
     >>> BalancedError().delta(b=3, c=1, positives=4, negatives=6)
     0.375
     >>> import numpy as np

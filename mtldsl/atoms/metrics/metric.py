@@ -56,6 +56,7 @@ class Metric(Atom):
 
     Examples
     --------
+    >>> from mtldsl import Metric
     >>> import numpy as np
     >>> class WeighedError(Metric):
     ...     def delta(self, b, c, positives, negatives):

@@ -76,6 +76,7 @@ class Jaccard(_Product):
 
     Examples
     --------
+    >>> from mtldsl import Jaccard
     >>> float(Jaccard().delta(b=1, c=1, positives=3, negatives=5))
     0.5
     >>> import numpy as np
@@ -115,6 +116,7 @@ class GMean(_Product):
 
     Examples
     --------
+    >>> from mtldsl import GMean
     >>> GMean().delta(b=0, c=3, positives=4, negatives=6)
     0.5
     >>> import numpy as np

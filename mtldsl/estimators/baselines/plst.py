@@ -28,6 +28,8 @@ class PLST(Baseline):
 
     Source: Tai and Lin, Multilabel classification with principal label space transformation (2012).
 
+    >>> import numpy as np
+    >>> from mtldsl import model
     >>> from mtldsl.estimators import PLST
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> Y = np.array([[-1, 1, -1], [-1, 1, -1], [1, -1, -1], [1, -1, 1]])

@@ -96,6 +96,7 @@ class Parameter(Scalar):
     value : a finite number >= 0 (a convex term must keep a coefficient >= 0; ModelError otherwise).
     name  : how the model prints it; "lam" unless given.
 
+    >>> from mtldsl import Parameter
     >>> lam = Parameter(10.0)
     >>> (2 * lam).value
     20.0

@@ -14,6 +14,7 @@ class FeaturePrecision(LearnedUnknown):
     It stands in `matrix_normal(W, Sigma1, Sigma2)`, and constraints bound its eigenvalues: `Sigma1 >> 0.01`, `Sigma1 << 100`
     mean 0.01 I <= Sigma1 <= 100 I. On the solution: `solution.Sigma1.precision`, `.covariance`, `.correlation`.
 
+    >>> from mtldsl import FeaturePrecision
     >>> import numpy as np, mtldsl as mtl
     >>> Sigma1 = FeaturePrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
     >>> Sigma1.shape, Sigma1 >> 0.01
@@ -29,6 +30,7 @@ class FeaturePrecision(LearnedUnknown):
 class TaskPrecision(LearnedUnknown):
     """The precision of the tasks, Sigma2 (m, m), learned beside W (d, m); see `FeaturePrecision`.
 
+    >>> from mtldsl import TaskPrecision
     >>> import numpy as np, mtldsl as mtl
     >>> TaskPrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))) << 100
     Sigma2 << 100
@@ -45,6 +47,7 @@ class FeatureCovariance(LearnedUnknown):
 
     It stands in `feature_covariance_norm(W, D)`, and a constraint bounds its trace: `D.trace() <= 1`.
 
+    >>> from mtldsl import FeatureCovariance
     >>> import numpy as np, mtldsl as mtl
     >>> FeatureCovariance(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))).trace() <= 1
     D.trace() <= 1
@@ -61,6 +64,7 @@ class TaskCovariance(LearnedUnknown):
 
     It stands in `task_covariance_norm(W, Omega)`, and a constraint bounds its trace: `Omega.trace() <= 1`.
 
+    >>> from mtldsl import TaskCovariance
     >>> import numpy as np, mtldsl as mtl
     >>> TaskCovariance(mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))).shape
     (2, 2)

@@ -49,6 +49,7 @@ class KernelWeights(LearnedUnknown):
     The model bounds them: `p_norm(theta, 2) <= 1`, also `theta.sum() <= 1` (p = 1) and `theta <= 1` (p = inf). On the solution:
     `solution.theta.values`, `.names`, and `solution.kernel_weights`.
 
+    >>> from mtldsl import KernelWeights, p_norm
     >>> theta = KernelWeights(3)
     >>> p_norm(theta, 2) <= 1
     p_norm(theta, 2) <= 1

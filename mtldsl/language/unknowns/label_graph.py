@@ -35,6 +35,7 @@ class NodeWeights(Weights):
     intercept : learn a number for each column as well, `solution["U.intercept"]` (1, 2K); no regularizer and no constraint ever touches
         it. The weights of edges have none; a column of ones among the inputs gives one, penalised, to labels and edges.
 
+    >>> from mtldsl import NodeWeights
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1], [-1, 1], [1, 1]]), task_names=["sea", "sky"])
     >>> U = NodeWeights(tasks)
@@ -68,6 +69,7 @@ class EdgeWeights(Weights):
 
     Raises ModelError for an edge that is not a pair of two labels, that stands twice, or that names an unknown label.
 
+    >>> from mtldsl import EdgeWeights
     >>> import numpy as np, mtldsl as mtl
     >>> tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1, 1], [-1, 1, 1], [1, 1, -1]]))
     >>> EdgeWeights(tasks).shape, EdgeWeights(tasks, [(0, 2)]).cliques.members

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import MISSING
 
+from mtldsl.language.words.examples import example_of
 from mtldsl.values.arguments import complete
 
 __all__ = ["dressed", "parameter"]
@@ -12,6 +13,13 @@ __all__ = ["dressed", "parameter"]
 
 def parameter(name: str, default: object = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def _documented(cls) -> str:
+    """The documentation of an atom, with a model that uses its word in place of what the class computes."""
+    told = inspect.cleandoc(cls.__doc__ or "")
+    before, _, _ = told.partition("Examples\n--------")
+    return f"{before.rstrip()}\n\nExamples\n--------\n{example_of(cls)}\n"
 
 
 def dressed(word, cls, head, tail):
@@ -24,7 +32,7 @@ def dressed(word, cls, head, tail):
     ]
     word.__signature__ = inspect.Signature([*head, *own, *tail])
     word.__name__ = word.__qualname__ = cls.name
-    word.__doc__ = cls.__doc__
+    word.__doc__ = _documented(cls)
     word.__module__ = cls.__module__  # the class's own doctest is collected there, once
     word.atom = cls
     return complete(f"write {cls.name}{word.__signature__}")(word)
