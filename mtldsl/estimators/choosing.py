@@ -130,7 +130,7 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
 
     def _untuned(self) -> MultiTaskClassifier:
         return self._one().set_params(
-            tune_thresholds=None, calibration=None, **{self.parameter: self.best_value_}
+            tune_thresholds=None, calibration=None, **{self._chosen: self.best_value_}
         )
 
     def _fold_table(self, X, y, groups) -> np.ndarray:

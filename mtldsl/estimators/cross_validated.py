@@ -60,7 +60,7 @@ def _parameters_of(cls) -> str:
 class CrossValidated(MultiTaskEstimator):
     """One parameter of the model chosen by cross-validation. What the estimators whose names end in CV share:
 
-    parameter : its name
+    parameter : its name; of a model with one parameter alone that one
     values    : what to try. None: n_values of a geometric grid from where the weights are zero, `Problem.lambda_max`, to eps times it; for
                 norm + C * loss from there to 1 / eps times it; where no value makes them zero, from max_i ||X_i||_F^2 to eps^2 times it
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
@@ -92,9 +92,9 @@ class CrossValidated(MultiTaskEstimator):
 
     def _fit(self, X, y, sample_weight=None, **others):
         with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:
-            return self._chosen(made, X, y, sample_weight, **others)
+            return self._fit_at_best(made, X, y, sample_weight, **others)
 
-    def _chosen(self, made: Parts, X, y, sample_weight=None, **others):
+    def _fit_at_best(self, made: Parts, X, y, sample_weight=None, **others):
         """Fitted at the value that folds choose."""
         tasks = self._prepare(X, y, sample_weight, **others)
         X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
@@ -103,18 +103,18 @@ class CrossValidated(MultiTaskEstimator):
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
-        parameter = parameter_of(problem, self.parameter, type(self).__name__)
+        parameter = parameter_of(problem, self._chosen, type(self).__name__)
         self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))
         run = delayed(of_fold)
         plain, scoring = self._one(), self._scorer(y)
-        given = (self.parameter, self.values_, scoring, X, y, sample_weight, others)
+        given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
         with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
             found = Parallel(n_jobs=self.n_jobs, return_as="generator")
             for one in found(run(clone(plain), *given, *rows) for rows in splits):
                 made.found.append(one)
-                tell(f"{len(one)} values of {self.parameter}")
+                tell(f"{len(one)} values of {self._chosen}")
         self._choose(np.array(made.found))
         chosen = np.atleast_1d(self.best_index_)
         last = int(chosen.max())
@@ -131,6 +131,16 @@ class CrossValidated(MultiTaskEstimator):
             self._take_each([solutions[int(i)] for i in chosen])
         return self
 
+    @property
+    def _chosen(self) -> str:
+        """The name of the parameter that is chosen: `parameter`, or the only one that a model without it has."""
+        known = self._stated().parameters
+        return (
+            known[0]
+            if self.parameter not in known and self.parameter == "lam" and len(known) == 1
+            else self.parameter
+        )
+
     def _scorer(self, y):
         """What scores a fold's fits; None for the estimator's own score."""
         if self.per_task:
@@ -141,7 +151,7 @@ class CrossValidated(MultiTaskEstimator):
 
     def _require(self, n_samples: int) -> None:
         known = self._stated().parameters
-        if self.parameter not in known:
+        if self._chosen not in known:
             raise ModelError(
                 f"parameter={quoted(self.parameter)} is not a parameter of the model",
                 term=type(self).__name__,
@@ -182,8 +192,8 @@ class CrossValidated(MultiTaskEstimator):
 
     def _values(self, model: Any) -> dict[str, Any]:
         """Any value stands for the one that is chosen, until it is."""
-        if self._parameters.get(self.parameter) is None and model.defaults.get(self.parameter) is None:
-            model = _WithDefault(model, self.parameter)
+        if self._parameters.get(self._chosen) is None and model.defaults.get(self._chosen) is None:
+            model = _WithDefault(model, self._chosen)
         return super()._values(model)
 
     def _options(self) -> dict[str, Any]:
@@ -196,8 +206,8 @@ class CrossValidated(MultiTaskEstimator):
         kept = {
             name: value for name, value in own.items() if name in known or name in self._stated().parameters
         }
-        if kept.get(self.parameter) is None:
-            kept[self.parameter] = 1.0
+        if kept.get(self._chosen) is None:
+            kept[self._chosen] = 1.0
         aside = {name: None for name in ("tune_thresholds", "calibration") if name in known}
         return self._plain(**{**kept, **aside, "n_jobs": None, "check": None})
 
@@ -268,7 +278,7 @@ class CrossValidated(MultiTaskEstimator):
         self.best_index_ = int(best) if whole else best
         self.best_value_ = float(values) if whole else values
         self.best_score_ = float(best_mean) if whole else best_mean
-        self.best_params_ = {self.parameter: self.best_value_}
+        self.best_params_ = {self._chosen: self.best_value_}
         self.cv_results_ = self._results(scores)
 
     def _results(self, scores: np.ndarray) -> dict[str, Any]:
@@ -277,8 +287,8 @@ class CrossValidated(MultiTaskEstimator):
         k = (~np.isnan(scores)).sum(axis=0)
         mean = np.where(k > 0, mean, -np.inf)
         return {
-            f"param_{self.parameter}": self.values_,
-            "params": [{self.parameter: float(value)} for value in self.values_],
+            f"param_{self._chosen}": self.values_,
+            "params": [{self._chosen: float(value)} for value in self.values_],
             "mean_test_score": mean,
             "std_test_score": np.where(k > 0, np.nan_to_num(error) * np.sqrt(np.maximum(k - 1, 0)), np.nan),
             "standard_error": error,

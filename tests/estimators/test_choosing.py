@@ -96,6 +96,12 @@ def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
         np.testing.assert_allclose(together.predict(X)[:, i], alone.predict(X), atol=1e-3)
 
 
+def test_the_only_parameter_of_a_model_is_the_one_that_is_chosen():
+    X, y = numbers(40)
+    fitted = MultiTaskRegressorCV("NN-MTL", n_values=4, cv=2).fit(X, y)
+    assert list(fitted.best_params_) == ["rho"] and "param_rho" in fitted.cv_results_
+
+
 @for_each("penalty", ["ridge", "mean_regularizer", "mean_regularizer + ridge", "l1_norm + ridge", "log_rank"])
 def test_every_penalty_has_a_grid(penalty):
     """The strongest value of the grid is too strong, and the weakest too weak: the choice lies between them."""
