@@ -62,10 +62,10 @@ page = ROOT / "docs" / "adding_a_word.md"
 word = types.ModuleType("the_new_word")
 sys.modules["the_new_word"] = word
 exec(compile(blocks(page, "python"), str(page), "exec"), vars(word))
-assert doctest.testmod(word).failed == 0
-sessions(page, vars(word))
 vocabulary.WORDS["epsilon_insensitive_loss"] = word.epsilon_insensitive_loss
 vocabulary.WORDS["FowlkesMallows"] = vocabulary.METRICS["FowlkesMallows"] = word.FowlkesMallows
+assert doctest.testmod(word).failed == 0
+sessions(page, vars(word))
 new = entry("epsilon_insensitive_loss")
 print(new.typed, new.kind, "admm" in new.solvers, new.reference)
 print(check_atom(word.epsilon_insensitive_loss), check_atom(word.FowlkesMallows))

@@ -25,7 +25,7 @@ _USEFUL = (
 def statement_of(loss: str, penalty: str, typed: str) -> str:
     """Return the statement `loss(W, tasks) + lam * penalty(W)`; a penalty may be a sum, such as "l1_norm + ridge".
 
-    ModelError for names that are no loss or no penalty, or that need more than the weights, with what to write instead.
+    ModelError for other names, and for words that need more than the weights, with what to write instead.
 
     >>> statement_of("logistic_loss", "trace_norm", "MultiTaskClassifier")
     'logistic_loss(W, tasks) + lam * trace_norm(W)'

@@ -117,7 +117,7 @@ NAMES = ["f1", "roc_auc", "average_precision", "accuracy", "precision", "recall"
 
 
 @for_each("name", NAMES)
-def test_a_score_by_name_is_that_of_scorer_where_labels_have_gaps(name):
+def test_a_score_by_name_with_gaps_is_that_of_scorer(name):
     X, y = labels(60)
     y = np.where(np.random.default_rng(0).random(y.shape) < 0.1, np.nan, y)
     given = {"values": [8.0, 1.0], "cv": 2}

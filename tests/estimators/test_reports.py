@@ -72,7 +72,7 @@ def test_rows_of_tasks(by, tmp_path):
     assert "Oslo" in page.read_text(encoding="utf-8")
 
 
-def test_importances_are_in_the_order_of_the_page_and_of_the_summary(piped, capsys):
+def test_importances_are_in_the_order_of_the_summary(piped, capsys):
     shares = importances(piped)
     assert shares.sum() == pytest.approx(1.0) and shares.is_monotonic_decreasing
     assert shares.index[0] in ("standardscaler__age", "standardscaler__iron")

@@ -113,7 +113,7 @@ _ENDINGS = (
 
 
 def advice(typed: str) -> str | None:
-    """Return what to write in place of a name that is no word and has no other name, None where nobody has asked for it.
+    """Return what to write in place of a name that no word has, None where nothing is near.
 
     >>> advice("max_loss"), advice("OrdinalLoss"), advice("zebra")
     ('worst_task(loss), the largest loss of a task', 'absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss', None)

@@ -16,10 +16,15 @@ def parameter(name: str, default: object = inspect.Parameter.empty) -> inspect.P
 
 
 def _documented(cls) -> str:
-    """The documentation of an atom, with a model that uses its word in place of what the class computes."""
-    told = inspect.cleandoc(cls.__doc__ or "")
+    """The documentation of an atom, with a model that uses its word in place of what the class computes.
+
+    A word of one's own keeps its documentation, and so does one whose arguments `examples` does not know.
+    """
+    told, example = inspect.cleandoc(cls.__doc__ or ""), example_of(cls)
+    if example is None or not cls.__module__.startswith("mtldsl."):
+        return told
     before, _, _ = told.partition("Examples\n--------")
-    return f"{before.rstrip()}\n\nExamples\n--------\n{example_of(cls)}\n"
+    return f"{before.rstrip()}\n\nExamples\n--------\n{example}\n"
 
 
 def dressed(word, cls, head, tail):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
+
 from mtldsl.atoms.function import Loss, Set
 
 __all__ = ["example_of"]
@@ -57,8 +59,8 @@ _LEARNED = {
 }
 
 
-def example_of(cls) -> str:
-    """Return the lines of a session with a model that has the word of an atom in it."""
+def example_of(cls) -> str | None:
+    """Return the lines of a session with a model that has the word of an atom in it; None where it needs arguments that are not known here."""
     name = cls.name
     if name in _LEARNED:
         before, penalty, constraints = _LEARNED[name]
@@ -67,6 +69,8 @@ def example_of(cls) -> str:
     if issubclass(cls, Loss) and cls.labels == "indicators":
         unknowns = ">>> U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks)"
         return _session(cls.labels, [unknowns], f"mtl.{name}(U, V, tasks) + mtl.ridge(U) + mtl.ridge(V)")
+    if name not in _ARGUMENTS and any(field.default is MISSING for field in cls.typed_fields()):
+        return None
     weights = [">>> W = mtl.Weights(tasks)"]
     if issubclass(cls, Loss):
         labels = cls.labels if cls.labels in _TASKS else "real"

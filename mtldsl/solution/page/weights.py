@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.pictures.path import plot_path
@@ -9,7 +11,6 @@ from mtldsl.pictures.weights import plot_weights
 from mtldsl.shown.page import Section
 from mtldsl.shown.panel import Panel, Table, some_rows
 from mtldsl.solution.page.facts import Facts
-from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
 
 __all__ = ["convergence", "feature_sizes", "features", "path"]
@@ -61,7 +62,7 @@ def features(facts: Facts) -> Section | None:
     return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 
 
-def feature_sizes(solution: Solution, tasks: Tasks | None) -> tuple[np.ndarray, str]:
+def feature_sizes(solution: Any, tasks: Tasks | None) -> tuple[np.ndarray, str]:
     """Return ((d,) sqrt(sum over tasks of (w_ij s_j)^2), what that is): s_j is the spread of a column in the training rows, 1 where these are
     not known, or were scaled by the tasks themselves.
     """
