@@ -70,3 +70,67 @@ def test_the_habit_does_not_come_back(habit, instead):
 )
 def test_the_rule_tells_them_apart(text, habit, wrong):
     assert bool(_wrong(habit, text)) is wrong
+
+
+#: The most words of a sentence, and of a cell of a table.
+MOST_WORDS = 25
+
+#: page -> its parts that are longer; a page that is rewritten leaves this list, which is to be empty
+LONGER = {
+    "benchmarks/README.md": 15,
+    "docs/adding_a_word.md": 10,
+    "docs/comparison.md": 6,
+    "docs/design.md": 8,
+    "docs/extending/README.md": 1,
+    "docs/extending/a_metric.md": 1,
+    "docs/extending/a_regularizer.md": 1,
+    "docs/extending/a_solver.md": 3,
+    "docs/faq.md": 1,
+    "docs/guides/imbalanced_labels.md": 7,
+    "docs/language.md": 44,
+    "docs/mathematics.md": 60,
+    "docs/model_selection.md": 9,
+    "docs/models.md": 11,
+    "docs/papers.md": 40,
+    "docs/problem_files.md": 31,
+    "docs/proofs.md": 19,
+    "docs/reliability.md": 51,
+    "docs/scaling.md": 28,
+    "docs/solver_matrix.md": 4,
+    "docs/solvers.md": 93,
+    "docs/words.md": 29,
+}
+
+
+def long_parts(text: str) -> list[str]:
+    """Return the sentences and the cells of tables that have more words than that. Code and formulas count as one word each."""
+    text = re.sub(r"```.*?```|^:::.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = []
+    for block in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. |\| )", text):
+        line = " ".join(block.split())
+        parts = line.strip("|").split(" | ") if line.startswith("|") else re.split(r"(?<=[.!?:])\s+", line)
+        found += [part for part in parts if _n_words(part) > MOST_WORDS]
+    return found
+
+
+def _n_words(part: str) -> int:
+    part = re.sub(r"\]\([^)]*\)", "]", part)
+    part = re.sub(r"`[^`]*`|\$[^$]*\$", "code", part)
+    return sum(bool(re.search(r"\w", word)) for word in part.split())
+
+
+def test_sentences_and_cells_are_short():
+    """No page gets a longer sentence, and one that has lost some says so in the list."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks" / "README.md"]
+    found = {str(page.relative_to(ROOT)): len(long_parts(page.read_text(encoding="utf-8"))) for page in pages}
+    assert {page: count for page, count in found.items() if count} == LONGER
+
+
+def test_a_long_sentence_is_found_and_code_is_one_word():
+    long = " ".join(["word"] * (MOST_WORDS + 1))
+    assert (
+        long_parts(f"Short. {long}.")
+        and long_parts(f"| cell | {long} |")
+        and not long_parts(f"```text\n{long}\n```")
+    )
+    assert not long_parts(f"`{long}` and ${long}$ are two words.")
