@@ -1,6 +1,7 @@
 """Signals to processes that solve many times: what is complete is kept, nothing further begins, and a second signal ends it at once."""
 
 import os
+import re
 import signal
 import time
 
@@ -155,7 +156,8 @@ time.sleep(30)
         while max(map(cpu, workers)) < 1.0 and time.monotonic() < until:  # imported, and at work
             time.sleep(0.1)
         (os.kill if to == "the process" else os.killpg)(pid, signal.SIGINT)
-        assert child.line() == "cross_validate was interrupted when 0 of 4 folds were complete"
+        said = child.line()  # on a loaded machine some folds may be through by now
+        assert re.fullmatch(r"cross_validate was interrupted when [0-3] of 4 folds were complete", said), said
         assert child.line() == "on"
         until = time.monotonic() + PATIENCE
         busy = workers
