@@ -52,7 +52,8 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     solution = solution_of(last)
     solution = replace(solution, feature_names=_names(solution, names))
     tasks, separate = _tasks_of(last, solution, X, y, groups), separate_models(Facts(solution).training)
-    beside: dict[str, Any] = {"separate": separate, **options}
+    title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
+    beside: dict[str, Any] = {"separate": separate, "title": title, **options}
     return solution.report(file, tasks, **beside)
 
 

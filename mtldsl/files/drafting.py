@@ -14,7 +14,7 @@ from mtldsl.datasets.formats.csv_files import delimiter_of, rows_of
 from mtldsl.errors import DataError
 from mtldsl.files.columns import CLASSES, Column, decimal_of, seen
 from mtldsl.files.guess import FOLDS, TEST_SHARE, guess_of, shown
-from mtldsl.files.rare import measure_of_rare
+from mtldsl.scoring.rare import measure_of_rare
 from mtldsl.system.reading import regular_file
 
 __all__ = ["Draft", "draft"]

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.transforms import BboxBase
 
-__all__ = ["bar_beside", "box_of", "ordinal", "read_logs", "short", "trim", "write_names"]
+__all__ = [
+    "ANNOTATED",
+    "bar_beside",
+    "box_of",
+    "ordinal",
+    "read_logs",
+    "short",
+    "trim",
+    "write_names",
+    "write_numbers",
+]
+
+#: Columns of a map, up to which each cell shows its number.
+ANNOTATED = 12
 
 #: Where there are more names than this along an axis, not every one is written.
 _NAMED = 40
@@ -98,3 +111,20 @@ def write_names(ax: Axes, names: list[str], what: str = "names") -> None:
     ax.tick_params(length=0 if step == 1 else 2, pad=3)
     if step > 1:
         ax.set_xlabel(f"{n} {what}, every {ordinal(step)} written", fontsize=8, color="#555555")
+
+
+def write_numbers(ax: Axes, values: np.ndarray, colours: np.ndarray, form: str) -> None:
+    """Write each number in its cell, white on dark; no NaN.
+
+    colours : (rows, columns, 4) of the cells;  form : such as "{:.2f}"
+    """
+    rows, columns = values.shape
+    box = ax.get_window_extent()
+    wide, high = (inches / ax.figure.dpi for inches in (box.width / columns, box.height / rows))
+    size = min(9.0, 20.0 * wide, 40.0 * high)
+    luminance = colours[..., :3] @ [0.299, 0.587, 0.114]
+    for i, j in np.argwhere(~np.isnan(values)):
+        text = form.format(values[i, j])
+        text = text if float(text) else text.lstrip("-")
+        colour = "white" if luminance[i, j] < 0.58 else "#333333"
+        ax.text(j, i, text.replace("-", "−"), ha="center", va="center", fontsize=size, color=colour)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.errors import DataError
 from mtldsl.pictures.clustered_order import checked_correlation, clustered_order
-from mtldsl.pictures.figure import bar_beside, trim, write_names
+from mtldsl.pictures.figure import ANNOTATED, bar_beside, trim, write_names, write_numbers
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["heatmap"]
 
-#: Up to so many names, each cell shows its number.
-ANNOTATED = 12
 #: Ends of the colour scale that are chosen for small correlations.
 _LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
 _GREY = "#d3d7dc"
@@ -103,7 +101,11 @@ def heatmap(
     bar_beside(image, ax, own, "correlation", _extend(R, limit))
     write_names(ax, names)
     if n <= ANNOTATED:
-        _write_numbers(ax, R, image.to_rgba(R))
+        write_numbers(ax, np.where(np.eye(n, dtype=bool), np.nan, R), image.to_rgba(R), "{:.2f}")
+        ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
+        ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
+        ax.grid(which="minor", color="white", linewidth=1.2)
+        ax.tick_params(which="minor", length=0)
     ax.spines[:].set_visible(False)
     if title is not None:
         ax.set_title(title, loc="left", fontsize=11)
@@ -141,26 +143,6 @@ def _limit(limit, R) -> float:
 
 
 # -------------------------------------------------------------------------------------------------------- how it is drawn
-
-
-def _write_numbers(ax: Axes, R, colours) -> None:
-    """In each cell, white on dark; and thin lines between the cells."""
-    n = len(R)
-    cell = min(ax.get_window_extent().width, ax.get_window_extent().height) / ax.figure.dpi / n
-    size = min(9.0, 20.0 * cell)
-    luminance = colours[..., :3] @ [0.299, 0.587, 0.114]
-    for i in range(n):
-        for j in range(n):
-            if i != j:
-                dark = luminance[i, j] < 0.58
-                text = f"{R[i, j]:.2f}".replace("-0.00", "0.00").replace("-", "−")
-                ax.text(
-                    j, i, text, ha="center", va="center", fontsize=size, color="white" if dark else "#333333"
-                )
-    ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
-    ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=1.2)
-    ax.tick_params(which="minor", length=0)
 
 
 def _extend(R, limit: float) -> str:

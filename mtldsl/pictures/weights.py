@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.errors import DataError
 from mtldsl.pictures.axes import COLOURS, axes_for, plain
 from mtldsl.pictures.clustered_order import clustered_order
-from mtldsl.pictures.figure import short
+from mtldsl.pictures.figure import ANNOTATED, short, write_numbers
 from mtldsl.values.number import as_whole, quoted
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def plot_weights(
     Returns
     -------
     matplotlib Axes
-        Red is above zero, blue below, white is zero; both ends of the scale are the largest absolute weight.
+        Red is above zero, blue below, white is zero; both ends of the scale are the largest absolute weight. Up to 12 tasks, each cell shows its number.
 
     Raises
     ------
@@ -110,6 +110,9 @@ def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> 
     _ticks(ax.set_yticks, features, 60, 0)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
+    if m <= ANNOTATED:
+        decimals = max(0, 1 - int(np.floor(np.log10(largest))))
+        write_numbers(ax, W, image.to_rgba(W), f"{{:.{decimals}f}}")
     if left_out:
         more = "feature" if left_out == 1 else "features"
         kind = "without weights" if without else "with smaller weights"

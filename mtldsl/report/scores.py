@@ -7,9 +7,9 @@ import numpy as np
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
 from mtldsl.files.problem_file import ProblemFile
-from mtldsl.files.rare import measure_of_rare
 from mtldsl.problem import Problem
 from mtldsl.report.elsewhere import constant_scores
+from mtldsl.scoring.rare import measure_of_rare
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.guess import constant_score
 from mtldsl.solution.predictors import sign_tasks

@@ -13,7 +13,7 @@ from mtldsl.solution.predictors import Fitted, predictor_of, require_signs
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.derived import label_table
 
-__all__ = ["named_score", "named_scores", "probabilities_beside", "truth_of"]
+__all__ = ["named_score", "named_scores", "outputs_beside", "truth_of"]
 
 
 def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
@@ -31,11 +31,16 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
     )  # fmt: skip
 
 
-def probabilities_beside(fitted: Fitted, tasks: Tasks, typed: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(labels, probabilities of +1) of every task's labelled rows. ModelError for a loss without probabilities."""
+def outputs_beside(
+    fitted: Fitted, tasks: Tasks, needs: str, typed: str
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(labels, predictions) of every task's labelled rows; ModelError where the loss has none of the kind.
+
+    needs : "labels" (-1 and +1, from the tuned thresholds on), "probabilities" of +1, "scores", "values"
+    """
     like = fitted.schema.alike(tasks, typed)
-    require_signs(fitted, like, typed, "probabilities")
-    found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, "probabilities", typed)
+    require_signs(fitted, like, typed, needs)
+    found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, needs, typed)
     there = [~np.isnan(y) for y in truth_of(like)[0]]
     return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]
 

@@ -13,7 +13,7 @@ from mtldsl.pictures.calibration import plot_calibration
 from mtldsl.pictures.scores import plot_scores
 from mtldsl.pictures.trace import trace_plot
 from mtldsl.pictures.weights import plot_weights
-from mtldsl.solution.named_scores import probabilities_beside
+from mtldsl.solution.named_scores import outputs_beside
 from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.arguments import complete
 from mtldsl.values.option import as_flag
@@ -89,7 +89,7 @@ class Pictured:
     def plot_calibration(self, tasks: Tasks, bins: int = 10, ax: Axes | None = None) -> Axes:
         """The share of +1 among samples of all tasks whose predicted probability is alike; ModelError for losses without probabilities."""
         require_tasks(tasks, "plot_calibration(tasks)")
-        pairs = probabilities_beside(self, tasks, "plot_calibration(tasks)")  # type: ignore[arg-type]
+        pairs = outputs_beside(self, tasks, "probabilities", "plot_calibration(tasks)")  # type: ignore[arg-type]
         labels, p = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return plot_calibration({"all tasks": (labels, p)}, bins=bins, ax=ax)
 

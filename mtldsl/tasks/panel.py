@@ -50,7 +50,7 @@ def _labels(tasks: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     two_classes = signs & np.isclose(deviations / tasks.counts + mean**2, 1.0, rtol=1e-12, atol=0.0)
     if two_classes.all():
         shares = [f"{100.0 * share:.1f} %" for share in (1.0 + mean) / 2.0]
-        return ("task", "rows", "labels +1"), list(zip(tasks.task_names, counts, shares, strict=True))
+        return ("task", "rows", "positive"), list(zip(tasks.task_names, counts, shares, strict=True))
     spread = np.sqrt(deviations / tasks.counts)
     numbers = [[f"{value:.4g}" for value in one] for one in (mean, spread, lowest, highest)]
     head = ("task", "rows", "mean", "standard deviation", "lowest", "highest")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mtldsl.shown.page import Page, Section, html_page
+from mtldsl.shown.panel import NEUTRAL, WRONG
 from mtldsl.solution.page.about import check, data, model, repeat, solvers, validation
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.headline import lead, numbers, verdict
@@ -43,5 +44,11 @@ def html_report(facts: Facts) -> str:
     sections += facts.more
     said, tone = verdict(facts)
     title = facts.title or "A solution"
+    first, *rest = lead(facts)
+    top = [first, f"{said}.", *rest]
+    if tone == WRONG:  # what is not proven stands before what it predicts
+        top[:2] = [f"{said}.", first]
+    elif facts.tasks is not None and facts.first is not None and not facts.first.overall[-1] > 0:
+        tone = NEUTRAL  # proven, and not shown to be better than a guess
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
-    return html_page(Page(title, said, tone, lead(facts), numbers(facts), sections, foot))
+    return html_page(Page(title, top[0], tone, top[1:], numbers(facts), sections, foot))

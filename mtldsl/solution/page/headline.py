@@ -52,11 +52,11 @@ def numbers(facts: Facts) -> list[Number]:
     if not solution.verified:
         tiles.append(Number("gap, as its file says", f"{solution.relative_gap:.1e}", "not verified here: the file does not hold the proof's data"))  # fmt: skip
     elif solution.status == "stationary" and solution.stationarity is not None:
-        tiles.append(Number("proven to within", f"{solution.stationarity.residual:.1e}", "of a stationary point, relative: a residual of zero is exact"))  # fmt: skip
+        tiles.append(Number("residual", f"{solution.stationarity.residual:.1e}", "proven: how far from a stationary point, which has zero"))  # fmt: skip
     elif np.isfinite(solution.relative_gap):
-        tiles.append(Number("proven to within", f"{solution.relative_gap:.1e}", "of the optimum, at most, relative: no weights fit the model better by more"))  # fmt: skip
+        tiles.append(Number("from the optimum, at most", _percent(solution.relative_gap), "proven: no other weights have an objective that is lower by more"))  # fmt: skip
     if solution.violation:
-        tiles.append(Number("constraints", f"{solution.violation:.1e}", "the largest violation"))
+        tiles.append(Number("constraints", f"{solution.violation:.1e}", "how far the worst one is missed"))
     if hasattr(check, "agrees"):
         differ = f"; the objectives differ by {check.difference:+.1e}" if hasattr(check, "difference") else ""
         tiles.append(Number("second opinion", "agrees" if check.agrees else "DISAGREES", f"another program solved the same model{differ}", NEUTRAL if check.agrees else WRONG))  # fmt: skip
@@ -136,6 +136,14 @@ def _beside(first: Scored) -> str:
         gain = first.by.direction * (score - guess)
         return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
     return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    """
+    >>> _percent(1.3e-5), _percent(0.0)
+    ('0.0013 %', '0 %')
+    """
+    return f"{np.format_float_positional(float(f'{100 * share:.2g}'), trim='-')} %"
 
 
 def _rows(tasks: Tasks) -> int:

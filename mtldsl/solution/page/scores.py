@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.errors import MTLError
 from mtldsl.pictures.scores import plot_scores
+from mtldsl.scoring.rare import measure_of_rare
 from mtldsl.shown.page import Section
 from mtldsl.shown.panel import Panel, Table
+from mtldsl.solution.named_scores import outputs_beside
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.measured import LEVEL, Scored
 from mtldsl.solution.page.words import meaning_of
@@ -27,14 +30,14 @@ def scores(facts: Facts) -> Section | None:
     if not found:
         return Section("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
-    notes = [_brackets(facts) + f"a guess is {_guess(facts)}."]
+    notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
     if any(one.separate is not None for one in found):
-        notes.append("Alone: one model per task, learned on the same rows, its ridge chosen on folds.")
+        notes.append("Alone: one model per task, learned on the same rows, with a ridge chosen on folds.")
     cuts = facts.solution.thresholds
     if cuts is not None:
         ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
         notes.append(
-            f"Labels are +1 from a tuned threshold on, a task's own: a score of {ends}, in place of 0."
+            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned."
         )
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
@@ -50,9 +53,7 @@ def scores(facts: Facts) -> Section | None:
         shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
         notes.append(f"The {_ENDS} worst and the {_ENDS} best of {tasks.n_tasks} tasks by {found[0].name}.")
     rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
-    rows.append(
-        ("mean of tasks", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one)))
-    )
+    rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
     signs = ["positive"] if facts.classes else []
     head = ("task", "labels", *signs, *(h for one in found for h in (one.name, *_alone(one), "guess")))
     able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
@@ -76,17 +77,42 @@ def scores(facts: Facts) -> Section | None:
             "that stands here.",
             *_beside_guess(facts.first or found[0], tasks.task_names),
         ],
-        [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing])],
+        [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing]), *_alarms(facts, shown)],
         picture,
     )  # fmt: skip
 
 
+def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
+    """Where a label is rare: how many rows are called positive, how many of these rightly, and how many positive rows are found."""
+    tasks = facts.scored
+    assert tasks is not None
+    try:
+        found = outputs_beside(facts.solution, tasks, "labels", "report(tasks)")
+    except MTLError:  # some tasks have numbers
+        return []
+    if measure_of_rare(float(np.mean(y > 0)) for y, _ in found) is None:
+        return []
+    rows = []
+    for i in shown.tolist():
+        y, called = (one > 0 for one in found[i])
+        right = int(np.sum(y & called))
+        precision, recall = (f"{right / n:.3f}" if n else "-" for n in (called.sum(), y.sum()))
+        rate = [f"{1000 * np.mean(one):,.0f}" for one in (y, called)]
+        rows.append((tasks.task_names[i], *rate, precision, recall))
+    head = ("task", "positive", "alarms", "precision", "recall")
+    where = "the tuned threshold" if facts.solution.thresholds is not None else "the threshold 0"
+    notes = [
+        f"An alarm is a row that is called positive, at {where}.",
+        "Precision is the share of alarms that are right. Recall is the share of positive rows that raise one.",
+    ]
+    caption = "Positive rows and alarms, per 1,000 rows"
+    return [Panel("", tables=[Table(head, rows, caption)], notes=notes)]
+
+
 def _brackets(facts: Facts) -> str:
     if facts.bootstrap == 0:
-        return "Without intervals (bootstrap=0) nothing says which differences are chance; "
-    return (
-        f"Brackets hold {100 * LEVEL:g} % of {facts.bootstrap} samples of the rows, drawn with replacement; "
-    )
+        return "Without intervals (bootstrap=0) nothing says which differences are chance."
+    return f"In brackets: {100 * LEVEL:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
 
 
 def _beside_guess(scored: Scored, names) -> list[str]:

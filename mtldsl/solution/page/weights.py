@@ -15,6 +15,9 @@ from mtldsl.tasks import Tasks
 
 __all__ = ["convergence", "feature_sizes", "features", "path"]
 
+#: Features in the map of weights.
+_DRAWN = 30
+
 #: What the picture shows, and a line below it.
 _GAP = (
     "objective above the proven bound, and the proven gap, at every look; both fall",
@@ -54,10 +57,11 @@ def features(facts: Facts) -> Section | None:
     ]
     text.append(f"Importance is {told}.")
     table = Table(("feature", "importance", "largest weight"), rows)
+    in_picture = order[:_DRAWN]
     drawn = facts.pictures((
-        lambda: plot_weights(W, solution.feature_names, solution.task_names),
+        lambda: plot_weights(W[in_picture], [solution.feature_names[j] for j in in_picture], solution.task_names, order=None),
         "the weights of features (down) and tasks (across); red is above zero, blue below",
-        "Features, and tasks, whose weights are alike stand side by side.",
+        "Features stand in the order of the table." if len(order) <= _DRAWN else f"The {_DRAWN} most important features, in the order of the table.",
     ))  # fmt: skip
     return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 

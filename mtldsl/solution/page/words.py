@@ -13,8 +13,8 @@ _NAMES = {
 
 #: What the number says, for those who do not know the name.
 _MEANINGS = {
-    "F1": "F1 is 1 where every +1 is found and nothing else is taken for one, and 0 where none is found",
-    "ROC area": "ROC area is how often a row labelled +1 stands above one labelled -1: 1 is always, 0.5 is chance",
+    "F1": "F1 is 1 where every positive row is found and no other is called positive, and 0 where none is found",
+    "ROC area": "ROC area is how often a positive row has a higher score than another row: 1 is always, 0.5 is chance",
     "accuracy": "accuracy is the share of right labels",
     "R²": "R² is the share of the labels' variation that is explained: 1 is all, 0 is what their mean does",
     "mean absolute error": "mean absolute error is in the unit of the labels: lower is better",

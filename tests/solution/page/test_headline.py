@@ -103,7 +103,7 @@ def test_samples_are_an_option(tmp_path):
     assert "Without intervals (bootstrap=0)" in bare and f"{solution.scores(test, 'f1')[0]:.3f} [" not in bare
     assert "without an interval, nobody knows whether that is chance" in bare
     few, found = page(bootstrap=20, random_state=7), solution.bootstrap(test, "f1", 20, random_state=7)
-    assert "Brackets hold 95 % of 20 samples" in few and f"{found.low:.3f} to {found.high:.3f}" in few
+    assert "95 % intervals, from 20 samples" in few and f"{found.low:.3f} to {found.high:.3f}" in few
     assert page(bootstrap=20, random_state=7) == few
     assert "better than a guess" in page(bootstrap=20, random_state=np.random.default_rng(0))
     for wrong in ({"bootstrap": 1}, {"bootstrap": -3}, {"bootstrap": 2.5}, {"random_state": "seed"}):
@@ -133,7 +133,10 @@ def test_a_page_from_a_file_claims_no_proof_and_no_score(tmp_path):
     train, _ = made()
     loaded = mtl.Solution.load(fitted(train).save(tmp_path / "w.npz"))
     tiles = {tile.name: tile for tile in numbers(Facts(loaded))}
-    assert "proven to within" not in tiles and "not verified here" in tiles["gap, as its file says"].means
+    assert (
+        "from the optimum, at most" not in tiles
+        and "not verified here" in tiles["gap, as its file says"].means
+    )
     assert tiles["score on new rows"].value == "not known"
     said = "Nothing is said here of how well it predicts: no rows with labels were given."
     assert lead(Facts(loaded))[0] == said

@@ -81,12 +81,16 @@ SECTIONS = (
 
 
 @pytest.mark.slow
-def test_the_verdict_stands_first_and_every_section_is_there(page, parts):
+def test_the_score_comes_first_then_the_proof_then_sections(page, parts):
     """Names of strangers are text, and scores are those of the held out rows."""
     solution, html = page
     text = _Page(html).text
-    verdict = text.index("Certified: the optimum, proven; the cross-check agrees")
-    assert solution.is_certified and verdict < text.index("How well it predicts")
+    order = [
+        "On 36 rows that were not learned on",
+        "Certified: the optimum, proven; the cross-check agrees",
+        "How well it predicts",
+    ]
+    assert solution.is_certified and sorted(order, key=text.index) == order
     assert f"{solution.relative_gap:.1e}" in text and f"{solution.objective:.6g}" in text
     assert [each for each in (*SECTIONS, solution.trained_on.fingerprint()) if each not in text] == []
     assert "&lt;script&gt;" in html and "<script>" not in html
@@ -140,7 +144,7 @@ def test_a_loaded_solution_says_that_nobody_verified_it(page, parts, tmp_path):
     loaded = mtl.Solution.load(page[0].save(tmp_path / "w.npz"))
     html = loaded.report(tmp_path / "r.html", parts[1], bootstrap=20).read_text()
     assert "As its file says, not verified here: optimal" in html and 'class="banner neutral"' in html
-    assert "a guess is the same label for every row, the one that scores better on these rows" in html
+    assert "A guess is the same label for every row, the one that scores better on these rows" in html
 
 
 @pytest.mark.slow
@@ -197,5 +201,27 @@ def test_thresholds_are_told(page, parts, tmp_path):
 
     tuned = page[0].tune_threshold(parts[1])
     low, high = tuned.thresholds.min(), tuned.thresholds.max()
-    said = f"Labels are +1 from a tuned threshold on, a task's own: a score of {low:.3g} to {high:.3g}, in place of 0."
+    said = f"where its score reaches the tuned threshold of its task: {low:.3g} to {high:.3g}, where 0 is untuned."
     assert "tuned threshold" not in text(page[0]) and said in text(tuned)
+
+
+@pytest.mark.slow
+def test_alarms_of_rare_labels_are_those_of_scikit_learn(tmp_path):
+    """Per 1,000 rows, at the tuned thresholds; labels that are not rare have no such table."""
+    from sklearn.metrics import precision_score, recall_score
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    Z = X @ rng.normal(size=(4, 2)) + 0.3 * rng.normal(size=(400, 2))
+    for share, rare in ((0.08, True), (0.45, False)):
+        Y = np.where(np.quantile(Z, 1 - share, axis=0) < Z, 1.0, -1.0)
+        train, test = mtl.Tasks.shared(X, Y).split(test_size=0.5, random_state=0)
+        W = mtl.Weights(train, intercept=True)
+        solution = mtl.minimize(mtl.logistic_loss(W, train) + mtl.ridge(W)).solve().tune_threshold(train)
+        text = _Page(solution.report(tmp_path / "r.html", test, bootstrap=0).read_text()).text
+        assert ("alarms, per 1,000 rows" in text) == rare
+        for i, y in enumerate(test.per_task(test.targets)):
+            called = solution.predict(test.X)[:, i]
+            rates = (f"{1000 * np.mean(one > 0):,.0f}" for one in (y, called))
+            judged = (f"{measure(y, called):.3f}" for measure in (precision_score, recall_score))
+            assert (" ".join((*rates, *judged)) in text) == rare
