@@ -97,7 +97,8 @@ def cross_validate(
         len(parts),
         lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
     )
-    with counted("fold", len(parts), progress) as tell:
+    names = ", ".join(parameter.name for parameter in grid.parameters)
+    with counted(f"choosing {names}, fold", len(parts), progress) as tell:
         trials = in_parallel(
             _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
             tell=lambda found: tell(_said(found, grid, by)),

@@ -43,7 +43,7 @@ def thresholds_of_folds(
     parts = [make_part(tasks, numbers != k, numbers == k, two, "skip", f"{_TYPED}: training fold {k}") for k in range(folds)]  # fmt: skip
     warn_of(parts, "skip", _TYPED)
     found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in tasks.task_names]
-    with counted("fold", len(parts), progress) as tell:
+    with counted("tuning thresholds, fold", len(parts), progress) as tell:
         for part in parts:
             model = copy.deepcopy(problem.with_tasks(tasks), {id(tasks): tasks})
             own = fit_to(model, part.train(tasks), part.learned).solve(**solve_options)

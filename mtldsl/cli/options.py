@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mtldsl.cli.command import add_file, load
 from mtldsl.errors import DataError
+from mtldsl.system.told import say
 
 __all__ = [
     "PAGES", "PICTURES", "add_progress", "add_solve_options", "add_values", "check_ending", "is_told", "load_with_options", "parameter_of",
@@ -121,6 +122,8 @@ def check_ending(path: Path | None, option: str, endings: tuple[str, ...]) -> No
 
 def load_with_options(options):
     """The problem file that a command names, with what stands on the command line in place of its [solve]."""
+    if is_told(options):
+        say(f"reading {options.file} ...")
     file = load(options)
     try:
         _set(file, options)

@@ -29,7 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="PATH",
-        help="the page (.html); without it MODEL's name with .html, where no such file is there yet",
+        help="the page (.html), over a file that is there; without it MODEL's name with .html, where there is no such file yet",
     )
     parser.add_argument("--title", metavar="TEXT", help="what stands on top; without it MODEL's name")
     parser.add_argument(

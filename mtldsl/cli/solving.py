@@ -26,7 +26,7 @@ def _solve_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="leave out the cross-check")
     parser.add_argument(
         "--output", action="append", type=Path, default=[], metavar="PATH",
-        help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json); may be repeated",
+        help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json), over a file that is there; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--proof",
@@ -91,6 +91,10 @@ def run_file(file, progress: bool = False) -> Ran:
     from mtldsl.report.record import describe_run
 
     counts = [_passes(file)]
+    if progress:
+        say(
+            f"read: {file.tasks_train.n_tasks:,} tasks, {file.tasks_train.n_features:,} features; solving ..."
+        )
     chosen = file.choose(progress)
     counts.append(_passes(file))
     solution = file.problem.solve(**file.solve)
@@ -102,7 +106,7 @@ def run_file(file, progress: bool = False) -> Ran:
     if file.check is not None and not interrupted:
         how = {"max_seconds": _CHECK_SECONDS} | file.check
         if progress:
-            say(f"cross-check by cvxpy, at most {how['max_seconds']:g} s ...")
+            say(f"solved; cross-check by cvxpy, at most {how['max_seconds']:g} s (Ctrl-C leaves it out) ...")
         try:
             check = file.problem.cross_check(solution, **how)
         except MTLError as error:

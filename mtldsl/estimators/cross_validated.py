@@ -110,7 +110,9 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        with counted("fold", len(splits), _is_loud(self.verbose, type(self).__name__)) as tell:
+        with counted(
+            "choosing parameters, fold", len(splits), _is_loud(self.verbose, type(self).__name__)
+        ) as tell:
             found = Parallel(n_jobs=self.n_jobs, return_as="generator")
             for one in found(run(clone(plain), *given, *rows) for rows in splits):
                 made.found.append(one)

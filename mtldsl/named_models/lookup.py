@@ -59,6 +59,8 @@ def find(name: str) -> NamedModel:
         raise ModelError(
             "the first argument is a name, such as 'Robust-MTL'", term=f"model({quoted(name)}, ...)"
         )
+    if "(" in name and name.partition("(")[0].strip() not in known:
+        raise ModelError(f"{quoted(name)} is a formula, and `model` takes the name of a model", write_instead="write it as `minimize`")  # fmt: skip
     right = meant(name, known)
     hint = (
         f"did you mean {right!r}?"

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group
-from rich.table import Table as Grid
 from rich.text import Text
 
 from mtldsl.analysis.cross_validated import CrossValidation
 from mtldsl.files.problem_file import ProblemFile
 from mtldsl.pictures.path import plot_path
-from mtldsl.report.layout import BAD, DIM, GOOD, section
+from mtldsl.report.layout import BAD, DIM, GOOD, FittingTable, section
 from mtldsl.report.text import heading
 from mtldsl.report.validation import validation
 from mtldsl.shown.page import Number, Page, Section, html_page
@@ -76,14 +75,16 @@ def describe_path(file: ProblemFile, name: str, solutions: Sequence[Solution], m
 def path_report(record: dict) -> Group:
     """For a terminal."""
     path = record["path"]
-    rows = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    for name in (path["parameter"], *_HEAD):
-        said = f"{path['metric']}, {path['scored_on']}" if name == "score" else name
-        rows.add_column(said, justify="left" if name == "status" else "right")
-    for cells, row in zip(_cells(path), path["rows"], strict=True):
-        rows.add_row(*(Text(cell, "" if row["certified"] else BAD) for cell in cells))
+    columns = [(path["metric"] if name == "score" else name, "") for name in (path["parameter"], *_HEAD)]
+    styles = ["" if row["certified"] else BAD for row in path["rows"]]
+    rows = list(zip(_cells(path), styles, strict=True))
+    table = FittingTable(columns, rows, dropped=[6, 1, 4, 2])
+    where = Text(
+        f"{path['metric']} of the {'rows held out' if path['scored_on'] == 'held out' else 'training rows'}",
+        DIM,
+    )
     title = f"Path over {path['parameter']}, every solution starting from the ones before"
-    return Group(heading(record), section(title, rows), path_verdict(record))
+    return Group(heading(record), section(title, table, where), path_verdict(record))
 
 
 def path_verdict(record: dict) -> Text:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from mtldsl.report.layout import DIM, section
+from mtldsl.report.layout import DIM, FittingTable, section
 
 __all__ = ["scores"]
 
@@ -51,32 +51,32 @@ def scores(found: dict) -> Group:
 _HEADS = {"accuracy": "accuracy", "R2": "R²"}
 
 
-def _table(found: dict, shown: list, names: list[str], base: bool) -> Table:
+def _table(found: dict, shown: list, names: list[str], base: bool) -> FittingTable:
     """base : with the number of rows, the score and what the simplest guess has"""
     accuracy, metrics = found["measure"] == "accuracy", found["metrics"]
-    table = Table(box=None, pad_edge=False, padding=(0, 2 if names else 3, 0, 0), header_style=DIM)
-    table.add_column("task")
+    columns = [("task", "")]
     if base:
-        table.add_column("rows", justify="right")
-        table.add_column(_HEADS.get(found["measure"], "score"), justify="right")
-        table.add_column("majority" if accuracy else "constant", justify="right", style=DIM)
+        score, guess = _HEADS.get(found["measure"], "score"), "majority" if accuracy else "constant"
+        columns += [("rows", ""), (score, ""), (guess, DIM)]
+    first = len(columns)
     for name in names:
-        table.add_column(name, justify="right", overflow="fold")
-        table.add_column("constant", justify="right", style=DIM)
+        columns += [(name, ""), ("constant", DIM)]
+    rows: list[tuple[Sequence[str], str]] = []
     for row in shown:
         if row is None:
-            table.add_row("...")
+            rows.append((["..."], ""))
             continue
         cells = [f"{row['rows']:,}", _score(row["score"], accuracy), _score(row["guess"], accuracy)] * base
         for name in names:
             pair = row["metrics"].get(name, {"score": math.nan, "guess": math.nan})
             cells += [_score(pair["score"], False), _score(pair["guess"], False)]
-        table.add_row(row["task"], *cells)
+        rows.append(([row["task"], *cells], ""))
     cells = ["", _score(found["mean"], accuracy), _score(found["mean_guess"], accuracy)] * base
     for name in names:
         cells += [_score(metrics[name]["mean"], False), _score(metrics[name]["mean_guess"], False)]
-    table.add_row("average", *cells, style="bold")
-    return table
+    rows.append((["average", *cells], "bold"))
+    guesses = list(range(first + 1, len(columns), 2))
+    return FittingTable(columns, rows, [1] * base + guesses[::-1] + [3] * base)
 
 
 def _score(value: float, accuracy: bool) -> str:

@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -72,6 +72,11 @@ def _hear(number: int, frame) -> None:
         _state.pending = False
         raise KeyboardInterrupt
     _state.pending = True
+    if number == signal.SIGINT:
+        with suppress(Exception):  # standard error may be closed, or be written to just now
+            print(
+                "interrupted: what was found so far is returned; press again to stop at once", file=sys.stderr
+            )
 
 
 @contextmanager

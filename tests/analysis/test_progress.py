@@ -24,7 +24,9 @@ def stated():
 
 
 WORK = {
-    "fold": lambda problem, lam, **o: problem.cross_validate(lam, [10.0, 1.0], folds=3, refit=False, **o),
+    "choosing lam, fold": lambda problem, lam, **o: problem.cross_validate(
+        lam, [10.0, 1.0], folds=3, refit=False, **o
+    ),
     "sample": lambda problem, lam, **o: problem.bootstrap(3, **o),
     "pair of halves": lambda problem, lam, **o: problem.stability_selection(lam, [10.0, 1.0], n=6, **o),
 }
@@ -81,7 +83,7 @@ def test_estimators_tell_too(capsys):
     quiet = MultiTaskRegressorCV(n_values=4, cv=3).fit(X, Y)
     assert capsys.readouterr().err == ""
     loud = MultiTaskRegressorCV(n_values=4, cv=3, verbose=1).fit(X, Y)
-    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == [f"fold {k} of 3" for k in (1, 2, 3)]  # fmt: skip
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == [f"choosing parameters, fold {k} of 3" for k in (1, 2, 3)]  # fmt: skip
     assert (loud.coef_ == quiet.coef_).all() and loud.best_value_ == quiet.best_value_
     with pytest.raises(ModelError, match="verbose='a'"):
         MultiTaskRegressorCV(verbose="a").fit(X, Y)

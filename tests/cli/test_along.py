@@ -54,7 +54,7 @@ def test_a_path_from_where_the_weights_are_zero(write, tmp_path, command_line, m
     path = write(FILE)
     typed = "--values 5 --csv o.csv --plot o.png --report o.html"
     code, out, err = command_line("path", path, *typed.split())
-    assert (code, err) == (0, "") and "r2, held out" in out and "certified: 5 of 5" in out
+    assert (code, err) == (0, "") and "r2 of the rows held out" in out and "certified: 5 of 5" in out
     file = load_problem(path)
     (lam,) = file.problem.parameters
     top, rows = file.problem.lambda_max(lam), table(Path("o.csv"))
@@ -69,6 +69,18 @@ def test_a_path_from_where_the_weights_are_zero(write, tmp_path, command_line, m
     assert "5 of 5 solutions are certified" in page and "<title>A path</title>" in page
     assert "<dt>best " in page and "so a little too good" in page
     assert "mtldsl path p.toml --values 5" in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+@for_each("width", [30, 40, 60, 100])
+def test_a_narrow_terminal_loses_columns_and_no_digits(width, write, command_line, monkeypatch):
+    path = write(FILE)
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = command_line("path", path, "--values", "30,10,3")
+    lines = [line for line in out.splitlines() if "optimal" in line]
+    scores = [f"{float(line.split()[-1 if width < 70 else -2]):.4f}" for line in lines]
+    assert code == 0 and "…" not in out and max(map(len, out.splitlines())) <= width
+    assert [line.split()[0] for line in lines] == ["30", "10", "3"] and all(score in out for score in scores)
+    assert ("no room for seconds" in out) == (width < 70)
 
 
 def test_values_that_are_given_and_one_of_two_parameters(write, command_line):
