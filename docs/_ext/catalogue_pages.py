@@ -10,7 +10,7 @@ import re
 
 from sphinx.application import Sphinx
 
-from mtldsl.catalogue.pages import ABOUT, HEADINGS
+from mtldsl.catalogue.pages import ABOUT, HEADINGS, other_names
 from mtldsl.catalogue.words import KINDS, Entry, catalogue
 from mtldsl.language.words import vocabulary
 from mtldsl.report.helpers import groups_of_helpers
@@ -58,7 +58,7 @@ def page() -> str:
             _plain(about),
             "\n".join(["| typed | what it is |", "| --- | --- |", *rows]),
         ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "\n".join(other_names())]) + "\n"
 
 
 def _overview(entries: list[Entry]) -> str:

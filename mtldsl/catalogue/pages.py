@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 
 from rich.console import Group, RenderableType
@@ -10,11 +11,11 @@ from rich.text import Text
 
 from mtldsl.catalogue.words import KINDS, Entry, catalogue, entry
 from mtldsl.errors import ModelError
-from mtldsl.language.words.did_you_mean import nearest
+from mtldsl.language.words.did_you_mean import SYNONYMS, nearest
 from mtldsl.report.helpers import HELPERS, Helper, groups_of_helpers, helper
 from mtldsl.report.record import plain
 
-__all__ = ["ABOUT", "HEADINGS", "as_plain", "markdown", "page"]
+__all__ = ["ABOUT", "HEADINGS", "as_plain", "markdown", "other_names", "page"]
 
 HEADINGS = {
     "loss": "Losses",
@@ -24,17 +25,17 @@ HEADINGS = {
     "metric": "Metrics",
 }
 ABOUT = {
-    "loss": "Sums over samples and tasks; zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i, zⱼ = Wᵀxⱼ (+ b) the scores of row j. mean=True divides each task by its rows. "
-    "Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges): means over samples; sᵢ are the scores of sample i, of "
-    "labels and of edges, and Υ(y) chooses those of a labelling y.",
+    "loss": "Sums over samples and tasks. zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i, zⱼ = Wᵀxⱼ (+ b) the scores of row j. mean=True "
+    "divides each task by its rows. Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges), the losses are means "
+    "over samples. There sᵢ are the scores of sample i, of labels and of edges, and Υ(y) chooses those of a labelling y.",
     "regularizer": "Functions of an expression W (features × tasks).",
-    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W: declare them, such as Sigma1 = "
-    "FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), theta = "
-    'KernelWeights(similarities) (in a problem file under [learned], Sigma1 = "FeaturePrecision"), and bound them in subject_to.',
+    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W. Declare them, and bound them in subject_to. "
+    "The unknowns are Sigma1 = FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), "
+    'and theta = KernelWeights(similarities). In a problem file, write Sigma1 = "FeaturePrecision" under [learned].',
     "constraint": "Sets for an expression W.",
-    "metric": "What structured_hinge(W, tasks, metric=...) optimises; solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
-    "of task i, zᵢ its predictions; of its Pos positives c are labelled −1, of its Neg negatives b are labelled +1. One for all "
-    "tasks, or a list with one a task; your own is a subclass of Metric.",
+    "metric": "What structured_hinge(W, tasks, metric=...) optimises. solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
+    "of task i, zᵢ its predictions. Among its Pos positives c are labelled −1, among its Neg negatives b are labelled +1. Give one for all "
+    "tasks, or a list with one per task. Your own is a subclass of Metric.",
 }
 
 #: Traits that read better in words of their own.
@@ -46,9 +47,6 @@ _SPELLED: dict[tuple[str, bool | str], str] = {
     ("labellings", False): "of rankings",
     ("exact_conjugate", True): "exact conjugate for tasks of any size",
 }
-
-#: Traits that only the certificate or the order of solvers asks for, and one that all words have.
-_INNER = {"convex", "absorbs", "finite_dual", "bounded_below", "has_dear_steps"}
 
 
 def _found(name: str | None) -> list[Entry]:
@@ -167,42 +165,40 @@ def markdown() -> str:
     lines = [
         "# Words",
         "",
-        "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows one word with its documentation.",
+        "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
+        "",
+        "The solvers are those of the smallest model with the word, the fastest first. `problem.explain()` says those of yours. Each word has a",
+        "reference formula in cvxpy, which checks it.",
     ]
     entries = catalogue()
     for kind in KINDS.values():
         rows = [item for item in entries if item.kind == kind]
         lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
         lines += [
-            "| word | formula | what it is | traits | solvers | reference |",
-            "| --- | --- | --- | --- | --- | --- |",
+            "| word | formula | what it is | solvers |",
+            "| --- | --- | --- | --- |",
         ]
         lines += [_row(item) for item in rows]
     for heading, about, items in groups_of_helpers():
         lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
         lines += [f"| `{item.short}` | {_cell(item.summary)} |" for item in items]
-    lines += [
-        "",
-        "*solvers*: those that take the smallest model with the word: a loss beside `ridge(W)`, a metric in",
-        "`structured_hinge` beside `ridge(W)`, anything else beside `squared_loss`;",
-        "fastest first. What they do with larger models, `problem.explain()` says. *reference*: whether cvxpy checks it.",
-    ]
+    lines += ["", *other_names()]
     return "\n".join(lines) + "\n"
 
 
+def other_names() -> list[str]:
+    """A section of Markdown: what others call a word, and the word."""
+    head = ["## Other names", "", "An error suggests the word where one of these is typed.", ""]
+    rows = [f"| {names.replace('_', ' ')} | `{word}` |" for word, names in SYNONYMS.items()]
+    return [*head, "| others say | the word |", "| --- | --- |", *sorted(rows, key=str.lower)]
+
+
 def _row(item: Entry) -> str:
-    traits = ", ".join(
-        _trait(name, value)
-        for name, value in item.traits.items()
-        if name not in _INNER or (name == "convex" and value is False)
-    )
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",
-        _cell(item.summary),
-        traits or "-",
-        ", ".join(item.solvers),
-        "yes" if item.reference else "**missing**",
+        _cell(re.split(r"(?<=[.;:])\s", item.summary)[0].rstrip(".;:")),
+        ", ".join(item.solvers) if item.reference else "**no reference**",
     ]
     return f"| {' | '.join(cells)} |"
 
