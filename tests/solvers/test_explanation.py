@@ -8,7 +8,7 @@ from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
 from mtldsl.tasks import DistributedTasks
 from tests.loops import for_each
 from tests.models import MODELS, shared
-from tests.solvers.test_alternating import fetr
+from tests.solvers.test_alternation_steps import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 ALL = {**MODELS, **NONCONVEX, "fetr": fetr}
