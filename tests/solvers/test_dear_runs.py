@@ -17,10 +17,6 @@ def series(n, d, m, seed=0, near=0.98):
     return X, Y
 
 
-def solvers_of(solution):
-    return list(dict.fromkeys(seen["solver"] for seen in solution.history))
-
-
 MODELS = {
     "l21": lambda W, tasks: mtl.squared_loss(W, tasks) + 0.5 * mtl.l21_norm(W),
     "logistic": lambda W, tasks: mtl.logistic_loss(W, tasks) + 0.02 * mtl.l21_norm(W),
@@ -30,7 +26,6 @@ MODELS = {
 @pytest.mark.slow
 @for_each("name, intercept", [("l21", True), ("logistic", False)])
 def test_a_dear_run_hands_over_and_ends_at_the_same_weights(name, intercept):
-    """A run that has become dear hands over and ends at the same weights."""
     # Newton systems are dear before they have more rows than there are samples
     X, Y = series(300, 250, 4) if name == "logistic" else series(120, 200, 5, near=0.995)
     tasks = mtl.Tasks.shared(X, np.sign(Y) if name == "logistic" else Y)
