@@ -69,19 +69,20 @@ def test_what_is_said_goes_to_standard_error(problem, capsys, caplog):
     )
 
 
-def test_errors_of_a_callback_come_through(problem):
-    def broken(look):
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        problem.solve(callback=broken)
+def test_a_callback_is_a_function(problem):
     with pytest.raises(mtl.SolverError, match=r"solve\(callback=5\): write a function"):
         problem.solve(callback=5)
 
 
 @for_each(
     "error",
-    [ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"), mtl.SolverError("mine"), MemoryError()],
+    [
+        KeyError("mine"),
+        ZeroDivisionError("mine"),
+        np.linalg.LinAlgError("mine"),
+        mtl.SolverError("mine"),
+        MemoryError(),
+    ],
 )
 @for_each("solver", ["auto", "admm", "cvxpy"])
 def test_errors_of_a_callback_are_no_solvers_trouble(problem, solver, error):
