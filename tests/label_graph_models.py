@@ -80,23 +80,6 @@ def model(
     )
 
 
-def hinges(problem, solution, X, Y, loss=None):
-    """(n,) the maxima, over every labelling, at a solution's weights: by the definition."""
-    (V,) = [weights for weights in problem.weights if weights.name == "V"]
-    members, K = V.cliques.members, Y.shape[1]
-    labellings, truth = np.array(list(product((0, 1), repeat=K))), (Y > 0).astype(int)
-    blocks = [_one_hot(labellings)], [_one_hot(truth)]
-    for y, into in zip((labellings, truth), blocks, strict=True):
-        for clique in members:
-            values = np.array(list(product((0, 1), repeat=len(clique))))
-            into.append(np.all(y[:, None, list(clique)] == values, axis=2).T.astype(float))
-    scores = X @ np.hstack([solution.blocks["U"], solution.blocks.get("V", np.zeros((X.shape[1], 0)))])
-    costs = np.ones(K) if loss is None else np.asarray(loss, float)
-    delta = (labellings[None] != truth[:, None]) @ costs
-    own = np.einsum("ns,sn->n", scores, np.vstack(blocks[1]))
-    return (scores @ np.vstack(blocks[0]) + delta).max(axis=1) - own
-
-
 def all_pairs(K):
     return list(combinations(range(K), 2))
 

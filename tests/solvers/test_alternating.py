@@ -441,11 +441,7 @@ def test_a_parameter_as_its_coefficient():
     """Each value is solved as if it had been typed; at zero the losses are left, at their optimum."""
     tasks = regression()
     lam = mtl.Parameter(1.0)
-    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    problem = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + lam * mtl.matrix_normal(W, A, B, eta=ETA, rho=RHO),
-        subject_to=[A >> LOW, A << HIGH, B >> LOW, B << HIGH],
-    )
+    problem = model(tasks, factor=lam)
     for value in (0.1, 1.0, 4.0):
         lam.value = value
         solution, typed = problem.solve(tol=1e-8), model(tasks, factor=value).solve(tol=1e-8)

@@ -190,19 +190,15 @@ def test_a_warm_start_outside_its_constraints_is_moved_into_them():
 
 #: points in the order in which they come: objective, violation, bound, and the objective that is kept then
 OFFERS = {
-    "feasible before infeasible, however low": [
+    "a smaller violation before a larger one, however low": [
         (5.0, 0.2, -np.inf, 5.0),
         (9.0, 0.1, -np.inf, 9.0),
+        (4.0, 0.2, -np.inf, 9.0),
         (7.0, 0.0, -np.inf, 7.0),
         (1.0, 0.05, -np.inf, 7.0),
         (6.0, 1e-7, -np.inf, 6.0),
         (8.0, 0.0, -np.inf, 6.0),
         (np.nan, 0.0, -np.inf, 6.0),
-    ],
-    "of infeasible ones the smaller violation": [
-        (5.0, 8.0, -np.inf, 5.0),
-        (9.0, 0.5, -np.inf, 9.0),
-        (4.0, 8.0, -np.inf, 9.0),
     ],
     # the last one is nearer to the bound than 9.0 is, and worse than what was there
     "one below the bound gives way to the best that meets its constraints": [

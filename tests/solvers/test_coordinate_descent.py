@@ -98,19 +98,6 @@ def test_optimality_conditions_hold(layout, kind, intercept):
     assert violation(solution, tasks, **parameters) < 1e-6
 
 
-def test_orthonormal_features_are_thresholded():
-    # X^T X = I, so W is the soft threshold of X^T Y, entry by entry or row by row: by hand
-    tasks = mtl.Tasks.shared(np.eye(3), [[3.0, -4.0], [0.3, 0.4], [1.0, 0.0]])
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).solve(CD, tol=1e-12)
-    np.testing.assert_allclose(solution.W, [[2.0, -3.0], [0, 0], [0, 0]], atol=1e-12)
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 2.5 * mtl.l21_norm(W)).solve(CD, tol=1e-12)
-    np.testing.assert_allclose(solution.W, [[1.5, -2.0], [0, 0], [0, 0]], atol=1e-12)
-    # sum_of_squares has twice the curvature, so half the threshold
-    solution = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2.0 * mtl.l1_norm(W)).solve(CD, tol=1e-12)
-    np.testing.assert_allclose(solution.W, [[2.0, -3.0], [0, 0], [0, 0]], atol=1e-12)
-
-
 def test_tasks_may_have_their_own_coefficients():
     tasks = LAYOUTS["separate"]
     W = mtl.Weights(tasks)

@@ -98,13 +98,7 @@ def test_intercepts_of_two_nodes_and_papers_method_are_refused():
 
 def test_a_problem_file_can_say_so(tmp_path):
     X, Y, _ = data(10)
-    (tmp_path / "data.csv").write_text(
-        "x0,x1,x2,a,b,c\n"
-        + "\n".join(
-            ",".join([*(f"{x!r}" for x in row.tolist()), *(f"{y:g}" for y in own)])
-            for row, own in zip(X, Y, strict=True)
-        )
-    )
+    np.savetxt(tmp_path / "data.csv", np.hstack([X, Y]), "%.17g", ",", header="x0,x1,x2,a,b,c", comments="")
     (tmp_path / "labels.toml").write_text(
         'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * half_squared_group_norm(V)"\n'
         '[data]\npath = "data.csv"\nlabels = ["a", "b", "c"]\n'
