@@ -1,13 +1,11 @@
 """Coordinate descent against optimality conditions and gaps computed here, from the problem's data alone."""
 
-from __future__ import annotations
-
 import numpy as np
-from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.rows.coordinate_descent import SOLVER
 from tests.loops import for_each
+from tests.models import D, separate, shared
 
 CD = "coordinate_descent"
 
@@ -22,25 +20,14 @@ def data(n=30, d=12, m=4, seed=0, correlation=0.5):
     return X, X @ W + 0.5 * rng.normal(size=(n, m)) + 1.0
 
 
-def layouts():
-    X, Y = data()
-    rng = np.random.default_rng(1)
-    holes = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
-    weights = rng.uniform(0.5, 2.0, size=len(X))
-    thin = sparse.csr_array(np.where(rng.random(X.shape) < 0.4, X, 0.0))
-    sizes = (9, 20, 30, 14)
-    apart = [X[:k] for k in sizes], [Y[:k, i] for i, k in enumerate(sizes)]
-    return {
-        "shared": mtl.Tasks.shared(X, Y),
-        "missing": mtl.Tasks.shared(X, holes),
-        "weighted": mtl.Tasks.shared(X, Y, sample_weights=weights),
-        "sparse": mtl.Tasks.shared(thin, Y),
-        "sparse missing": mtl.Tasks.shared(thin, holes),
-        "separate": mtl.Tasks.separate(*apart),
-    }
-
-
-LAYOUTS = layouts()
+LAYOUTS = {
+    "shared": shared(1),
+    "missing": shared(1, missing=0.2),
+    "weighted": shared(1, sample_weights=True),
+    "sparse": shared(1, n=120, density=0.5),
+    "sparse missing": shared(1, n=120, density=0.5, missing=0.2),
+    "separate": separate(1),
+}
 
 
 def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonneg=False) -> float:
@@ -78,7 +65,7 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
 def test_optimality_conditions_hold(layout, kind, intercept):
     tasks = LAYOUTS[layout]
     W = mtl.Weights(tasks, intercept=intercept)
-    weights = np.linspace(0.5, 2.0, 12)
+    weights = np.linspace(0.5, 2.0, D)
     models = {
         "l1": (3.0 * mtl.l1_norm(W), {"l1": 3.0}),
         "l21": (6.0 * mtl.l21_norm(W), {"l21": 6.0}),
@@ -166,7 +153,7 @@ def test_refusals_name_the_term():
     tasks = LAYOUTS["shared"]
     W, S = mtl.Weights(tasks), mtl.Weights(tasks, name="S")
     loss = mtl.squared_loss(W, tasks)
-    weights = np.ones(12)
+    weights = np.ones(D)
     weights[3] = 0
 
     def refusal(objective, subject_to=()):
