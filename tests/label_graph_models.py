@@ -85,7 +85,7 @@ def all_pairs(K):
 
 
 def dependent(seed, n, k, d=3, shift=0.0):
-    """X (n, d), Y (n, k) of labels that depend on one another, a row with all of them and one with none among them, and the generator."""
+    """X (n, d), Y (n, k) of labels that depend on one another, both classes of each, and the generator."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     common = rng.normal(size=(n, 1))
@@ -104,7 +104,7 @@ def regularized(
 
 
 def cost(loss, y, truth) -> float:
-    """What labels {place: 0 or 1} cost beside the true ones, by definition; tables are of the places that are all there."""
+    """What labels {place: 0 or 1} cost beside the true ones; a table counts where all its places are."""
     wrong = [k for k in truth if y[k] != truth[k]]
     if isinstance(loss, dict):
         total = 0.0

@@ -1,4 +1,4 @@
-"""ADMM: constraints, known optima, structure that is exact, its hand-over to Newton steps, hard models, and its refusals."""
+"""ADMM: constraints, known optima, exact structure, its hand-over to Newton steps, and its refusals."""
 
 import json
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Models with learned matrices, solved: fixtures, and every combination of the language.
 
-Objectives are recomputed from W and the matrices returned, by the reference or by their definitions; slopes are finite differences.
+Objectives are recomputed, by the reference or by their definitions; slopes are differences.
 """
 
 import json
@@ -174,7 +174,7 @@ def model(
     sides=None,
     **weights,
 ):
-    """loss + factor * matrix_normal(argument(W), Sigma1 or given, Sigma2 or given) + more(W); `sides` are those of argument(W)."""
+    """loss + factor * matrix_normal(argument(W), Sigma1 or given, Sigma2 or given) + more(W)."""
     W = mtl.Weights(tasks, **weights)
     p, q = W.shape if sides is None else sides
     like = mtl.Tasks.shared(np.ones((2, p)), np.ones((2, q)))
@@ -208,7 +208,7 @@ def assert_ends_well(problem, solution, status="stationary"):
 
 
 def assert_flat(problem, solution, tolerance=1e-4, step=1e-5):
-    """The profile's gradient, by central differences of its value in all unknowns, is small beside that of the losses at zero."""
+    """The profile's gradient, by central differences, is small beside that of the losses at zero."""
     form, at = problem.form(), {name: np.array(block) for name, block in solution.blocks.items()}
     found = []
     for block in at.values():

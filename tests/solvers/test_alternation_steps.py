@@ -1,4 +1,4 @@
-"""Alternation: the baseline's updates by hand, wrong updates that are noticed, and the options and models that are refused."""
+"""Alternation: the baseline's updates by hand, wrong updates that are noticed, and what is refused."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_a_wrong_update_is_noticed(method, word, monkeypatch):
     assert "the objective rose from" in solution.reason and "a fault in mtldsl" in solution.reason
 
 
-# ------------------------------------------------------------------------------------------------ refused options
+# ---------------------------------------------------------------------------------------- refused options
 
 
 def lasso():

@@ -1,4 +1,4 @@
-"""Clique generation on models of many shapes against the reference, which states every labelling; and from other starts."""
+"""Clique generation on models of many shapes against the reference, and from other starts."""
 
 import numpy as np
 import pytest

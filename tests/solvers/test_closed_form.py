@@ -1,4 +1,4 @@
-"""The closed form: its normal equations on every layout, pseudo-inverses, conjugate gradients, and its refusals."""
+"""The closed form: normal equations on every layout, pseudo-inverses, conjugate gradients, refusals."""
 
 import numpy as np
 import pytest

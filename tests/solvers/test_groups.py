@@ -1,4 +1,4 @@
-"""Groups of features of any sizes, with weights, ridges and intercepts: Newton steps and coordinate descent against other solvers."""
+"""Groups of features, with weights, ridges and intercepts: Newton steps and coordinate descent."""
 
 import numpy as np
 import pytest

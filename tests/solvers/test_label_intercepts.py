@@ -1,4 +1,4 @@
-"""Intercepts of labels over a graph: unpenalised and seen by no edge; optima and proofs: test_missing_labels_of_graphs.py."""
+"""Intercepts of labels over a graph; their optima and proofs: test_missing_labels_of_graphs.py."""
 
 import numpy as np
 import pytest

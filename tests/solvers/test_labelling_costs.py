@@ -1,4 +1,4 @@
-"""`loss=` of clique_hinge: costs of whole labellings, by definition; optima and proofs: test_missing_labels_of_graphs.py."""
+"""`loss=` of clique_hinge, by definition; optima and proofs: test_missing_labels_of_graphs.py."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def model(loss, seed=0, edges="all", n=N, k=K):
 
 
 def costs_by_hand(loss, labels, truth):
-    """Of rows of labels beside one true row."""
+    """What rows of labels cost beside one true row."""
     return [cost(loss, dict(enumerate(y)), dict(enumerate(truth.tolist()))) for y in labels.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""Structured losses beside other losses and under constraints, more of them than in tests/models.py: proven, and as the reference."""
+"""Structured losses beside others and under constraints, beyond tests/models.py: as the reference."""
 
 import gc
 import weakref
@@ -111,8 +111,14 @@ def test_composed_models_are_certified_as_the_reference(name):
 
 
 @pytest.mark.slow
-@for_each("name", ["two_structured_losses_share_an_intercept_and_a_ridge", "auc_and_logistic_losses_nonnegative",
-                   "f_score_low_rank_plus_sparse_with_intercept"])  # fmt: skip
+@for_each(
+    "name",
+    [
+        "two_structured_losses_share_an_intercept_and_a_ridge",
+        "auc_and_logistic_losses_nonnegative",
+        "f_score_low_rank_plus_sparse_with_intercept",
+    ],
+)
 def test_eight_digits(name):
     problem = MIXED[name]()
     solution = problem.solve(solver="admm", tol=1e-8)

@@ -1,4 +1,4 @@
-"""Rows over a graph of labels, with all labels or with some: their loss is that of the graph which the observed labels induce.
+"""Rows over a graph of labels, all or some observed: their loss is that of the graph which these induce.
 
 The judge is every labelling of the observed labels, looked at row by row, or the reference, which states each smaller graph.
 """
