@@ -80,22 +80,48 @@ def model(
     )
 
 
-def hinges(problem, solution, X, Y, loss=None):
-    """(n,) the maxima, over every labelling, at a solution's weights: by the definition."""
-    (V,) = [weights for weights in problem.weights if weights.name == "V"]
-    members, K = V.cliques.members, Y.shape[1]
-    labellings, truth = np.array(list(product((0, 1), repeat=K))), (Y > 0).astype(int)
-    blocks = [_one_hot(labellings)], [_one_hot(truth)]
-    for y, into in zip((labellings, truth), blocks, strict=True):
-        for clique in members:
-            values = np.array(list(product((0, 1), repeat=len(clique))))
-            into.append(np.all(y[:, None, list(clique)] == values, axis=2).T.astype(float))
-    scores = X @ np.hstack([solution.blocks["U"], solution.blocks.get("V", np.zeros((X.shape[1], 0)))])
-    costs = np.ones(K) if loss is None else np.asarray(loss, float)
-    delta = (labellings[None] != truth[:, None]) @ costs
-    own = np.einsum("ns,sn->n", scores, np.vstack(blocks[1]))
-    return (scores @ np.vstack(blocks[0]) + delta).max(axis=1) - own
-
-
 def all_pairs(K):
     return list(combinations(range(K), 2))
+
+
+def dependent(seed, n, k, d=3, shift=0.0):
+    """X (n, d), Y (n, k) of labels that depend on one another, both classes of each, and the generator."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    common = rng.normal(size=(n, 1))
+    scores = X @ rng.normal(size=(d, k)) + common + shift + 0.3 * rng.normal(size=(n, k))
+    Y = np.where(scores > 0, 1.0, -1.0)
+    Y[0], Y[1] = 1.0, -1.0
+    return X, Y, rng
+
+
+def regularized(
+    word, tasks, edges="all", penalty=mtl.half_squared_group_norm, lam=0.1, intercept=False, **options
+):
+    """word(U, V, tasks) + lam * (ridge(U) + penalty(V))"""
+    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
+    return mtl.minimize(word(U, V, tasks, **options) + lam * (mtl.ridge(U) + penalty(V)))
+
+
+def cost(loss, y, truth) -> float:
+    """What labels {place: 0 or 1} cost beside the true ones; a table counts where all its places are."""
+    wrong = [k for k in truth if y[k] != truth[k]]
+    if isinstance(loss, dict):
+        total = 0.0
+        for clique, table in loss.items():
+            places = [k if isinstance(k, int) else "abcd".index(k) for k in clique]
+            if all(k in truth for k in places):
+                row, column = (int("".join(str(of[k]) for k in places), 2) for of in (truth, y))
+                total += table[row][column]
+        return total
+    if isinstance(loss, list):
+        return sum(loss[k] for k in wrong)
+    if isinstance(loss, str):
+        return float(len(wrong) if loss == "hamming" else bool(wrong))
+    if not wrong:
+        return 0.0
+    right = sum(y[k] and truth[k] for k in truth)
+    if isinstance(loss, mtl.Jaccard):
+        return 1.0 - right / sum(y[k] or truth[k] for k in truth)
+    square = loss.beta**2
+    return 1.0 - (1.0 + square) * right / (sum(y.values()) + square * sum(truth.values()))

@@ -1,4 +1,4 @@
-"""ADMM: its linear algebra piece by piece, its multipliers, its hand-over to Newton steps, hard models, and its refusals."""
+"""ADMM: constraints, known optima, exact structure, its hand-over to Newton steps, and its refusals."""
 
 import json
 from dataclasses import dataclass
@@ -38,59 +38,13 @@ def solve_as_the_reference(objective, constraints=()):
     return solution
 
 
-# ------------------------------------------------------------------------------------------- the x-update
-
-
-def residual(split, metric, solve, rhs):
-    """How far x = solve(rhs) is from the system, by the operators alone."""
-    x = solve(rhs)
-    product = split.quadratic_product(x)
-    split.add_adjoint(metric * split.linear_image(x), product)
-    scale = max(np.abs(array).max() for array in rhs.values())
-    return max(np.abs(product[name] - rhs[name]).max() for name in rhs) / scale
-
-
-# ---------------------------------------------------------------------------------------------- solutions
-
-
-LOSSES = [
-    "squared",
-    "square_root",
-    "absolute",
-    "quantile",
-    "huber",
-    "hinge",
-    "squared_hinge",
-    "logistic",
-    "poisson",
-]
-TERMS = {
-    "l1": lambda W: mtl.l1_norm(W),
-    "l21 + trace": lambda W: mtl.l21_norm(W) + mtl.trace_norm(W),
-    "l1,inf": lambda W: mtl.l1_inf_norm(W),
-    "variation": lambda W: mtl.total_variation(W) + 0.1 * mtl.l1_norm(W),
-    "squared trace": lambda W: 0.1 * mtl.squared_trace_norm(W),
-    "graph": lambda W: mtl.mean_regularizer(W) + 0.01 * mtl.ridge(W),
-}
 SETS = {
     "free": lambda W: [],
     "box": lambda W: [W >= -0.2, W <= 0.3],
     "simplex": lambda W: [W >= 0, W.sum(axis=0) == 1],
     "ball, sums": lambda W: [mtl.trace_norm(W) <= 1.5, W.sum(axis=1) == 0.1],
 }
-KINDS = {"hinge": "sign", "squared_hinge": "sign", "logistic": "sign", "poisson": "count"}
-
-
-#: two penalties for every loss, three losses for every penalty
-PAIRS = [(loss, list(TERMS)[(k + shift) % len(TERMS)]) for k, loss in enumerate(LOSSES) for shift in (0, 4)]
-
-
-@pytest.mark.slow
-@for_each("loss, term", PAIRS)
-def test_every_loss_with_every_kind_of_penalty(loss, term):
-    tasks = shared(6, n=25, labels=KINDS.get(loss, "real"))
-    W = mtl.Weights(tasks, intercept=loss in ("hinge", "huber"))
-    solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + TERMS[term](W))
+KINDS = {"hinge": "sign", "poisson": "count"}
 
 
 @for_each("loss", ["squared", "square_root", "absolute", "hinge", "poisson"])
@@ -99,12 +53,6 @@ def test_constraints_are_met(loss, sets):
     tasks = shared(7, n=25, labels=KINDS.get(loss, "real"))
     W = mtl.Weights(tasks)
     solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + mtl.l1_norm(W), SETS[sets](W))
-
-
-def test_penalties_around_known_weights():
-    t = shared(3)
-    W, known = mtl.Weights(t), np.random.default_rng(4).normal(size=(D, M))
-    solve_as_the_reference(mtl.squared_loss(W, t) + 2 * mtl.l1_norm(W - known) + 2 * mtl.trace_norm(W))
 
 
 def test_quadratics_around_known_weights():

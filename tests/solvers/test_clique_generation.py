@@ -29,19 +29,8 @@ def test_known_optima(name, key):
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(optimum, rel=1e-7)
     assert solution.dual_bound == pytest.approx(optimum, rel=1e-7)
-    digits = 1e-9
     for row in solution.history:
-        assert row["dual_bound"] <= optimum + digits
-        assert row["objective"] >= optimum - digits
-
-
-@for_each("key", ["ssvm_edges", "l21sq_edges_r1", "relaxation6_r2"])
-def test_dual_ascent_and_admm_find_the_same(key):
-    problem, optimum = known("cgm_n8_K3", key)
-    for solver, tol in (("dual_ascent", 1e-7), ("admm", 1e-4)):
-        solution = problem.solve(solver, tol=tol)
-        assert solution.status == "optimal"
-        assert solution.objective == pytest.approx(optimum, rel=tol)
+        assert row["dual_bound"] <= optimum + 1e-9 and row["objective"] >= optimum - 1e-9
 
 
 # ---------------------------------------------------------------------------------- graphs too dense for exact inference

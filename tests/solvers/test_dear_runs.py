@@ -17,26 +17,22 @@ def series(n, d, m, seed=0, near=0.98):
     return X, Y
 
 
-def solvers_of(solution):
-    return list(dict.fromkeys(seen["solver"] for seen in solution.history))
-
-
-MODELS = {
-    "l21": lambda W, tasks: mtl.squared_loss(W, tasks) + 0.5 * mtl.l21_norm(W),
-    "logistic": lambda W, tasks: mtl.logistic_loss(W, tasks) + 0.02 * mtl.l21_norm(W),
-}
-
-
+# Newton systems are dear before they have more rows than there are samples
 @pytest.mark.slow
-@for_each("name, intercept", [("l21", True), ("logistic", False)])
-def test_a_dear_run_hands_over_and_ends_at_the_same_weights(name, intercept):
-    """A run that has become dear hands over and ends at the same weights."""
-    # Newton systems are dear before they have more rows than there are samples
-    X, Y = series(300, 250, 4) if name == "logistic" else series(120, 200, 5, near=0.995)
-    tasks = mtl.Tasks.shared(X, np.sign(Y) if name == "logistic" else Y)
-    W = mtl.Weights(tasks, intercept=intercept)
-    problem = mtl.minimize(MODELS[name](W, tasks))
-    first = "proximal_gradient" if name == "logistic" else "coordinate_descent"
+@for_each(
+    "inputs, loss, lam, first",
+    [
+        (series(120, 200, 5, near=0.995), mtl.squared_loss, 0.5, "coordinate_descent"),
+        (series(300, 250, 4), mtl.logistic_loss, 0.02, "proximal_gradient"),
+    ],
+    ids=["squares", "logistic"],
+)
+def test_a_dear_run_hands_over_and_ends_at_the_same_weights(inputs, loss, lam, first):
+    X, Y = inputs
+    squares = first == "coordinate_descent"
+    tasks = mtl.Tasks.shared(X, Y if squares else np.sign(Y))
+    W = mtl.Weights(tasks, intercept=squares)
+    problem = mtl.minimize(loss(W, tasks) + lam * mtl.l21_norm(W))
     tol = 1e-7  # far enough for sweeps and Newton systems to become dear
     solution = problem.solve(tol=tol)
     assert solution.status == "optimal"

@@ -4,11 +4,11 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.solvers.explanation import Explanation
-from mtldsl.solvers.registry import SOLVERS, Answer, get_solver, refusal
+from mtldsl.solvers.registry import SOLVERS, Answer, candidates, get_solver, refusal
 from mtldsl.tasks import DistributedTasks
 from tests.loops import for_each
 from tests.models import MODELS, shared
-from tests.solvers.test_alternating import fetr
+from tests.solvers.test_alternation_steps import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 ALL = {**MODELS, **NONCONVEX, "fetr": fetr}
@@ -47,7 +47,6 @@ def test_a_near_miss_keeps_its_line_and_another_kind_is_folded():
 
 
 def test_solvers_of_convex_models_fold_into_one_clause():
-    """Solvers of convex models fold into one clause that names the term."""
     text = " ".join(str(NONCONVEX["nonnegative_log_rank"]().explain()).split())
     assert text.count("is not convex") == 1
     assert " and cvxpy solve only convex models (" in text
@@ -58,6 +57,14 @@ def test_verdicts_still_have_every_solver_with_its_own_reason():
     verdicts = {name: (verdict, reason) for name, verdict, reason in problem.explain().verdicts()}
     assert set(verdicts) == {name for name in SOLVERS if not get_solver(name).takes_distributed}
     assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
+
+
+@for_each("name", ALL)
+def test_solvers_are_asked_late_and_in_the_order_that_it_shows(name):
+    problem = ALL[name]()
+    assert candidates(problem.form()) == [
+        one.name for one in problem.explain().answers if one.refusal is None
+    ]
 
 
 @for_each("columns", [40, 80, 133])

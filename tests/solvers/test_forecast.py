@@ -87,10 +87,6 @@ def test_the_history_and_the_solution_are_as_ever(monkeypatch):
     np.testing.assert_array_equal(quiet.W, loud.W)
 
 
-def test_a_callback_still_ends_the_solve():
-    assert problem().solve(callback=lambda record: record["passes"] >= 4).status == "stopped"
-
-
 def test_rows_that_are_here_hear_nothing(capsys):
     rng = np.random.default_rng(0)
     tasks = mtl.Tasks.shared(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)))

@@ -16,14 +16,6 @@ def data(seed, d=6, m=4, n=15, scale=1.0):
     return mtl.Tasks.separate(inputs, targets)
 
 
-def flat(x):
-    return 1.0 - np.exp(-x)
-
-
-def flat_slope(x):
-    return np.exp(-x)
-
-
 @pytest.mark.slow
 @for_each("method", ["newton", "joint", "block"])
 @for_each("seed", range(3))
@@ -31,7 +23,8 @@ def test_directions_that_no_penalty_weighs(method, seed):
     """Large singular values cost nothing more: steps are of a majoriser that lies higher, and still descend."""
     tasks = data(seed)
     W = mtl.Weights(tasks)
-    for penalty in (mtl.capped_trace_norm(W, 1.0, eps=1e-3), mtl.spectral_penalty(W, flat, flat_slope)):
+    flat = mtl.spectral_penalty(W, lambda x: 1.0 - np.exp(-x), lambda x: np.exp(-x))
+    for penalty in (mtl.capped_trace_norm(W, 1.0, eps=1e-3), flat):
         problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * penalty)
         solution = problem.solve(solver="alternating", method=method)
         assert solution.status == "stationary"

@@ -8,15 +8,7 @@ import mtldsl as mtl
 from mtldsl.errors import ModelError
 from tests.models import D, M, separate, shared
 
-# ---------------------------------------------------------------------------------------------- losses by conjugates
-
-
-# --------------------------------------------------------------------------------------------- penalties by kernels
-
 PATH = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
-
-
-# -------------------------------------------------------------------------------------------------- what is refused
 
 
 def answer(problem, name="dual_ascent"):
@@ -41,21 +33,15 @@ def refused_models():
     counts, U = both("count")
     yield "is a second loss", hinge + mtl.logistic_loss(W, tasks) + norm, []
     yield "is not a sum over samples", mtl.square_root_loss(V, real) + mtl.mkl_norm(V, SIMILARITIES, p=2), []
-    yield (
-        "neither quadratic on an interval nor an entropy",
-        mtl.poisson_loss(U, counts) + mtl.mkl_norm(U, SIMILARITIES, p=2),
-        [],
-    )
+    poisson = mtl.poisson_loss(U, counts) + mtl.mkl_norm(U, SIMILARITIES, p=2)
+    yield "neither quadratic on an interval nor an entropy", poisson, []
     yield "there are 2 weight matrices: W, S.", mtl.hinge_loss(W + S, tasks) + norm + mtl.ridge(S), []
     yield "l1_norm(W) <= 1", mtl.hinge_loss(W, tasks), [mtl.l1_norm(W) <= 1]
     yield "no regularizer whose conjugate is finite", hinge + off * norm, []
     yield "is not quadratic", hinge + norm + mtl.ridge(W), []
     yield "is not quadratic", hinge + norm + mtl.l1_norm(W), []
-    yield (
-        "is not a function of W itself",
-        hinge + mtl.ridge(W) + mtl.mkl_norm(W - np.ones((D, M)), SIMILARITIES, p=2),
-        [],
-    )
+    moved = mtl.mkl_norm(W - np.ones((D, M)), SIMILARITIES, p=2)
+    yield "is not a function of W itself", hinge + mtl.ridge(W) + moved, []
     yield "W >= 0", hinge + norm, [W >= 0]
     yield "singular: + 1e-6 * ridge", hinge + mtl.graph_laplacian(W, PATH), []
 
@@ -70,8 +56,7 @@ def test_refusals_say_which_part_is_in_the_way(i):
     assert said.endswith(".") and len(said) < 250
     with pytest.raises(ModelError, match="does not take this model"):
         problem.solve(solver="dual_ascent")
-    solution = problem.solve(tol=1e-5)
-    assert solution.status == "optimal" and solution.solver != "dual_ascent"
+    assert problem.solve(tol=1e-5).status == "optimal"
 
 
 def test_losses_with_coefficient_zero():

@@ -52,14 +52,6 @@ def test_other_tasks_with_fewer_labels_are_refused():
 
 @pytest.mark.slow
 def test_a_selection_out_of_iterations_does_not_say_selected():
-    """A selection that ran out of iterations does not say selected."""
     problem = model(lam=1e-3)
     assert problem.solve("clique_generation", tol=1e-9, max_edges=2, max_iter=12).status == "iteration_limit"
     assert problem.solve("clique_generation", tol=1e-3, max_edges=2).status == "selected"
-
-
-def test_costs_are_printed_as_typed():
-    U, V = mtl.NodeWeights(TASKS), mtl.EdgeWeights(TASKS)
-    assert "loss=[1, 2, 0.5, 0])" in mtl.clique_hinge(U, V, TASKS, loss=[1, 2, 0.5, 0]).text
-    by_name = mtl.clique_hinge(U, V, TASKS, loss={"d": 0, "a": 1, "c": 0.5, "b": 2})
-    assert "loss=[1, 2, 0.5, 0])" in by_name.text

@@ -1,4 +1,4 @@
-"""Intercepts of labels over a graph: unpenalised, seen by no edge, balanced by every proof."""
+"""Intercepts of labels over a graph; their optima and proofs: test_missing_labels_of_graphs.py."""
 
 import numpy as np
 import pytest
@@ -6,27 +6,19 @@ import pytest
 import mtldsl as mtl
 from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.certificate import certify
-from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests.label_graph_models import dependent, regularized
 from tests.loops import for_each
 
 N, D, K = 24, 3, 3
-WORDS = {"hinge": mtl.clique_hinge, "likelihood": mtl.pairwise_log_loss}
-every_word = pytest.mark.parametrize("word", WORDS.values(), ids=WORDS)
 
 
-def data(seed=0, n=N, k=K, shift=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D))
-    common = rng.normal(size=(n, 1))
-    Y = np.where(X @ rng.normal(size=(D, k)) + common + shift + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
-    Y[0], Y[1] = 1.0, -1.0
-    return X, Y, rng
+def data(seed):
+    return dependent(seed, N, K, D, shift=1.0)
 
 
-def model(word, tasks, edges="all", penalty=mtl.half_squared_group_norm, lam=0.1, intercept=True):
-    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
-    return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
+def model(word, tasks, edges="all", lam=0.1):
+    return regularized(word, tasks, edges, lam=lam, intercept=True)
 
 
 @for_each("word, alone", [(mtl.clique_hinge, mtl.hinge_loss), (mtl.pairwise_log_loss, mtl.logistic_loss)])
@@ -52,56 +44,6 @@ def test_without_edges_it_is_a_classifier_with_intercept_a_label(word, alone):
     np.testing.assert_array_equal(labels.predict(X), apart.predict(X))
 
 
-@pytest.mark.slow
-@every_word
-@for_each(
-    "penalty", [mtl.ridge, mtl.half_squared_group_norm, lambda V: mtl.half_squared_k_support_norm(V, 2)]
-)
-def test_optima_are_those_of_the_reference(word, penalty):
-    X, Y, rng = data(2)
-    tasks = mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, N))
-    problem = model(word, tasks, penalty=penalty)
-    best = solve_reference(problem.form()).objective
-    for solver in ("auto", "admm"):
-        solution = problem.solve(solver, tol=1e-6)
-        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
-        assert solution.objective == pytest.approx(best, rel=2e-6)
-    assert (
-        best < solve_reference(model(word, tasks, penalty=penalty, intercept=False).form()).objective - 1e-3
-    )
-
-
-@pytest.mark.slow
-@for_each("solver", ["clique_generation", "dual_ascent"])
-def test_ascent_on_labellings_takes_them(solver):
-    X, Y, _ = data(3, n=60, k=4)
-    problem = model(mtl.clique_hinge, mtl.Tasks.shared(X, Y), lam=0.03)
-    best = solve_reference(problem.form()).objective
-    solution = problem.solve(solver, tol=1e-6)
-    assert (solution.status, solution.solver) == ("optimal", solver)
-    assert solution.objective == pytest.approx(best, rel=2e-6)
-    again = problem.solve(solver, tol=1e-6, warm_start=solution)
-    assert again.status == "optimal" and again.objective == pytest.approx(best, rel=2e-6)
-
-
-@pytest.mark.by_default("hinge")
-@every_word
-def test_value_and_bound_at_random_points(word):
-    """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
-    X, Y, rng = data(5)
-    form = model(word, mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, N))).form()
-    stated, best = to_cvxpy(form), solve_reference(form).objective
-    seen = []
-    for size in (0.0, 0.1, 1.0, 10.0):
-        point = {name: size * rng.normal(size=shape) for name, shape in form.shapes.items()}
-        found = certify(form, point)
-        assert found.objective == pytest.approx(stated.objective_value(point), rel=1e-12)
-        seen.append(found.dual_bound)
-        u = size * rng.normal(size=form.losses[0].tasks.n_samples)
-        seen.append(certify(form, point, [u]).dual_bound)
-    assert np.isfinite(seen).all() and max(seen) <= best + 1e-8
-
-
 def test_hinge_and_likelihood_balance_together():
     """Only the sum of both losses' multipliers vanishes at an optimum: each by itself would leave a gap."""
     X, Y, _ = data(6)
@@ -119,7 +61,6 @@ def test_hinge_and_likelihood_balance_together():
 
 
 def test_predictions_are_best_of_labellings_with_intercepts(tmp_path):
-    """Predictions are the best of all labellings intercepts included."""
     X, Y, rng = data(7)
     tasks = mtl.Tasks.shared(X, Y, task_names=list("abc"))
     solution = model(mtl.pairwise_log_loss, tasks, [("a", "b"), ("b", "c")]).solve(tol=1e-6)
@@ -144,21 +85,7 @@ def test_predictions_are_best_of_labellings_with_intercepts(tmp_path):
     np.testing.assert_array_equal(again.intercept, solution.intercept)
 
 
-@pytest.mark.slow
-@every_word
-def test_the_proof_is_checked_by_another_program(word, tmp_path):
-    X, Y, _ = data(8)
-    solution = model(word, mtl.Tasks.shared(X, Y), [(0, 1)]).solve(tol=1e-6)
-    assert solution.status == "optimal"
-    path = solution.certificate.save(tmp_path / "proof.npz", data=True)
-    for exact in (False, True):
-        verdict = mtl.verify_proof(path, exact=exact)
-        assert verdict.confirmed and not verdict.unchecked, verdict
-        assert verdict.low == pytest.approx(solution.dual_bound, rel=1e-6)
-
-
 def test_intercepts_of_two_nodes_and_papers_method_are_refused():
-    """Intercepts of two nodes and the paper's method are refused."""
     X, Y, _ = data(9)
     tasks = mtl.Tasks.shared(X, Y)
     U = mtl.NodeWeights(tasks, intercept=True)
@@ -171,13 +98,7 @@ def test_intercepts_of_two_nodes_and_papers_method_are_refused():
 
 def test_a_problem_file_can_say_so(tmp_path):
     X, Y, _ = data(10)
-    (tmp_path / "data.csv").write_text(
-        "x0,x1,x2,a,b,c\n"
-        + "\n".join(
-            ",".join([*(f"{x!r}" for x in row.tolist()), *(f"{y:g}" for y in own)])
-            for row, own in zip(X, Y, strict=True)
-        )
-    )
+    np.savetxt(tmp_path / "data.csv", np.hstack([X, Y]), "%.17g", ",", header="x0,x1,x2,a,b,c", comments="")
     (tmp_path / "labels.toml").write_text(
         'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * half_squared_group_norm(V)"\n'
         '[data]\npath = "data.csv"\nlabels = ["a", "b", "c"]\n'

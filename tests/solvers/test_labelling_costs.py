@@ -1,6 +1,4 @@
-"""`loss=` of clique_hinge: costs of whole labellings, by definition, through every solver, file and proof."""
-
-from itertools import cycle
+"""`loss=` of clique_hinge, by definition; optima and proofs: test_missing_labels_of_graphs.py."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.losses.labelling_costs import OfMetric, every_labelling, whole_costs
 from mtldsl.reference.label_graph import labellings, task_losses
-from mtldsl.reference.solve import solve_reference
+from tests.label_graph_models import cost, dependent, regularized
 from tests.loops import for_each
 
 N, D, K = 20, 3, 4
@@ -24,42 +22,15 @@ LOSSES = {
 every_loss = for_each("loss", LOSSES.values(), ids=LOSSES)
 
 
-def data(seed=0, n=N, k=K):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D))
-    common = rng.normal(size=(n, 1))
-    Y = np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
-    Y[0], Y[1] = 1.0, -1.0  # a row without a positive among them
-    return X, Y
-
-
-def model(loss, seed=0, edges="all", lam=0.1, intercept=False, n=N, k=K):
-    X, Y = data(seed, n, k)
+def model(loss, seed=0, edges="all", n=N, k=K):
+    X, Y, _ = dependent(seed, n, k, D)
     tasks = mtl.Tasks.shared(X, Y, task_names=list("abcdefghijklmnopq")[:k])
-    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
-    hinge = mtl.clique_hinge(U, V, tasks, loss=loss)
-    return mtl.minimize(hinge + lam * (mtl.ridge(U) + mtl.half_squared_group_norm(V)))
+    return regularized(mtl.clique_hinge, tasks, edges, loss=loss)
 
 
-def costs_by_hand(loss, y, truth) -> float:
-    wrong = [a != b for a, b in zip(y, truth, strict=True)]
-    if loss == "zero_one":
-        return float(any(wrong))
-    if isinstance(loss, dict):
-        total = 0.0
-        for clique, table in loss.items():
-            places = [label if isinstance(label, int) else "abcd".index(label) for label in clique]
-            row = int("".join(str(truth[k]) for k in places), 2)
-            column = int("".join(str(y[k]) for k in places), 2)
-            total += table[row][column]
-        return total
-    if not any(wrong):
-        return 0.0
-    right = sum(a and b for a, b in zip(y, truth, strict=True))
-    if isinstance(loss, mtl.Jaccard):
-        return 1.0 - right / sum(a or b for a, b in zip(y, truth, strict=True))
-    square = loss.beta**2
-    return 1.0 - (1.0 + square) * right / (sum(y) + square * sum(truth))
+def costs_by_hand(loss, labels, truth):
+    """What rows of labels cost beside one true row."""
+    return [cost(loss, dict(enumerate(y)), dict(enumerate(truth.tolist()))) for y in labels.tolist()]
 
 
 @every_loss
@@ -69,16 +40,12 @@ def test_costs_are_what_they_say(loss):
     atom = form.losses[0].atom
     every = every_labelling(K)
     for truth in every:
-        expected = [costs_by_hand(loss, y, truth.tolist()) for y in every.tolist()]
-        np.testing.assert_allclose(
-            atom.delta(every, np.broadcast_to(truth, every.shape)), expected, atol=1e-12
-        )
+        found = atom.delta(every, np.broadcast_to(truth, every.shape))
+        np.testing.assert_allclose(found, costs_by_hand(loss, every, truth), atol=1e-12)
     rows, table = atom.whole.beside(every)
-    np.testing.assert_allclose(
-        table[rows[5]], [costs_by_hand(loss, y, every[5].tolist()) for y in every.tolist()], atol=1e-12
-    )
+    np.testing.assert_allclose(table[rows[5]], costs_by_hand(loss, every, every[5]), atol=1e-12)
     theirs = task_losses(atom.loss, labellings(K), every)
-    expected = [[costs_by_hand(loss, y, truth) for truth in every.tolist()] for y in labellings(K).tolist()]
+    expected = np.transpose([costs_by_hand(loss, labellings(K), truth) for truth in every])
     np.testing.assert_allclose(theirs, expected, atol=1e-12)
 
 
@@ -92,34 +59,9 @@ def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
     found = atom.most_violated(scores, truth)
     every = every_labelling(K)
     values = scores @ atom.cliques.indicators(every).T
-    values += [[costs_by_hand(loss, y, row) for y in every.tolist()] for row in truth.tolist()]
+    values += [costs_by_hand(loss, every, row) for row in truth]
     np.testing.assert_allclose(found.values, values.max(axis=1), atol=1e-12)
     np.testing.assert_array_equal(found.labels, every[values.argmax(axis=1)])
-
-
-@pytest.mark.slow
-@for_each("loss, intercept", zip(LOSSES.values(), cycle([False, True]), strict=False), ids=LOSSES)
-def test_optima_are_those_of_the_reference(loss, intercept):
-    problem = model(loss, 2, intercept=intercept, n=12)
-    best = solve_reference(problem.form()).objective
-    for solver in ("auto", "dual_ascent", "admm"):
-        solution = problem.solve(solver, tol=1e-6)
-        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
-        assert solution.objective == pytest.approx(best, rel=2e-6)
-
-
-@pytest.mark.slow
-@for_each(
-    "loss, solver", zip(LOSSES.values(), cycle(["clique_generation", "admm"]), strict=False), ids=LOSSES
-)
-def test_its_proof_is_checked_by_another_program(loss, solver, tmp_path):
-    solution = model(loss, 3, n=10).solve(solver, tol=1e-5)
-    path = solution.certificate.save(tmp_path / "proof.npz", data=True)
-    for exact in (False, True):
-        verdict = mtl.verify_proof(path, exact=exact)
-        assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
-    again = mtl.Solution.load(solution.save(tmp_path / "solution"))
-    np.testing.assert_array_equal(again.predict(np.eye(D)), solution.predict(np.eye(D)))
 
 
 @pytest.mark.slow
@@ -169,3 +111,5 @@ def test_as_it_is_printed():
     assert "loss='zero_one'" in str(model("zero_one"))
     assert "loss=FScore()" in str(model(mtl.FScore()))
     assert "loss=<costs of 0-2>" in str(model({("a", "c"): TABLE}))
+    for costs in ([1, 2, 0.5, 0], {"d": 0, "a": 1, "c": 0.5, "b": 2}):
+        assert "loss=[1, 2, 0.5, 0])" in str(model(costs))

@@ -1,4 +1,4 @@
-"""Rows over a graph of labels of which some labels are missing: their loss is that of the graph which the observed labels induce.
+"""Rows over a graph of labels, all or some observed: their loss is that of the graph which these induce.
 
 The judge is every labelling of the observed labels, looked at row by row, or the reference, which states each smaller graph.
 """
@@ -15,6 +15,7 @@ from mtldsl.inference import marginals as changes
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests.label_graph_models import cost, dependent, regularized
 from tests.loops import for_each
 
 K, D = 4, 3
@@ -37,46 +38,17 @@ WORDS = {
 every_loss = for_each("name", WORDS)
 
 
-def data(seed=0, n=18, k=K, share=0.35):
-    """X (n, D), Y (n, k) with gaps; the first two rows have all labels, the last one has none."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D))
-    common = rng.normal(size=(n, 1))
-    Y = np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0)
-    Y[0], Y[1] = 1.0, -1.0
-    gaps = rng.random((n, k)) < share
-    gaps[:2], gaps[-1] = False, True
+def data(seed=0, n=18, share=0.35):
+    """X (n, D), Y (n, K) with gaps, if any; the first two rows have all labels, the last one has none."""
+    X, Y, rng = dependent(seed, n, K, D)
+    gaps = rng.random((n, K)) < share
+    gaps[:2], gaps[-1] = False, share > 0
     Y[gaps] = np.nan
     return X, Y
 
 
-def model(
-    word, X, Y, edges=EDGES, lam=0.1, weights=None, intercept=False, penalty=mtl.half_squared_group_norm
-):
-    tasks = mtl.Tasks.shared(X, Y, sample_weights=weights)
-    U, V = mtl.NodeWeights(tasks, intercept=intercept), mtl.EdgeWeights(tasks, edges)
-    return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
-
-
-def cost(name, y, truth) -> float:
-    """What observed labels {label: value} cost beside the true ones."""
-    loss, wrong = COSTS[name], [k for k in truth if y[k] != truth[k]]
-    if name == "hamming":
-        return float(len(wrong))
-    if name == "a cost a label":
-        return sum(loss[k] for k in wrong)
-    if name == "zero-one":
-        return float(bool(wrong))
-    if name == "F-score":
-        positives = sum(y.values()) + sum(truth.values())
-        right = sum(y[k] and truth[k] for k in truth)
-        return 1.0 - 2.0 * right / positives if wrong else 0.0
-    total = 0.0
-    for clique, table in loss.items():
-        if all(k in truth for k in clique):
-            row, column = (int("".join(str(of[k]) for k in clique), 2) for of in (truth, y))
-            total += table[row][column]
-    return total
+def model(word, X, Y, edges=EDGES, weights=None, **options):
+    return regularized(word, mtl.Tasks.shared(X, Y, sample_weights=weights), edges, **options)
 
 
 def loss_of_row(name, s, y, edges=EDGES) -> float:
@@ -94,7 +66,7 @@ def loss_of_row(name, s, y, edges=EDGES) -> float:
     every = [dict(zip(truth, values, strict=True)) for values in product((0, 1), repeat=len(truth))]
     if name == "likelihood":
         return float(np.log(sum(np.exp(score(one)) for one in every)) - score(truth))
-    return max(cost(name, one, truth) + score(one) for one in every) - score(truth)
+    return max(cost(COSTS[name], one, truth) + score(one) for one in every) - score(truth)
 
 
 @pytest.mark.slow
@@ -121,19 +93,27 @@ def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
         assert found[-1] == 0.0
 
 
+PENALTIES = [mtl.half_squared_group_norm, mtl.ridge, lambda V: mtl.half_squared_k_support_norm(V, 2)]
+#: every word on rows with gaps and without, with an intercept in turn
+LAYOUTS = list(zip(product(WORDS, [0.0, 0.4]), cycle([True, False, False, True]), strict=False))
+
+
 @pytest.mark.slow
-@for_each("name, seed", zip(WORDS, cycle(range(3)), strict=False))
-def test_solvers_reach_the_optimum_of_the_reference(name, seed):
-    X, Y = data(seed, share=0.2 + 0.2 * seed)
-    weights = None if seed else np.random.default_rng(0).uniform(0.5, 2.0, len(X))
-    penalty = mtl.ridge if seed == 2 else mtl.half_squared_group_norm
-    problem = model(WORDS[name], X, Y, weights=weights, intercept=seed == 1, penalty=penalty)
+@for_each("case, penalty", zip(LAYOUTS, cycle(PENALTIES), strict=False))
+def test_solvers_reach_the_optimum_of_the_reference(case, penalty):
+    (name, share), intercept = case
+    X, Y = data(2, share=share)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if intercept else None
+    problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept, penalty=penalty)
     best = solve_reference(problem.form()).objective
-    for solver in ("auto", "admm") if name == "likelihood" else ("auto", "dual_ascent", "admm"):
+    of_hinges = ("clique_generation", "dual_ascent")
+    for solver in ("admm", *(("proximal_gradient",) if name == "likelihood" else of_hinges)):
         solution = problem.solve(solver, tol=1e-6)
-        assert solution.status == "optimal" and solution.solver != "cvxpy", solution
+        assert solution.status == "optimal", solution
         assert solution.objective == pytest.approx(best, rel=2e-6)
         assert solution.dual_bound <= best * (1 + 1e-9)
+        again = problem.solve(solver, tol=1e-6, warm_start=solution)
+        assert again.status == "optimal" and again.objective == pytest.approx(best, rel=2e-6)
 
 
 @pytest.mark.slow
@@ -148,16 +128,19 @@ def test_the_papers_own_method_and_sparse_inputs():
     assert thin.is_optimal and thin.objective == pytest.approx(best, rel=2e-6)
 
 
-@pytest.mark.slow
-@every_loss
-def test_bounds_hold_at_random_multipliers(name):
+@pytest.mark.by_default("zero-one-True")
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", WORDS)
+def test_value_and_bound_at_random_points(name, intercept):
+    """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
     X, Y = data(5)
-    form, rng = model(WORDS[name], X, Y).form(), np.random.default_rng(2)
-    best = solve_reference(form).objective
-    for size in (0.1, 1.0, 10.0):
+    form, rng = model(WORDS[name], X, Y, intercept=intercept).form(), np.random.default_rng(2)
+    stated, best = to_cvxpy(form), solve_reference(form).objective
+    for size in (0.0, 0.1, 1.0, 10.0):
         point = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
         for duals in (None, [size * rng.normal(size=form.losses[0].tasks.n_samples)]):
             found = certify(form, point, duals)
+            assert found.objective == pytest.approx(stated.objective_value(point), rel=1e-12)
             assert np.isfinite(found.dual_bound) and found.dual_bound <= best + 1e-8
 
 
@@ -196,9 +179,10 @@ def test_labels_that_no_row_has_together_get_no_edge(name):
 
 
 @pytest.mark.slow
-@for_each("name, intercept", zip(WORDS, cycle([False, True]), strict=False))
-def test_its_proof_is_checked_by_another_program(name, intercept, tmp_path):
-    X, Y = data(9, n=8)
+@for_each("pair, intercept", LAYOUTS)
+def test_its_proof_is_checked_by_another_program(pair, intercept, tmp_path):
+    name, share = pair
+    X, Y = data(9, n=8, share=share)
     weights = np.random.default_rng(5).uniform(0.5, 2.0, len(X))
     problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept)
     # at intercepts that nothing bounds, a proof of admm holds for a region: not of what is asked here
@@ -226,11 +210,8 @@ def test_a_proof_knows_its_labels_with_gaps(tmp_path):
 @pytest.mark.slow
 def test_a_path_a_warm_start_and_scores_of_rows_with_gaps():
     X, Y = data(12, n=40)
-    tasks = mtl.Tasks.shared(X, Y)
-    U, V, lam = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks), mtl.Parameter(0.1, name="lam")
-    problem = mtl.minimize(
-        mtl.clique_hinge(U, V, tasks) + lam * (mtl.ridge(U) + mtl.half_squared_group_norm(V))
-    )
+    tasks, lam = mtl.Tasks.shared(X, Y), mtl.Parameter(0.1, name="lam")
+    problem = regularized(mtl.clique_hinge, tasks, lam=lam)
     *_, last = problem.path(lam, values=[0.3, 0.1])
     assert last.is_optimal and problem.cross_check(last).agrees
     again = problem.solve(warm_start=last, tol=1e-6)
@@ -259,7 +240,6 @@ def test_many_pairs_by_matrix_products_and_one_by_one():
 
 
 def test_weights_of_labels_and_separate_inputs_are_refused():
-    """Weights of single labels and separate inputs stay refused."""
     X, Y = data()
     weights = np.ones(Y.shape)
     weights[0, 1] = 2.0

@@ -107,9 +107,6 @@ def test_a_strong_penalty_gives_zero(penalty):
     assert not solution.blocks["W"].any()
 
 
-# ------------------------------------------------------------------------------------------------- derivatives
-
-
 def test_refusals_name_the_term():
     tasks = shared(1)
     W = mtl.Weights(tasks)
@@ -137,10 +134,7 @@ def test_weak_penalties_that_fit_every_sample():
 
 @for_each("coefficient", [0.01, 1.0, 100.0])
 @for_each("scale", [1.0, 1e3])
-def test_raw_inputs_far_from_the_equations_at_first(
-    coefficient,
-    scale,
-):
+def test_raw_inputs_far_from_the_equations_at_first(coefficient, scale):
     """Counts, some columns constant, and a loss so heavy that the first multipliers are far too large."""
     rng = np.random.default_rng(6)
     X = rng.poisson(4.0, size=(150, 40)) * 1.0

@@ -7,37 +7,18 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.solvers.test_multipliers import LAYOUTS as ALL_LAYOUTS
+from tests.solvers.test_multipliers import PENALTIES, assert_solved
 
-LAYOUTS = {
-    "shared": lambda: shared(1, n=24, labels="sign"),
-    "missing": lambda: shared(2, n=24, labels="sign", missing=0.3),
-    "sparse": lambda: shared(4, n=24, labels="sign", density=0.5),
-    "separate": lambda: separate(5, labels="sign"),
-    "sparse separate": lambda: separate(6, labels="sign", density=0.6),
-}
-PENALTIES = {
-    "l1": lambda W: mtl.l1_norm(W),
-    "l21": lambda W: mtl.l21_norm(W),
-    "trace": lambda W: mtl.trace_norm(W),
-    "elastic": lambda W: mtl.l1_norm(W) + 0.2 * mtl.ridge(W),
-    "max": lambda W: mtl.l1_inf_norm(W),
-    "ridge": lambda W: mtl.ridge(W),
-}
+#: samples have no weights here
+LAYOUTS = [layout for layout in ALL_LAYOUTS if layout != "weighted"]
 METRICS = {"AUC": mtl.AUC(), "F1": mtl.FScore(), "F2": mtl.FScore(beta=2.0)}
 
 
 def problem_of(layout, penalty, metric, intercept, coefficient=20.0):
-    tasks = LAYOUTS[layout]()
+    tasks = ALL_LAYOUTS[layout]("sign")
     W = mtl.Weights(tasks, intercept=intercept)
     return mtl.minimize(coefficient * mtl.structured_hinge(W, tasks, metric=metric) + PENALTIES[penalty](W))
-
-
-def assert_solved(problem, tol=1e-7, **options):
-    solution = problem.solve(solver="multipliers", tol=tol, **options)
-    assert solution.status == "optimal", solution
-    assert solution.objective - solution.dual_bound <= tol * abs(solution.objective)
-    return solution
 
 
 #: every layout with intercepts and without; penalties and metrics in turn
@@ -49,7 +30,7 @@ CASES = zip(product(LAYOUTS, [False, True]), cycle(PENALTIES), cycle(["AUC", "F1
 def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
     layout, intercept = rows
     problem = problem_of(layout, penalty, METRICS[metric], intercept)
-    solution = assert_solved(problem)
+    solution = assert_solved(problem, 1e-7)
     planes = problem.solve(solver="admm", tol=1e-5)
     assert planes.dual_bound <= solution.objective * (1.0 + 1e-9)
     assert solution.dual_bound <= planes.objective * (1.0 + 1e-9)
@@ -57,7 +38,7 @@ def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
 
 @pytest.mark.slow
 def test_every_task_may_have_a_metric_of_its_own():
-    tasks = LAYOUTS["shared"]()
+    tasks = ALL_LAYOUTS["shared"]("sign")
     metrics = [(mtl.AUC(), mtl.FScore(), mtl.FScore(beta=3.0))[i % 3] for i in range(tasks.n_tasks)]
     W = mtl.Weights(tasks, intercept=True)
     assert_solved(mtl.minimize(10.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l21_norm(W)))
@@ -108,7 +89,7 @@ def test_it_goes_on_from_planes_and_along_a_path():
     problem = problem_of("shared", "l21", mtl.FScore(), True)
     planes = problem.solve(solver="admm", tol=1e-3)
     assert_solved(problem, warm_start=planes)
-    tasks, C = LAYOUTS["separate"](), mtl.Parameter(1.0, name="C")
+    tasks, C = ALL_LAYOUTS["separate"]("sign"), mtl.Parameter(1.0, name="C")
     W = mtl.Weights(tasks)
     model = mtl.minimize(C * mtl.structured_hinge(W, tasks, metric=mtl.AUC()) + mtl.l1_norm(W))
     for solution in model.path(C, [1.0, 5.0, 25.0], solver="multipliers", tol=1e-6):
@@ -120,6 +101,3 @@ def test_a_saved_proof_holds(tmp_path):
     """The F-score's witness is a random labelling that thresholds give."""
     solution = assert_solved(problem_of("shared", "l21", mtl.FScore(), True), tol=1e-6)
     assert mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True)).confirmed
-
-
-# ------------------------------------------------------------------------------------------------- parts of it
