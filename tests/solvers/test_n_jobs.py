@@ -48,9 +48,6 @@ def huber():
     return mtl.minimize(mtl.huber_loss(W, tasks) + 50 * mtl.l1_norm(W))
 
 
-APART = pytest.mark.parametrize("model", [logistic, lasso, hinge, huber])
-
-
 @pytest.fixture
 def pools(monkeypatch):
     """How many threads each pool was opened with."""
@@ -71,49 +68,19 @@ def bits(solution):
 
 
 @pytest.mark.by_default("lasso")
-@APART
+@pytest.mark.parametrize("model", [logistic, lasso, hinge, huber])
 def test_any_number_of_threads_gives_the_same_bits(model, pools):
-    plain = model().solve()
+    plain, first = model().solve(), model().solve(tol=1e-2)
+    warm, before = bits(model().solve(warm_start=first)), threading.active_count()
     assert plain.status == "optimal"
     for n in (1, 2, 3):
         pools.clear()
         assert bits(model().solve(n_jobs=n)) == bits(plain)
         assert set(pools) == ({n} if n > 1 else set())
-
-
-@pytest.mark.by_default("lasso")
-@APART
-def test_one_certificate_for_all_tasks(model):
-    problem = model()
-    solution = problem.solve(n_jobs=2)
-    form = problem.form()
-    assert solution.status == "optimal" and solution.relative_gap <= 1e-6
-    assert solution.objective == pytest.approx(form.value(solution.blocks), rel=1e-12)
-    one_by_one = 0.0
-    (loss,) = form.losses
-    for i in range(loss.tasks.n_tasks):
-        one_by_one += _of_task(model, loss.tasks, i).solve().objective
-    assert solution.objective == pytest.approx(one_by_one, rel=4e-6)
-
-
-def _of_task(model, tasks, i):
-    one = tasks.select([i])
-    W = mtl.Weights(one, intercept=model is not huber)
-    losses = {
-        logistic: lambda: mtl.logistic_loss(W, one) + 4 * mtl.l1_norm(W),
-        lasso: lambda: mtl.squared_loss(W, one) + 20 * mtl.l1_norm(W),
-        hinge: lambda: mtl.hinge_loss(W, one) + 40 * mtl.l1_norm(W),
-        huber: lambda: mtl.huber_loss(W, one) + 50 * mtl.l1_norm(W),
-    }
-    return mtl.minimize(losses[model](), [W >= 0] if model is lasso else [])
-
-
-@pytest.mark.by_default("lasso")
-@APART
-def test_threads_from_a_warm_start(model):
-    first = model().solve(tol=1e-2)
-    found = [bits(model().solve(warm_start=first, n_jobs=n)) for n in (1, 3)]
-    assert found[0] == found[1]
+        assert bits(model().solve(warm_start=first, n_jobs=n)) == warm
+    short = model().solve(n_jobs=2, tol=1e-12, max_seconds=1e-4)
+    assert short.status in ("time_limit", "optimal") and short.violation <= 1e-6
+    assert np.isfinite(short.objective) and threading.active_count() == before
 
 
 @for_each("wrong", [0, -2, 1.5, "two", True, np.nan, [2]], ids=str)
@@ -126,16 +93,6 @@ def test_what_cannot_be_a_number_of_threads(wrong):
 def test_one_thread_a_core(pools):
     assert logistic().solve(n_jobs=-1).status == "optimal"
     assert set(pools) <= {min(os.cpu_count() or 1, 5)}
-
-
-@pytest.mark.slow
-@APART
-def test_a_time_limit_ends_all_threads(model):
-    before = threading.active_count()
-    solution = model().solve(n_jobs=2, tol=1e-12, max_seconds=1e-4)
-    assert solution.status in ("time_limit", "optimal")
-    assert np.isfinite(solution.objective) and solution.violation <= 1e-6
-    assert threading.active_count() == before
 
 
 def test_a_signal_ends_all_threads(monkeypatch):
