@@ -66,43 +66,11 @@ def test_low_rank_models_satisfy_their_optimality_conditions(name, layout, inter
         assert np.abs(sums).max() < 1e-3
 
 
-def test_singular_values_are_thresholded():
-    # X = I: W = prox of the trace norm at Y, whose singular values 5 and 1 become 3 and 0 - by hand
-    tasks = mtl.Tasks.shared(np.eye(2), [[5.0, 0.0], [0.0, 1.0]])
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.trace_norm(W))
-    np.testing.assert_allclose(problem.solve("proximal_gradient", tol=1e-12).W, [[3.0, 0], [0, 0]], atol=1e-9)
-
-
-def test_a_sum_of_two_blocks():
-    """Robust multi-task learning: both blocks see the same pull, one as a matrix, the other column by column."""
-    tasks = separate(3, sizes=(30, 17, 29, 25))
-    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
-    problem = mtl.minimize(mtl.squared_loss(L + S, tasks) + 2.0 * mtl.trace_norm(L) + 1.4 * mtl.l12_norm(S))
-    solution = problem.solve("proximal_gradient", tol=1e-10)
-    total = solution.blocks["L"] + solution.blocks["S"]
-    pull = np.column_stack(
-        [
-            X.T @ (y - X @ w)
-            for X, y, w in zip(tasks.inputs, tasks.per_task(tasks.targets), total.T, strict=True)
-        ]
-    )
-    assert np.linalg.norm(pull, 2) <= 2.0 * (1 + 1e-6)
-    assert np.vdot(pull, solution.blocks["L"]) == pytest.approx(
-        2.0 * np.linalg.svd(solution.blocks["L"], compute_uv=False).sum(), abs=1e-4
-    )
-    assert np.linalg.norm(pull, axis=0).max() <= 1.4 * (1 + 1e-6)
-    used = np.linalg.norm(solution.blocks["S"], axis=0) > 0
-    assert used.any()
-    np.testing.assert_allclose(np.linalg.norm(pull, axis=0)[used], 1.4, atol=1e-4)
-
-
 @for_each("word", [mtl.huber_loss, mtl.squared_hinge_loss, mtl.poisson_loss])
 def test_a_start_where_the_losses_are_flat_or_steep(word):
     """Far from its targets a Huber loss has no curvature, and its model no minimiser; a count loss has too much of it."""
-    tasks = shared(
-        12, n=40, labels={"huber_loss": "real", "poisson_loss": "count"}.get(word.__name__, "sign")
-    )
+    labels = {"huber_loss": "real", "poisson_loss": "count"}.get(word.__name__, "sign")
+    tasks = shared(12, n=40, labels=labels)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(word(W, tasks) + 0.5 * mtl.trace_norm(W))
     solution = problem.solve("proximal_gradient", tol=1e-8)
@@ -110,33 +78,6 @@ def test_a_start_where_the_losses_are_flat_or_steep(word):
     from_far = problem.solve("proximal_gradient", tol=1e-8, warm_start={"W": far})
     assert solution.status == from_far.status == "optimal"
     assert from_far.objective == pytest.approx(solution.objective, rel=2e-8)
-
-
-def test_bounds_and_ridge():
-    """W >= 0 and W <= 0.3 with a ridge: a box, where the gradient has the sign that the active bound asks for."""
-    tasks = shared(6, n=40, labels="sign")
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.ridge(W), subject_to=[W >= 0.05, W <= 0.3])
-    solution = problem.solve("proximal_gradient", tol=1e-9)
-    assert solution.violation == 0.0
-    pull = pulls(solution, tasks, LOSSES["logistic"][2])[0] - 0.5 * solution.W
-    at_low, at_high = solution.W == 0.05, solution.W == 0.3
-    assert at_low.any() and at_high.any()
-    assert pull[at_low].max() <= 1e-6
-    assert pull[at_high].min() >= -1e-6
-    assert np.abs(pull[~(at_low | at_high)]).max(initial=0.0) < 1e-3
-
-
-def test_start_and_limits():
-    tasks = shared(10, n=40, labels="sign")
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.trace_norm(W))
-    cold = problem.solve("proximal_gradient", tol=1e-9)
-    warm = problem.solve("proximal_gradient", tol=1e-9, warm_start=cold)
-    assert warm.iterations <= cold.iterations
-    short = problem.solve("proximal_gradient", tol=1e-14, max_iter=2)
-    assert short.iterations == 2
-    assert short.status == "iteration_limit"
 
 
 def test_a_start_outside_the_constraints():
@@ -165,11 +106,12 @@ def test_smooth_penalties_go_where_they_cost_least():
     tasks = shared(4)
     W = mtl.Weights(tasks)
     laplacian = 2 * np.eye(4) - np.ones((4, 4)) / 2
-    alone = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.graph_laplacian(W, laplacian) + mtl.ridge(W))
-    beside = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.graph_laplacian(W, laplacian) + mtl.l1_norm(W))
-    through = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.ridge(W @ np.ones((4, 2))) + mtl.l1_norm(W))
-    for problem in (alone, beside, through):
-        assert SOLVER.refuses(problem.form()) is None
+    for penalty in (
+        mtl.graph_laplacian(W, laplacian) + mtl.ridge(W),
+        mtl.graph_laplacian(W, laplacian) + mtl.l1_norm(W),
+        mtl.ridge(W @ np.ones((4, 2))) + mtl.l1_norm(W),
+    ):
+        problem = mtl.minimize(mtl.huber_loss(W, tasks) + penalty)
         solution = problem.solve(solver="proximal_gradient", tol=1e-8)
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(problem.solve(solver="admm", tol=1e-8).objective, rel=2e-8)

@@ -59,55 +59,47 @@ def model(Xs, ys, word=mtl.hinge_loss, C=1.0, p=2.0, similarities=BOTH, intercep
 # -------------------------------------------------------------------------------------------- established optima
 
 
-def known():
-    for name in ("mtmkl_pd_kernels", "mtmkl_tree_indicator"):
-        path = FIXTURES / f"{name}.json"
-        keys = json.loads(path.read_text())["results"] if path.exists() else ["absent"]
-        for key in keys:
-            yield pytest.param(name, key, id=f"{name}-{key}")
+def fixture(name):
+    """(what is in it, its tasks, its similarities)"""
+    path = FIXTURES / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    found = json.loads(path.read_text())
+    tasks = mtl.Tasks.grouped(*(np.array(found[part]) for part in ("X", "y", "tau")))
+    return found, tasks, [mtl.from_kernel(R) for R in found["R"]]
 
 
 @for_each("seed", [0, 2])
 def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
     """p = 1: weights whose steps are corrected too seldom drift for ever, depending on the order of the samples."""
-    path = FIXTURES / "mtmkl_tree_indicator.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    fixture = json.loads(path.read_text())
-    tasks = mtl.Tasks.grouped(*(np.array(fixture[part]) for part in ("X", "y", "tau")))
-    similarities = [mtl.from_kernel(R) for R in fixture["R"]]
+    found, tasks, similarities = fixture("mtmkl_tree_indicator")
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(fixture["C"] * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, similarities, p=1.0))
+    problem = mtl.minimize(found["C"] * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, similarities, p=1.0))
     solution = problem.solve(solver="dual_ascent", tol=1e-9, seed=seed)
     assert solution.status == "optimal", solution
 
 
 @for_each("form", ["kept", "eliminated", "given"])
-@for_each("name, key", list(known()))
-def test_known_optima(name, key, form):
+@for_each("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
+def test_known_optima(name, form):
     """To 1e-8; the fixtures agree among themselves to 5e-10. theta where it is unique (p > 1) to the square root of that."""
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    fixture = json.loads(path.read_text())
-    (word, p), result = key.split("_p"), fixture["results"][key]
-    tasks = mtl.Tasks.grouped(*(np.array(fixture[part]) for part in ("X", "y", "tau")))
-    similarities = [mtl.from_kernel(R) for R in fixture["R"]]
-    W, theta = mtl.Weights(tasks), mtl.KernelWeights(similarities)
-    losses = fixture["C"] * {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}[word](W, tasks)
-    problem = {
-        "kept": lambda: mtl.minimize(
-            losses + mtl.mkl_norm(W, similarities, theta), subject_to=[mtl.p_norm(theta, float(p)) <= 1]
-        ),
-        "eliminated": lambda: mtl.minimize(losses + mtl.mkl_norm(W, similarities, p=float(p))),
-        "given": lambda: mtl.minimize(losses + mtl.mkl_norm(W, similarities, np.array(result["theta"]))),
-    }[form]()
-    solution = problem.solve(solver="dual_ascent", tol=1e-9)
-    assert solution.status == "optimal", solution
-    assert solution.objective == pytest.approx(result["optimum"], rel=1e-8)
-    assert solution.dual_bound == pytest.approx(result["optimum"], rel=1e-8)
-    if float(p) > 1:
-        np.testing.assert_allclose(solution.kernel_weights.values, result["theta"], atol=1e-3)
+    found, tasks, similarities = fixture(name)
+    for key, result in found["results"].items():
+        word, p = key.split("_p")
+        W, theta = mtl.Weights(tasks), mtl.KernelWeights(similarities)
+        losses = found["C"] * {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}[word](W, tasks)
+        norm = {
+            "kept": mtl.mkl_norm(W, similarities, theta),
+            "eliminated": mtl.mkl_norm(W, similarities, p=float(p)),
+            "given": mtl.mkl_norm(W, similarities, np.array(result["theta"])),
+        }[form]
+        bounds = [mtl.p_norm(theta, float(p)) <= 1] if form == "kept" else []
+        solution = mtl.minimize(losses + norm, bounds).solve(solver="dual_ascent", tol=1e-9)
+        assert solution.status == "optimal", (key, solution)
+        assert solution.objective == pytest.approx(result["optimum"], rel=1e-8), key
+        assert solution.dual_bound == pytest.approx(result["optimum"], rel=1e-8), key
+        if float(p) > 1:
+            np.testing.assert_allclose(solution.kernel_weights.values, result["theta"], atol=1e-3)
 
 
 # --------------------------------------------------------------------- losses, layouts, similarities and exponents
@@ -210,30 +202,40 @@ def test_ridge_and_quadratics_between_tasks(word, intercept, density):
 # ------------------------------------------------------------------------------------------------- odd data
 
 
-def zero_rows():
-    Xs, ys = arrays()
+def zeros(word):
+    """A row of zeros, and a task of zeros."""
+    Xs, ys = arrays(labels=LOSSES[word])
     Xs[0][3] = 0
     Xs[1][:] = 0
     return Xs, ys
 
 
-def no_inputs():
-    Xs, ys = arrays()
-    return [0 * X for X in Xs], ys
+def one_sample(word):
+    Xs, ys = arrays(labels=LOSSES[word])
+    return [Xs[0][:1], *Xs[1:]], [ys[0][:1], *ys[1:]]
+
+
+ODD = {
+    "zeros": (zeros, {}, list(zip(LOSSES, cycle([True, False]), strict=False))),
+    "one sample": (
+        one_sample,
+        {},
+        [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"],
+    ),
+    "tiny C": (
+        lambda word: arrays(n=20, labels=LOSSES[word]),
+        {"C": 1e-6},
+        [(word, True) for word in ("hinge_loss", "logistic_loss", "absolute_loss")],
+    ),
+    "noise": (lambda word: arrays(n=40, labels="real", noise=2.0), {"C": 10.0}, [("absolute_loss", True)]),
+}
 
 
 @pytest.mark.slow
-@for_each("word, intercept", zip(LOSSES, cycle([True, False]), strict=False))
-def test_rows_and_tasks_of_zeros(word, intercept):
-    Xs, ys = zero_rows()
-    ys = arrays(labels=LOSSES[word])[1]
-    assert_solved(model(Xs, ys, getattr(mtl, word), intercept=intercept))
-
-
-@pytest.mark.slow
-def test_intercepts_of_an_absolute_loss_where_the_noise_is_large():
-    Xs, ys = arrays(n=40, labels="real", noise=2.0)
-    assert_solved(model(Xs, ys, mtl.absolute_loss, C=10.0, intercept=True))
+@for_each("name, word, intercept", [(name, *case) for name in ODD for case in ODD[name][2]])
+def test_odd_data(name, word, intercept):
+    data, options, _ = ODD[name]
+    assert_solved(model(*data(word), getattr(mtl, word), intercept=intercept, **options))
 
 
 def test_rows_of_zeros_far_from_the_intercept():
@@ -248,8 +250,8 @@ def test_rows_of_zeros_far_from_the_intercept():
 @for_each("word", ["hinge_loss", "logistic_loss"])
 def test_inputs_of_zeros_alone(word, intercept):
     """The optimum by hand: without an intercept the loss at zero; with one, twice the smaller class (hinge), its entropy (logistic)."""
-    Xs, ys = no_inputs()
-    solution = assert_solved(model(Xs, ys, getattr(mtl, word), intercept=intercept))
+    Xs, ys = arrays()
+    solution = assert_solved(model([0 * X for X in Xs], ys, getattr(mtl, word), intercept=intercept))
     share = np.array([np.mean(y > 0) for y in ys])
     if word == "hinge_loss":
         expected = 2 * 10 * np.minimum(share, 1 - share).sum() if intercept else 30.0
@@ -257,15 +259,6 @@ def test_inputs_of_zeros_alone(word, intercept):
         entropy = -(share * np.log(share) + (1 - share) * np.log1p(-share))
         expected = 10 * entropy.sum() if intercept else 30 * np.log(2)
     assert solution.objective == pytest.approx(expected, rel=2e-6)
-
-
-@pytest.mark.slow
-@for_each("intercept", [True])
-@for_each("word", ["squared_loss", "absolute_loss", "huber_loss", "quantile_loss"])
-def test_a_task_of_one_sample(word, intercept):
-    Xs, ys = arrays(labels="real")
-    Xs[0], ys[0] = Xs[0][:1], ys[0][:1]
-    assert_solved(model(Xs, ys, getattr(mtl, word), intercept=intercept))
 
 
 # ------------------------------------------------------------------------------------ models that once went wrong
@@ -337,14 +330,6 @@ def test_path_over_C_is_as_certified_as_cold_starts(p):
 
 
 @pytest.mark.slow
-@for_each("intercept", [True])
-@for_each("word", ["hinge_loss", "logistic_loss", "absolute_loss"])
-def test_tiny_C(word, intercept):
-    Xs, ys = arrays(n=20, labels=LOSSES[word])
-    assert_solved(model(Xs, ys, getattr(mtl, word), C=1e-6, intercept=intercept))
-
-
-@pytest.mark.slow
 def test_intercepts_of_unequal_classes_at_tiny_C():
     """6 of 100 labels are +1: the intercept goes to -1, where only these cost anything, 2 C each."""
     rng = np.random.default_rng(0)
@@ -377,22 +362,17 @@ def test_where_it_stalls_the_next_solver_goes_on():
 ])  # fmt: skip
 def test_large_C(word, p, intercept):
     """Where one multiplier at a time crawls: all that are off their bounds move together."""
-    problem = model(*arrays(n=40), getattr(mtl, word), C=1e4, p=p, intercept=intercept)
-    solution = problem.solve(solver="dual_ascent")
-    assert solution.status == "optimal", solution
-    assert solution.objective == pytest.approx(problem.solve(solver="cvxpy").objective, rel=2e-6)
+    assert_solved(model(*arrays(n=40), getattr(mtl, word), C=1e4, p=p, intercept=intercept))
 
 
 @for_each("p", [1.001, 1.01, 1e300])
 def test_exponents_near_their_ends(p):
     Xs, ys = arrays(n=30)
-    problem = model([30 * X for X in Xs], ys, C=1e-5, p=p)
-    solution = problem.solve()
-    assert solution.status == "optimal" and solution.dual_bound <= solution.objective * (1 + 1e-12)
-    end = 1.0 if p < 2 else np.inf
-    assert solution.objective == pytest.approx(
-        model([30 * X for X in Xs], ys, C=1e-5, p=end).solve().objective, rel=2e-2
+    solution, end = (
+        model([30 * X for X in Xs], ys, C=1e-5, p=one).solve() for one in (p, 1.0 if p < 2 else np.inf)
     )
+    assert solution.status == "optimal" and solution.dual_bound <= solution.objective * (1 + 1e-12)
+    assert solution.objective == pytest.approx(end.objective, rel=2e-2)
 
 
 def test_alternating_refuses_weights_of_given_matrices():

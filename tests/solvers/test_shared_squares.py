@@ -48,15 +48,6 @@ def test_agrees_with_admm(penalty, shape, kind, intercept):
     assert ours.objective == pytest.approx(other.objective, rel=3e-6)
 
 
-def test_a_threshold_above_all_leaves_zero():
-    tasks = data(30, 6, seed=3)
-    W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 1e5 * mtl.trace_norm(W)).solve(
-        solver="proximal_gradient"
-    )
-    assert solution.status == "optimal" and not solution.W.any()
-
-
 def test_inputs_that_are_zero():
     tasks = mtl.Tasks.shared(np.zeros((7, 3)), np.ones((7, 2)))
     W = mtl.Weights(tasks, intercept=True)
