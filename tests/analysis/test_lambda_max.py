@@ -73,10 +73,19 @@ def test_a_parameter_on_the_losses(loss):
     np.testing.assert_allclose(on_loss.bounds, [1 / end for end in on_norm.bounds[::-1]], rtol=1e-12)
 
 
+SOME = np.where(np.arange(D * M).reshape(D, M) % 4, -np.inf, 0.0)
+BOUNDS = {
+    "W >= 0": lambda W: [W >= 0],
+    "W <= 0": lambda W: [W <= 0],
+    "-0.1 <= W": lambda W: [W >= -0.1],
+    "some entries": lambda W: [SOME <= W, -SOME >= W],
+}
+
+
 @for_each(
     "bound, norm, loss",
     pairwise_cases(
-        ["W >= 0", "W <= 0", "-0.1 <= W", "some entries"],
+        BOUNDS,
         ["l1_norm", "l21_norm", "l1_inf_norm", "trace_norm"],
         ["squared_loss", "logistic_loss", "hinge_loss"],
     ),
@@ -84,19 +93,11 @@ def test_a_parameter_on_the_losses(loss):
 def test_zero_with_bounds(bound, norm, loss):
     tasks, lam = tasks_for(loss, seed=2), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)
-    some = np.where(np.arange(D * M).reshape(D, M) % 4, -np.inf, 0.0)
-    bounds = {
-        "W >= 0": [W >= 0],
-        "W <= 0": [W <= 0],
-        "-0.1 <= W": [W >= -0.1],
-        "some entries": [some <= W, -some >= W],
-    }
-    problem = mtl.minimize(
-        getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W), subject_to=bounds[bound]
-    )
+    objective = getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W)
+    problem = mtl.minimize(objective, subject_to=BOUNDS[bound](W))
     critical = require_law(problem, lam)
     assert critical.exact == (norm != "trace_norm" or bound == "-0.1 <= W")
-    free = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W)).lambda_max(lam)
+    free = mtl.minimize(objective).lambda_max(lam)
     assert critical <= free * (1 + 1e-12)
     if bound == "-0.1 <= W":
         assert critical == pytest.approx(free, rel=1e-12)
@@ -150,16 +151,6 @@ def test_zero_of_structured_hinges_with_intercepts(metric, norm):
     loss = mtl.structured_hinge(W, tasks, metric=metric)
     critical = require_law(mtl.minimize(lam * loss + getattr(mtl, norm)(W)), lam, on_loss=True)
     assert 0 < critical < np.inf
-
-
-@pytest.mark.slow
-def test_few_kinks_leave_a_narrow_gap():
-    """Quantiles meet one target a task; two that share an intercept are balanced together."""
-    real, sign = tasks_for("absolute_loss", seed=5), tasks_for("hinge_loss", seed=6)
-    W, lam = mtl.Weights(real, intercept=True), mtl.Parameter(1.0)
-    require_law(mtl.minimize(mtl.quantile_loss(W, real, q=0.3) + lam * mtl.l21_norm(W)), lam)
-    losses = mtl.absolute_loss(W, real) + 2 * mtl.hinge_loss(W, sign)
-    require_law(mtl.minimize(losses + lam * mtl.l21_norm(W)), lam)
 
 
 @for_each("p, on_loss", [(1.0, True), (2.0, False)])

@@ -32,13 +32,20 @@ def tables(kind: str, labels: str):
     return mtl.Tasks.shared(X, Y)
 
 
-def solved(tasks, words: str, intercept: bool, constraint: str = "", **options):
+def chain(m: int) -> np.ndarray:
+    A = np.eye(m, k=1) + np.eye(m, k=-1)
+    return np.diag(A.sum(axis=1)) - A
+
+
+def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
     W = mtl.Weights(tasks, intercept=intercept)
-    names = {"W": W, "tasks": tasks}
-    objective = eval(words, vars(mtl) | names)
-    return mtl.minimize(objective, subject_to=[eval(constraint, names)] if constraint else []).solve(
-        **options
-    )
+    names = vars(mtl) | {"W": W, "tasks": tasks, "chain": chain}
+    subject_to = [eval(one, names) for one in constraint.split(";") if one]
+    return mtl.minimize(eval(words, names), subject_to=subject_to)
+
+
+def solved(tasks, words: str, intercept: bool, constraint: str = "", **options):
+    return stated(tasks, words, intercept, constraint).solve(**options)
 
 
 SQUARES = [
@@ -53,6 +60,7 @@ SMOOTH = [
     "squared_hinge_loss(W, tasks) + 2 * trace_norm(W)",
 ]
 KINKS = ["hinge_loss(W, tasks) + 3 * l21_norm(W)", "hinge_loss(W, tasks) + ridge(W)"]
+AREA = "structured_hinge(W, tasks, metric=AUC()) + .1 * l21_norm(W)"
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
@@ -100,14 +108,18 @@ def test_constraints(words):
     np.testing.assert_allclose(there.objective, here.objective, rtol=2e-5)
 
 
-@for_each("kind, loss", [("table", mtl.squared_loss), ("weights", mtl.logistic_loss)])
+@for_each(
+    "kind, loss",
+    [("table", mtl.squared_loss), ("weights", mtl.logistic_loss), ("table", mtl.structured_hinge)],
+)
 def test_paths_and_critical_values(kind, loss):
     tasks = tables(kind, "real" if loss is mtl.squared_loss else "sign")
     away, tops, paths = DistributedTasks.cut(tasks, PARTS), [], []
+    metric = {"metric": mtl.AUC()} if loss is mtl.structured_hinge else {}
     for one in (away, tasks):
         lam = mtl.Parameter(1.0, name="lam")
-        W = mtl.Weights(one, intercept=True)
-        problem = mtl.minimize(loss(W, one) + lam * mtl.l21_norm(W))
+        W = mtl.Weights(one, intercept=not metric)
+        problem = mtl.minimize(loss(W, one, **metric) + lam * mtl.l21_norm(W))
         tops.append(float(problem.lambda_max(lam)))
         if loss is mtl.squared_loss:
             path = problem.path(lam, [tops[0], 0.3 * tops[0], 0.1 * tops[0]], tol=1e-9)
@@ -137,13 +149,10 @@ def test_who_takes_it_and_what_moves(loss, told, untold):
 
 def test_refusals_say_why():
     away = DistributedTasks.cut(tables("table", "sign"), PARTS)
-    W = mtl.Weights(away)
     with pytest.raises(ModelError, match=r"structured_hinge.* would need all rows of a task at once"):
-        mtl.minimize(mtl.structured_hinge(W, away, metric=mtl.FScore()) + mtl.ridge(W)).solve(
-            solver="newton_by_passes"
-        )
+        stated(away, AREA).solve(solver="newton_by_passes")
     with pytest.raises(ModelError, match="the rows of logistic_loss"):
-        mtl.minimize(mtl.logistic_loss(W, away) + mtl.ridge(W)).solve(solver="admm")
+        stated(away, SMOOTH[1]).solve(solver="admm")
 
 
 def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
@@ -157,12 +166,10 @@ def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
 
 
 @pytest.mark.by_default("squared_loss(W, tasks) + 5 * l21_norm(W)")
-@pytest.mark.parametrize("words", [SQUARES[0], SMOOTH[0], KINKS[0]])
+@pytest.mark.parametrize("words", [SQUARES[0], SMOOTH[0], KINKS[0], AREA])
 def test_the_reference_agrees_on_rows_that_are_drawn(words):
     tasks = tables("missing", "real" if words in SQUARES else "sign")
-    away = DistributedTasks.cut(tasks, PARTS)
-    W = mtl.Weights(away, intercept=True)
-    problem = mtl.minimize(eval(words, vars(mtl) | {"W": W, "tasks": away}))
+    problem = stated(DistributedTasks.cut(tasks, PARTS), words, True)
     solution = problem.solve(tol=1e-6)
     check = problem.cross_check(solution, max_size=600)
     assert check.agrees, str(check)

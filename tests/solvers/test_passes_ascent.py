@@ -11,10 +11,11 @@ from mtldsl.solvers.registry import get_solver
 from mtldsl.system import memory
 from mtldsl.tasks import DistributedTasks
 from tests.loops import for_each
+from tests.solvers.test_passes import stated, tables
 from tests.solvers.test_passes_checkpoint import broken_off
 
 
-def grouped(order: str, m: int = 6, n: int = 180, d: int = 4, kind: str = "dense"):
+def grouped(order: str, kind: str = "dense", m: int = 6, n: int = 180, d: int = 4):
     """(X, y, ids) of one long table, tasks one after the other or in turn."""
     rng = np.random.default_rng(5)
     truth = 0.5 * rng.normal(size=(m, d)) + rng.normal(size=d)
@@ -37,18 +38,6 @@ def cut(X, y, ids, parts: int = 4, **options):
 def both(order: str, **options):
     table = grouped(order, **options)
     return cut(*table), mtl.Tasks.grouped(*table)
-
-
-def chain(m: int) -> np.ndarray:
-    A = np.eye(m, k=1) + np.eye(m, k=-1)
-    return np.diag(A.sum(axis=1)) - A
-
-
-def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
-    W = mtl.Weights(tasks, intercept=intercept)
-    names = {"W": W, "tasks": tasks, "chain": chain}
-    subject_to = [eval(one, vars(mtl) | names) for one in constraint.split(";") if one]
-    return mtl.minimize(eval(words, vars(mtl) | names), subject_to=subject_to)
 
 
 RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
@@ -95,20 +84,9 @@ def test_the_optimum_of_the_rows_here(solver, tol, words, how):
 @for_each("solver", ["ascent_by_passes", "consensus"])
 @for_each("kind", ["sparse", "weights", "table", "missing", "views"])
 def test_layouts(solver, kind):
-    rng = np.random.default_rng(0)
-    words = RIDGE
-    if kind in ("table", "missing"):
-        X = rng.normal(size=(80, 5))
-        Y = np.where(X @ rng.normal(size=(5, 3)) + rng.normal(size=(80, 3)) > 0, 1.0, -1.0)
-        if kind == "missing":
-            Y[rng.random(Y.shape) < 0.3] = np.nan
-        here = mtl.Tasks.shared(X, Y)
-    elif kind == "weights":
-        X, y, ids = grouped("sorted")
-        here = mtl.Tasks.grouped(X, y, ids, sample_weights=0.5 + rng.random(len(y)))
-    else:
-        here = mtl.Tasks.grouped(*grouped("sorted", kind=kind if kind == "sparse" else "dense"))
-    if kind == "views":  # kernels on some features only, and tasks of very different sizes
+    words, layout = RIDGE, "grouped" if kind == "views" else kind
+    here = mtl.Tasks.grouped(*grouped("sorted", kind)) if kind == "sparse" else tables(layout, "sign")
+    if kind == "views":  # kernels on some features only
         words = "hinge_loss(W, tasks) + mkl_norm(W, [union(columns=[0, 1]), individual(), identity()], p=1.5)"
     away = DistributedTasks.cut(here, 3)
     there = stated(away, words).solve(solver=solver, tol=1e-3, max_iter=400)

@@ -11,8 +11,8 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.errors import ModelError
 from mtldsl.tasks import DistributedTasks
 from tests.loops import for_each
+from tests.solvers.test_passes import PARTS
 
-PARTS = 4
 METRICS = [
     mtl.FScore(), mtl.FScore(0.5), mtl.AUC(), mtl.ROCArea(), mtl.ErrorRate(), mtl.PrecisionAt(9), mtl.RecallAt(9),
 ]  # fmt: skip
@@ -123,23 +123,6 @@ def test_a_metric_of_ones_own_is_checked_where_the_rows_are():
     np.testing.assert_allclose(there.objective, known.objective, rtol=2.2e-5)
     with pytest.raises(ModelError, match=r"Careless.*best_counts or limits found a labelling"):
         problem(away, Careless()).solve()
-
-
-def test_critical_values():
-    lam, tops = mtl.Parameter(1.0, name="lam"), []
-    for one in both(tables()):
-        stated = problem(one, mtl.AUC(), C=lam)
-        tops.append(float(stated.lambda_max(lam)))
-    np.testing.assert_allclose(*tops, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_the_reference_agrees_on_rows_that_are_drawn():
-    whole = problem(DistributedTasks.cut(tables(), PARTS), mtl.AUC(), intercept=True)
-    solution = whole.solve(tol=1e-6)
-    check = whole.cross_check(solution, max_size=400)
-    assert check.agrees, str(check)
-    assert "drawn where the rows are" in str(check) and check.solver == "planes_by_passes"
 
 
 def test_who_takes_it_and_what_moves():

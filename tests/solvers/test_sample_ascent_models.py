@@ -1,8 +1,7 @@
 """Models that dual coordinate ascent on samples takes, certified and equal to the reference; and models that once went wrong."""
 
 import json
-from itertools import cycle
-from pathlib import Path
+from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ import mtldsl as mtl
 from mtldsl.atoms.structures import SpectralMatrix
 from tests.loops import for_each
 from tests.models import D, M, separate, shared
+from tests.solvers.test_admm import FIXTURES
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 BOTH = [mtl.union(), mtl.individual()]
 
 #: word -> what its labels are
@@ -215,12 +214,28 @@ def one_sample(word):
     return [Xs[0][:1], *Xs[1:]], [ys[0][:1], *ys[1:]]
 
 
+def no_inputs(word):
+    Xs, ys = arrays()
+    return [0 * X for X in Xs], ys
+
+
+def unequal_classes(word):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(100, 9)) for _ in range(3)], [np.where(np.arange(100) < 6, 1.0, -1.0)] * 3
+
+
 ODD = {
     "zeros": (zeros, {}, list(zip(LOSSES, cycle([True, False]), strict=False))),
     "one sample": (
         one_sample,
         {},
         [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"],
+    ),
+    "no inputs": (no_inputs, {}, list(product(["hinge_loss", "logistic_loss"], [False, True]))),
+    "unequal classes": (
+        unequal_classes,
+        {"C": 1e-6, "p": np.inf, "similarities": [mtl.identity()]},
+        [("hinge_loss", True)],
     ),
     "tiny C": (
         lambda word: arrays(n=20, labels=LOSSES[word]),
@@ -246,21 +261,6 @@ def test_rows_of_zeros_far_from_the_intercept():
     assert_solved(mtl.minimize(10 * mtl.absolute_loss(W, tasks) + mtl.ridge(W)))
 
 
-@for_each("intercept", [False, True])
-@for_each("word", ["hinge_loss", "logistic_loss"])
-def test_inputs_of_zeros_alone(word, intercept):
-    """The optimum by hand: without an intercept the loss at zero; with one, twice the smaller class (hinge), its entropy (logistic)."""
-    Xs, ys = arrays()
-    solution = assert_solved(model([0 * X for X in Xs], ys, getattr(mtl, word), intercept=intercept))
-    share = np.array([np.mean(y > 0) for y in ys])
-    if word == "hinge_loss":
-        expected = 2 * 10 * np.minimum(share, 1 - share).sum() if intercept else 30.0
-    else:
-        entropy = -(share * np.log(share) + (1 - share) * np.log1p(-share))
-        expected = 10 * entropy.sum() if intercept else 30 * np.log(2)
-    assert solution.objective == pytest.approx(expected, rel=2e-6)
-
-
 # ------------------------------------------------------------------------------------ models that once went wrong
 
 
@@ -279,21 +279,11 @@ def test_weights_do_not_lock_after_a_first_task_of_zeros(word, p, seed):
     assert solution.kernel_weights.values[1] > 0.1
 
 
-def test_warm_start_from_zeros_of_a_smaller_exponent():
-    """Warm start from weights that a smaller exponent left at zero."""
-    cold = model(*arrays(), p=2.0).solve(solver="dual_ascent")
-    sparse_weights = model(*arrays(), p=1.0).solve(solver="dual_ascent")
-    for zeros in (False, True):
-        if zeros:
-            sparse_weights.state.state["theta"][1:] = 0.0
-        warm = model(*arrays(), p=2.0).solve(solver="dual_ascent", warm_start=sparse_weights)
-        assert warm.status == "optimal" and warm.objective == pytest.approx(cold.objective, rel=2e-6)
-
-
 @pytest.mark.slow
 def test_warm_start_from_other_similarities_data_and_unknowns():
     before = model(*arrays(), p=1.0).solve(solver="dual_ascent")
     others = [
+        model(*arrays(), p=2.0),  # a smaller exponent left some at zero
         model(*arrays(), similarities=[mtl.union(), mtl.identity()]),  # fewer weights
         model(*arrays(), similarities=[mtl.individual(), mtl.union()], p=1.5),  # as many, of others
         model(*arrays(seed=3), p=1.0),
@@ -327,21 +317,6 @@ def test_path_over_C_is_as_certified_as_cold_starts(p):
         assert solution.objective == pytest.approx(
             problem.solve(solver="dual_ascent", seed=1).objective, rel=2e-6
         )
-
-
-@pytest.mark.slow
-def test_intercepts_of_unequal_classes_at_tiny_C():
-    """6 of 100 labels are +1: the intercept goes to -1, where only these cost anything, 2 C each."""
-    rng = np.random.default_rng(0)
-    Xs = [rng.normal(size=(100, 9)) for _ in range(3)]
-    ys = [np.where(np.arange(100) < 6, 1.0, -1.0)] * 3
-    for C in (1e-6, 1e-4):
-        problem = model(Xs, ys, C=C, p=np.inf, similarities=[mtl.identity()], intercept=True)
-        solution = problem.solve(solver="dual_ascent")
-        assert solution.status == "optimal", solution
-        # the weights take away less than C^2 times the squared sum of rows
-        assert solution.objective == pytest.approx(2 * C * 18, rel=100 * C + 2e-6)
-        np.testing.assert_allclose(solution.intercept, -1.0, atol=1e-3)
 
 
 @pytest.mark.slow

@@ -75,23 +75,6 @@ def assert_at_the_kinks(tasks, found, u, edge=0.0):
     assert np.abs(share[margins < 1 - edge] - 1.0).max(initial=0.0) <= 1e-9
 
 
-@pytest.mark.slow
-def test_a_ridge_beside_it_and_data_of_every_kind():
-    tasks = signs(seed=2)
-    Y = np.asarray(tasks.per_task(tasks.targets)).T.copy()
-    Y[:5, 0] = np.nan
-    missing = mtl.Tasks.shared(tasks.X, Y)
-    separate = mtl.Tasks.separate([tasks.X[~np.isnan(y)] for y in Y.T], [y[~np.isnan(y)] for y in Y.T])
-    values = []
-    for one in (missing, separate):
-        W = mtl.Weights(one, intercept=True)
-        problem = mtl.minimize(0.3 * mtl.hinge_loss(W, one) + mtl.log_rank(W, eps=0) + 0.1 * mtl.ridge(W))
-        found = problem.solve()
-        assert found.status == "stationary"
-        values.append(found.objective)
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
-
-
 def table(name):
     if name == "digits":
         X, digit = load_digits(return_X_y=True)

@@ -1,4 +1,4 @@
-"""Several starts: seeded, the best kept, and refused where they make no sense."""
+"""Where a solver starts: at a solution or at blocks, and from several starts, which are seeded, and of which the best is kept."""
 
 from dataclasses import replace
 
@@ -8,19 +8,17 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers import solve
+from mtldsl.solvers.registry import get_solver
+from mtldsl.testing.laws.models import model_for
 from tests.loops import for_each
-
-
-def data(seed=0, m=5, d=6, n=(3, 9)):
-    rng = np.random.default_rng(seed)
-    truth = np.outer(rng.normal(size=d), rng.normal(size=m))
-    X = [rng.normal(size=(k, d)) for k in rng.integers(*n, size=m)]
-    return mtl.Tasks.separate(X, [A @ w + rng.normal(size=len(A)) for A, w in zip(X, truth.T, strict=True)])
+from tests.models import shared
+from tests.solvers.same_bits import pairs
+from tests.solvers.test_nonconvex_admm import low_rank
 
 
 def rugged(tasks=None, intercept=False):
     """A steep penalty has many stationary points: every pattern of lost directions may be one."""
-    tasks = data() if tasks is None else tasks
+    tasks = low_rank(rows=(3, 9)) if tasks is None else tasks
     W = mtl.Weights(tasks, intercept=intercept)
     return mtl.minimize(mtl.sum_of_squares(W, tasks) + 6.0 * mtl.schatten_norm(W, 0.5, eps=1e-3))
 
@@ -90,13 +88,13 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
 
 @pytest.mark.slow
 def test_a_time_limit_is_for_each_start():
-    solution = rugged(data(m=30, d=30, n=(20, 40))).solve(starts=5, max_seconds=1e-6)
+    solution = rugged(low_rank(30, 30, rows=(20, 40))).solve(starts=5, max_seconds=1e-6)
     assert len(solution.starts) == 5 and solution.status == "time_limit"
 
 
 @pytest.mark.slow
 def test_exact_penalties_ranks_and_learned_matrices_have_starts():
-    tasks = data(n=(8, 20))
+    tasks = low_rank(5, 6, rows=(8, 20))
     W, S1, S2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
     bounds = [S1 >> 0.01, S1 << 100, S2 >> 0.01, S2 << 100]
     for problem in (
@@ -127,9 +125,46 @@ def test_starts_and_seeds_that_are_none(options, said):
 
 
 def test_a_convex_model_has_one_optimum():
-    tasks = data()
+    tasks = low_rank()
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W))
     with pytest.raises(SolverError, match=r"solve\(starts=2\): the model is convex"):
         problem.solve(starts=2)
     assert problem.solve(starts=1).status == "optimal"
+
+
+@pytest.mark.by_default("admm-labels that depend on each other")
+@pytest.mark.parametrize("name, model", [pair for pair in pairs() if pair[0] != "auto"])
+def test_every_solver_goes_on_from_its_solution(name, model):
+    """It ends no higher, and, where the rows are in memory, after no more iterations than from nothing."""
+    solver = get_solver(name)
+    problem = model_for(solver, model)
+    first = problem.solve(name, tol=1e-6)
+    again = problem.solve(name, tol=1e-6, warm_start=first)
+    assert again.status == first.status
+    assert again.iterations <= first.iterations or solver.takes_distributed
+    assert again.objective <= first.objective + 1e-12 * abs(first.objective)
+
+
+@for_each("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
+def test_anything_else_is_refused(wrong):
+    tasks = shared(1, n=20)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
+    with pytest.raises(SolverError, match=r"warm_start=.*write a Solution, or a dict"):
+        problem.solve(warm_start=wrong)
+
+
+@pytest.mark.slow
+def test_the_references_solutions_start_others_and_paths():
+    """Where every fast solver stalls, a point of a path is cvxpy's, and the next one starts there."""
+    rng = np.random.default_rng(1)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), np.sign(rng.normal(size=(30, 2))))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.trace_norm(W))
+    reference = problem.solve("cvxpy")
+    assert problem.solve(warm_start=reference).status == "optimal"
+    path = list(problem.path(lam, [3.0, 2.0, 1.0], solver="cvxpy"))
+    assert [one.status for one in path] == ["optimal"] * 3
+    assert path[-1].objective == pytest.approx(reference.objective, rel=1e-6)
+    assert problem.cross_validate(lam, [2.0, 1.0], folds=2, solver="cvxpy").best_value in (1.0, 2.0)

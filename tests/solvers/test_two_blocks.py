@@ -4,26 +4,17 @@ import json
 import signal
 from functools import cache
 from itertools import cycle, product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import separate, shared
+from tests.solvers.test_admm import FIXTURES
+from tests.solvers.test_passes_structured import WorstClass
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-
-class Worst(Metric):
-    """A user's own metric: the larger of both error rates."""
-
-    def delta(self, b, c, positives, negatives):
-        return np.maximum(b / negatives, c / positives)
-
 
 METRICS = [
     FScore(),
@@ -33,7 +24,7 @@ METRICS = [
     ErrorRate(),
     PrecisionAt(0.5),
     RecallAt(0.5),
-    Worst(),
+    WorstClass(),
 ]
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
 LAYOUTS = {
@@ -155,28 +146,6 @@ def test_structure_is_exact_in_the_answer():
     assert 0 < rank < 4
 
 
-# ------------------------------------------------------------------------------------------ a plain hinge loss
-
-
-@for_each("norm, intercept", zip(NORMS, cycle([False, True]), strict=False))
-def test_the_error_rate_is_twice_the_hinge_loss(norm, intercept):
-    """One has planes, the other a proximal step; the reference states the hinge loss itself."""
-    for tasks in (
-        LAYOUTS["shared"](),
-        LAYOUTS["sparse separate"](),
-        shared(6, labels="sign", sample_weights=True),
-    ):
-        W = mtl.Weights(tasks, intercept=intercept)
-        problem = mtl.minimize(0.4 * mtl.hinge_loss(W, tasks) + NORMS[norm](W))
-        best = problem.solve(solver="cvxpy", tol=1e-7).objective
-        assert_solved(problem, best, solver="admm")
-        if tasks.sample_weights is None:
-            as_metric = mtl.minimize(
-                0.2 * mtl.structured_hinge(W, tasks, metric=ErrorRate()) + NORMS[norm](W)
-            )
-            assert_solved(as_metric, best)
-
-
 # --------------------------------------------------------------------------------------------- warm starts
 
 
@@ -221,13 +190,13 @@ def test_ctrl_c_returns_the_best_point(kind):
     tasks, seen = LAYOUTS["shared"](), []
     W = mtl.Weights(tasks)
     loss = 4.0 * mtl.structured_hinge(W, tasks, metric=AUC())
-    objective, constraints, options = {
-        "two blocks": (loss + mtl.l21_norm(W), [], {"solver": "admm"}),
-        "lifted": (loss + mtl.l21_norm(W), [W <= 0.3, W.sum(axis=0) >= -0.2], {"solver": "admm"}),
-        "dual ascent": (loss + mtl.ridge(W), [], {"solver": "dual_ascent"}),
-        "frank wolfe": (loss + mtl.l21_norm(W), [], {"solver": "admm", "inner": "frank_wolfe"}),
+    norm, constraints, options = {
+        "two blocks": (mtl.l21_norm, [], {"solver": "admm"}),
+        "lifted": (mtl.l21_norm, [W <= 0.3, W.sum(axis=0) >= -0.2], {"solver": "admm"}),
+        "dual ascent": (mtl.ridge, [], {"solver": "dual_ascent"}),
+        "frank wolfe": (mtl.l21_norm, [], {"solver": "admm", "inner": "frank_wolfe"}),
     }[kind]
-    problem = mtl.minimize(objective, subject_to=constraints)
+    problem = mtl.minimize(loss + norm(W), subject_to=constraints)
     best = problem.solve(solver="cvxpy", tol=1e-6).objective
 
     def interrupting(look):
