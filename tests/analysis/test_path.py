@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.analysis.lambda_max import lambda_max
 from mtldsl.analysis.path import checked_values, walk
-from mtldsl.compile.statement import Statement
 from tests.loops import for_each
 from tests.models import shared
 
@@ -83,15 +81,6 @@ def test_values_are_numbers(values):
     model = Solvable([])
     with pytest.raises(mtl.ModelError, match=r"^path\(mu, .*the values must be a list of numbers"):
         checked_values(model, model.parameters[0], values)
-
-
-def test_a_statement_has_a_critical_value():
-    tasks = shared(1, n=20)
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    objective = mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)
-    statement = Statement(objective, [])
-    assert lambda_max(statement, lam) == mtl.minimize(objective).lambda_max(lam) > 0
-    assert str(statement) == str(mtl.minimize(objective)) and repr(statement).startswith("<Statement")
 
 
 SQUARES = {

@@ -16,10 +16,10 @@ from tests.solvers.same_bits import pairs
 from tests.solvers.test_nonconvex_admm import low_rank
 
 
-def rugged(tasks=None, intercept=False):
+def rugged(tasks=None):
     """A steep penalty has many stationary points: every pattern of lost directions may be one."""
-    tasks = low_rank(rows=(3, 9)) if tasks is None else tasks
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks = low_rank(5, 6, rows=(3, 9), noise=1.0) if tasks is None else tasks
+    W = mtl.Weights(tasks)
     return mtl.minimize(mtl.sum_of_squares(W, tasks) + 6.0 * mtl.schatten_norm(W, 0.5, eps=1e-3))
 
 
