@@ -77,7 +77,8 @@ def test_layouts_scales_weights_and_kernels(kind):
         weights = [rng.integers(1, 4, len(y)).astype(float) for y in labels]
         tasks = mtl.Tasks.separate(inputs, labels, sample_weights=weights)
     if kind == "kernels":
-        tasks = mtl.Tasks.shared(inputs[0], np.column_stack([labels[0], labels[0] ** 2])).with_kernels(["rbf", "linear"])  # fmt: skip
+        Y = np.column_stack([labels[0], labels[0] ** 2])
+        tasks = mtl.Tasks.shared(inputs[0], Y).with_kernels(["rbf", "linear"])
     stated = {"regularizer": mtl.ridge if kind == "kernels" else mtl.trace_norm, "loss": mtl.squared_loss}
     problem, lam = model(tasks, **stated)
     found = problem.cross_validate(lam, [5.0], folds=3, metric="mse", tol=1e-9)
@@ -275,7 +276,7 @@ def test_a_task_with_rows_in_few_folds_is_left_out_of_the_others():
     assert np.isfinite(found.scores).all() and sum(map(len, found.left_out)) == 1
 
 
-def test_a_model_that_says_something_of_each_task_cannot_lose_one(rare):
+def test_a_model_of_single_tasks_cannot_lose_a_task(rare):
     L = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
     problem, lam = model(rare, lambda W: mtl.graph_laplacian(W, L) + mtl.ridge(W))
     with (

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent on samples: certified and equal to the reference; what must not change a result; models that once went wrong."""
+"""Dual coordinate ascent on samples: equal to the reference, whatever must not change a result, on hard models."""
 
 import json
 from itertools import cycle, product

@@ -52,7 +52,7 @@ NORMS = [name for name in PENALTIES if name != "ridge"]
 
 
 def _agrees(problem, tol=1e-7):
-    solution = problem.solve(solver="proximal_gradient", tol=tol, max_iter=500)
+    solution = problem.solve(solver="proximal_gradient", tol=tol, max_iter=200)
     reference = problem.solve(solver="cvxpy", tol=1e-7)
     assert solution.status == "optimal", solution
     assert solution.objective == pytest.approx(reference.objective, rel=3e-6, abs=1e-7)

@@ -1,4 +1,4 @@
-"""Where a solver starts: at a solution or at blocks, and from several starts, which are seeded, and of which the best is kept."""
+"""Where a solver starts: at a solution or at blocks, and at several random points, of which the best is kept."""
 
 from dataclasses import replace
 

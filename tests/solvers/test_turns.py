@@ -13,7 +13,7 @@ from mtldsl.solvers.solver import Solver
 
 
 class Shows(Solver):
-    """Zero, and a given point from an iteration on; `starts` are those that it was given, `taken` the iterations of its turns."""
+    """Zero, and a given point from an iteration on; `starts` is what it was given, `taken` the iterations of its turns."""
 
     summary, max_iter = "goes nowhere for long", 1000
 
