@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.analysis.lambda_max import lambda_max
 from mtldsl.analysis.path import checked_values, walk
-from mtldsl.compile.statement import Statement
 from tests.loops import for_each
 from tests.models import shared
 
@@ -45,26 +43,28 @@ class Solvable:
         return found
 
 
-def test_each_starts_from_the_one_before():
-    first, second = Answer(3.0), Answer(2.0)
-    model = Solvable([first, second])
-    assert model.path([2, 1]) == [first, second]
-    assert model.asked == [(2.0, None), (1.0, first)]
+FIRST, PROVEN, LOWER = Answer(3.0), Answer(2.0), Answer(1.0, is_certified=False)
+WARM, COLD, INTERRUPTED = Answer(2.0), Answer(1.0), Answer(3.0, interrupted=True)
 
 
-def test_where_a_spectrum_may_lock_the_better_of_two_is_kept():
-    first, warm, cold = Answer(3.0), Answer(2.0), Answer(1.0)
-    model = Solvable([first, warm, cold], locks=True)
-    assert model.path([2, 1]) == [first, cold]
-    assert model.asked == [(2.0, None), (1.0, first), (1.0, None)]
-    proven, lower = Answer(2.0), Answer(1.0, is_certified=False)
-    assert Solvable([first, proven, lower], locks=True).path([2, 1]) == [first, proven]
-
-
-def test_an_interrupted_solve_ends_the_path():
-    first = Answer(3.0, interrupted=True)
-    model = Solvable([first, Answer(1.0)])
-    assert model.path([2, 1]) == [first] and len(model.asked) == 1
+@for_each(
+    "answers, locks, path, asked",
+    [
+        (
+            [FIRST, PROVEN],
+            False,
+            [FIRST, PROVEN],
+            [(2.0, None), (1.0, FIRST)],
+        ),  # each starts from the one before
+        # where a spectrum may lock, the better of two is kept, and what is proven goes before what is lower
+        ([FIRST, WARM, COLD], True, [FIRST, COLD], [(2.0, None), (1.0, FIRST), (1.0, None)]),
+        ([FIRST, PROVEN, LOWER], True, [FIRST, PROVEN], [(2.0, None), (1.0, FIRST), (1.0, None)]),
+        ([INTERRUPTED, COLD], False, [INTERRUPTED], [(2.0, None)]),
+    ],
+)
+def test_which_starts_are_tried_and_which_answer_is_kept(answers, locks, path, asked):
+    model = Solvable(answers, locks)
+    assert model.path([2, 1]) == path and model.asked == asked
 
 
 def test_what_was_kept_is_what_a_later_check_is_of():
@@ -83,15 +83,6 @@ def test_values_are_numbers(values):
         checked_values(model, model.parameters[0], values)
 
 
-def test_a_statement_has_a_critical_value():
-    tasks = shared(1, n=20)
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    objective = mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)
-    statement = Statement(objective, [])
-    assert lambda_max(statement, lam) == mtl.minimize(objective).lambda_max(lam) > 0
-    assert str(statement) == str(mtl.minimize(objective)) and repr(statement).startswith("<Statement")
-
-
 SQUARES = {
     "on a norm": lambda W, t, lam: mtl.squared_loss(W, t) + lam * mtl.l1_norm(W),
     "on the loss": lambda W, t, lam: lam * mtl.squared_loss(W, t) + mtl.l1_norm(W),
@@ -105,7 +96,6 @@ SQUARES = {
 @for_each("name", SQUARES)
 @for_each("intercept", [False, True])
 def test_every_value_is_what_it_is_alone(name, intercept):
-    """What a path makes once is what every value by itself would have made."""
 
     def stated():
         tasks = shared(0, n=40)

@@ -24,30 +24,29 @@ STATEMENTS = {
 }
 
 
-def table(kind, seed=0, n=120, d=7, m=3, shift=0.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
+def table(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 7))
     X[:, 3] = X[:, 2] - X[:, 1]  # of lower rank than it has columns
-    Y = np.sign(X @ rng.normal(size=(d, m)) + rng.normal(size=(n, m)))
-    X = X + shift
+    Y = np.sign(X @ rng.normal(size=(7, 3)) + rng.normal(size=(120, 3)))
     if kind == "shared":
         return mtl.Tasks.shared(X, Y)
-    weights = rng.uniform(0.5, 2.0, size=(m, n))
-    return mtl.Tasks.separate([X + i for i in range(m)], list(Y.T), sample_weights=list(weights))
+    weights = rng.uniform(0.5, 2.0, size=(3, 120))
+    return mtl.Tasks.separate([X, X + 1, X + 2], list(Y.T), sample_weights=list(weights))
 
 
-def path_of(name, tasks, intercept, tol=TOL):
+def path_of(name, tasks, intercept):
     W, lam = mtl.Weights(tasks, intercept=intercept), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(STATEMENTS[name](W, tasks, lam))
     values = [0.05, 0.2, 1.0, 3.0] if name == "on the loss" else [30.0, 8.0, 2.0, 0.5]
-    given = {"solver": "auto", "tol": tol}
+    given = {"solver": "auto", "tol": TOL}
     points = [one for many in certified_points(problem, lam, values, given) for one in many]
     return problem, lam, values, points, given
 
 
 @for_each("name, kind, intercept", pairwise_cases(sorted(STATEMENTS), ["shared", "separate"], [True, False]))
 def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept):
-    """Points are the solutions of the path and proven of the model as given."""
+
     problem, lam, values, points, given = path_of(name, table(kind), intercept)
     assert lam.value == 1.0
     solutions = list(problem.path(lam, values, **given))
@@ -56,20 +55,19 @@ def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept
         # a gap within tol leaves the weights the root of it; what is held to tol itself is the objective, below
         np.testing.assert_allclose(point.coef, solution.coef, atol=2e-3)
         assert (point.intercept is None) == (solution.intercept is None) == (not intercept)
-        if point.intercept is not None and solution.intercept is not None:
+        if intercept:
             np.testing.assert_allclose(point.intercept, solution.intercept, atol=2e-3)
         assert point.loss == solution.loss
         lam.value = value
-        form = problem.form()
-        blocks = {"W": point.coef} | ({} if point.intercept is None else {"b_W": point.intercept[None, :]})
-        blocks = {block.name: blocks["b_W" if block.intercept_of else "W"] for block in form.blocks}
-        objective, size = form.value(blocks), abs(solution.objective)
+        blocks = [point.coef, point.intercept] if intercept else [point.coef]
+        objective = problem.value(dict(zip(solution.blocks, blocks, strict=True)))
+        size = abs(solution.objective)
         assert solution.dual_bound - TOL * size <= objective <= solution.dual_bound + 3.0 * TOL * size
     assert any(isinstance(point, CertifiedPoint) for point in points)
 
 
 def test_points_have_the_same_bits_and_leave_limits_to_solve():
-    """The same input has the same bits and a limit of time leaves it to solve."""
+
     first, again = (path_of("l21", table("shared"), True)[3] for _ in range(2))
     assert all(np.array_equal(a.coef, b.coef) for a, b in zip(first, again, strict=True))
     tasks, lam = table("shared"), mtl.Parameter(1.0)
@@ -86,7 +84,7 @@ def test_points_have_the_same_bits_and_leave_limits_to_solve():
     ],
 )
 def test_own_scores_are_those_of_a_scorer_of_solutions(model, load):
-    """Own scores are those of a scorer that sees whole solutions."""
+
     X, y = load(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     given = {"values": [100.0, 10.0, 1.0], "cv": KFold(3, shuffle=True, random_state=0), "tol": 1e-7}

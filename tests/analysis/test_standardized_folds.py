@@ -1,5 +1,7 @@
 """standardize(each_fold=True): every fold learns its own statistics, beside those of missing inputs, as a scikit-learn pipeline does."""
 
+from itertools import product
+
 import numpy as np
 from scipy import sparse
 from sklearn.impute import SimpleImputer
@@ -27,46 +29,43 @@ def cross_validated(tasks):
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W))
     found = problem.cross_validate(lam, values=LAMS, folds=4, metric="mse", refit=False, tol=1e-10)
-    return [[row["score"] for row in found.table if row["task"] == name] for name in tasks.task_names]
+    return scores_of(found, tasks)
+
+
+def scores_of(found, tasks):
+    return np.sort(
+        [[row["score"] for row in found.table if row["task"] == name] for name in tasks.task_names]
+    )
 
 
 def of_pipeline(tasks, raw, impute=()):
-    numbers = fold_numbers(tasks, 4)
-    scores = []
-    for i in range(2):
-        own = []
-        for k in range(4):
-            train, test = numbers != k, numbers == k
-            for lam in LAMS:
-                model = make_pipeline(*impute, StandardScaler(), Ridge(alpha=lam)).fit(
-                    raw[train], Y[train, i]
-                )
-                own.append(np.mean((model.predict(raw[test]) - Y[test, i]) ** 2))
-        scores.append(own)
-    return scores
+    numbers, scores = fold_numbers(tasks, 4), [[], []]
+    for i, k, lam in product(range(2), range(4), LAMS):
+        train, test = numbers != k, numbers == k
+        model = make_pipeline(*impute, StandardScaler(), Ridge(alpha=lam)).fit(raw[train], Y[train, i])
+        scores[i].append(np.mean((model.predict(raw[test]) - Y[test, i]) ** 2))
+    return np.sort(scores)
+
+
+def write(path, X):
+    rows = [["" if np.isnan(x) else repr(float(x)) for x in row] for row in np.column_stack([X, Y])]
+    path.write_text("\n".join(["a,b,c,d,y,z", *map(",".join, rows), ""]))
 
 
 def test_folds_are_scaled_as_a_pipeline_scales_them():
     tasks = mtl.Tasks.shared(X, Y)
-    expected = np.sort(of_pipeline(tasks, X))
-    np.testing.assert_allclose(
-        np.sort(cross_validated(tasks.standardize(each_fold=True))), expected, rtol=1e-6
-    )
-    assert (
-        np.abs(np.sort(cross_validated(tasks.standardize())) / expected - 1).max() > 1e-4
-    )  # statistics of all
+    expected = of_pipeline(tasks, X)
+    np.testing.assert_allclose(cross_validated(tasks.standardize(each_fold=True)), expected, rtol=1e-6)
+    of_all = cross_validated(tasks.standardize())
+    assert np.abs(of_all / expected - 1).max() > 1e-4
 
 
 def test_filled_and_scaled_by_the_same_rows(tmp_path):
     holes = np.where(RNG.random(X.shape) < [0.2, 0.2, 0.0, 0.0], np.nan, X)
-    rows = "\n".join(
-        ",".join("" if np.isnan(x) else repr(float(x)) for x in [*row, *y])
-        for row, y in zip(holes, Y, strict=True)
-    )
-    (tmp_path / "t.csv").write_text(f"a,b,c,d,y,z\n{rows}\n")
+    write(tmp_path / "t.csv", holes)
     tasks = read_csv(tmp_path / "t.csv", ["y", "z"], impute="median").standardize(each_fold=True)
     expected = of_pipeline(tasks, holes, [SimpleImputer(strategy="median")])
-    np.testing.assert_allclose(np.sort(cross_validated(tasks)), np.sort(expected), rtol=1e-6)
+    np.testing.assert_allclose(cross_validated(tasks), expected, rtol=1e-6)
 
 
 @for_each("kind", ["shared", "grouped", "sparse"])
@@ -92,21 +91,16 @@ def test_split_and_folds_know_nothing_of_what_is_held_out(kind):
                 A, B = (np.asarray(M.todense() if sparse.issparse(M) else M) for M in (A, B))
                 np.testing.assert_allclose(A[:, kept], B[:, kept], rtol=1e-9, atol=1e-9)
         assert test.scaling == train.scaling
-    assert tasks.standardize(center).folds(3)[0][0].scaling != tasks.standardize(center, each_fold=True).folds(3)[0][0].scaling  # fmt: skip
+    of_all, own = (tasks.standardize(center, each_fold=each) for each in (False, True))
+    assert of_all.folds(3)[0][0].scaling != own.folds(3)[0][0].scaling
 
 
 def test_a_problem_file_chooses_by_folds_with_own_statistics(tmp_path):
-    """A problem file chooses by folds with statistics of their own."""
-    rows = "\n".join(",".join(repr(float(x)) for x in [*row, *y]) for row, y in zip(X, Y, strict=True))
-    (tmp_path / "t.csv").write_text(f"a,b,c,d,y,z\n{rows}\n")
+    write(tmp_path / "t.csv", X)
     (tmp_path / "p.toml").write_text(
         'minimize = "squared_loss(W, tasks) + lam * ridge(W)"\n[data]\npath = "t.csv"\nlabels = ["y", "z"]\nstandardize = true\n[weights]\nW = {intercept = true}\n'
         f'[parameters]\nlam = 1.0\n[solve]\ntol = 1e-10\n[validation]\nparameter = "lam"\nvalues = {LAMS}\nfolds = 4\nmetric = "mse"\n'
     )
     with load_problem(tmp_path / "p.toml") as file:
-        found = file.choose()
-        own = [
-            [row["score"] for row in found.table if row["task"] == name]
-            for name in file.tasks_train.task_names
-        ]
-        np.testing.assert_allclose(np.sort(own), np.sort(of_pipeline(file.tasks_train, X)), rtol=1e-6)
+        found = scores_of(file.choose(), file.tasks_train)
+        np.testing.assert_allclose(found, of_pipeline(file.tasks_train, X), rtol=1e-6)

@@ -33,13 +33,6 @@ def test_multipliers_of_the_wrong_sign_are_recognised():
     assert not check.holds and "-u lies in the domain" in check.hint
 
 
-def test_a_multiplier_that_is_nan_is_named():
-    u = np.zeros((len(X), 3))
-    u[4, 1] = np.nan
-    with pytest.raises(mtl.ModelError, match="task 'task1', row 4 is nan"):
-        lasso(NUMBERS).check_bound(u)
-
-
 def test_a_value_is_the_objective_and_infinite_outside():
     problem = lasso(NUMBERS)
     W = RNG.normal(size=(5, 3))
@@ -52,15 +45,9 @@ def test_a_value_is_the_objective_and_infinite_outside():
     assert bounded.value(-np.ones((5, 3))) == np.inf and np.isfinite(bounded.value(np.ones((5, 3))))
     nearly = np.where(np.arange(5)[:, None] == 2, -1e-8, np.ones((5, 3)))
     assert np.isfinite(bounded.value(nearly)) and bounded.value(nearly, tol=0.0) == np.inf
-    with pytest.raises(mtl.ModelError, match=r"value\(W, tol='x'\)"):
-        bounded.value(nearly, tol="x")
-
-
-def test_intercepts_are_zero_unless_given():
-    problem = lasso(NUMBERS, intercept=True)
-    W = RNG.normal(size=(5, 3))
-    assert problem.value({"W": W, "W.intercept": np.zeros(3)}) == problem.value(W)
-    assert problem.value({"W": W, "W.intercept": np.ones(3)}) != problem.value(W)
+    moved = lasso(NUMBERS, intercept=True)
+    assert moved.value({"W": W, "W.intercept": np.zeros(3)}) == moved.value(W)  # which are zero unless given
+    assert moved.value({"W": W, "W.intercept": np.ones(3)}) != moved.value(W)
 
 
 @for_each("shape", ["flat", "list", "table"])
@@ -71,9 +58,8 @@ def test_multipliers_come_in_three_shapes(shape):
     if shape == "list":
         u = GAPS.per_task(u)
     if shape == "table":
-        table = np.zeros((30, 3))
-        table.T[GAPS.mask.T] = u
-        u = table
+        flat, u = u, np.zeros((30, 3))
+        u.T[GAPS.mask.T] = flat
     check = problem.check_bound(u, repair=True)
     assert check.repaired == pytest.approx(solution.objective, rel=1e-6)
     # just inside the dual ball, where rounding does not decide
@@ -81,12 +67,14 @@ def test_multipliers_come_in_three_shapes(shape):
     assert 0.99 * solution.objective < problem.dual_value(inside) <= solution.objective
 
 
+def of_dual_norm(size):
+    u = np.random.default_rng(1).normal(size=NUMBERS.n_samples) - NUMBERS.targets
+    return u * (size / np.abs(X.T @ u.reshape(3, -1).T).max())
+
+
 def test_a_feasible_point_is_a_bound_by_the_formula():
     """Half of what is feasible is feasible, and the dual value is what the textbook says."""
-    problem = lasso(NUMBERS)
-    y = NUMBERS.targets
-    u = RNG.normal(size=y.size)
-    u *= 0.5 * 2.0 / np.abs(X.T @ u.reshape(3, -1).T).max()
+    problem, y, u = lasso(NUMBERS), NUMBERS.targets, of_dual_norm(0.5 * 2.0)
     check = problem.check_bound(u)
     assert check.holds and check.value == pytest.approx(-0.5 * u @ u - u @ y)
     assert check.value <= problem.solve().objective
@@ -95,9 +83,7 @@ def test_a_feasible_point_is_a_bound_by_the_formula():
 
 def test_a_dual_norm_that_is_too_large_is_named():
     problem = lasso(NUMBERS)
-    u = RNG.normal(size=NUMBERS.n_samples)
-    u *= 3.0 * 2.0 / np.abs(X.T @ u.reshape(3, -1).T).max()
-    check = problem.check_bound(u, repair=True)
+    check = problem.check_bound(of_dual_norm(3.0 * 2.0), repair=True)
     failed = [one for one in check.conditions if not one.holds]
     assert [one.what for one in failed] == ["multipliers of 2 * l1_norm(W): their dual norm is at most 2"]
     assert "a dual norm of 6" in failed[0].where and check.value == -np.inf
@@ -109,9 +95,8 @@ def test_a_multiplier_outside_its_domain_is_named_with_its_row():
     u = np.zeros(SIGNS.n_samples)
     u[SIGNS.offsets[1] + 7] = 5.0 * SIGNS.targets[SIGNS.offsets[1] + 7]  # of the wrong sign
     check = problem.check_bound(u)
-    (failed,) = [
-        one for one in check.conditions if not one.holds and "domain" in one.what and "hinge" in one.what
-    ]
+    failed = next(one for one in check.conditions if "domain" in one.what and "hinge" in one.what)
+    assert not failed.holds
     assert failed.where == "task 'task1', row 7" and not check.holds
 
 
@@ -126,36 +111,6 @@ def test_with_an_intercept_multipliers_add_up_to_zero():
     assert problem.check_bound(centred).holds
 
 
-@for_each(
-    "given, words",
-    [
-        (
-            np.ones(7),
-            r"u has shape \(7,\); multipliers of squared_loss\(W, tasks\) are \(90,\), a list of one vector a task, or \(30, 3\)",
-        ),
-        ([np.ones(30), np.ones(30), np.ones(29)], "task 'task2' has 30 rows, and 29 multipliers are given"),
-        ({"hinge": np.ones(90)}, "there is no loss 'hinge'"),
-        ("u", "check_bound: u"),
-    ],
-)
-def test_wrong_shapes_are_typed_errors(given, words):
-    with pytest.raises(mtl.ModelError, match=words):
-        lasso(NUMBERS).check_bound(given)
-
-
-@for_each(
-    "given, words",
-    [
-        (np.ones((3, 5)), r"W has shape \(3, 5\); it must be \(5, 3\)"),
-        ({"V": np.ones((5, 3))}, "there is no block 'V'; this model has 'W'"),
-        ({}, "the block 'W' is not given"),
-    ],
-)
-def test_wrong_points_are_typed_errors(given, words):
-    with pytest.raises(mtl.ModelError, match=words):
-        lasso(NUMBERS).value(given)
-
-
 def test_conditions_say_where_the_gap_is():
     problem = lasso(SIGNS, mtl.logistic_loss, mtl.l21_norm, intercept=True)
     for tol in (1e-2, 1e-9):
@@ -167,14 +122,41 @@ def test_conditions_say_where_the_gap_is():
     assert "Optimality conditions" in found._repr_html_() and "nothing proven" not in found._repr_html_()
 
 
-def test_models_that_are_not_convex_prove_nothing():
-    W = mtl.Weights(NUMBERS)
-    problem = mtl.minimize(mtl.squared_loss(W, NUMBERS) + mtl.log_rank(W))
-    with pytest.raises(mtl.ModelError, match="not convex"):
-        problem.check_bound(np.zeros(90))
+NAN = np.where(np.arange(90).reshape(30, 3) == 13, np.nan, 0.0)
 
 
-def test_weights_are_not_a_solution():
-    """Weights, which students try first, are answered with what to write."""
-    with pytest.raises(mtl.ModelError, match=r"not a solution with a certificate.*check_bound"):
-        lasso(NUMBERS).conditions(np.ones((5, 3)))
+@for_each(
+    "ask, words",
+    [
+        (lambda p: p.check_bound(NAN), "task 'task1', row 4 is nan"),
+        (
+            lambda p: p.check_bound(np.ones(7)),
+            r"u has shape \(7,\); multipliers of squared_loss\(W, tasks\) are \(90,\), a list of one vector a task, or \(30, 3\)",
+        ),
+        (
+            lambda p: p.check_bound([np.ones(30), np.ones(30), np.ones(29)]),
+            "task 'task2' has 30 rows, and 29 multipliers are given",
+        ),
+        (lambda p: p.check_bound([np.ones(30)] * 2), "3 tasks, and the list has 2 vectors"),
+        (
+            lambda p: p.check_bound({f"task{i}": np.ones(30) for i in range(3)}),
+            "'task0' is a task; write a list",
+        ),
+        (lambda p: p.check_bound({"hinge": np.ones(90)}), "there is no loss 'hinge'"),
+        (lambda p: p.check_bound("u"), "check_bound: u"),
+        (lambda p: p.value(np.ones((3, 4))), r"W has shape \(3, 4\); it must be \(5, 3\)"),
+        (lambda p: p.value(np.ones((3, 5))), r"a row a feature, a column a task; write the transpose, \.T"),
+        (lambda p: p.value({"V": np.ones((5, 3))}), "there is no block 'V'; this model has 'W'"),
+        (lambda p: p.value({}), "the block 'W' is not given"),
+        (lambda p: p.value(np.ones((5, 3)), tol="x"), r"value\(W, tol='x'\)"),
+        (lambda p: p.conditions(np.ones((5, 3))), r"not a solution with a certificate.*check_bound"),
+        (
+            lambda p: lasso(NUMBERS, intercept=True).value((np.ones((5, 3)), np.ones(3))),
+            r"write \{'W': \.\.\., 'W\.intercept': \.\.\.\}",
+        ),
+        (lambda p: lasso(NUMBERS, norm=mtl.log_rank).check_bound(np.zeros(90)), "not convex"),
+    ],
+)
+def test_what_students_try_first_is_answered(ask, words):
+    with pytest.raises(mtl.ModelError, match=words):
+        ask(lasso(NUMBERS))

@@ -72,3 +72,17 @@ def awkward_scores(rng, n_entries):
     spike[rng.integers(n_entries)] = 1e6
     rows += [spike, np.where(rng.random(n_entries) < 0.3, -1e6, rng.normal(size=n_entries))]
     return np.array(rows)
+
+
+#: (labels, share of the possible cliques, sizes of cliques)
+GRAPHS = [
+    *product([1, 2, 3, 6, 9], [0.0, 0.15, 0.4, 0.7, 1.0], [(2,)]),
+    *product([5, 7], [0.05, 0.3, 1.0], [(3,), (2, 3), (4,), (2, 3, 4), (5,), (2, 3, 4, 5)]),
+]
+
+
+def awkward(n_labels, density, sizes):
+    """(cliques, scores) of one of GRAPHS."""
+    rng = np.random.default_rng([n_labels, int(100 * density), len(sizes), sizes[0]])
+    cliques = random_cliques(rng, n_labels, density, sizes)
+    return cliques, awkward_scores(rng, cliques.n_entries)

@@ -1,14 +1,14 @@
 """The log-partition and its marginals against all labellings written out, and against finite differences."""
 
+import time
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from mtldsl.errors import ModelError
-from mtldsl.inference import Cliques, LogPartition
+from mtldsl.inference import Cliques, LogPartition, batch
 from tests.fresh import loaded_by
-from tests.inference.brute_force import awkward_scores, log_z_and_marginals, random_cliques, rounding
+from tests.inference.brute_force import GRAPHS, awkward, log_z_and_marginals, random_cliques, rounding
 from tests.loops import for_each
 
 
@@ -24,22 +24,9 @@ def assert_right(cliques, scores):
     return partition
 
 
-@pytest.mark.slow
-@for_each("density", [0.0, 0.2, 0.5, 1.0])
-@for_each("n_labels", [1, 2, 4, 7, 10])
-def test_graphs_of_every_density(n_labels, density):
-    rng = np.random.default_rng([n_labels, int(10 * density)])
-    cliques = random_cliques(rng, n_labels, density)
-    assert_right(cliques, awkward_scores(rng, cliques.n_entries))
-
-
-@for_each("sizes", [(3,), (2, 3), (2, 3, 4), (5,)], ids=str)
-@for_each("density", [0.05, 0.3, 1.0])
-def test_larger_cliques(density, sizes):
-    rng = np.random.default_rng([len(sizes), sizes[0], int(100 * density)])
-    for n_labels in (5, 7):
-        cliques = random_cliques(rng, n_labels, density, sizes)
-        assert_right(cliques, awkward_scores(rng, cliques.n_entries))
+@for_each("graph", GRAPHS, ids=str)
+def test_graphs_of_every_density_and_size(graph):
+    assert_right(*awkward(*graph))
 
 
 def test_both_methods_were_seen():
@@ -71,13 +58,17 @@ def test_forty_labels_on_a_band():
     assert np.abs(marginals @ direction - slopes).max() <= 1e-7
 
 
-def test_a_batch_is_its_instances_one_by_one():
+def test_a_batch_is_its_instances_one_by_one(monkeypatch):
     rng = np.random.default_rng(4)
     for density in (0.2, 1.0):
         cliques = random_cliques(rng, 7, density)
         scores = rng.normal(size=(600, cliques.n_entries))
         partition = LogPartition(cliques)
         log_z, marginals = partition(scores)
+        with monkeypatch.context() as patched:  # in as many parts as can be
+            patched.setattr(batch, "AT_ONCE", 1)
+            parts = partition(scores[:40])
+        assert (parts[0] == log_z[:40]).all() and (parts[1] == marginals[:40]).all()
         for threads in (1, 3):
             again = partition(scores, threads=threads)
             assert (again[0] == log_z).all() and (again[1] == marginals).all()
@@ -86,17 +77,19 @@ def test_a_batch_is_its_instances_one_by_one():
             assert one[0][0] == log_z[i] and (one[1][0] == marginals[i]).all()
 
 
-def test_errors_say_what_to_write():
-    with pytest.raises(ModelError, match=r"435 cliques over 30 labels .* 2\^29 .*Give fewer edges"):
-        LogPartition(Cliques(30, tuple(combinations(range(30), 2))))
-    with pytest.raises(ModelError, match="Give at least one label"):
-        LogPartition(Cliques(0))
-    partition = LogPartition(Cliques(2, ((0, 1),)))
-    with pytest.raises(ModelError, match=r"must be \(n, 8\)"):
-        partition(np.zeros((1, 7)))
-    with pytest.raises(ModelError, match="finite"):
-        partition(np.full((1, 8), np.nan))
-
-
 def test_importing_the_room_does_not_import_numba():
     assert "numba" not in loaded_by("inference")
+
+
+@pytest.mark.slow
+def test_after_an_error_no_part_is_begun():
+    begun = []
+
+    def action(rows):
+        begun.append(rows)
+        time.sleep(0.01)  # all of them take a minute
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        batch.in_parts(10_000, 2, action, operations=batch.AT_ONCE)
+    assert len(begun) < 5000

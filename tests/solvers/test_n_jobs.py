@@ -22,33 +22,22 @@ def separate(n, d, m=5, seed=0):
     return mtl.Tasks.separate(inputs, signs)
 
 
-def logistic(intercept=True):
-    tasks = separate(60, 300)
+#: name -> (rows, features, intercept, loss, coefficient of the l1 norm)
+MODELS = {
+    "logistic": (60, 300, True, mtl.logistic_loss, 4),
+    "lasso": (80, 1100, True, mtl.squared_loss, 20),
+    # few features are needed: tasks go one by one on working sets, as they would not where many are
+    "hinge": (200, 700, True, mtl.hinge_loss, 40),
+    # few features: all tasks go together, and their Gram matrices are made in threads
+    "huber": (9000, 40, False, mtl.huber_loss, 50),
+}
+
+
+def stated(name="logistic"):
+    n, d, intercept, loss, lam = MODELS[name]
+    tasks = separate(n, d)
     W = mtl.Weights(tasks, intercept=intercept)
-    return mtl.minimize(mtl.logistic_loss(W, tasks) + 4 * mtl.l1_norm(W))
-
-
-def lasso():
-    tasks = separate(80, 1100)
-    W = mtl.Weights(tasks, intercept=True)
-    return mtl.minimize(mtl.squared_loss(W, tasks) + 20 * mtl.l1_norm(W), [W >= 0])
-
-
-def hinge():
-    """Few features are needed: tasks go one by one on working sets. Where many are, interior points take all tasks at once."""
-    tasks = separate(200, 700)
-    W = mtl.Weights(tasks, intercept=True)
-    return mtl.minimize(mtl.hinge_loss(W, tasks) + 40 * mtl.l1_norm(W))
-
-
-def huber():
-    """Few features: all tasks go together, and their Gram matrices are made in threads."""
-    tasks = separate(9000, 40)
-    W = mtl.Weights(tasks)
-    return mtl.minimize(mtl.huber_loss(W, tasks) + 50 * mtl.l1_norm(W))
-
-
-APART = pytest.mark.parametrize("model", [logistic, lasso, hinge, huber])
+    return mtl.minimize(loss(W, tasks) + lam * mtl.l1_norm(W), [W >= 0] if name == "lasso" else [])
 
 
 @pytest.fixture
@@ -71,71 +60,31 @@ def bits(solution):
 
 
 @pytest.mark.by_default("lasso")
-@APART
+@pytest.mark.parametrize("model", MODELS)
 def test_any_number_of_threads_gives_the_same_bits(model, pools):
-    plain = model().solve()
+    plain, first = stated(model).solve(), stated(model).solve(tol=1e-2)
+    warm, before = bits(stated(model).solve(warm_start=first)), threading.active_count()
     assert plain.status == "optimal"
     for n in (1, 2, 3):
         pools.clear()
-        assert bits(model().solve(n_jobs=n)) == bits(plain)
+        assert bits(stated(model).solve(n_jobs=n)) == bits(plain)
         assert set(pools) == ({n} if n > 1 else set())
-
-
-@pytest.mark.by_default("lasso")
-@APART
-def test_one_certificate_for_all_tasks(model):
-    problem = model()
-    solution = problem.solve(n_jobs=2)
-    form = problem.form()
-    assert solution.status == "optimal" and solution.relative_gap <= 1e-6
-    assert solution.objective == pytest.approx(form.value(solution.blocks), rel=1e-12)
-    one_by_one = 0.0
-    (loss,) = form.losses
-    for i in range(loss.tasks.n_tasks):
-        one_by_one += _of_task(model, loss.tasks, i).solve().objective
-    assert solution.objective == pytest.approx(one_by_one, rel=4e-6)
-
-
-def _of_task(model, tasks, i):
-    one = tasks.select([i])
-    W = mtl.Weights(one, intercept=model is not huber)
-    losses = {
-        logistic: lambda: mtl.logistic_loss(W, one) + 4 * mtl.l1_norm(W),
-        lasso: lambda: mtl.squared_loss(W, one) + 20 * mtl.l1_norm(W),
-        hinge: lambda: mtl.hinge_loss(W, one) + 40 * mtl.l1_norm(W),
-        huber: lambda: mtl.huber_loss(W, one) + 50 * mtl.l1_norm(W),
-    }
-    return mtl.minimize(losses[model](), [W >= 0] if model is lasso else [])
-
-
-@pytest.mark.by_default("lasso")
-@APART
-def test_threads_from_a_warm_start(model):
-    first = model().solve(tol=1e-2)
-    found = [bits(model().solve(warm_start=first, n_jobs=n)) for n in (1, 3)]
-    assert found[0] == found[1]
+        assert bits(stated(model).solve(warm_start=first, n_jobs=n)) == warm
+    short = stated(model).solve(n_jobs=2, tol=1e-12, max_seconds=1e-4)
+    assert short.status in ("time_limit", "optimal") and short.violation <= 1e-6
+    assert np.isfinite(short.objective) and threading.active_count() == before
 
 
 @for_each("wrong", [0, -2, 1.5, "two", True, np.nan, [2]], ids=str)
 def test_what_cannot_be_a_number_of_threads(wrong):
     with pytest.raises(SolverError) as caught:
-        logistic().solve(n_jobs=wrong)
+        stated().solve(n_jobs=wrong)
     assert "solve(n_jobs=" in str(caught.value) and "positive whole number" in str(caught.value)
 
 
 def test_one_thread_a_core(pools):
-    assert logistic().solve(n_jobs=-1).status == "optimal"
+    assert stated().solve(n_jobs=-1).status == "optimal"
     assert set(pools) <= {min(os.cpu_count() or 1, 5)}
-
-
-@pytest.mark.slow
-@APART
-def test_a_time_limit_ends_all_threads(model):
-    before = threading.active_count()
-    solution = model().solve(n_jobs=2, tol=1e-12, max_seconds=1e-4)
-    assert solution.status in ("time_limit", "optimal")
-    assert np.isfinite(solution.objective) and solution.violation <= 1e-6
-    assert threading.active_count() == before
 
 
 def test_a_signal_ends_all_threads(monkeypatch):
@@ -152,7 +101,7 @@ def test_a_signal_ends_all_threads(monkeypatch):
         return once(self, W, b, max_iter, report, expired)
 
     monkeypatch.setattr(WorkingNewton, "run", for_ever)
-    solution = logistic().solve(n_jobs=2)
+    solution = stated().solve(n_jobs=2)
     timer.join()
     assert solution.interrupted and solution.status == "interrupted"
     assert np.isfinite(solution.objective) and solution.dual_bound <= solution.objective
@@ -165,3 +114,16 @@ def test_coupled_tasks_take_no_notice(pools):
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 3 * mtl.l21_norm(W))
     assert bits(problem.solve(n_jobs=3)) == bits(problem.solve())
     assert pools == []
+
+
+@pytest.mark.slow
+@for_each("intercept", [False, True])
+def test_threads_over_tasks_of_dual_ascent_change_no_bit(intercept):
+    """Inputs so large that passes over samples go by tasks at the same time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2300))
+    tasks = mtl.Tasks.shared(X, np.where(X[:, :3] + rng.normal(size=(900, 3)) > 0, 1.0, -1.0))
+    W = mtl.Weights(tasks, intercept=intercept)
+    problem = mtl.minimize(3 * mtl.hinge_loss(W, tasks) + mtl.ridge(W))
+    one, *more = (bits(problem.solve("dual_ascent", n_jobs=threads, max_iter=4)) for threads in (1, 2, 3))
+    assert more == [one, one]

@@ -32,13 +32,20 @@ def tables(kind: str, labels: str):
     return mtl.Tasks.shared(X, Y)
 
 
-def solved(tasks, words: str, intercept: bool, constraint: str = "", **options):
+def chain(m: int) -> np.ndarray:
+    A = np.eye(m, k=1) + np.eye(m, k=-1)
+    return np.diag(A.sum(axis=1)) - A
+
+
+def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
     W = mtl.Weights(tasks, intercept=intercept)
-    names = {"W": W, "tasks": tasks}
-    objective = eval(words, vars(mtl) | names)
-    return mtl.minimize(objective, subject_to=[eval(constraint, names)] if constraint else []).solve(
-        **options
-    )
+    names = vars(mtl) | {"W": W, "tasks": tasks, "chain": chain}
+    subject_to = [eval(one, names) for one in constraint.split(";") if one]
+    return mtl.minimize(eval(words, names), subject_to=subject_to)
+
+
+def solved(tasks, words: str, intercept: bool, constraint: str = "", **options):
+    return stated(tasks, words, intercept, constraint).solve(**options)
 
 
 SQUARES = [
@@ -53,6 +60,7 @@ SMOOTH = [
     "squared_hinge_loss(W, tasks) + 2 * trace_norm(W)",
 ]
 KINKS = ["hinge_loss(W, tasks) + 3 * l21_norm(W)", "hinge_loss(W, tasks) + ridge(W)"]
+AREA = "structured_hinge(W, tasks, metric=AUC()) + .1 * l21_norm(W)"
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
@@ -83,7 +91,9 @@ def test_a_pass_an_iteration(kind, words, intercept):
     here = solved(tasks, words, intercept, tol=1e-9)
     assert there.status == "optimal" and abs(there.gap) <= 1e-5
     assert abs(there.objective - here.objective) <= 1e-5 * abs(here.objective)
-    assert away.parts.passes <= (60 if words in SMOOTH else 120)
+    assert len(there.history) > 5 and away.parts.passes <= (60 if words in SMOOTH else 120)
+    for look in there.history:
+        assert look["dual_bound"] <= here.objective * (1 + 1e-9) <= look["objective"] * (1 + 2e-9)
 
 
 @for_each(
@@ -98,63 +108,56 @@ def test_constraints(words):
     np.testing.assert_allclose(there.objective, here.objective, rtol=2e-5)
 
 
-@pytest.mark.slow
-def test_the_bound_holds_at_every_look():
-    tasks = tables("table", "sign")
-    for words in (SMOOTH[0], KINKS[0]):
-        optimum = solved(tasks, words, True, tol=1e-9).objective
-        run = solved(DistributedTasks.cut(tasks, PARTS), words, True, tol=1e-5)
-        assert len(run.history) > 5
-        for look in run.history:
-            assert look["dual_bound"] <= optimum * (1 + 1e-9) <= look["objective"] * (1 + 2e-9)
-
-
-def test_paths_and_critical_values():
-    tasks = tables("table", "real")
-    away = DistributedTasks.cut(tasks, PARTS)
+@for_each(
+    "kind, loss",
+    [("table", mtl.squared_loss), ("weights", mtl.logistic_loss), ("table", mtl.structured_hinge)],
+)
+def test_paths_and_critical_values(kind, loss):
+    tasks = tables(kind, "real" if loss is mtl.squared_loss else "sign")
+    away, tops, paths = DistributedTasks.cut(tasks, PARTS), [], []
+    metric = {"metric": mtl.AUC()} if loss is mtl.structured_hinge else {}
     for one in (away, tasks):
         lam = mtl.Parameter(1.0, name="lam")
-        W = mtl.Weights(one, intercept=True)
-        problem = mtl.minimize(mtl.squared_loss(W, one) + lam * mtl.l21_norm(W))
-        top = problem.lambda_max(lam)
-        path = [s.objective for s in problem.path(lam, [top, 0.3 * top, 0.1 * top], tol=1e-9)]
-        if one is away:
-            passes, seen = away.parts.passes, (float(top), path)
-    np.testing.assert_allclose(seen[0], float(top), rtol=1e-9)
-    np.testing.assert_allclose(seen[1], path, rtol=1e-8)
-    assert passes <= 4  # labels, the slope at zero, second moments: a path costs no more than a value
-
-
-def test_critical_values_of_classes():
-    tasks = tables("weights", "sign")
-    tops = []
-    for one in (DistributedTasks.cut(tasks, PARTS), tasks):
-        lam = mtl.Parameter(1.0, name="lam")
-        W = mtl.Weights(one, intercept=True)
-        tops.append(float(mtl.minimize(mtl.logistic_loss(W, one) + lam * mtl.l21_norm(W)).lambda_max(lam)))
+        W = mtl.Weights(one, intercept=not metric)
+        problem = mtl.minimize(loss(W, one, **metric) + lam * mtl.l21_norm(W))
+        tops.append(float(problem.lambda_max(lam)))
+        if loss is mtl.squared_loss:
+            path = problem.path(lam, [tops[0], 0.3 * tops[0], 0.1 * tops[0]], tol=1e-9)
+            paths.append([s.objective for s in path])
+            assert away.parts.passes <= 4  # labels, the slope at zero, second moments: those of one value
     np.testing.assert_allclose(*tops, rtol=1e-9)
+    assert not paths or paths[0] == pytest.approx(paths[1], rel=1e-8)
 
 
-def test_who_takes_it():
+@for_each(
+    "loss, told, untold",
+    [
+        (mtl.squared_loss, ["second moments"], "multipliers stay there"),
+        (mtl.absolute_loss, ["multipliers stay there"], "second moments"),
+        (mtl.logistic_loss, ["majorization", "elsewhere"], "second moments"),
+    ],
+)
+def test_who_takes_it_and_what_moves(loss, told, untold):
+    here, said = tables("missing", "sign" if loss is mtl.logistic_loss else "real"), []
+    for one in (DistributedTasks.cut(here, PARTS), here):
+        W = mtl.Weights(one)
+        said.append(" ".join(str(mtl.minimize(loss(W, one) + mtl.ridge(W)).explain()).split()))
+    assert "are in 4 parts (this process, workers: 1)" in said[0] and untold not in said[0]
+    assert all(words in said[0] for words in told)
+    assert "elsewhere" not in said[1] and "Rows:" not in said[1]
+
+
+def test_refusals_say_why():
     away = DistributedTasks.cut(tables("table", "sign"), PARTS)
-    W = mtl.Weights(away)
-    said = str(mtl.minimize(mtl.logistic_loss(W, away) + mtl.ridge(W)).explain())
-    assert "majorization" in said and "elsewhere" in said
-    here = tables("table", "sign")
-    V = mtl.Weights(here)
-    assert "elsewhere" not in str(mtl.minimize(mtl.logistic_loss(V, here) + mtl.ridge(V)).explain())
     with pytest.raises(ModelError, match=r"structured_hinge.* would need all rows of a task at once"):
-        mtl.minimize(mtl.structured_hinge(W, away, metric=mtl.FScore()) + mtl.ridge(W)).solve(
-            solver="newton_by_passes"
-        )
+        stated(away, AREA).solve(solver="newton_by_passes")
     with pytest.raises(ModelError, match="the rows of logistic_loss"):
-        mtl.minimize(mtl.logistic_loss(W, away) + mtl.ridge(W)).solve(solver="admm")
+        stated(away, SMOOTH[1]).solve(solver="admm")
 
 
 def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
     tasks = tables("table", "real")
-    away = DistributedTasks.cut(tasks, PARTS)
-    solution = solved(away, SQUARES[2], True, tol=1e-8)
+    solution = solved(DistributedTasks.cut(tasks, PARTS), SQUARES[2], True, tol=1e-8)
     assert "square_root_loss(W, tasks)" not in solution.multipliers
     here = solved(tasks, SQUARES[2], True, tol=1e-8)
     np.testing.assert_allclose(solution.noise_levels, here.noise_levels, rtol=1e-5)
@@ -163,30 +166,14 @@ def test_nothing_as_long_as_the_data_is_in_a_solution(tmp_path):
 
 
 @pytest.mark.by_default("squared_loss(W, tasks) + 5 * l21_norm(W)")
-@pytest.mark.parametrize("words", [SQUARES[0], SMOOTH[0], KINKS[0]])
+@pytest.mark.parametrize("words", [SQUARES[0], SMOOTH[0], KINKS[0], AREA])
 def test_the_reference_agrees_on_rows_that_are_drawn(words):
     tasks = tables("missing", "real" if words in SQUARES else "sign")
-    away = DistributedTasks.cut(tasks, PARTS)
-    W = mtl.Weights(away, intercept=True)
-    problem = mtl.minimize(eval(words, vars(mtl) | {"W": W, "tasks": away}))
+    problem = stated(DistributedTasks.cut(tasks, PARTS), words, True)
     solution = problem.solve(tol=1e-6)
     check = problem.cross_check(solution, max_size=600)
     assert check.agrees, str(check)
     assert "drawn where the rows are" in str(check) and check.solver == solution.solver
-
-
-def test_where_rows_are_and_what_moves():
-    for kind, loss in (("table", mtl.squared_loss), ("missing", mtl.absolute_loss)):
-        away = DistributedTasks.cut(tables(kind, "real"), PARTS)
-        W = mtl.Weights(away)
-        said = " ".join(str(mtl.minimize(loss(W, away) + mtl.ridge(W)).explain()).split())
-        assert "are in 4 parts (this process, workers: 1)" in said
-        assert ("second moments" in said) == (loss is mtl.squared_loss) and (
-            "multipliers stay there" in said
-        ) == (loss is mtl.absolute_loss)
-    here = tables("table", "real")
-    V = mtl.Weights(here)
-    assert "Rows:" not in str(mtl.minimize(mtl.squared_loss(V, here) + mtl.ridge(V)).explain())
 
 
 @for_each("name, given", [("NC-CMTL", {"mu": 1.0}), ("FETR", {})])
@@ -196,15 +183,6 @@ def test_models_that_are_not_convex(name, given):
     there, here = (mtl.model(name, one, **given).solve() for one in (away, tasks))
     assert there.status == here.status == "stationary"
     np.testing.assert_allclose(there.objective, here.objective, rtol=1e-7)
-
-
-@pytest.mark.slow
-def test_kernels_between_tasks():
-    tasks = tables("grouped", "sign")
-    away = DistributedTasks.cut(tasks, PARTS)
-    there, here = (mtl.model("MT-MKL", one, C=1.0).solve(tol=1e-4) for one in (away, tasks))
-    assert there.status == "optimal"
-    np.testing.assert_allclose(there.objective, here.objective, rtol=2e-4)
 
 
 @for_each("kind", ["table", "missing", "grouped"])

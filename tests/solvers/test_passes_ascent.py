@@ -8,11 +8,14 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.registry import get_solver
+from mtldsl.system import memory
 from mtldsl.tasks import DistributedTasks
 from tests.loops import for_each
+from tests.solvers.test_passes import stated, tables
+from tests.solvers.test_passes_checkpoint import broken_off
 
 
-def grouped(order: str, m: int = 6, n: int = 180, d: int = 4, kind: str = "dense"):
+def grouped(order: str, kind: str = "dense", m: int = 6, n: int = 180, d: int = 4):
     """(X, y, ids) of one long table, tasks one after the other or in turn."""
     rng = np.random.default_rng(5)
     truth = 0.5 * rng.normal(size=(m, d)) + rng.normal(size=d)
@@ -37,18 +40,6 @@ def both(order: str, **options):
     return cut(*table), mtl.Tasks.grouped(*table)
 
 
-def chain(m: int) -> np.ndarray:
-    A = np.eye(m, k=1) + np.eye(m, k=-1)
-    return np.diag(A.sum(axis=1)) - A
-
-
-def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
-    W = mtl.Weights(tasks, intercept=intercept)
-    names = {"W": W, "tasks": tasks, "chain": chain}
-    subject_to = [eval(one, vars(mtl) | names) for one in constraint.split(";") if one]
-    return mtl.minimize(eval(words, vars(mtl) | names), subject_to=subject_to)
-
-
 RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
 GRAPH = "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))"
 MKL = ".3 * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], p=2)"
@@ -68,29 +59,24 @@ OTHERS = [
 ]
 
 
-@pytest.mark.slow
-@for_each("words, order", list(zip(KERNELS, cycle(["shuffled", "sorted"]), strict=False)))
-def test_steps_that_are_added_up(words, order):
-    away, here = both(order)
-    there = stated(away, words).solve(solver="ascent_by_passes", tol=1e-3, max_iter=400)
-    optimum = stated(here, words).solve(tol=1e-8).objective
-    assert there.status == "optimal" and abs(there.gap) <= 1e-3
-    assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
-    for look in there.history:
-        assert look["dual_bound"] <= optimum * (1 + 1e-7)
+#: (solver, tol, words, (intercept, order of rows))
+RUNS = [
+    *zip(
+        cycle(["ascent_by_passes"]), cycle([1e-3]), KERNELS, cycle([(False, "shuffled"), (False, "sorted")])
+    ),
+    *zip(cycle(["consensus"]), cycle([1e-4]), OTHERS, cycle(product([False, True], ["sorted", "shuffled"]))),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words, how", list(zip(OTHERS, cycle(product([False, True], ["sorted", "shuffled"])), strict=False))
-)
-def test_parts_that_come_to_agree(words, how):
+@pytest.mark.parametrize("solver, tol, words, how", RUNS)
+def test_the_optimum_of_the_rows_here(solver, tol, words, how):
     intercept, order = how
     away, here = both(order)
-    there = stated(away, words, intercept).solve(solver="consensus", tol=1e-4, max_iter=400)
+    there = stated(away, words, intercept).solve(solver=solver, tol=tol, max_iter=400)
     optimum = stated(here, words, intercept).solve(tol=1e-8).objective
-    assert there.status == "optimal" and abs(there.gap) <= 1e-4
-    assert abs(there.objective - optimum) <= 1.1e-4 * optimum
+    assert there.status == "optimal" and abs(there.gap) <= tol
+    assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + tol)
     for look in there.history:
         assert look["dual_bound"] <= optimum * (1 + 1e-7)
 
@@ -98,20 +84,9 @@ def test_parts_that_come_to_agree(words, how):
 @for_each("solver", ["ascent_by_passes", "consensus"])
 @for_each("kind", ["sparse", "weights", "table", "missing", "views"])
 def test_layouts(solver, kind):
-    rng = np.random.default_rng(0)
-    words = RIDGE
-    if kind in ("table", "missing"):
-        X = rng.normal(size=(80, 5))
-        Y = np.where(X @ rng.normal(size=(5, 3)) + rng.normal(size=(80, 3)) > 0, 1.0, -1.0)
-        if kind == "missing":
-            Y[rng.random(Y.shape) < 0.3] = np.nan
-        here = mtl.Tasks.shared(X, Y)
-    elif kind == "weights":
-        X, y, ids = grouped("sorted")
-        here = mtl.Tasks.grouped(X, y, ids, sample_weights=0.5 + rng.random(len(y)))
-    else:
-        here = mtl.Tasks.grouped(*grouped("sorted", kind=kind if kind == "sparse" else "dense"))
-    if kind == "views":  # kernels on some features only, and tasks of very different sizes
+    words, layout = RIDGE, "grouped" if kind == "views" else kind
+    here = mtl.Tasks.grouped(*grouped("sorted", kind)) if kind == "sparse" else tables(layout, "sign")
+    if kind == "views":  # kernels on some features only
         words = "hinge_loss(W, tasks) + mkl_norm(W, [union(columns=[0, 1]), individual(), identity()], p=1.5)"
     away = DistributedTasks.cut(here, 3)
     there = stated(away, words).solve(solver=solver, tol=1e-3, max_iter=400)
@@ -153,45 +128,26 @@ def test_refusals_say_why():
     assert "here" in ascent.refuses(stated(here, RIDGE).form())
     assert "intercept" in ascent.refuses(stated(away, RIDGE, True).form())
     assert "l21_norm" in ascent.refuses(stated(away, OTHERS[1]).form())
-    assert "neither quadratic" in consensus.refuses(
-        stated(away, "exponential_loss(W, tasks) + ridge(W)").form()
-    )
-    assert "exactly one loss" in consensus.refuses(
-        stated(away, "hinge_loss(W, tasks) + logistic_loss(W, tasks)").form()
-    )
-
-
-class Broken(Exception):
-    pass
+    exponential = stated(away, "exponential_loss(W, tasks) + ridge(W)")
+    assert "neither quadratic" in consensus.refuses(exponential.form())
+    two = stated(away, "hinge_loss(W, tasks) + logistic_loss(W, tasks)")
+    assert "exactly one loss" in consensus.refuses(two.form())
 
 
 @pytest.mark.slow
 @for_each("solver, words", [("ascent_by_passes", GRAPH), ("consensus", OTHERS[1])])
 def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
     how = {"solver": solver, "tol": 1e-3, "max_iter": 400}
-    away, _ = both("shuffled")
-    wanted = stated(away, words).solve(**how)
-    whole = wanted.iterations
-    away, _ = both("shuffled")
-    run, count = away.parts.run, iter(range(whole * 2 // 3 + 1))
-
-    def some(*typed, **named):
-        if next(count, None) is None:
-            raise Broken
-        return run(*typed, **named)
-
-    away.parts.run = some
-    with pytest.raises(Broken):
-        stated(away, words).solve(checkpoint=tmp_path / "run", **how)
-    away, _ = both("shuffled")
-    found = stated(away, words).solve(checkpoint=tmp_path / "run", **how)
+    first, second, third = (both("shuffled")[0] for _ in range(3))
+    wanted = stated(first, words).solve(**how)
+    most = wanted.iterations * 2 // 3
+    broken_off(stated(second, words), second.parts, tmp_path / "run", most + 1, **how)
+    found = stated(third, words).solve(checkpoint=tmp_path / "run", **how)
     assert found.status == "optimal" and abs(found.objective - wanted.objective) <= 2e-3 * wanted.objective
-    assert found.iterations <= whole * 2 // 3
+    assert found.iterations <= most
 
 
 def test_hessians_that_do_not_fit_are_refused_by_name(monkeypatch):
-    from mtldsl.system import memory
-
     away, _ = both("shuffled")
     problem = stated(away, "hinge_loss(W, tasks) + 3 * l21_norm(W)")
     monkeypatch.setattr(memory, "_SMALL", 0)

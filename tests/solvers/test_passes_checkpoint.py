@@ -71,14 +71,12 @@ def test_the_same_call_goes_on(tmp_path, solver, loss, after, sets):
     problem, parts = model(loss, sets=sets)
     before = parts.passes
     again = problem.solve(checkpoint=tmp_path / "run", **how)
-    assert (
-        again.status == "optimal" and parts.passes - before <= 4
-    )  # a look at guesses, and one where it ended
+    # a look at guesses, and one where it ended
+    assert again.status == "optimal" and parts.passes - before <= 4
 
 
-@for_each("loss", ["logistic_loss"])
-def test_writing_changes_no_bit(tmp_path, loss):
-    without, written = (model(loss)[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
+def test_writing_changes_no_bit(tmp_path):
+    without, written = (model("logistic_loss")[0].solve(**how) for how in ({}, {"checkpoint": str(tmp_path)}))
     assert without.W.tobytes() == written.W.tobytes() and without.gap == written.gap
 
 
@@ -97,14 +95,14 @@ def test_other_models_and_data_are_refused(tmp_path):
     X_changed = X.copy()
     X_changed[17, 2] += 1e-12
     model()[0].solve(checkpoint=tmp_path, max_iter=3)
-    for what, other in {
-        "model": model("logistic_loss"),
-        "data": model(X=X_changed),
-        "data ": model(n_parts=3),
-        "numbers": model(intercept=False),
-    }.items():
-        with pytest.raises(SolverError, match=rf"checkpoint=.*it was written for another {what.strip()}"):
-            other[0].solve(checkpoint=tmp_path)
+    for what, (other, _) in [
+        ("model", model("logistic_loss")),
+        ("data", model(X=X_changed)),
+        ("data", model(n_parts=3)),
+        ("numbers", model(intercept=False)),
+    ]:
+        with pytest.raises(SolverError, match=rf"checkpoint=.*it was written for another {what}"):
+            other.solve(checkpoint=tmp_path)
     assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
 
 
@@ -122,14 +120,10 @@ def test_a_folder_is_what_is_asked_for(tmp_path):
         model()[0].solve(checkpoint=tmp_path, starts=2)
     with pytest.raises(SolverError, match="options belong to one solver"):
         model()[0].solve(checkpoint=tmp_path, seed=1)
-    assert model()[0].solve(checkpoint=None).status == "optimal"
-
-
-@pytest.mark.slow
-def test_two_runs_on_one_folder(tmp_path):
     problem = model()[0]
     with Folder(tmp_path, problem.form()), pytest.raises(SolverError, match="another run is using"):
         problem.solve(checkpoint=tmp_path)
+    assert model()[0].solve(checkpoint=None).status == "optimal"
 
 
 @pytest.mark.slow
@@ -153,37 +147,34 @@ def test_what_is_damaged_is_said(tmp_path):
 
 @pytest.mark.slow
 def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        LocalParts, "unseen_by", lambda parts, folder: "what the worker a writes is not seen here."
-    )
-    with pytest.warns(
-        UserWarning, match="weights are written, but not what is beside the rows: what the worker a writes"
-    ):
+    why = "what the worker a writes"
+    monkeypatch.setattr(LocalParts, "unseen_by", lambda parts, folder: f"{why} is not seen here.")
+    with pytest.warns(UserWarning, match=f"weights are written, but not what is beside the rows: {why}"):
         model()[0].solve(checkpoint=tmp_path, max_iter=20)
     assert not list(tmp_path.glob("rows-*"))
     with pytest.warns(UserWarning, match="not what is beside the rows"):
         assert model()[0].solve(checkpoint=tmp_path).status == "optimal"
 
 
+def planes(norm=mtl.ridge, intercept=False):
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
+    W = mtl.Weights(tasks, intercept=intercept)
+    hinge = mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+    return mtl.minimize(20.0 * hinge + norm(W)), tasks.parts
+
+
 @pytest.mark.slow
-@for_each(("norm", "intercept"), [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)])
-def test_planes_go_on(tmp_path, norm, intercept):
+@for_each("case", [(mtl.l21_norm, True), (mtl.trace_norm, False), (mtl.ridge, False)])
+def test_planes_go_on(tmp_path, case):
     """As if nothing had happened: with the same bits as without the break, and without the looks that were made before it."""
-
-    def planes():
-        tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
-        W = mtl.Weights(tasks, intercept=intercept)
-        hinge = mtl.structured_hinge(W, tasks, metric=mtl.FScore())
-        return mtl.minimize(20.0 * hinge + norm(W)), tasks.parts
-
-    problem, parts = planes()
+    problem, parts = planes(*case)
     first = parts.passes
     wanted, whole = problem.solve(tol=1e-4), parts.passes - first
-    problem, parts = planes()
+    problem, parts = planes(*case)
     assert np.array_equal(problem.solve(tol=1e-4, checkpoint=tmp_path / "other").W, wanted.W)
-    problem, parts = planes()
+    problem, parts = planes(*case)
     broken_off(problem, parts, tmp_path, 2 * whole // 3, tol=1e-4)
-    problem, parts = planes()
+    problem, parts = planes(*case)
     first = parts.passes
     found = problem.solve(tol=1e-4, checkpoint=tmp_path)
     assert found.solver == "planes_by_passes" and found.status == wanted.status == "optimal"
@@ -194,10 +185,6 @@ def test_planes_go_on(tmp_path, norm, intercept):
 def test_a_solver_that_cannot_go_on_says_so(tmp_path, monkeypatch):
     """Such as one of a user's."""
     monkeypatch.setattr(PlanesByPasses, "options", {})
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + mtl.ridge(W))
-    with pytest.raises(
-        SolverError, match=r"no solver that takes this model writes checkpoints .*; leave it out"
-    ):
-        problem.solve(checkpoint=tmp_path)
+    said = r"no solver that takes this model writes checkpoints .*; leave it out"
+    with pytest.raises(SolverError, match=said):
+        planes()[0].solve(checkpoint=tmp_path)

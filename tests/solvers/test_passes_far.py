@@ -16,38 +16,27 @@ L = np.longdouble
 N = 600
 
 
-def columns(seed=0):
-    rng = np.random.default_rng(seed)
-    a, u = rng.normal(size=(N, 3)), rng.uniform(0, 100, N)
-    y = a @ [2.0, -1.0, 0.5] + 0.1 * rng.normal(size=N)
-    return rng, a, u, y
+RNG = np.random.default_rng(0)
+A, U = RNG.normal(size=(N, 3)), RNG.uniform(0, 100, N)
+LABELS = A @ [2.0, -1.0, 0.5] + 0.1 * RNG.normal(size=N)
 
-
-def far(name):
-    """(X, y) by name."""
-    rng, a, u, y = columns()
-    return {
-        "powers": (np.c_[a, u, u**2, u**3], y),
-        "customer numbers": (np.c_[a, rng.integers(0, 10**7, N)], y),
-        "labels about 1e6": (a, y + 1e6),
-        "labels about 1e9": (a, y + 1e9),
-        "seconds since 1970": (np.c_[a, 1.6e9 + 1e7 * rng.normal(size=N)], y),
-        "a day of seconds since 1970": (np.c_[a, 1.6e9 + rng.integers(0, 86_400, N)], y),
-        "salaries": (np.c_[a, 5e4 + 1e4 * rng.normal(size=N)], y),
-        "tiny": (1e-9 * a, 1e-9 * y),
-        "huge": (1e9 * a, 1e9 * y),
-        "tiny beside huge": (a * [1e-9, 1.0, 1e9], y),
-        "hardly any noise": (a, a @ [2.0, -1.0, 0.5] + 1e-7 * rng.normal(size=N)),
-        "columns almost alike": (np.c_[a, a[:, 0] + 1e-6 * a[:, 1]], y),
-        "all levels of a category": (np.c_[a, np.eye(4)[rng.integers(0, 4, N)], np.ones(N)], y + 1e4),
-        "sorted by time": (np.c_[a, 1.6e9 + 60.0 * np.arange(N)], y + 1e5 + np.arange(N)),
-    }[name]
-
-
-FAR = [
-    "powers", "customer numbers", "labels about 1e6", "labels about 1e9", "seconds since 1970", "a day of seconds since 1970", "salaries",
-    "tiny", "huge", "tiny beside huge", "hardly any noise", "columns almost alike", "all levels of a category", "sorted by time",
-]  # fmt: skip
+#: name -> (X, y)
+FAR = {
+    "powers": (np.c_[A, U, U**2, U**3], LABELS),
+    "customer numbers": (np.c_[A, RNG.integers(0, 10**7, N)], LABELS),
+    "labels about 1e6": (A, LABELS + 1e6),
+    "labels about 1e9": (A, LABELS + 1e9),
+    "seconds since 1970": (np.c_[A, 1.6e9 + 1e7 * RNG.normal(size=N)], LABELS),
+    "a day of seconds since 1970": (np.c_[A, 1.6e9 + RNG.integers(0, 86_400, N)], LABELS),
+    "salaries": (np.c_[A, 5e4 + 1e4 * RNG.normal(size=N)], LABELS),
+    "tiny": (1e-9 * A, 1e-9 * LABELS),
+    "huge": (1e9 * A, 1e9 * LABELS),
+    "tiny beside huge": (A * [1e-9, 1.0, 1e9], LABELS),
+    "hardly any noise": (A, A @ [2.0, -1.0, 0.5] + 1e-7 * RNG.normal(size=N)),
+    "columns almost alike": (np.c_[A, A[:, 0] + 1e-6 * A[:, 1]], LABELS),
+    "all levels of a category": (np.c_[A, np.eye(4)[RNG.integers(0, 4, N)], np.ones(N)], LABELS + 1e4),
+    "sorted by time": (np.c_[A, 1.6e9 + 60.0 * np.arange(N)], LABELS + 1e5 + np.arange(N)),
+}
 
 
 def residuals(X, y, w, b):
@@ -76,11 +65,11 @@ def optimum(X, y, lam, intercept):
     Z, t = L(X) - c, L(y) - e
     size = np.abs(Z).max(axis=0)
     size[size == 0.0] = 1.0  # a constant column beside an intercept
-    A = np.r_[Z / size, np.diag(np.sqrt(L(lam)) / size)].astype(L)
+    system = np.r_[Z / size, np.diag(np.sqrt(L(lam)) / size)].astype(L)
     t = np.r_[t, np.zeros(X.shape[1])]
     w = np.zeros(X.shape[1], L)
     for _ in range(6):
-        w += np.linalg.lstsq(A.astype(float), (t - A @ w).astype(float), rcond=None)[0]
+        w += np.linalg.lstsq(system.astype(float), (t - system @ w).astype(float), rcond=None)[0]
     w = w / size
     return w, e - c @ w
 
@@ -88,7 +77,7 @@ def optimum(X, y, lam, intercept):
 @for_each("intercept", [True, False])
 @for_each("name", FAR)
 def test_bound_and_objective_enclose_the_optimum(name, intercept):
-    X, y = far(name)
+    X, y = FAR[name]
     lam = 0.1 * float(np.abs(X).max()) ** 2 * 1e-6 if name in ("tiny", "huge") else 0.1
     tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 4)
     W = mtl.Weights(tasks, intercept=intercept)
@@ -106,8 +95,7 @@ def test_bound_and_objective_enclose_the_optimum(name, intercept):
 @for_each("offset", [2.0**k for k in (40, 46, 50, 53)])
 def test_the_objective_is_that_of_the_intercepts_returned(offset):
     """Beside labels of 1e15 an intercept is a multiple of 1/8."""
-    _, X, _, y = columns()
-    y = np.round(64 * y) / 64 + offset
+    X, y = A, np.round(64 * LABELS) / 64 + offset
     tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 3)
     W = mtl.Weights(tasks, intercept=True)
     s = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W)).solve()
@@ -134,15 +122,10 @@ def layout(kind, seed, N=200):
     Y = signal + 10.0 ** rng.uniform(0, 8, m)
     s = rng.uniform(0.2, 3.0, size=(N, m))
     kept = rng.random((N, m)) < 0.8
-    if kind == "separate":
-        rows = [np.flatnonzero(k) for k in kept.T]
-        own = [(X[r], Y[r, i], None) for i, r in enumerate(rows)]
-        return mtl.Tasks.separate([o[0] for o in own], [o[1] for o in own]), own
-    if kind == "missing":
-        rows = [np.flatnonzero(k) for k in kept.T]
-        return mtl.Tasks.shared(X, np.where(kept, Y, np.nan)), [
-            (X[r], Y[r, i], None) for i, r in enumerate(rows)
-        ]
+    if kind in ("separate", "missing"):
+        own = [(X[k], Y[k, i], None) for i, k in enumerate(kept.T)]
+        separate = mtl.Tasks.separate([o[0] for o in own], [o[1] for o in own])
+        return separate if kind == "separate" else mtl.Tasks.shared(X, np.where(kept, Y, np.nan)), own
     if kind == "weights":
         return mtl.Tasks.shared(X, Y, sample_weights=s), [(X, Y[:, i], s[:, i]) for i in range(m)]
     if kind == "sparse":
@@ -152,13 +135,13 @@ def layout(kind, seed, N=200):
 
 
 def penalty_of(name, W):
-    if name == "ridge":
-        return (L(W) ** 2).sum() / 2
-    if name == "l1_norm":
-        return np.abs(L(W)).sum()
-    if name == "l21_norm":
-        return np.sqrt((L(W) ** 2).sum(axis=1)).sum()
-    return L(np.linalg.svd(W, compute_uv=False).sum())
+    values = {
+        "ridge": (L(W) ** 2).sum() / 2,
+        "l1_norm": np.abs(L(W)).sum(),
+        "l21_norm": np.sqrt((L(W) ** 2).sum(axis=1)).sum(),
+        "trace_norm": L(np.linalg.svd(W, compute_uv=False).sum()),
+    }
+    return values[name]
 
 
 @pytest.mark.slow
@@ -196,11 +179,10 @@ def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, i
 
 def test_the_size_that_counts_as_zero_is_known_of_rows_elsewhere():
     """It is asked where an objective is far below that of zero weights; the labels themselves are not here."""
-    _, X, _, y = columns()
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, (y + 1e9)[:, None]), 4)
+    tasks = DistributedTasks.cut(mtl.Tasks.shared(A, (LABELS + 1e9)[:, None]), 4)
     W = mtl.Weights(tasks, intercept=True)
     form = mtl.minimize(mtl.huber_loss(W, tasks) + 0.1 * mtl.ridge(W)).form()
-    spread = np.abs(y - y.mean())
+    spread = np.abs(LABELS - LABELS.mean())
     assert objective_scale(form) == pytest.approx(
         1e-8 * np.where(spread < 1, spread**2 / 2, spread - 0.5).sum(), rel=1e-5
     )

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.errors import SolverError
 from tests.loops import for_each
 from tests.solvers.test_admm import FIXTURES
+from tests.solvers.test_nonconvex_admm import multiplier, parts_of
 
 METHODS = ("newton", "joint", "block")
 
@@ -93,20 +94,21 @@ def test_the_objective_never_rises(case, method):
     assert abs(sides[0] - sides[1]) / (2 * h) <= (2e-5 * size + 1e-6) * np.linalg.norm(P)
 
 
-@for_each("mu", [0.05, 0.5])
-def test_a_kink_where_tasks_interpolate(mu):
+@for_each("mu, eps, solver", [(0.05, 0.1, "alternating"), (0.5, 0.1, "alternating"), (0.2, 0, "admm")])
+def test_a_kink_where_tasks_interpolate(mu, eps, solver):
     """Tasks of fewer rows than features are fitted exactly; no direction leads down from the point returned."""
     rng = np.random.default_rng(7)
     X = [rng.normal(size=(n, 6)) for n in (3, 4, 25, 30)]
     y = [A @ rng.normal(size=6) + rng.normal(size=len(A)) for A in X]
     tasks = mtl.Tasks.separate(X, y)
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=0.1))
-    solution = problem.solve(solver="alternating")
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=eps))
+    solution = problem.solve(solver=solver, tol=1e-6 if eps else 1e-7)
     norms = np.array([np.linalg.norm(A @ w - b) for A, w, b in zip(X, solution.W.T, y, strict=True)])
-    assert solution.status == "stationary" and max(norms[:2]) < 1e-6 and min(norms[2:]) > 1.0
-    (multiplier,) = (v for k, v in solution.multipliers.items() if "loss" in k)
-    assert all(np.linalg.norm(u) <= 1 + 1e-9 for u in tasks.per_task(multiplier))
+    assert (
+        solution.status == "stationary" and max(norms[:2]) < (1e-6 if eps else 1e-7) and min(norms[2:]) > 1.0
+    )
+    assert all(np.linalg.norm(u) <= 1 + 1e-9 for u in tasks.per_task(multiplier(solution, "loss")))
     form = problem.form()
     for scale in (1e-2, 1e-4):
         for _ in range(50):
@@ -179,3 +181,23 @@ def test_the_stationary_value(given, case, method):
         solution = problem.solve(solver="alternating", method=method, tol=1e-5, **options)
         assert solution.status == "stationary"
         assert solution.objective == pytest.approx(found[case]["stationary"], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_stationary_value_of_an_exact_penalty(given):
+    """-[X_i^T theta_i] = mu (U1 diag(1 / (1 + sigma)) V1^T + Z), with Z as large as is known."""
+    (found, tasks, W, _), known = given, given[0]["nc_sqrt_exact"]
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + found["mu"] * mtl.log_rank(W, eps=0))
+    solution = problem.solve(tol=1e-9)
+    assert solution.status == "stationary" and solution.stationarity.residual <= 1e-9
+    assert solution.objective == pytest.approx(known["value"], rel=1e-8)
+    assert np.linalg.matrix_rank(solution.W, tol=1e-9) == known["rank"]
+    thetas, pulled = tasks.per_task(multiplier(solution, "loss")), multiplier(solution, "log_rank")
+    for A, b, w, theta, pull in zip(tasks.inputs, found["y"], solution.W.T, thetas, pulled.T, strict=True):
+        r = A @ w - np.array(b)
+        assert np.linalg.norm(theta) <= 1 + 1e-9
+        assert np.linalg.norm(r) <= 1e-6 or theta == pytest.approx(r / np.linalg.norm(r), abs=1e-7)
+        assert pull == pytest.approx(-A.T @ theta, abs=1e-7)
+    inner, mixed, normal, s = parts_of(solution.W, pulled / found["mu"], known["rank"])
+    assert inner == pytest.approx(np.diag(1.0 / (1.0 + s)), abs=1e-7) and np.abs(mixed).max() <= 1e-7
+    assert np.linalg.norm(normal, 2) == pytest.approx(known["kkt_perp_over_mu"], abs=1e-6)

@@ -23,9 +23,14 @@ def written_out(X, Y, L, scale, weights, intercept):
     return solution[:d], solution[d:]
 
 
-def graph(ridge):
-    L = np.array([[2.0, -1.0, -1.0], [-1.0, 1.5, -0.5], [-1.0, -0.5, 1.5]])
-    return L, L + ridge * np.eye(M)
+def stated(tasks, lam, coupled, intercept, scale=1.0):
+    """(the problem, the matrix of its penalties)"""
+    W, L = mtl.Weights(tasks, intercept=intercept), lam * np.eye(M)
+    term = lam * mtl.ridge(W)
+    if coupled:
+        graph = np.array([[2.0, -1.0, -1.0], [-1.0, 1.5, -0.5], [-1.0, -0.5, 1.5]])
+        term, L = term + mtl.graph_laplacian(W, graph), L + graph
+    return mtl.minimize(scale * mtl.squared_loss(W, tasks) + term), L
 
 
 @for_each("intercept", [False, True])
@@ -37,12 +42,10 @@ def test_dense_inputs(shape, weighted, coupled, intercept):
     X, Y = rng.normal(size=shape) + 3.0, rng.normal(size=(shape[0], M)) + 2.0
     weights = rng.uniform(0.5, 2.0, shape[0]) if weighted else np.ones(shape[0])
     tasks = mtl.Tasks.shared(X, Y, sample_weights=np.column_stack([weights] * M) if weighted else None)
-    W = mtl.Weights(tasks, intercept=intercept)
-    L, whole = graph(0.3)
-    term = 0.3 * mtl.ridge(W) + mtl.graph_laplacian(W, L) if coupled else 0.3 * mtl.ridge(W)
-    solution = mtl.minimize(2 * mtl.squared_loss(W, tasks) + term).solve(solver="closed_form", tol=1e-11)
+    problem, L = stated(tasks, 0.3, coupled, intercept, 2.0)
+    solution = problem.solve(solver="closed_form", tol=1e-11)
     assert solution.status == "optimal"
-    expected, b = written_out(X, Y, whole if coupled else 0.3 * np.eye(M), 2.0, weights, intercept)
+    expected, b = written_out(X, Y, L, 2.0, weights, intercept)
     np.testing.assert_allclose(solution.W, expected, atol=1e-9)
     if intercept:
         np.testing.assert_allclose(solution["W.intercept"], b, atol=1e-8)
@@ -57,31 +60,21 @@ def test_large_sparse_inputs_by_conjugate_gradients(shape, coupled, intercept):
     X = sparse.random_array(shape, density=0.01, rng=rng, format="csr")
     X.data += 1.0
     Y = rng.normal(size=(shape[0], M)) + 2.0
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=intercept)
-    L, whole = graph(0.01)
-    term = 0.01 * mtl.ridge(W) + mtl.graph_laplacian(W, L) if coupled else 0.01 * mtl.ridge(W)
-    form = mtl.minimize(mtl.squared_loss(W, tasks) + term)
-    exact = form.solve(solver="closed_form", tol=1e-10)
+    problem, L = stated(mtl.Tasks.shared(X, Y), 0.01, coupled, intercept)
+    exact = problem.solve(solver="closed_form", tol=1e-10)
     assert exact.status == "optimal"
-    dense = X.toarray()
-    expected, _ = written_out(
-        dense, Y, whole if coupled else 0.01 * np.eye(M), 1.0, np.ones(shape[0]), intercept
-    )
+    expected, _ = written_out(X.toarray(), Y, L, 1.0, np.ones(shape[0]), intercept)
     np.testing.assert_allclose(exact.W, expected, atol=1e-4 * np.abs(expected).max())
-    assert form.solve(solver="closed_form", tol=1e-3).objective == pytest.approx(exact.objective, rel=1e-3)
+    assert problem.solve(solver="closed_form", tol=1e-3).objective == pytest.approx(exact.objective, rel=1e-3)
 
 
 def test_ill_conditioned_inputs_are_refined_or_decomposed():
-    """Ill conditioned inputs are refined or left to singular values."""
     rng = np.random.default_rng(2)
     Q = np.linalg.qr(rng.normal(size=(80, 12)))[0]
     for condition, lam in ((1e4, 1e-6), (1e7, 1e-9), (1e9, 1e-12)):
         X = Q * np.geomspace(1.0, 1.0 / condition, 12) @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
         tasks = mtl.Tasks.shared(X, rng.normal(size=(80, M)))
-        W = mtl.Weights(tasks)
-        solution = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)).solve(tol=1e-9)
-        assert solution.status == "optimal"
+        assert stated(tasks, lam, False, False)[0].solve(tol=1e-9).status == "optimal"
 
 
 @for_each("weighted", [False, True])
@@ -92,9 +85,24 @@ def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
     X, Y = rng.normal(size=(60, 9)), rng.normal(size=(60, M)) + mean
     weights = rng.uniform(0.5, 2.0, 60) if weighted else np.ones(60)
     tasks = mtl.Tasks.shared(X, Y, sample_weights=weights if weighted else None)
-    W = mtl.Weights(tasks, intercept=True)
-    solution = mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * mtl.ridge(W)).solve(tol=1e-9)
-    expected, intercepts = written_out(X, Y, 0.3 * np.eye(M), 1.0, weights, True)
+    problem, L = stated(tasks, 0.3, False, True)
+    solution = problem.solve(tol=1e-9)
+    expected, intercepts = written_out(X, Y, L, 1.0, weights, True)
     assert solution.status == "optimal"
     np.testing.assert_allclose(solution.W, expected, rtol=0, atol=1e-13 * mean + 1e-13)
     np.testing.assert_allclose(solution.intercept, intercepts[0], rtol=1e-12)
+
+
+@for_each("solver", ["auto", "multipliers"])
+@for_each("loss", ["quantile_loss", "absolute_loss", "hinge_loss"])
+def test_a_ridge_with_a_weight_an_entry(loss, solver):
+    """A bare ValueError of numpy, before: the truth value of an array."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 3))
+    Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(14, 2))
+    tasks = mtl.Tasks.shared(X, np.sign(Y) if loss == "hinge_loss" else Y)
+    W = mtl.Weights(tasks)
+    ridge = mtl.ridge(W, weights=np.exp(rng.normal(size=(3, 2))))
+    for lam in (1e-6, 1e-2, 1.0):
+        solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * ridge).solve(solver)
+        assert solution.status == "optimal" and solution.relative_gap <= 1e-6

@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 import mtldsl as mtl
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
+from tests.solvers.test_nonconvex_admm import parts_of
 
 
 def signs(n=60, d=10, m=4, r=2, noise=1.0, seed=0):
@@ -43,45 +44,35 @@ def test_the_first_order_conditions_hold_in_plain_numpy(name, penalty, intercept
     found = mtl.minimize(C * make(W, tasks, **options) + word(penalty, W)).solve(tol=1e-6)
     assert found.status == "stationary"
     assert found.stationarity.residual <= 1e-6
-    (u,) = (v for key, v in found.multipliers.items() if "loss" in key or "structured" in key)
-    u = np.asarray(u, float).reshape(tasks.n_tasks, -1)
+    u = multipliers_of(tasks, found)
     pull = -tasks.X.T @ u.T
-    U, s, Vt = np.linalg.svd(found.W)
+    s = np.linalg.svd(found.W, compute_uv=False)
     rank = int(np.count_nonzero(s > 1e-8 * max(s[0], 1e-300)))
-    Z = U.T @ pull @ Vt.T
+    inner, mixed, normal, s = parts_of(found.W, pull, rank)
     size = max(np.linalg.norm(pull), 1.0)
-    slopes = np.diag(slope_of(penalty, s[:rank]))
-    assert np.abs(Z[:rank, :rank] - slopes).max(initial=0.0) <= 1e-4 * size
-    mixed = np.concatenate([Z[:rank, rank:].ravel(), Z[rank:, :rank].ravel()])
+    assert np.abs(inner - np.diag(slope_of(penalty, s))).max(initial=0.0) <= 1e-4 * size
     assert np.abs(mixed).max(initial=0.0) <= 1e-4 * size
-    assert rank == min(Z.shape) or np.linalg.norm(Z[rank:, rank:], 2) <= 1.0 + 1e-4
+    assert not normal.size or np.linalg.norm(normal, 2) <= 1.0 + 1e-4
     if intercept:
         # where every sample is beyond its margin, u is rounding of nought
         assert np.abs(u.sum(axis=1)).max() <= 1e-5 * np.abs(u).sum() + 1e-12 * C
     if name == "hinge":
-        margins = tasks.per_task(tasks.targets) * found.decision_function(tasks.X).T
-        share = -u * tasks.per_task(tasks.targets) / C
-        assert np.all((share > -1e-9) & (share < 1 + 1e-9))
-        edge = max(1e-4, 1e-5 * np.abs(margins).max())  # the accuracy asked for is in relation to the scores
-        assert np.abs(share[margins > 1 + edge]).max(initial=0.0) <= 1e-9
-        assert np.abs(share[margins < 1 - edge] - 1.0).max(initial=0.0) <= 1e-9
+        # the accuracy asked for is in relation to the scores
+        assert_at_the_kinks(tasks, found, u / C, 1e-5 * np.abs(found.decision_function(tasks.X)).max())
 
 
-@pytest.mark.slow
-def test_a_ridge_beside_it_and_data_of_every_kind():
-    tasks = signs(seed=2)
-    Y = np.asarray(tasks.per_task(tasks.targets)).T.copy()
-    Y[:5, 0] = np.nan
-    missing = mtl.Tasks.shared(tasks.X, Y)
-    separate = mtl.Tasks.separate([tasks.X[~np.isnan(y)] for y in Y.T], [y[~np.isnan(y)] for y in Y.T])
-    values = []
-    for one in (missing, separate):
-        W = mtl.Weights(one, intercept=True)
-        problem = mtl.minimize(0.3 * mtl.hinge_loss(W, one) + mtl.log_rank(W, eps=0) + 0.1 * mtl.ridge(W))
-        found = problem.solve()
-        assert found.status == "stationary"
-        values.append(found.objective)
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
+def multipliers_of(tasks, found):
+    (u,) = (v for key, v in found.multipliers.items() if "loss" in key or "structured" in key)
+    return np.asarray(u, float).reshape(tasks.n_tasks, -1)
+
+
+def assert_at_the_kinks(tasks, found, u, edge=0.0):
+    """A hinge counts in full below its margin, and not at all beyond it."""
+    labels = tasks.per_task(tasks.targets)
+    margins, share, edge = labels * found.decision_function(tasks.X).T, -u * labels, max(1e-4, edge)
+    assert np.all((share > -1e-9) & (share < 1 + 1e-9))
+    assert np.abs(share[margins > 1 + edge]).max(initial=0.0) <= 1e-9
+    assert np.abs(share[margins < 1 - edge] - 1.0).max(initial=0.0) <= 1e-9
 
 
 def table(name):
@@ -103,8 +94,7 @@ def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
     found = mtl.minimize(terms, subject_to=[mtl.rank(W) <= r]).solve(tol=1e-6)
     assert found.status == "stationary"
     assert found.stationarity.residual <= 1e-6 and np.linalg.matrix_rank(found.W, 1e-9) == r
-    u = np.asarray(next(v for key, v in found.multipliers.items() if "hinge" in key), float)
-    u = u.reshape(tasks.n_tasks, -1)
+    u = multipliers_of(tasks, found)
     pull = tasks.X.T @ u.T
     G = pull + ridge * found.W
     U, _, Vt = np.linalg.svd(found.W)
@@ -112,11 +102,7 @@ def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
     assert np.linalg.norm(G @ Vt[:r].T) <= 1e-5 * np.linalg.norm(pull)
     if intercept:
         assert np.abs(u.sum(axis=1)).max() <= 1e-5 * np.abs(u).sum()
-    labels = tasks.per_task(tasks.targets)
-    margins, share = labels * found.decision_function(tasks.X).T, -u * labels
-    assert np.all((share > -1e-9) & (share < 1 + 1e-9))
-    assert np.abs(share[margins > 1 + 1e-4]).max(initial=0.0) <= 1e-9
-    assert np.abs(share[margins < 1 - 1e-4] - 1.0).max(initial=0.0) <= 1e-9
+    assert_at_the_kinks(tasks, found, u)
 
 
 @pytest.mark.slow

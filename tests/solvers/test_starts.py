@@ -1,4 +1,4 @@
-"""Several starts: seeded, the best kept, and refused where they make no sense."""
+"""Where a solver starts: at a solution or at blocks, and at several random points, of which the best is kept."""
 
 from dataclasses import replace
 
@@ -8,25 +8,19 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.solvers import solve
+from mtldsl.solvers.registry import get_solver
+from mtldsl.testing.laws.models import model_for
 from tests.loops import for_each
+from tests.models import shared
+from tests.solvers.same_bits import pairs
+from tests.solvers.test_nonconvex_admm import low_rank
 
 
-def data(seed=0, m=5, d=6, n=(3, 9)):
-    rng = np.random.default_rng(seed)
-    truth = np.outer(rng.normal(size=d), rng.normal(size=m))
-    X = [rng.normal(size=(k, d)) for k in rng.integers(*n, size=m)]
-    return mtl.Tasks.separate(X, [A @ w + rng.normal(size=len(A)) for A, w in zip(X, truth.T, strict=True)])
-
-
-def rugged(tasks=None, intercept=False):
+def rugged(tasks=None):
     """A steep penalty has many stationary points: every pattern of lost directions may be one."""
-    tasks = data() if tasks is None else tasks
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks = low_rank(5, 6, rows=(3, 9), noise=1.0) if tasks is None else tasks
+    W = mtl.Weights(tasks)
     return mtl.minimize(mtl.sum_of_squares(W, tasks) + 6.0 * mtl.schatten_norm(W, 0.5, eps=1e-3))
-
-
-def objectives(solution):
-    return [row["objective"] for row in solution.starts]
 
 
 @pytest.mark.slow
@@ -47,16 +41,11 @@ def test_the_best_is_kept_and_every_start_is_told():
 
 
 @pytest.mark.slow
-def test_the_first_start_is_the_solvers_own():
+def test_the_first_start_is_the_solvers_own_or_the_warm_start():
     problem = rugged()
-    assert problem.solve(starts=3).starts[0]["objective"] == problem.solve().objective
-    assert problem.solve().starts == [] and np.isnan(problem.solve().spread)
-
-
-@pytest.mark.slow
-def test_the_first_start_is_the_warm_start_where_there_is_one():
-    problem = rugged()
-    before = problem.solve(starts=6, random_state=2)
+    alone, before = problem.solve(), problem.solve(starts=6, random_state=2)
+    assert before.starts[0]["objective"] == alone.objective
+    assert alone.starts == [] and np.isnan(alone.spread)
     again = problem.solve(starts=2, warm_start=before)
     assert again.starts[0]["objective"] == pytest.approx(before.objective, rel=1e-9)
     assert again.starts[0]["iterations"] <= 2
@@ -65,36 +54,16 @@ def test_the_first_start_is_the_warm_start_where_there_is_one():
 @pytest.mark.slow
 def test_a_seed_makes_the_starts_the_same():
     problem = rugged()
-    first, second, other = (problem.solve(starts=5, random_state=seed) for seed in (3, 3, 4))
-    assert objectives(first) == objectives(second)
-    assert objectives(first)[0] == objectives(other)[0] and objectives(first)[1:] != objectives(other)[1:]
-    generators = [problem.solve(starts=3, random_state=np.random.default_rng(5)) for _ in range(2)]
-    assert objectives(generators[0]) == objectives(generators[1])
-    # the first random starts do not depend on how many there are
-    assert objectives(problem.solve(starts=3, random_state=3)) == objectives(first)[:3]
 
+    def values(starts, seed):
+        return [row["objective"] for row in problem.solve(starts=starts, random_state=seed).starts]
 
-@pytest.mark.slow
-def test_no_seed_makes_them_differ():
-    problem = rugged()
-    assert objectives(problem.solve(starts=4, random_state=None)) != objectives(
-        problem.solve(starts=4, random_state=None)
-    )
-
-
-@pytest.mark.slow
-def test_exact_penalties_and_bounded_ranks_have_starts_too():
-    tasks = data(n=(8, 20))
-    W = mtl.Weights(tasks)
-    for problem in (
-        mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.log_rank(W, eps=0)),
-        mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= 1]),
-    ):
-        solution = problem.solve(starts=4, random_state=0)
-        assert solution.status == "stationary" and len(solution.starts) == 4
-        assert solution.objective == min(
-            row["objective"] for row in solution.starts if row["status"] == "stationary"
-        )
+    first, second, other = (values(5, seed) for seed in (3, np.int64(3), 4))
+    assert first == second
+    assert first[0] == other[0] and first[1:] != other[1:]
+    assert values(3, np.random.default_rng(5)) == values(3, np.random.default_rng(5))
+    assert values(np.int64(3), 3) == first[:3]  # they do not depend on how many there are
+    assert values(4, None) != values(4, None)
 
 
 def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
@@ -119,40 +88,44 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
 
 @pytest.mark.slow
 def test_a_time_limit_is_for_each_start():
-    solution = rugged(data(m=30, d=30, n=(20, 40))).solve(starts=5, max_seconds=1e-6)
+    solution = rugged(low_rank(30, 30, rows=(20, 40))).solve(starts=5, max_seconds=1e-6)
     assert len(solution.starts) == 5 and solution.status == "time_limit"
 
 
 @pytest.mark.slow
-def test_models_with_learned_matrices_have_starts():
-    tasks = data()
+def test_exact_penalties_ranks_and_learned_matrices_have_starts():
+    tasks = low_rank(5, 6, rows=(8, 20))
     W, S1, S2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    problem = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, S1, S2),
-        [S1 >> 0.01, S1 << 100, S2 >> 0.01, S2 << 100],
-    )
-    solution = problem.solve(starts=3, random_state=0)
-    assert (
-        solution.status == "stationary"
-        and len(solution.starts) == 3
-        and set(solution.learned) == {"Sigma1", "Sigma2"}
-    )
+    bounds = [S1 >> 0.01, S1 << 100, S2 >> 0.01, S2 << 100]
+    for problem in (
+        mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.log_rank(W, eps=0)),
+        mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= 1]),
+        mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, S1, S2), bounds),
+    ):
+        solution = problem.solve(starts=4, random_state=0)
+        proven = [row["objective"] for row in solution.starts if row["status"] == "stationary"]
+        assert solution.status == "stationary" and len(solution.starts) == 4
+        assert solution.objective == min(proven)
+    assert set(solution.learned) == {"Sigma1", "Sigma2"}
 
 
-@for_each("starts", [0, -1, 2.0, "3", True, None])
-def test_starts_that_are_no_number_of_starts(starts):
-    with pytest.raises(SolverError, match="write a whole number >= 1, such as starts=10"):
-        rugged().solve(starts=starts)
-
-
-@for_each("random_state", [-1, 1.5, "seed", True, [1]])
-def test_seeds_that_are_none(random_state):
-    with pytest.raises(SolverError, match=r"random_state=.*write a whole number >= 0"):
-        rugged().solve(starts=2, random_state=random_state)
+@for_each(
+    "options, said",
+    [
+        *(({"starts": k}, r"whole number >= 1, such as starts=10") for k in (0, -1, 2.0, "3", True, None)),
+        *(
+            ({"starts": 2, "random_state": seed}, r"random_state=.*write a whole number >= 0")
+            for seed in (-1, 1.5, "seed", True, [1])
+        ),
+    ],
+)
+def test_starts_and_seeds_that_are_none(options, said):
+    with pytest.raises(SolverError, match=said):
+        rugged().solve(**options)
 
 
 def test_a_convex_model_has_one_optimum():
-    tasks = data()
+    tasks = low_rank()
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W))
     with pytest.raises(SolverError, match=r"solve\(starts=2\): the model is convex"):
@@ -160,8 +133,38 @@ def test_a_convex_model_has_one_optimum():
     assert problem.solve(starts=1).status == "optimal"
 
 
+@pytest.mark.by_default("admm-labels that depend on each other")
+@pytest.mark.parametrize("name, model", [pair for pair in pairs() if pair[0] != "auto"])
+def test_every_solver_goes_on_from_its_solution(name, model):
+    """It ends no higher, and, where the rows are in memory, after no more iterations than from nothing."""
+    solver = get_solver(name)
+    problem = model_for(solver, model)
+    first = problem.solve(name, tol=1e-6)
+    again = problem.solve(name, tol=1e-6, warm_start=first)
+    assert again.status == first.status
+    assert again.iterations <= first.iterations or solver.takes_distributed
+    assert again.objective <= first.objective + 1e-12 * abs(first.objective)
+
+
+@for_each("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
+def test_anything_else_is_refused(wrong):
+    tasks = shared(1, n=20)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
+    with pytest.raises(SolverError, match=r"warm_start=.*write a Solution, or a dict"):
+        problem.solve(warm_start=wrong)
+
+
 @pytest.mark.slow
-def test_numpy_numbers_are_numbers():
-    problem = rugged()
-    first = problem.solve(starts=np.int64(2), random_state=np.int64(1))
-    assert objectives(first) == objectives(problem.solve(starts=2, random_state=1))
+def test_the_references_solutions_start_others_and_paths():
+    """Where every fast solver stalls, a point of a path is cvxpy's, and the next one starts there."""
+    rng = np.random.default_rng(1)
+    tasks = mtl.Tasks.shared(rng.normal(size=(30, 4)), np.sign(rng.normal(size=(30, 2))))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.trace_norm(W))
+    reference = problem.solve("cvxpy")
+    assert problem.solve(warm_start=reference).status == "optimal"
+    path = list(problem.path(lam, [3.0, 2.0, 1.0], solver="cvxpy"))
+    assert [one.status for one in path] == ["optimal"] * 3
+    assert path[-1].objective == pytest.approx(reference.objective, rel=1e-6)
+    assert problem.cross_validate(lam, [2.0, 1.0], folds=2, solver="cvxpy").best_value in (1.0, 2.0)

@@ -3,27 +3,18 @@
 import json
 import signal
 from functools import cache
-from itertools import cycle
-from pathlib import Path
+from itertools import cycle, product
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import separate, shared
+from tests.solvers.test_admm import FIXTURES
+from tests.solvers.test_passes_structured import WorstClass
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-
-class Worst(Metric):
-    """A user's own metric: the larger of both error rates."""
-
-    def delta(self, b, c, positives, negatives):
-        return np.maximum(b / negatives, c / positives)
-
 
 METRICS = [
     FScore(),
@@ -33,7 +24,7 @@ METRICS = [
     ErrorRate(),
     PrecisionAt(0.5),
     RecallAt(0.5),
-    Worst(),
+    WorstClass(),
 ]
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
 LAYOUTS = {
@@ -108,45 +99,23 @@ def test_known_optima(name):
 # --------------------------------------------------------------------- every metric under every norm and layout
 
 
-@pytest.mark.slow
-@for_each("metric, norm", zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), strict=False))
-def test_every_metric_under_a_norm(metric, norm):
-    """With intercepts where it takes any; without them all are proven to more digits below."""
-    intercept = takes_intercept(metric)
-    problem = problem_of(LAYOUTS["shared"](), metric, NORMS[norm], intercept)
-    solution = assert_solved(problem, reference("shared", metric, norm, intercept))
-    assert np.abs(solution.W).max() > 1e-3  # the hinges decide, not the norm alone
+#: (metric, norm, (layout, intercept where it takes one, tol, solver))
+CASES = [
+    *zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
+    *zip(METRICS, 4 * ["l1"] + 4 * ["trace"], cycle([(one, True, 1e-6, "auto") for one in [*LAYOUTS][1:]])),
+    *zip(METRICS, cycle(["l21", "trace"]), cycle([("shared", False, 1e-9, "auto")])),
+    *product(METRICS[::3], ["ridge"], [("separate", False, 1e-9, one) for one in ("dual_ascent", "admm")]),
+]
 
 
 @pytest.mark.slow
-@for_each("layout", [name for name in LAYOUTS if name != "shared"])
-@for_each("k, norm", [(0, "l1"), (2, "trace")])
-def test_every_layout(layout, k, norm):
-    """Metrics in turn: eight of them over the layouts and two norms."""
-    metric = METRICS[2 * k + list(LAYOUTS).index(layout) - 1]
-    intercept = takes_intercept(metric)
+@for_each("metric, norm, how", CASES)
+def test_every_metric_norm_and_layout(metric, norm, how):
+    layout, intercept, tol, solver = how
+    intercept = intercept and takes_intercept(metric)
     problem = problem_of(LAYOUTS[layout](), metric, NORMS[norm], intercept)
-    assert_solved(problem, reference(layout, metric, norm, intercept))
-
-
-@pytest.mark.slow
-@for_each("norm, intercept, other", [("l21", False, RecallAt(3)), ("trace", True, Worst())])
-def test_a_metric_of_its_own_for_every_task_and_a_mean(norm, intercept, other):
-    metrics = [FScore(beta=2.0), AUC(), other, ROCArea()]
-    problem = problem_of(LAYOUTS["separate"](), metrics, NORMS[norm], intercept, 80.0, mean=True)
-    assert_solved(problem, problem.solve(solver="cvxpy", tol=1e-6).objective)
-
-
-@pytest.mark.slow
-@for_each("metric", [FScore(), ROCArea(), Worst()])
-def test_three_ways_to_the_same_support_vector_machine(metric):
-    """A ridge: dual ascent, ADMM and the reference; by strong convexity the weights agree too."""
-    problem = problem_of(LAYOUTS["separate"](), metric, mtl.ridge)
-    best = reference("separate", metric, "ridge", False)
-    ascent, admm = (assert_solved(problem, best, tol=1e-9, solver=s) for s in ("dual_ascent", "admm"))
-    # ||W - W*||^2 <= 2 (objective - optimum), the modulus being 1
-    reach = 2 * np.sqrt(2 * max(ascent.gap.absolute, admm.gap.absolute, 0.0)) + 1e-12
-    assert np.linalg.norm(ascent.W - admm.W) <= reach
+    solution = assert_solved(problem, reference(layout, metric, norm, intercept), tol=tol, solver=solver)
+    assert np.abs(solution.W).max() > 1e-3  # the hinges decide, not the norm alone
 
 
 # --------------------------------------------------------------------------------------------- high accuracy
@@ -156,19 +125,7 @@ def test_three_ways_to_the_same_support_vector_machine(metric):
 def test_linear_programs_finish_an_l1_norm(metric, layout):
     intercept = layout == "missing" and takes_intercept(metric)
     problem = problem_of(LAYOUTS[layout](), metric, mtl.l1_norm, intercept)
-    solution = assert_solved(problem, reference(layout, metric, "l1", intercept), tol=1e-10)
-    assert solution.relative_gap <= 1e-10
-
-
-@pytest.mark.slow
-@for_each("metric, norm", zip(METRICS, cycle(["l21", "trace"]), strict=False))
-def test_nine_digits_under_other_norms(metric, norm):
-    solution = assert_solved(
-        problem_of(LAYOUTS["shared"](), metric, NORMS[norm]),
-        reference("shared", metric, norm, False),
-        tol=1e-9,
-    )
-    assert solution.relative_gap <= 1e-9
+    assert_solved(problem, reference(layout, metric, "l1", intercept), tol=1e-10)
 
 
 @pytest.mark.slow
@@ -189,33 +146,7 @@ def test_structure_is_exact_in_the_answer():
     assert 0 < rank < 4
 
 
-# ------------------------------------------------------------------------------------------ a plain hinge loss
-
-
-@for_each("norm, intercept", zip(NORMS, cycle([False, True]), strict=False))
-def test_the_error_rate_is_twice_the_hinge_loss(norm, intercept):
-    """One has planes, the other a proximal step; the reference states the hinge loss itself."""
-    for tasks in (
-        LAYOUTS["shared"](),
-        LAYOUTS["sparse separate"](),
-        shared(6, labels="sign", sample_weights=True),
-    ):
-        W = mtl.Weights(tasks, intercept=intercept)
-        problem = mtl.minimize(0.4 * mtl.hinge_loss(W, tasks) + NORMS[norm](W))
-        best = problem.solve(solver="cvxpy", tol=1e-7).objective
-        assert_solved(problem, best, solver="admm")
-        if tasks.sample_weights is None:
-            as_metric = mtl.minimize(
-                0.2 * mtl.structured_hinge(W, tasks, metric=ErrorRate()) + NORMS[norm](W)
-            )
-            assert_solved(as_metric, best)
-
-
 # --------------------------------------------------------------------------------------------- warm starts
-
-
-def oracle_calls(solution) -> int:
-    return solution.history[-1]["oracle_calls"]
 
 
 @pytest.mark.slow
@@ -223,22 +154,13 @@ def oracle_calls(solution) -> int:
     "solver, norm, metric",
     [("admm", "l1", FScore()), ("admm", "trace", AUC()), ("dual_ascent", "ridge", ROCArea())],
 )
-def test_a_path_keeps_its_planes(solver, norm, metric):
-    tasks = shared(8, n=30, labels="sign")
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
-    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
-    values = [2.0, 2.5, 3.2, 30.0]
-    path = list(problem.path(lam, values, solver=solver, tol=1e-6))
-    warm = cold = 0
-    for value, on_path in zip(values, path, strict=True):
+def test_a_path_ends_where_each_solve_does(solver, norm, metric):
+    lam, values = mtl.Parameter(1.0, name="lam"), [2.0, 2.5, 3.2, 30.0]
+    problem = problem_of(shared(8, n=30, labels="sign"), metric, NORMS[norm], coefficient=lam)
+    for value, on_path in zip(values, list(problem.path(lam, values, solver=solver, tol=1e-6)), strict=True):
         lam.value = value
-        alone = problem.solve(solver=solver, tol=1e-6)
-        assert on_path.status == alone.status == "optimal", (value, on_path)
-        assert on_path.objective == pytest.approx(alone.objective, rel=2e-6)
-        if value in values[1:3]:
-            warm, cold = warm + oracle_calls(on_path), cold + oracle_calls(alone)
-    assert path[-1].objective == pytest.approx(problem.solve(solver="cvxpy", tol=1e-6).objective, rel=2e-6)
-    assert warm < cold
+        best = problem.solve(solver="cvxpy", tol=1e-6).objective
+        assert on_path.status == "optimal" and on_path.objective == pytest.approx(best, rel=2e-6), value
 
 
 @pytest.mark.slow
@@ -263,31 +185,18 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
 
 
 @pytest.mark.slow
-@for_each("norm", ["l21", "ridge"])
-@for_each("limit", [{"max_iter": 2}, {"max_seconds": 1e-9}])
-def test_a_run_cut_short_returns_a_point_with_its_bound(norm, limit):
-    problem = problem_of(LAYOUTS["shared"](), FScore(), NORMS[norm])
-    best = problem.solve(solver="cvxpy", tol=1e-6).objective
-    solution = problem.solve(solver="dual_ascent" if norm == "ridge" else "admm", tol=1e-12, **limit)
-    assert solution.status == ("iteration_limit" if "max_iter" in limit else "time_limit")
-    assert solution.dual_bound <= best * (1 + 1e-6) and solution.objective >= best * (1 - 1e-6)
-    assert np.isfinite(solution.relative_gap) and solution.iterations <= 2
-    assert solution.objective == pytest.approx(problem.form().value(solution.blocks), rel=1e-12)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
 def test_ctrl_c_returns_the_best_point(kind):
     tasks, seen = LAYOUTS["shared"](), []
     W = mtl.Weights(tasks)
     loss = 4.0 * mtl.structured_hinge(W, tasks, metric=AUC())
-    objective, constraints, options = {
-        "two blocks": (loss + mtl.l21_norm(W), [], {"solver": "admm"}),
-        "lifted": (loss + mtl.l21_norm(W), [W <= 0.3, W.sum(axis=0) >= -0.2], {"solver": "admm"}),
-        "dual ascent": (loss + mtl.ridge(W), [], {"solver": "dual_ascent"}),
-        "frank wolfe": (loss + mtl.l21_norm(W), [], {"solver": "admm", "inner": "frank_wolfe"}),
+    norm, constraints, options = {
+        "two blocks": (mtl.l21_norm, [], {"solver": "admm"}),
+        "lifted": (mtl.l21_norm, [W <= 0.3, W.sum(axis=0) >= -0.2], {"solver": "admm"}),
+        "dual ascent": (mtl.ridge, [], {"solver": "dual_ascent"}),
+        "frank wolfe": (mtl.l21_norm, [], {"solver": "admm", "inner": "frank_wolfe"}),
     }[kind]
-    problem = mtl.minimize(objective, subject_to=constraints)
+    problem = mtl.minimize(loss + norm(W), subject_to=constraints)
     best = problem.solve(solver="cvxpy", tol=1e-6).objective
 
     def interrupting(look):
@@ -303,21 +212,15 @@ def test_ctrl_c_returns_the_best_point(kind):
 
 
 @for_each(
-    "option",
+    "solver, name, value",
     [
-        {"pull": 0.0}, {"pull": 1.5}, {"pull": float("nan")}, {"inner": "x"}, {"inner": None},
-        {"inner_steps": 0}, {"inner_steps": 2.5}, {"relaxation": 2.0},
+        *(("admm", "pull", value) for value in (0.0, 1.5, float("nan"))),
+        *(("admm", name, value) for name, value in [("inner", "x"), ("inner", None), ("relaxation", 2.0)]),
+        *(("admm", "inner_steps", value) for value in (0, 2.5)),
+        *(("dual_ascent", "pull", value) for value in (0.0, -1.0, 1.01)),
     ],
-)  # fmt: skip
-def test_options_out_of_range_are_refused(option):
-    ((name, value),) = option.items()
-    problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.l1_norm)
+)
+def test_options_out_of_range_are_refused(solver, name, value):
+    problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.l1_norm if solver == "admm" else mtl.ridge)
     with pytest.raises(mtl.SolverError, match=f"{name}={value!r}"):
-        problem.solve(solver="admm", **option)
-
-
-def test_dual_ascents_own_option_is_checked():
-    problem = problem_of(LAYOUTS["shared"](), FScore(), mtl.ridge)
-    for value in (0.0, -1.0, 1.01):
-        with pytest.raises(mtl.SolverError, match=f"pull={value!r}"):
-            problem.solve(solver="dual_ascent", pull=value)
+        problem.solve(solver=solver, **{name: value})
