@@ -237,15 +237,12 @@ def test_rich_table(solved):
 
 
 def test_weights_are_not_compared_where_they_need_not_be_unique():
-    check = group_lasso().cross_check()
+    problem = group_lasso()
+    check = problem.cross_check()
     assert check.agrees and check.weights_difference is None
     assert ("weights, ||fast - reference||", "-", "need not be unique") in check.rows()
-
-
-def test_a_cvxpy_solution_is_not_an_independent_witness():
-    problem = group_lasso()
-    check = problem.cross_check(problem.solve(solver="cvxpy"))
-    assert check.agrees and "came from cvxpy too" in check.notes[0]
+    other = problem.cross_check(problem.solve(solver="cvxpy"))  # which is not an independent witness
+    assert other.agrees and "came from cvxpy too" in other.notes[0]
 
 
 def test_intercepts_and_sums_of_blocks():
@@ -262,14 +259,8 @@ def test_intercepts_and_sums_of_blocks():
 
 def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
     """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
-    from mtldsl.check import cross_check as module
-
-    monkeypatch.setattr(module, "MOST_TASKS", 3)
-    tasks = mtl.Tasks.shared(
-        np.random.default_rng(0).normal(size=(30, 5)), np.random.default_rng(1).normal(size=(30, 4))
-    )
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W))
+    monkeypatch.setattr("mtldsl.check.cross_check.MOST_TASKS", 3)
+    problem = group_lasso()
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
         problem.cross_check(max_size=100)
     assert problem.cross_check(max_size=None).agrees and problem.cross_check().agrees
