@@ -8,6 +8,7 @@ from mtldsl import ProofError
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.proof.certificate import Certificate, certify
+from tests.loops import for_each
 
 
 def lasso():
@@ -17,24 +18,21 @@ def lasso():
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
 
 
-def test_a_wrong_conjugate_is_named(monkeypatch):
+@for_each(
+    "atom, method, wrong, term",
+    [
+        (SquaredLoss, "conjugate", lambda self, u, y, s=None: 1.1 * float(0.5 * u @ u + u @ y), r"squared_loss\(W, tasks\)"),
+        (L1Norm, "value", lambda self, W: 0.5 * float(np.abs(W).sum()), r"l1_norm\(W\)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_formula_is_named(monkeypatch, atom, method, wrong, term):
     problem = lasso()
     solution = problem.solve(tol=1e-8)
-    monkeypatch.setattr(SquaredLoss, "conjugate", lambda self, u, y, s=None: 1.1 * float(0.5 * u @ u + u @ y))
-    with pytest.raises(
-        ProofError, match=r"lies .* above the attained objective .*squared_loss\(W, tasks\) is short by"
-    ):
+    monkeypatch.setattr(atom, method, wrong)
+    with pytest.raises(ProofError, match=rf"lies .* above the attained objective .*{term} is short by"):
         certify(problem.form(), solution.blocks)
-    with pytest.raises(ProofError, match="squared_loss"):
+    with pytest.raises(ProofError, match=f"{term} is short by"):
         problem.solve()
-
-
-def test_a_wrong_value_is_named(monkeypatch):
-    problem = lasso()
-    solution = problem.solve(tol=1e-8)
-    monkeypatch.setattr(L1Norm, "value", lambda self, W: 0.5 * float(np.abs(W).sum()))
-    with pytest.raises(ProofError, match=r"l1_norm\(W\) is short by"):
-        certify(problem.form(), solution.blocks)
 
 
 def test_what_float64_cannot_tell_is_not_optimal():
