@@ -440,18 +440,6 @@ def test_no_forgery_is_believed_in_fractions(honest, tmp_path, kind):
         _forge(honest, tmp_path, name, kind, _FEW, exact=True)
 
 
-def test_data_of_the_file_do_not_stand_for_those_named(honest, tmp_path):
-    """The data of the file do not stand for those that are named."""
-    problem, proof, data, _ = honest("equal_to")
-    path = write_proof(tmp_path / "whole", proof, data)
-    assert mtl.verify_proof(path).confirmed and "the model is the file's" in str(mtl.verify_proof(path))
-    other = models.shared(9)
-    with pytest.raises(DataError, match="differs from what the proof is about"):
-        mtl.verify_proof(path, other)
-    with pytest.raises(DataError, match="not about data set 2 of the 2"):
-        mtl.verify_proof(path, [term.tasks for term in problem.objective.terms if term.is_loss], other)
-
-
 def test_arrays_of_the_data_are_held_to_their_kinds(honest, tmp_path):
     _, proof, data, _ = honest("sparse_group_lasso_nonnegative")
     path = write_proof(tmp_path / "whole", proof, data)
@@ -510,7 +498,6 @@ def test_counts_of_a_labelling_are_whole_numbers_of_samples(honest, tmp_path):
 
 
 def test_nothing_is_said_of_a_constrained_intercept(honest, tmp_path):
-    """Nothing is said of an intercept with a constraint of its own."""
     problem, proof, _, _ = honest("free")
     proof = copy.deepcopy(proof)
     proof["functions"].append(_at_least("W.intercept", (1, models.M), -1e4))
