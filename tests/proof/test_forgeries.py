@@ -17,6 +17,7 @@ from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
 from tests.loops import for_each
 from tests.models import MODELS
+from tests.proof.test_rank_deficient import model
 
 #: forgeries of a kind and a model, and those that fractions judge
 _MANY, _FEW = 4, 1
@@ -32,12 +33,6 @@ def _worst_task():
     t = models.shared(4)
     W = mtl.Weights(t, intercept=True)
     return mtl.minimize(mtl.worst_task(mtl.squared_loss(W, t)) + 0.3 * mtl.ridge(W))
-
-
-def _classes():
-    t = models.shared(5, labels="classes")
-    W = mtl.Weights(t)
-    return mtl.minimize(mtl.softmax_loss(W, t) + 0.3 * mtl.l21_norm(W))
 
 
 def _orders():
@@ -61,33 +56,13 @@ def _free():
     return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * mtl.mean_regularizer(W))
 
 
-def _levels(seed, n=12, labels="real"):
+def levels(loss):
     """Three tasks with all levels of a category, one of which the first lacks."""
-    rng = np.random.default_rng(seed)
-    X, y = [], []
-    for i in range(3):
-        part = rng.normal(size=(n, 5))
-        part[:, 2:] = np.eye(3)[np.arange(n) % (2 if i == 0 else 3)]
-        z = part @ np.array([1.0, -1.0, 0.5, 0.0, 1.0]) + rng.normal(size=n)
-        X.append(part)
-        y.append(np.sign(z) if labels == "sign" else z)
-    return mtl.Tasks.separate(X, y)
-
-
-def _dummies():
-    t = _levels(9)
-    W = mtl.Weights(t, intercept=True)
-    return mtl.minimize(mtl.squared_loss(W, t) + mtl.mean_regularizer(W))
-
-
-def _kinks():
-    t = _levels(10)
-    W = mtl.Weights(t, intercept=True)
-    return mtl.minimize(mtl.absolute_loss(W, t) + mtl.total_variation(W))
+    return model(loss, "dummies", "nothing", False).form().losses[0].tasks
 
 
 def _parts():
-    t = _levels(11)
+    t = levels("squared_loss")
     W = mtl.Weights(t)
     held = [W[:2] >= 0.1, W[:, 0] == W[:, 1], np.array([[0.0, 1, 1, 0, 1]]) @ W <= 0.3]
     return mtl.minimize(
@@ -96,7 +71,7 @@ def _parts():
 
 
 def _balls():
-    t = _levels(12, labels="sign")
+    t = levels("squared_hinge_loss")
     W, S = mtl.Weights(t, intercept=True), mtl.Weights(t, name="S")
     held = [mtl.l21_norm(W[:3]) <= 0.5, mtl.trace_norm(S) <= 0.7, W + S <= 0.6]
     return mtl.minimize(
@@ -104,25 +79,17 @@ def _balls():
     )
 
 
-def _classes_alike():
+def _classes():
     t = models.shared(15, labels="classes")
     W = mtl.Weights(t, intercept=True)
     return mtl.minimize(mtl.softmax_loss(W, t) + mtl.mean_regularizer(W))
 
 
 OWN = {
-    "classes_alike": _classes_alike,
-    "dummies": _dummies,
-    "kinks": _kinks,
-    "parts": _parts,
+    "dummies": lambda: model("squared_loss", "dummies", "mean", True), "kinks": lambda: model("absolute_loss", "dummies", "variation", True),
+    "equal_to": _equal_to, "worst_task": _worst_task, "classes": _classes, "orders": _orders, "groups": _groups, "free": _free, "parts": _parts,
     "balls": _balls,
-    "equal_to": _equal_to,
-    "worst_task": _worst_task,
-    "classes": _classes,
-    "orders": _orders,
-    "groups": _groups,
-    "free": _free,
-}
+}  # fmt: skip
 NAMES = (
     *OWN, "robust_multi_task_low_rank_plus_outlier_tasks", "logistic_group_sparse_low_rank_columns_on_the_simplex",
     "sparse_group_lasso_nonnegative", "quantile_loss_in_a_trace_norm_ball", "huber_graph_laplacian_sparse", "l21_ball_and_linear_equality",

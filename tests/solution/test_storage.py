@@ -158,8 +158,10 @@ def test_a_broken_file_is_a_data_error(tmp_path):
         with pytest.raises(mtl.DataError, match=message):
             mtl.Solution.load(path)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(mtl.DataError, match="not a saved solution"):
-        mtl.Solution.load(path)
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    for other in (path, tmp_path / "other.npz"):
+        with pytest.raises(mtl.DataError, match="not a saved solution"):
+            mtl.Solution.load(other)
 
 
 # --------------------------------------------------------------------------------------- files of strangers
