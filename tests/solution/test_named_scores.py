@@ -68,19 +68,6 @@ def test_whole_rows_of_predicted_scores():
         solution.scores(tasks, "ranking_loss")
 
 
-def test_a_graph_of_labels_has_labels_margins_and_marginals():
-    X, _, Y = data(4, missing=0.0)
-    tasks = mtl.Tasks.shared(X, Y)
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks)
-    solution = mtl.minimize(mtl.pairwise_log_loss(U, V, tasks) + mtl.ridge(U) + mtl.ridge(V)).solve()
-    for name in ("accuracy", "roc_auc", "brier"):
-        function, face = BY_TASK[name]
-        wanted = [function(y, p) for y, p in zip(Y.T, getattr(solution, face)(X).T, strict=True)]
-        assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10)
-    with pytest.raises(mtl.ModelError, match="predicts labellings, and this measure is of numbers"):
-        solution.scores(tasks, "mse")
-
-
 @for_each(
     "loss, labels, name, kind, says",
     [
