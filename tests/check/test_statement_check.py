@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 from itertools import cycle
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.atoms.sets.balls import NormBall
@@ -21,9 +21,9 @@ from mtldsl.compile.loss_term import LossTerm
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.definitions.formula import DEFINITIONS
 from mtldsl.definitions.typed_values import TypedPoint
-from mtldsl.extending import Norm
 from mtldsl.language.expressions import constraint, expression, objective
 from mtldsl.solution import readout, solved
+from tests.atoms.new_words import NEW
 from tests.loops import for_each
 from tests.models import shared
 
@@ -406,31 +406,16 @@ def test_a_parameter_counts_as_it_is_at_the_solve():
         assert outside == pytest.approx(solution.violation, rel=1e-9, abs=1e-12)
 
 
-def test_a_word_without_a_formula_is_taken_at_its_value(monkeypatch):
+def test_a_word_without_a_formula_is_taken_at_its_value():
     """One with a formula is not."""
-
-    class SumOfCubes(Norm):
-        """The cube root of the sum of cubes."""
-
-        name, formula, monotone = "cubic_norm", r"\|{}\|_3", True
-
-        def value(self, W):
-            return float(np.sum(np.abs(W) ** 3) ** (1 / 3))
-
-        def dual_gauge(self, Z):
-            return float(np.sum(np.abs(Z) ** 1.5) ** (2 / 3))
-
-        exact_prox = False
-
     tasks, W = real()
+    cls, statement, _ = NEW["magnitudes"]
     for formula, found in (
         (None, None),
-        (lambda W, atom: np.sum(np.abs(W) ** 3) ** (1 / 3), None),
-        (lambda W, atom: 2.0, "cubic_norm(W)"),
+        (lambda W, atom: np.sum(np.abs(W)), None),
+        (lambda W, atom: 2.0, "magnitudes(W)"),
     ):
-        word = mtl.register(
-            SumOfCubes, reference=lambda W, atom: cp.pnorm(cp.vec(W, order="F"), 3), formula=formula
-        )
+        word = mtl.register(cls, reference=statement, formula=formula)
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W) + 0.5 * word(W))
         try:
             if found is None:
@@ -439,8 +424,8 @@ def test_a_word_without_a_formula_is_taken_at_its_value(monkeypatch):
                 with pytest.raises(mtl.CrossCheckError, match=re.escape(found)):
                     problem.solve()
         finally:
-            mtl.unregister("cubic_norm")
-        assert "cubic_norm" not in DEFINITIONS
+            mtl.unregister("magnitudes")
+        assert "magnitudes" not in DEFINITIONS
     with pytest.raises(mtl.errors.ModelError, match="a function of"):
-        mtl.register(SumOfCubes, reference=lambda W, atom: cp.pnorm(W, 3), formula=lambda W: 1.0)
-    assert "cubic_norm" not in mtl.atoms.function.REGISTRY
+        mtl.register(cls, reference=statement, formula=lambda W: 1.0)
+    assert "magnitudes" not in REGISTRY
