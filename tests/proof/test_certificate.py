@@ -15,6 +15,21 @@ from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 
 
+def test_weak_duality_from_random_multipliers(reference_optimum, every_case):
+    """Random points and multipliers of any size: the bound stays below the objective that the reference reached."""
+    for name in MODELS if every_case else ["auc_and_logistic_losses_nonnegative"]:
+        form = MODELS[name]().form()
+        optimum, _ = reference_optimum(name)
+        rng = np.random.default_rng(7)
+        for size in (0.0, 0.01, 0.3, 1.0, 30.0):
+            x = {block.name: size * rng.normal(size=block.shape) for block in form.blocks}
+            u = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
+            v = [size * rng.normal(size=f.map.shape) for f in form.functions]
+            for loss_duals, function_duals in [(u, v), (None, None), (None, v), (u, None)]:
+                bound, note = dual_bound(form, x, loss_duals, function_duals)
+                assert bound <= optimum + 1e-6 * abs(optimum), (name, size, note)
+
+
 @for_each("name", MODELS)
 def test_the_references_own_multipliers_close_the_gap(name, reference_optimum):
     optimum, bound = reference_optimum(name)
@@ -36,15 +51,18 @@ def _free(answer):
     return stuck, list(left)
 
 
-@for_each("known", [0.0, np.array([[-1.0, 2.0], [0.5, 0.3], [2.0, 0.0]])])
-def test_lasso_on_an_orthonormal_design_by_hand(known):
-    """Entry by entry, soft thresholds of Y + W0: y^2 / 2 inside, |y| - 1/2 outside. A constant in the loss belongs to the bound as <u, a>."""
+KNOWN = np.array([[-1.0, 2.0], [0.5, 0.3], [2.0, 0.0]])
+
+
+@for_each("known, moved", [(0.0, 0.0), (KNOWN, 0.0), (0.0, KNOWN)])
+def test_lasso_on_an_orthonormal_design_by_hand(known, moved):
+    """Entry by entry, soft thresholds: y^2 / 2 inside, |y| - 1/2 outside. A constant in the loss, or in the norm, belongs to the bound."""
     Y = np.array([[3.0, 0.5], [-2.0, 0.0], [0.2, -1.0]])
     tasks = mtl.Tasks.shared(np.eye(3), Y)
-    W, Z = mtl.Weights(tasks), Y + known
-    form = mtl.minimize(mtl.squared_loss(W - known, tasks) + mtl.l1_norm(W)).form()
+    W, Z = mtl.Weights(tasks), Y + known - moved
+    form = mtl.minimize(mtl.squared_loss(W - known, tasks) + mtl.l1_norm(W - moved)).form()
     optimum = np.where(np.abs(Z) <= 1, Z**2 / 2, np.abs(Z) - 0.5).sum()
-    solution = np.sign(Z) * np.maximum(np.abs(Z) - 1, 0)
+    solution = np.sign(Z) * np.maximum(np.abs(Z) - 1, 0) + moved
     proof = certify(form, {"W": solution})
     assert proof.objective == pytest.approx(optimum, rel=1e-15)
     assert proof.dual_bound == pytest.approx(optimum, rel=1e-14)
