@@ -18,6 +18,7 @@ from mtldsl.solvers.alternation import reweighted
 from mtldsl.testing import assert_agrees
 from tests.check.test_block_check import data
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.learned_models import fetr
 from tests.loops import for_each
 
 D, M = 4, 3
@@ -27,15 +28,6 @@ def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None
     tasks = data() if tasks is None else tasks
     W = mtl.Weights(tasks, **weights)
     return mtl.minimize(loss(W, tasks) + 0.5 * penalty(W), subject_to=constraints(W))
-
-
-def with_covariances():
-    tasks = data()
-    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    return mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + 0.5 * mtl.log_rank(W) + mtl.matrix_normal(W, A, B, eta=0.7, rho=1.3),
-        subject_to=[A >> 0.05, A << 20, B >> 0.05, B << 20],
-    )
 
 
 REWEIGHTED = {
@@ -55,7 +47,7 @@ REWEIGHTED = {
         lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
         "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)",
     ),
-    "covariances": (with_covariances, "0.5 * log_rank(W)"),
+    "covariances": (lambda: fetr(data(), more=lambda W: 0.5 * mtl.log_rank(W)), "0.5 * log_rank(W)"),
 }
 
 

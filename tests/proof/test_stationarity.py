@@ -14,11 +14,10 @@ import mtldsl as mtl
 from mtldsl.atoms.structures import MatrixNormal, SpectralMatrix
 from mtldsl.proof.certificate import certify
 from mtldsl.proof.stationarity import NO_GLOBAL, profile_gradient, stationarity_of
+from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each
 from tests.models import separate
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
-
-ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 def small(seed=0, n=9, d=3, m=2, scale=1.0):
@@ -26,27 +25,6 @@ def small(seed=0, n=9, d=3, m=2, scale=1.0):
     X = rng.normal(size=(n, d))
     Y = scale * (X @ rng.normal(size=(d, m)) + 0.3 * rng.normal(size=(n, m)))
     return mtl.Tasks.shared(X, Y)
-
-
-def fetr(
-    tasks,
-    loss=mtl.sum_of_squares,
-    more=None,
-    constraints=lambda W: [],
-    low=LOW,
-    high=HIGH,
-    eta=ETA,
-    rho=RHO,
-    times=1.0,
-):
-    W = mtl.Weights(tasks)
-    Sigma1, Sigma2 = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    objective = times * loss(W, tasks) + times * mtl.matrix_normal(W, Sigma1, Sigma2, eta=eta, rho=rho)
-    bounds = [Sigma1 >> low, Sigma1 << high, Sigma2 >> low, Sigma2 << high]
-    return mtl.minimize(
-        objective if more is None else objective + more(W),
-        subject_to=bounds + constraints(W),
-    )
 
 
 def labels_of(tasks):
@@ -67,13 +45,6 @@ def best_weights(tasks, Sigma1, Sigma2, eta=ETA):
     d, m = tasks.n_features, tasks.n_tasks
     system = np.kron(np.eye(m), tasks.X.T @ tasks.X) + eta * np.kron(Sigma2, Sigma1)
     return np.linalg.solve(system, (tasks.X.T @ labels_of(tasks)).T.ravel()).reshape(m, d).T
-
-
-def least(M, n):
-    """The minimum of ETA tr(S M) - RHO n log det S over matrices with eigenvalues in [LOW, HIGH]: eigenvectors of M, a clipped inverse."""
-    values = np.maximum(np.linalg.eigvalsh(M), 1e-12)
-    best = np.clip(RHO * n / (ETA * values), LOW, HIGH)
-    return ETA * best @ values - RHO * n * np.log(best).sum()
 
 
 def spectral(solution):
@@ -363,7 +334,11 @@ def test_a_model_times_three_has_the_same_decreases():
     }
     x = {"W": rng.normal(size=(3, 2))}
     once, thrice = (
-        certify(fetr(tasks, times=c).form(), x, structures=structures).stationarity.decreases
+        certify(
+            fetr(tasks, lambda W, t, c=c: c * mtl.sum_of_squares(W, t), times=c).form(),
+            x,
+            structures=structures,
+        ).stationarity.decreases
         for c in (1.0, 3.0)
     )
     assert once["Sigma1"] > 1e-3 and once["Sigma2"] > 1e-3

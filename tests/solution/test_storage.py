@@ -9,17 +9,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solution.later import Later
+from tests.learned_models import fetr
 from tests.loops import for_each
 from tests.models import separate, shared
-
-
-def fetr(tasks, **options):
-    """A model that learns two precisions."""
-    W, Sigma1, Sigma2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    return mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, Sigma1, Sigma2, **options),
-        subject_to=[Sigma1 >> 0.01, Sigma1 << 100, Sigma2 >> 0.05, Sigma2 << 50],
-    )
 
 
 def assert_same(loaded, solution):
