@@ -249,10 +249,10 @@ def test_intercepts_and_sums_of_blocks():
     tasks = shared(3, n=20, missing=0.2)
     L, S = mtl.Weights(tasks, intercept=True, name="L"), mtl.Weights(tasks, name="S")
     problem = mtl.minimize(
-        mtl.squared_loss(L + S, tasks) + mtl.trace_norm(L) + mtl.ridge(L) + 2 * mtl.ridge(S)
+        mtl.squared_loss(L + S, tasks) + mtl.trace_norm(L) + 3 * mtl.ridge(L) + 2 * mtl.ridge(S)
     )
     check = problem.cross_check(problem.solve(tol=1e-8))
-    assert check.agrees and check.strong_convexity == 1.0
+    assert check.agrees and check.strong_convexity == 2.0
     assert 0.0 <= check.weights_difference <= check.weights_reach <= 0.1
     assert np.isfinite(check.prediction_difference)
 

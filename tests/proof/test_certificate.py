@@ -212,6 +212,15 @@ def test_parts_of_weights_take_the_residual_of_their_rows():
         assert np.isfinite(bound) and note == "" and bound <= optimum * (1 + 1e-6)
 
 
+@for_each("low, high", [(-np.inf, np.inf), (-1.0, np.inf), (-np.inf, 1.0)])
+def test_shift_to_zero_sum_without_limits(low, high):
+    u = np.array([3.0, -0.5, 0.7, 2.0])
+    shifted = shift_to_zero_sum(u, np.full(4, low), np.full(4, high))
+    assert abs(shifted.sum()) <= 1e-12 and (shifted >= low).all() and (shifted <= high).all()
+    if np.isinf(low) and np.isinf(high):
+        np.testing.assert_allclose(shifted, u - 1.3)
+
+
 def test_groups_that_leave_rows_out_do_not_bound_them():
     """group_norm takes any multiplier of the rows in its groups, and none of others: those are made stationary through the loss."""
     tasks = shared(3)
