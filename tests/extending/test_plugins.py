@@ -45,7 +45,6 @@ def test_a_file_that_is_allowed_is_run_once(here):
 
 
 def test_an_allowed_module_is_imported_as_an_installed_one(here, monkeypatch):
-    """A module that is allowed is imported and an installed one needs no permission."""
     monkeypatch.syspath_prepend(str(here))
     assert "columns_in_balls" in str(load_problem("model.toml", allow_plugins=["my_words"]).problem)
     mtl.unregister("columns_in_balls")

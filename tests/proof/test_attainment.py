@@ -160,7 +160,6 @@ def test_bounded_penalties_that_are_not_convex(which):
 
 @for_each("which", ["all", "some", "capped", "poisson"])
 def test_the_limit_is_the_objective_along_the_direction(which):
-    """The limit is what the objective falls to along the direction."""
     X, Y = data()
     Y = Y[:, :2] if which in ("all", "capped") else Y
     tasks = mtl.Tasks.shared(X, Y)

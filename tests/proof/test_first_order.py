@@ -128,7 +128,6 @@ def test_zero_is_stationary_only_under_a_steep_penalty():
 
 
 def test_a_task_fitted_exactly_takes_any_multiplier_in_the_ball():
-    """A task fitted exactly takes any multiplier of norm one at most."""
     X, y = [np.eye(3), np.eye(3)], [np.array([1.0, 2.0, 2.0]), np.zeros(3)]
     tasks = mtl.Tasks.separate(X, y)
     W = mtl.Weights(tasks)

@@ -108,35 +108,27 @@ def test_a_point_outside_the_constraints_is_said_to_be(tmp_path):
 
 # each: constraints of weights that a point meets to rounding or tolerance only
 _ON_PARTS = {
-    "a part": lambda W: [W[:2] >= 0],
-    "one task is another": lambda W: [W[:, 0] == W[:, 1]],
-    "rows that rise": lambda W: [W[1:] - W[:-1] >= 0],
-    "a sum of rows": lambda W: [np.array([[1.0, 1, 0, 0, 0, 0]]) @ W == 1.0],
-    "at most": lambda W: [np.array([[1.0, 2, 0, 1, 0, 0]]) @ W <= 0.3],
-    "a ball of a part": lambda W: [mtl.l21_norm(W[:3]) <= 0.5],
-    "numbers": lambda W: [W[1:3] == 0.5],
-    "a box": lambda W: [W[:2] >= -0.1, W[:2] <= 0.1],
-    "a part and a ball": lambda W: [W[:2] >= 0, mtl.l1_norm(W[2:]) <= 0.5],
-    "a ball and an equation": lambda W: [mtl.trace_norm(W) <= 2.0, W[0] == 0.1],
-    "two blocks": None,
+    "a part": lambda W, S: [W[:2] >= 0],
+    "one task is another": lambda W, S: [W[:, 0] == W[:, 1]],
+    "rows that rise": lambda W, S: [W[1:] - W[:-1] >= 0],
+    "a sum of rows": lambda W, S: [np.array([[1.0, 1, 0, 0, 0, 0]]) @ W == 1.0],
+    "at most": lambda W, S: [np.array([[1.0, 2, 0, 1, 0, 0]]) @ W <= 0.3],
+    "a ball of a part": lambda W, S: [mtl.l21_norm(W[:3]) <= 0.5],
+    "numbers": lambda W, S: [W[1:3] == 0.5],
+    "a box": lambda W, S: [W[:2] >= -0.1, W[:2] <= 0.1],
+    "a part and a ball": lambda W, S: [W[:2] >= 0, mtl.l1_norm(W[2:]) <= 0.5],
+    "a ball and an equation": lambda W, S: [mtl.trace_norm(W) <= 2.0, W[0] == 0.1],
+    "two blocks": lambda W, S: [W + S <= 0.5],
 }
 
 
 @pytest.mark.slow
 @for_each("kind, word", list(zip(_ON_PARTS, cycle(["l21_norm", "mean_regularizer"]), strict=False)))
 def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
-    tasks = models.shared(2)
-    W = mtl.Weights(tasks, intercept=True)
-    held, predicted = [], W
-    if kind == "two blocks":
-        S = mtl.Weights(tasks, name="S")
-        predicted, held = W + S, [W + S <= 0.5]
-    else:
-        held = _ON_PARTS[kind](W)
-    extra = mtl.ridge(S) if kind == "two blocks" else 0
-    problem = mtl.minimize(
-        mtl.squared_loss(predicted, tasks) + getattr(mtl, word)(W) + extra, subject_to=held
-    )
+    tasks, two = models.shared(2), kind == "two blocks"
+    W, S = mtl.Weights(tasks, intercept=True), mtl.Weights(tasks, name="S")
+    objective = mtl.squared_loss(W + S if two else W, tasks) + getattr(mtl, word)(W)
+    problem = mtl.minimize(objective + mtl.ridge(S) if two else objective, subject_to=_ON_PARTS[kind](W, S))
     solution = problem.solve(tol=1e-6)
     verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "held"), problem)
     assert solution.status == "optimal" and verdict.holds, str(verdict)
