@@ -14,6 +14,7 @@ from mtldsl.estimators import MultiTaskClassifier
 from mtldsl.proof.attainment import unattained
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
+from tests.proof.test_rank_deficient import BETWEEN
 
 
 def data(seed=0, n=30, d=5, m=3):
@@ -183,17 +184,6 @@ def test_the_limit_is_the_objective_along_the_direction(which):
         assert away.limit == found.dual_bound == 0.0
 
 
-PAIR = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-BETWEEN = {
-    "mean": mtl.mean_regularizer,
-    "graph": lambda W: mtl.graph_laplacian(W, PAIR),
-    "chain": mtl.total_variation,
-    "differences": lambda W: mtl.ridge(W @ np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])),
-    "some rows": lambda W: mtl.mean_regularizer(W) + mtl.l1_norm(W[:2]),
-    "two": lambda W: 0.3 * mtl.graph_laplacian(W, PAIR) + mtl.total_variation(W),
-}
-
-
 def in_common(intercept, d=9, n=8, apart=False):
     """Three tasks that one direction separates; `apart`: the last one with the labels that it has not."""
     rng = np.random.default_rng(4)
@@ -207,7 +197,12 @@ def in_common(intercept, d=9, n=8, apart=False):
 
 @pytest.mark.slow
 @for_each(
-    "between, intercept, word", pairwise_cases(BETWEEN, [False, True], ["logistic_loss", "exponential_loss"])
+    "between, intercept, word",
+    pairwise_cases(
+        ["mean", "pair", "variation", "differences", "some rows", "both"],
+        [False, True],
+        ["logistic_loss", "exponential_loss"],
+    ),
 )
 def test_tasks_that_are_separated_together_are_named(between, intercept, word):
     """Penalties between tasks leave them a direction in common: such runs went on to their time limit."""
@@ -222,7 +217,7 @@ def test_tasks_that_are_separated_together_are_named(between, intercept, word):
         assert is_direction(tasks.inputs[i], tasks.per_task(tasks.targets)[i], D[:, i], b[i])
 
 
-@for_each("between", ["mean", "chain", "two"])
+@for_each("between", ["mean", "variation", "both"])
 def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     """Labels of the last task contradict those of the first in every direction that the two have in common."""
     tasks, W = in_common(False, apart=True)

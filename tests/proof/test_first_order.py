@@ -81,18 +81,13 @@ def test_wrong_multipliers_are_caught(name):
         assert residual(form, solution.blocks, losses, wrong) > max(1e-3, 10 * right)
 
 
-def exact(seed=0, mu=3.0):
-    tasks = separate(seed)
-    W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=0))
-    solution = problem.solve(tol=1e-9)
-    assert solution.status == "stationary"
-    return problem.form(), solution
-
-
 def test_the_subgradients_of_the_log_rank():
     """U1 diag(1/(1+s)) V1^T + Z: with Z of norm <= 1 it is one, with a larger Z, or another slope, it is none."""
-    form, solution = exact()
+    tasks = separate(0)
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 3.0 * mtl.log_rank(W, eps=0))
+    form, solution = problem.form(), problem.solve(tol=1e-9)
+    assert solution.status == "stationary"
     U, s, Vt = np.linalg.svd(solution.W)
     rank = int(np.sum(s > 1e-8))
     assert 0 < rank < len(s)
