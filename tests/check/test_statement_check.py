@@ -325,22 +325,19 @@ def test_labels_that_are_met_exactly_are_no_fault():
         )
 
 
-def _many(kind="table", labels="real", n=6000, d=5, m=4):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4, d) + rng.normal(size=d)
-    Y = X @ (rng.normal(size=(d, m)) / np.abs(X).max(axis=0)[:, None]) + 0.3 * rng.normal(size=(n, m))
-    Y = np.where(np.median(Y, axis=0) < Y, 1.0, -1.0) if labels == "sign" else Y
+def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1, exponent=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    Y = X @ rng.normal(size=(d, m)) + 0.4 + 0.5 * rng.normal(size=(n, m))
+    X = X * 10.0 ** rng.integers(-exponent, exponent + 1, d)
+    Y = np.where(Y > 0.0, 1.0, -1.0) if labels == "sign" else Y
     if kind == "missing":
         Y[rng.random(Y.shape) < 0.2] = np.nan
-    X = sparse.csr_array(X * (rng.random(X.shape) < 0.5)) if kind == "sparse" else X
     weights = 0.5 + rng.random(n) if kind == "weights" else None
-    if kind in ("grouped", "sparse groups"):
-        X = sparse.csr_array(X) if kind == "sparse groups" else X
-        return mtl.Tasks.grouped(
-            sparse.vstack([X] * m) if sparse.issparse(X) else np.vstack([X] * m),
-            Y.T.ravel(),
-            np.repeat(np.arange(m), n),
-        )
+    if "sparse" in kind:
+        X = sparse.csr_array(X * (rng.random(X.shape) < 0.6))
+    if "group" in kind:
+        return mtl.Tasks.grouped(X, Y[:, 0], rng.permutation(np.repeat(np.arange(m), n // m)))
     return mtl.Tasks.shared(X, Y, sample_weights=weights)
 
 
@@ -354,7 +351,8 @@ def _many(kind="table", labels="real", n=6000, d=5, m=4):
 )
 def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
     """The value by a share is the value as typed, at a mean and with intercepts too; other samples are looked at where weights are others."""
-    tasks = _many(kind, "sign" if loss == "logistic_loss" else "real")
+    labels, n = "sign" if loss == "logistic_loss" else "real", 24_000 if "group" in kind else 6_000
+    tasks = tables(labels, kind, n, exponent=3)
     W = mtl.Weights(tasks, intercept=True)
     seen = set()
     for mean in (False, True):

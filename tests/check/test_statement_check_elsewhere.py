@@ -6,7 +6,6 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.losses.logistic import LogisticLoss
@@ -16,6 +15,7 @@ from mtldsl.errors import LostClusterError
 from mtldsl.tasks import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
 from tests.check import test_statement_check as faults
+from tests.check.test_statement_check import tables
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 
@@ -26,21 +26,6 @@ def looked_at(request, monkeypatch):
     if request.param == "a part":
         monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
     return request.param
-
-
-def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    Y = X @ rng.normal(size=(d, m)) + 0.4 + 0.5 * rng.normal(size=(n, m))
-    Y = np.where(Y > 0.0, 1.0, -1.0) if labels == "sign" else Y
-    if kind == "missing":
-        Y[rng.random(Y.shape) < 0.2] = np.nan
-    weights = 0.5 + rng.random(n) if kind == "weights" else None
-    if kind == "sparse":
-        X = sparse.csr_array(X * (rng.random(X.shape) < 0.6))
-    if kind == "grouped":
-        return mtl.Tasks.grouped(X, Y[:, 0], rng.permutation(np.repeat(np.arange(m), n // m)))
-    return mtl.Tasks.shared(X, Y, sample_weights=weights)
 
 
 def rows(labels="real", kind="table", intercept=False, **size):
