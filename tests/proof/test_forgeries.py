@@ -86,10 +86,17 @@ def _classes():
 
 
 OWN = {
-    "dummies": lambda: model("squared_loss", "dummies", "mean", True), "kinks": lambda: model("absolute_loss", "dummies", "variation", True),
-    "equal_to": _equal_to, "worst_task": _worst_task, "classes": _classes, "orders": _orders, "groups": _groups, "free": _free, "parts": _parts,
+    "dummies": lambda: model("squared_loss", "dummies", "mean", True),
+    "kinks": lambda: model("absolute_loss", "dummies", "variation", True),
+    "equal_to": _equal_to,
+    "worst_task": _worst_task,
+    "classes": _classes,
+    "orders": _orders,
+    "groups": _groups,
+    "free": _free,
+    "parts": _parts,
     "balls": _balls,
-}  # fmt: skip
+}
 NAMES = (
     *OWN, "robust_multi_task_low_rank_plus_outlier_tasks", "logistic_group_sparse_low_rank_columns_on_the_simplex",
     "sparse_group_lasso_nonnegative", "quantile_loss_in_a_trace_norm_ball", "huber_graph_laplacian_sparse", "l21_ball_and_linear_equality",

@@ -19,13 +19,21 @@ def lasso():
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
 
 
+def too_large(self, u, y, s=None):
+    return 1.1 * float(0.5 * u @ u + u @ y)
+
+
+def too_small(self, W):
+    return 0.5 * float(np.abs(W).sum())
+
+
 @for_each(
     "atom, method, wrong, term",
     [
-        (SquaredLoss, "conjugate", lambda self, u, y, s=None: 1.1 * float(0.5 * u @ u + u @ y), r"squared_loss\(W, tasks\)"),
-        (L1Norm, "value", lambda self, W: 0.5 * float(np.abs(W).sum()), r"l1_norm\(W\)"),
+        (SquaredLoss, "conjugate", too_large, r"squared_loss\(W, tasks\)"),
+        (L1Norm, "value", too_small, r"l1_norm\(W\)"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_formula_is_named(monkeypatch, atom, method, wrong, term):
     problem = lasso()
     solution = problem.solve(tol=1e-8)
