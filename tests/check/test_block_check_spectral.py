@@ -14,75 +14,40 @@ import mtldsl as mtl
 import mtldsl.reference.majorization as majorization
 from mtldsl.atoms.structures import LogRank
 from mtldsl.compile.majorization import MajorizationStep
-from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.solvers.alternation import reweighted
 from mtldsl.testing import assert_agrees
+from tests.check.test_block_check import data
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.learned_models import fetr
 from tests.loops import for_each
 
 D, M = 4, 3
 
 
-def data(labels="real", layout="shared", n=12, d=D, m=M, seed=0, rank=1):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    Y = X @ rng.normal(size=(d, rank)) @ rng.normal(size=(rank, m)) + 0.3 * rng.normal(size=(n, m))
-    if labels == "sign":
-        Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
-    if layout == "separate":
-        return mtl.Tasks.separate([X[: n - t % 3] for t in range(m)], [Y[: n - t % 3, t] for t in range(m)])
-    return mtl.Tasks.shared(X, Y)
-
-
-def model(penalty, loss=mtl.sum_of_squares, more=None, constraints=None, tasks=None, **weights):
+def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None, **weights):
     tasks = data() if tasks is None else tasks
     W = mtl.Weights(tasks, **weights)
-    objective = loss(W, tasks) + 0.5 * penalty(W)
-    return mtl.minimize(
-        objective if more is None else objective + more(W),
-        subject_to=[] if constraints is None else constraints(W),
-    )
-
-
-def decomposition(second):
-    tasks = data()
-    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
-    return mtl.minimize(mtl.sum_of_squares(L + S, tasks) + 0.5 * mtl.log_rank(L) + second(S))
-
-
-def with_covariances():
-    tasks = data()
-    W, A, B = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    return mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + 0.5 * mtl.log_rank(W) + mtl.matrix_normal(W, A, B, eta=0.7, rho=1.3),
-        subject_to=[A >> 0.05, A << 20, B >> 0.05, B << 20],
-    )
+    return mtl.minimize(loss(W, tasks) + 0.5 * penalty(W), subject_to=constraints(W))
 
 
 REWEIGHTED = {
     "squared": (lambda: model(mtl.log_rank), "0.5 * log_rank(W)"),
-    "separate": (lambda: model(mtl.log_rank, tasks=data(layout="separate")), "0.5 * log_rank(W)"),
     "calibrated": (
         lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
         "0.5 * log_rank(W)",
     ),
     "intercept": (lambda: model(mtl.log_rank, intercept=True), "0.5 * log_rank(W)"),
-    "logistic": (lambda: model(mtl.log_rank, mtl.logistic_loss, tasks=data("sign")), "0.5 * log_rank(W)"),
     "hinge": (lambda: model(mtl.log_rank, mtl.hinge_loss, tasks=data("sign")), "0.5 * log_rank(W)"),
-    "l1": (lambda: model(mtl.log_rank, more=lambda W: 0.3 * mtl.l1_norm(W)), "0.5 * log_rank(W)"),
-    "nonnegative": (lambda: model(mtl.log_rank, constraints=lambda W: [W >= 0]), "0.5 * log_rank(W)"),
     "moved": (lambda: model(lambda W: mtl.log_rank(2 * W - 1)), "0.5 * log_rank(2 * W - 1)"),
     "capped": (
         lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
         "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)",
     ),
-    "schatten": (lambda: model(lambda W: mtl.schatten_norm(W, 0.5)), "0.5 * schatten_norm(W, p=0.5)"),
     "own": (
         lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
         "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)",
     ),
-    "low rank and sparse": (lambda: decomposition(lambda S: 0.5 * mtl.l1_norm(S)), "0.5 * log_rank(L)"),
-    "covariances": (with_covariances, "0.5 * log_rank(W)"),
+    "covariances": (lambda: fetr(data(), more=lambda W: 0.5 * mtl.log_rank(W)), "0.5 * log_rank(W)"),
 }
 
 
@@ -131,8 +96,6 @@ def test_a_wrong_point_is_noticed(solved):
     assert check.disagreements[0].startswith(
         "weights, 0.5 * log_rank(W) majorised: with everything else kept, the ref"
     )
-    with pytest.raises(CrossCheckError, match="majorised: with everything else kept"):
-        problem.cross_check(moved(problem, solution, W), raise_on_disagreement=True)
 
 
 def test_a_wrong_objective_is_noticed(solved):
@@ -175,14 +138,14 @@ def test_a_wrong_reference_is_noticed(solved, monkeypatch):
 # --------------------------------------------------------------------------------------- models without smoothing
 
 
-def exact(penalty, constraints=None, largest_rank=M):
+def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
     """The model, and a point of it: proximal gradient steps on the sum of squares, from the least-squares weights."""
     tasks = data(seed=2, rank=2)
     W = mtl.Weights(tasks)
     loss = mtl.sum_of_squares(W, tasks)
     problem = mtl.minimize(
         loss if penalty is None else loss + 6.0 * penalty(W),
-        subject_to=[] if constraints is None else constraints(W),
+        subject_to=constraints(W),
     )
     (f,) = problem.form().functions
     X, Y = tasks.X, tasks.targets.reshape(M, -1).T
@@ -252,26 +215,24 @@ def test_a_singular_value_that_should_not_be_zero_is_noticed(name):
 
 
 def test_agreement_of_a_bounded_rank():
-    problem, solution = exact(None, lambda W: [mtl.rank(W) <= 2])
+    problem, solution = exact(constraints=lambda W: [mtl.rank(W) <= 2])
     assert np.linalg.matrix_rank(solution.W) == 2
     check = assert_agrees(problem, solution)
     assert [row.name for row in check.blocks] == [
         f"weights, rank(W) <= 2 with its {side} space kept" for side in ("column", "row")
     ]
-
-
-def test_a_rank_too_large_is_a_violation():
-    problem, solution = exact(None, lambda W: [mtl.rank(W) <= 2])
-    wrong = problem.cross_check(
-        claimed(problem, solution.W + 1e-3 * np.random.default_rng(0).normal(size=(D, M)))
-    )
+    larger = solution.W + 1e-3 * np.random.default_rng(0).normal(size=(D, M))
+    wrong = problem.cross_check(claimed(problem, larger))
     assert any("violates a constraint by" in text for text in wrong.disagreements)
+    some = problem.cross_check(solution, max_size=100)  # the row space of large data is not compared
+    assert some.agrees and "2 of 3 tasks" in some.scope
+    assert [row.name for row in some.blocks] == ["weights, rank(W) <= 2 with its column space kept"]
 
 
 def test_a_rank_too_low_is_noticed():
     """The best of rank one where two are allowed: stationary among those of rank one, and no minimum."""
-    problem, _ = exact(None, lambda W: [mtl.rank(W) <= 2])
-    _, low = exact(None, lambda W: [mtl.rank(W) <= 1])
+    problem, _ = exact(constraints=lambda W: [mtl.rank(W) <= 2])
+    _, low = exact(constraints=lambda W: [mtl.rank(W) <= 1])
     check = problem.cross_check(claimed(problem, low.W))
     assert len(check.disagreements) == 2 and all(row.difference > 1e-4 for row in check.blocks)
 
@@ -279,7 +240,7 @@ def test_a_rank_too_low_is_noticed():
 @for_each("wrong", ["row", "column"])
 def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
     """Weights that are the best of their column space, which is not the right one, agree in that block alone; likewise rows."""
-    problem, solution = exact(None, lambda W: [mtl.rank(W) <= 2])
+    problem, solution = exact(constraints=lambda W: [mtl.rank(W) <= 2])
     tasks = problem.form().losses[0].tasks
     X, Y, rng = tasks.X, tasks.targets.reshape(M, -1).T, np.random.default_rng(1)
     if wrong == "column":
@@ -293,15 +254,6 @@ def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
     keeps, notices = (by_column, by_row) if wrong == "column" else (by_row, by_column)
     assert abs(keeps) < 1e-7 and notices > 1e-3
     assert len(check.disagreements) == 1
-
-
-def test_a_solution_of_other_data_is_refused(solved):
-    problem, _ = solved
-    other = model(mtl.log_rank, tasks=data(d=5)).solve()
-    with pytest.raises(ModelError, match="give a solution of this problem"):
-        problem.to_cvxpy(at=other)
-    with pytest.raises(ModelError, match="give a solution of this problem"):
-        problem.cross_check(other)
 
 
 # --------------------------------------------------------------------------------------- steps of majorisation
@@ -433,14 +385,6 @@ def test_of_large_data_some_tasks_are_compared():
         assert not any(row.agrees for row in steps_of(wrong)) and wrong.blocks[0].agrees
     whole = problem.cross_check(solution, max_size=None)
     assert whole.scope == "the whole problem" and whole.agrees
-
-
-def test_the_row_space_of_large_data_is_not_compared():
-    """A bounded rank on large data has a row space that is not compared."""
-    problem, solution = exact(None, lambda W: [mtl.rank(W) <= 2])
-    check = problem.cross_check(solution, max_size=100)
-    assert check.agrees and "2 of 3 tasks" in check.scope
-    assert [row.name for row in check.blocks] == ["weights, rank(W) <= 2 with its column space kept"]
 
 
 @pytest.mark.slow

@@ -45,7 +45,6 @@ def test_a_file_that_is_allowed_is_run_once(here):
 
 
 def test_an_allowed_module_is_imported_as_an_installed_one(here, monkeypatch):
-    """A module that is allowed is imported and an installed one needs no permission."""
     monkeypatch.syspath_prepend(str(here))
     assert "columns_in_balls" in str(load_problem("model.toml", allow_plugins=["my_words"]).problem)
     mtl.unregister("columns_in_balls")
@@ -64,9 +63,6 @@ def test_a_plugin_that_fails_is_an_error_of_the_file(here):
     (here / "model.toml").write_text('minimize = "ridge(W)"\n[plugins]\nuse = "my_words"\n')
     with pytest.raises(mtl.DataError, match="use must be a list of names such as"):
         load_problem("model.toml", allow_plugins=["my_words.py"])
-
-
-def test_a_name_that_is_a_module_already_is_not_replaced(here):
     (here / "json.py").write_text("raise SystemError")
     (here / "model.toml").write_text(blocks(PAGE, "toml").replace("my_words", "json"))
     with pytest.raises(mtl.ModelError, match="there is a module 'json' already"):

@@ -1,15 +1,20 @@
 """Models without a minimiser are named, with a direction that is checked here in rational numbers; others are not."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 import mtldsl as mtl
+from mtldsl.estimators import MultiTaskClassifier
 from mtldsl.proof.attainment import unattained
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
+from tests.proof.test_rank_deficient import BETWEEN
 
 
 def data(seed=0, n=30, d=5, m=3):
@@ -156,7 +161,6 @@ def test_bounded_penalties_that_are_not_convex(which):
 
 @for_each("which", ["all", "some", "capped", "poisson"])
 def test_the_limit_is_the_objective_along_the_direction(which):
-    """The limit is what the objective falls to along the direction."""
     X, Y = data()
     Y = Y[:, :2] if which in ("all", "capped") else Y
     tasks = mtl.Tasks.shared(X, Y)
@@ -180,17 +184,6 @@ def test_the_limit_is_the_objective_along_the_direction(which):
         assert away.limit == found.dual_bound == 0.0
 
 
-PAIR = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-BETWEEN = {
-    "mean": mtl.mean_regularizer,
-    "graph": lambda W: mtl.graph_laplacian(W, PAIR),
-    "chain": mtl.total_variation,
-    "differences": lambda W: mtl.ridge(W @ np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])),
-    "some rows": lambda W: mtl.mean_regularizer(W) + mtl.l1_norm(W[:2]),
-    "two": lambda W: 0.3 * mtl.graph_laplacian(W, PAIR) + mtl.total_variation(W),
-}
-
-
 def in_common(intercept, d=9, n=8, apart=False):
     """Three tasks that one direction separates; `apart`: the last one with the labels that it has not."""
     rng = np.random.default_rng(4)
@@ -204,7 +197,12 @@ def in_common(intercept, d=9, n=8, apart=False):
 
 @pytest.mark.slow
 @for_each(
-    "between, intercept, word", pairwise_cases(BETWEEN, [False, True], ["logistic_loss", "exponential_loss"])
+    "between, intercept, word",
+    pairwise_cases(
+        ["mean", "pair", "variation", "differences", "some rows", "both"],
+        [False, True],
+        ["logistic_loss", "exponential_loss"],
+    ),
 )
 def test_tasks_that_are_separated_together_are_named(between, intercept, word):
     """Penalties between tasks leave them a direction in common: such runs went on to their time limit."""
@@ -219,9 +217,81 @@ def test_tasks_that_are_separated_together_are_named(between, intercept, word):
         assert is_direction(tasks.inputs[i], tasks.per_task(tasks.targets)[i], D[:, i], b[i])
 
 
-@for_each("between", ["mean", "chain", "two"])
+@for_each("between", ["mean", "variation", "both"])
 def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     """Labels of the last task contradict those of the first in every direction that the two have in common."""
     tasks, W = in_common(False, apart=True)
     found = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert found.unattained is None and found.status == "optimal"
+
+
+# ------------------------------------------------------- beside a separation program of our own, over drawn models
+
+
+def is_separable(X, side, charged):
+    """Some D, zero where charged, lets no loss rise and one fall: side 0 asks for <x, D> = 0, else side <x, D> >= 0."""
+    X = X[:, ~charged]
+    n, d = X.shape
+    moves = side != 0
+    if d == 0 or not moves.any():
+        return False
+    signed, k = side[moves, None] * X[moves], int(moves.sum())
+    still = np.hstack([X[~moves], np.zeros((n - k, k))]) if k < n else None
+    found = linprog(
+        np.r_[np.zeros(d), -np.ones(k)], A_ub=np.hstack([-signed, np.eye(k)]), b_ub=np.zeros(k), A_eq=still,
+        b_eq=None if still is None else np.zeros(n - k), bounds=[(-1e3, 1e3)] * d + [(0, 1)] * k,
+    )  # fmt: skip
+    return -found.fun > 0.5
+
+
+HELD = ["free", "l1 on two rows", "ridge", "box"]
+LOSSES = ["logistic_loss", "exponential_loss", "poisson_loss", "squared_hinge_loss"]
+
+
+@pytest.mark.by_default("squared_hinge_loss")
+@pytest.mark.parametrize("loss", LOSSES)
+@for_each("turn", [0, 1])
+def test_the_verdict_is_that_of_a_separation_program(loss, turn):
+    """Whole numbers as inputs, so that what stays where it is does so exactly; with intercepts, sample weights, several tasks."""
+    rng, k = np.random.default_rng(0), LOSSES.index(loss)
+    held, verdicts = HELD[(k + turn * (2 - k % 2)) % 4], set()
+    for k in range(14):
+        n, d, m, intercept = int(rng.integers(5, 16)), int(rng.integers(2, 5)), int(rng.integers(1, 3)), k % 2
+        X = rng.integers(-3, 4, size=(n, d)).astype(float)
+        Z = X @ rng.normal(size=(d, m)) + rng.normal(size=(n, m))
+        Y = rng.poisson(np.exp(np.clip(Z - 1, -3, 2))).astype(float)
+        if loss != "poisson_loss":
+            Y = np.where(np.median(Z, axis=0) < Z, 1.0, -1.0)
+        tasks = mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.2, 5.0, n) if k % 3 == 0 else None)
+        W = mtl.Weights(tasks, intercept=bool(intercept))
+        objective, limits, charged = getattr(mtl, loss)(W, tasks), [], np.zeros(d + intercept, bool)
+        if held == "l1 on two rows":
+            objective, charged[:2] = objective + 1e-2 * mtl.l1_norm(W[:2]), True
+        elif held == "ridge":
+            objective, charged[:d] = objective + 1e-2 * mtl.ridge(W), True
+        elif held == "box":
+            limits, charged[:d] = [W <= 3, W >= -3], True
+        inputs = np.hstack([X, np.ones((n, intercept))])
+        truth = loss != "squared_hinge_loss" and any(
+            is_separable(inputs, np.where(y == 0, -1.0, 0.0) if loss == "poisson_loss" else y, charged)
+            for y in Y.T
+        )
+        found = mtl.minimize(objective, subject_to=limits).solve()
+        assert found.status == ("unattained" if truth else "optimal"), (k, found)
+        assert truth == (found.unattained is not None)
+        verdicts.add(truth)
+    if held != "l1 on two rows":
+        assert verdicts == ({True, False} if held == "free" and loss != "squared_hinge_loss" else {False})
+
+
+def test_who_says_that_weights_grow_for_ever():
+    X = np.arange(10.0)[:, None]
+    tasks = mtl.Tasks.shared(X, np.where(X > 4.5, 1.0, -1.0))
+    solution = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks, intercept=True), tasks)).solve()
+    assert solution.status == "unattained" and not solution.is_certified
+    assert "no weights attain the infimum" in str(solution) and "ridge(W)" in str(solution)
+    with pytest.warns(ConvergenceWarning, match="unattained"):
+        MultiTaskClassifier("logistic_loss(W, tasks)").fit(X, (X[:, 0] > 4.5).astype(int))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MultiTaskClassifier("logistic_loss(W, tasks) + 0.1 * ridge(W)").fit(X, (X[:, 0] > 4.5).astype(int))

@@ -28,7 +28,6 @@ def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
 
 
 def test_a_lower_point_is_the_next_start_and_not_stationary():
-    """Such a point is not called stationary, and the lower one is the next start."""
     form, x = above_the_cap()
     watcher = Watcher(form, 1e-6, None)
     assert watcher(Point(x, iteration=1))

@@ -5,9 +5,11 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import ProofError
+from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.proof.certificate import Certificate, certify
+from tests.loops import for_each
 
 
 def lasso():
@@ -17,24 +19,29 @@ def lasso():
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
 
 
-def test_a_wrong_conjugate_is_named(monkeypatch):
+def too_large(self, u, y, s=None):
+    return 1.1 * float(0.5 * u @ u + u @ y)
+
+
+def too_small(self, W):
+    return 0.5 * float(np.abs(W).sum())
+
+
+@for_each(
+    "atom, method, wrong, term",
+    [
+        (SquaredLoss, "conjugate", too_large, r"squared_loss\(W, tasks\)"),
+        (L1Norm, "value", too_small, r"l1_norm\(W\)"),
+    ],
+)
+def test_a_wrong_formula_is_named(monkeypatch, atom, method, wrong, term):
     problem = lasso()
     solution = problem.solve(tol=1e-8)
-    monkeypatch.setattr(SquaredLoss, "conjugate", lambda self, u, y, s=None: 1.1 * float(0.5 * u @ u + u @ y))
-    with pytest.raises(
-        ProofError, match=r"lies .* above the attained objective .*squared_loss\(W, tasks\) is short by"
-    ):
+    monkeypatch.setattr(atom, method, wrong)
+    with pytest.raises(ProofError, match=rf"lies .* above the attained objective .*{term} is short by"):
         certify(problem.form(), solution.blocks)
-    with pytest.raises(ProofError, match="squared_loss"):
+    with pytest.raises(ProofError, match=f"{term} is short by"):
         problem.solve()
-
-
-def test_a_wrong_value_is_named(monkeypatch):
-    problem = lasso()
-    solution = problem.solve(tol=1e-8)
-    monkeypatch.setattr(L1Norm, "value", lambda self, W: 0.5 * float(np.abs(W).sum()))
-    with pytest.raises(ProofError, match=r"l1_norm\(W\) is short by"):
-        certify(problem.form(), solution.blocks)
 
 
 def test_what_float64_cannot_tell_is_not_optimal():
@@ -60,3 +67,29 @@ def test_weights_just_outside_a_singular_kernel_are_allowed():
     assert np.isfinite(atom.value(moved)) and atom.outside(moved) == pytest.approx(moved - best, abs=1e-13)
     seen = certify(form, {"W": moved}, [u])
     assert seen.objective < seen.dual_bound and abs(seen.relative_gap) < 1e-8
+
+
+LABELS = {
+    "positive": lambda rng, n: np.exp(rng.normal(size=n)),
+    "count": lambda rng, n: rng.poisson(2.0, size=n) + 1.0,
+    "sign": lambda rng, n: rng.permutation(np.where(np.arange(n) % 2, 1.0, -1.0)),
+    "real": lambda rng, n: rng.normal(size=n),
+}
+
+
+@pytest.mark.by_default("False")
+@pytest.mark.parametrize("weighted", [False, True])
+@for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
+def test_no_bound_lies_above_a_perfect_fit(name, weighted):
+    """gamma_loss: a ProofError in 4 of 10, before."""
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        n = int(rng.integers(2, 5))
+        X, y = (
+            np.round(rng.normal(size=(n, int(rng.integers(n, 6)))), 2),
+            LABELS[REGISTRY[name].labels](rng, n),
+        )
+        tasks = mtl.Tasks.shared(X, y, sample_weights=rng.uniform(0.1, 9.0, n) if weighted else None)
+        solution = mtl.minimize(getattr(mtl, name)(mtl.Weights(tasks), tasks)).solve()
+        assert solution.status == "optimal"
+        assert solution.certificate.dual_bound <= solution.objective + 1e-9

@@ -142,7 +142,6 @@ def test_the_largest_loss_with_shares_as_a_witness(tmp_path, word, labels, inter
 
 
 def test_shares_that_are_not_the_best_never_prove_too_much(tmp_path):
-    """Shares that are not the best prove less and never too much."""
     tasks = models.shared(3, n=9, labels="real")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + 0.3 * mtl.ridge(W))

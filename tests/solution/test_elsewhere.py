@@ -121,15 +121,12 @@ def test_measures_of_whole_rows(classifier, metric):
         classifier.score(DistributedTasks.cut(separate, 3), metric)
 
 
-def test_a_measure_of_numbers_for_labels_is_refused(classifier):
+def test_what_does_not_suit_is_refused(classifier, regressor):
     there = DistributedTasks.cut(CLASSES, 3)
     before = there.parts.passes
     with pytest.raises(ModelError, match="predicts labels"):
         classifier.score(there, "mse")
     assert there.parts.passes == before
-
-
-def test_labels_that_are_none_and_tasks_of_another_size(classifier, regressor):
     with pytest.raises(DataError, match="partition 0"):
         classifier.score(DistributedTasks.cut(AMOUNTS, 3), "f1")
     with pytest.raises(DataError, match="the tasks are"):

@@ -156,7 +156,7 @@ def test_what_a_labelling_has_not_is_refused(hinge):
 # ---------------------------------------------------------------------------------------------------- scores
 
 
-def test_scores_are_of_the_labels_and_of_the_margins(hinge):
+def test_scores_are_of_the_labels_and_of_the_margins(hinge, likelihood):
     new = data(n=40, seed=5)
     tasks = mtl.Tasks.shared(*new, task_names=NAMES)
     labels, margins = hinge.predict(new[0]), hinge.decision_function(new[0])
@@ -164,7 +164,12 @@ def test_scores_are_of_the_labels_and_of_the_margins(hinge):
     np.testing.assert_allclose(hinge.scores(tasks), right)
     assert hinge.score(tasks) == pytest.approx(right.mean())
     np.testing.assert_allclose(hinge.scores(tasks, mtl.ErrorRate()), right)
+    squares = (likelihood.predict_proba(new[0]) - (new[1] > 0)) ** 2
+    np.testing.assert_allclose(likelihood.scores(tasks, "brier"), squares.mean(axis=0))
+    with pytest.raises(ModelError, match="predicts labellings, and this measure is of numbers"):
+        hinge.scores(tasks, "mse")
     f1, auc = hinge.scores(tasks, mtl.FScore()), hinge.scores(tasks, mtl.ROCArea())
+    np.testing.assert_allclose(hinge.scores(tasks, "roc_auc"), auc)
     for k in range(4):
         y, z = new[1][:, k] > 0, labels[:, k] > 0
         assert f1[k] == pytest.approx(2 * (y & z).sum() / (y.sum() + z.sum()))

@@ -14,6 +14,7 @@ from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solution.learned_matrix import LearnedMatrix
 from mtldsl.system.memory import available_memory
+from tests.learned_models import fetr
 from tests.loops import for_each
 
 
@@ -109,17 +110,11 @@ def random_tasks(n=20, d=4, m=3, **names):
     return mtl.Tasks.shared(rng.normal(size=(n, d)), rng.normal(size=(n, m)), **names)
 
 
-def fetr(tasks, first="Sigma1", second="Sigma2", argument=lambda W: W, eta=1.0):
-    """Precisions A of the features and B of the tasks, within bounds; or one that is given."""
-    W, B = mtl.Weights(tasks), mtl.TaskPrecision(tasks, second)
-    A = mtl.FeaturePrecision(tasks, first) if isinstance(first, str) else first
-    box = [bound for S in ([A, B] if isinstance(first, str) else [B]) for bound in (S >> 0.1, S << 10)]
-    return mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(argument(W), A, B, eta=eta), box)
-
-
 def test_of_a_solution():
     names = ["area", "age", "noise", "rooms"], ["Oslo", "Bergen", "Narvik"]
-    solution = fetr(random_tasks(feature_names=names[0], task_names=names[1]), "A", "B").solve()
+    solution = fetr(
+        random_tasks(feature_names=names[0], task_names=names[1]), first="A", second="B", low=0.1, high=10.0
+    ).solve()
     assert list(solution.learned) == ["A", "B"]
     assert solution.A is solution.learned["A"]
     assert list(solution.A.frame().index) == names[0] and list(solution.B.frame().index) == names[1]
@@ -130,7 +125,7 @@ def test_of_a_solution():
 
 
 def test_a_given_matrix_is_not_shown_as_learned():
-    solution = fetr(random_tasks(), np.eye(4)).solve()
+    solution = fetr(random_tasks(), first=np.eye(4)).solve()
     assert list(solution.learned) == ["Sigma2"]
     with pytest.raises(AttributeError, match="Sigma1"):
         solution.Sigma1  # noqa: B018

@@ -21,6 +21,11 @@ def classified():
     return tasks, problem.solve(tol=1e-8)
 
 
+def fitted(tasks, loss=mtl.logistic_loss, intercept=True):
+    W = mtl.Weights(tasks, intercept=intercept)
+    return mtl.minimize(loss(W, tasks) + mtl.ridge(W)).solve()
+
+
 def test_predictions_by_hand(classified):
     tasks, solution = classified
     z = tasks.X @ solution.W + solution.intercept
@@ -49,12 +54,13 @@ def test_standardised_training_data_scale_new_inputs():
     X, Y = 50 + 7 * rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
     raw = mtl.Tasks.shared(X, Y)
     scaled = raw.standardize()
-    W = mtl.Weights(scaled, intercept=True)
-    solution = mtl.minimize(mtl.squared_loss(W, scaled) + mtl.ridge(W)).solve(tol=1e-10)
+    solution = fitted(scaled, mtl.squared_loss)
     expected = (X - X.mean(axis=0)) / X.std(axis=0) @ solution.W + solution.intercept
     np.testing.assert_allclose(solution.predict(X), expected, rtol=1e-10)
     # scores on the scaled tasks and on raw ones are of the same predictions
     np.testing.assert_allclose(solution.scores(scaled), solution.scores(raw), rtol=1e-10)
+    np.testing.assert_allclose(solution.scores(raw, "r2"), solution.scores(raw), rtol=1e-10)
+    np.testing.assert_allclose(solution.scores(raw, "nmse"), 1 - solution.scores(raw), rtol=1e-10)
 
 
 KEPT = "objective dual_bound relative_gap violation status solver model parameters task_names"
@@ -76,13 +82,6 @@ def test_saved_and_loaded_it_predicts_the_same(tmp_path, kind, extra):
         assert loaded.history[-1]["objective"] == solution.history[-1]["objective"]
 
 
-def test_loading_something_else_is_refused(tmp_path):
-    path = tmp_path / "other.npz"
-    np.savez(path, x=np.ones(3))
-    with pytest.raises(mtl.DataError, match="not a saved solution"):
-        mtl.Solution.load(path)
-
-
 def test_mistakes_are_named(classified):
     tasks, solution = classified
     with pytest.raises(mtl.DataError, match="learned on 6 features"):
@@ -93,10 +92,65 @@ def test_mistakes_are_named(classified):
         solution["Q"]
     with pytest.raises(AttributeError, match="'Q'"):
         _ = solution.Q
-    real = shared(3)
-    W = mtl.Weights(real)
     with pytest.raises(mtl.ModelError, match="squared_loss models no probabilities"):
-        mtl.minimize(mtl.squared_loss(W, real) + mtl.ridge(W)).solve().predict_proba(real.X)
+        fitted(shared(3), mtl.squared_loss).predict_proba(shared(3).X)
+
+
+# -------------------------------------------------------------------------------------------------- measures by name
+
+BY_TASK = {
+    "accuracy": (sk.accuracy_score, "predict"),
+    "f1": (sk.f1_score, "predict"),
+    "roc_auc": (sk.roc_auc_score, "decision_function"),
+    "average_precision": (sk.average_precision_score, "decision_function"),
+    "log_loss": (sk.log_loss, "predict_proba"),
+    "brier": (sk.brier_score_loss, "predict_proba"),
+}
+
+
+@for_each("layout", ["shared", "separate"])
+def test_scores_are_those_of_what_the_solution_predicts(layout):
+    tasks = shared(0, n=60, labels="sign", missing=0.2)
+    inputs, labels = tasks.inputs, tasks.per_task(tasks.targets)
+    tasks = mtl.Tasks.separate(inputs, labels) if layout == "separate" else tasks
+    solution = fitted(tasks)
+    for name, (function, face) in BY_TASK.items():
+        wanted = [function(y, p) for y, p in zip(labels, getattr(solution, face)(inputs), strict=True)]
+        assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10), name
+        assert np.isclose(solution.score(tasks, name), np.mean(wanted), rtol=1e-10), name
+
+
+def test_scores_of_counts_and_of_whole_rows(classified):
+    counts = shared(2, n=60, labels="count", missing=0.2)
+    poisson = fitted(counts, mtl.poisson_loss)
+    wanted = [
+        sk.mean_absolute_error(y, p)
+        for y, p in zip(counts.per_task(counts.targets), poisson.predict(counts.inputs), strict=True)
+    ]
+    np.testing.assert_allclose(poisson.scores(counts, "mae"), wanted, rtol=1e-10)
+    tasks, solution = classified
+    positive = np.reshape(tasks.targets > 0, (tasks.n_tasks, -1)).T
+    wanted = sk.label_ranking_loss(positive, solution.decision_function(tasks.X))
+    assert np.isclose(solution.score(tasks, "ranking_loss"), wanted, rtol=1e-12)
+    said = r"no task has a number of its own; write score\(tasks, metric='ranking_loss'\)"
+    with pytest.raises(mtl.ModelError, match=said):
+        solution.scores(tasks, "ranking_loss")
+
+
+@for_each(
+    "loss, labels, name, kind, says",
+    [
+        (mtl.logistic_loss, "sign", "mse", mtl.ModelError, "labels, and this measure is of numbers"),
+        (mtl.hinge_loss, "sign", "log_loss", mtl.ModelError, "models no probabilities"),
+        (mtl.squared_loss, "real", "roc_auc", mtl.DataError, "labels must be -1 or"),
+        (mtl.squared_loss, "sign", "brier", mtl.ModelError, "models no probabilities"),
+        (mtl.squared_loss, "real", "rsquared", mtl.ModelError, "write 'r2'"),
+    ],
+)
+def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
+    tasks = shared(6, n=60, labels=labels)
+    with pytest.raises(kind, match=says):
+        fitted(tasks, loss, intercept=False).score(tasks, name)
 
 
 # ------------------------------------------------------------------------------------ metrics and structured losses
@@ -188,10 +242,8 @@ def test_wrong_metrics_of_scores_are_named(classified):
     with pytest.raises(mtl.ModelError, match=r"^score\(tasks, metric='g1'\): there is no such measure"):
         solution.score(tasks, "g1")
     assert solution.scores(one_class)[1] <= 1.0  # accuracy needs no second class
-    real = shared(3)
-    W = mtl.Weights(real)
     with pytest.raises(mtl.DataError, match="labels must be -1 or"):
-        mtl.minimize(mtl.squared_loss(W, real) + mtl.ridge(W)).solve().scores(real, mtl.FScore())
+        fitted(shared(3), mtl.squared_loss).scores(shared(3), mtl.FScore())
 
 
 def hinged(metric):

@@ -9,17 +9,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solution.later import Later
+from tests.learned_models import fetr
 from tests.loops import for_each
 from tests.models import separate, shared
-
-
-def fetr(tasks, **options):
-    """A model that learns two precisions."""
-    W, Sigma1, Sigma2 = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    return mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, Sigma1, Sigma2, **options),
-        subject_to=[Sigma1 >> 0.01, Sigma1 << 100, Sigma2 >> 0.05, Sigma2 << 50],
-    )
 
 
 def assert_same(loaded, solution):
@@ -158,8 +150,10 @@ def test_a_broken_file_is_a_data_error(tmp_path):
         with pytest.raises(mtl.DataError, match=message):
             mtl.Solution.load(path)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(mtl.DataError, match="not a saved solution"):
-        mtl.Solution.load(path)
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    for other in (path, tmp_path / "other.npz"):
+        with pytest.raises(mtl.DataError, match="not a saved solution"):
+            mtl.Solution.load(other)
 
 
 # --------------------------------------------------------------------------------------- files of strangers

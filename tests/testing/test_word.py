@@ -2,92 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import sys
+import types
 
-import cvxpy as cp
-import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, SeparableLoss
-from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.function import REGISTRY
 from mtldsl.definitions.formula import DEFINITIONS, defined
 from mtldsl.proof.checker.losses import SCALAR_LOSSES
 from mtldsl.proof.checker.schema import LOSSES
+from mtldsl.reference.registry import FORMULAS
 from mtldsl.solvers.registry import SOLVERS
 from mtldsl.testing import check_word
 from mtldsl.testing.word import WordReport
 from tests.loops import for_each
+from tests.models import shared
+from tests.test_docs import ROOT, blocks
 
-
-@dataclass(frozen=True, eq=False)
-class TubeLoss(SeparableLoss):
-    r"""Residuals up to a width are free: sum_j s_j max(0, |z_j - y_j| - width).
-
-    Notes
-    -----
-    Source: Vapnik, "The nature of statistical learning theory", Springer 1995.
-
-    >>> TubeLoss(width=0.5).value(np.array([3.0, 1.2]), np.array([1.0, 1.0]))
-    1.5
-    """
-
-    width: float = 0.1
-
-    name: ClassVar[str] = "tube_loss"
-    formula: ClassVar[str] = r"\sum_j \max\big(0, |({})_j - y_{ij}| - \varepsilon\big)"
-    of_residuals: ClassVar[bool] = True
-
-    def __post_init__(self):
-        width = checked_number(self.name, "width", self.width, lambda e: e >= 0, "a number >= 0")
-        object.__setattr__(self, "width", width)
-
-    @classmethod
-    def examples(cls):
-        return [cls(), cls(width=0.0), cls(width=1.5)]
-
-    def pointwise(self, z, y):
-        return np.maximum(np.abs(z - y) - self.width, 0.0)
-
-    def slope(self, z, y):
-        return np.where(np.abs(z - y) > self.width, np.sign(z - y), 0.0)
-
-    def pointwise_prox(self, z, y, step):
-        return np.clip(z, np.minimum(y - self.width, z + step), np.maximum(y + self.width, z - step))
-
-    def pointwise_conjugate(self, u, y):
-        return u * y + self.width * np.abs(u)
-
-    def dual_interval(self, y):
-        return -1.0, 1.0
-
-
-class ShallowTube(TubeLoss):
-    __doc__ = TubeLoss.__doc__  # with a conjugate that is wrong
-
-    def pointwise_conjugate(self, u, y):
-        return u * y
-
-
-def reference(z, y, s, atom):
-    excess = cp.pos(cp.abs(z - y) - atom.width)
-    return cp.sum(excess) if s is None else cp.sum(cp.multiply(s, excess))
+PAGE = ROOT / "docs" / "extending" / "a_loss.md"
 
 
 @pytest.fixture
-def register():
-    """`mtl.register`; what it entered is taken out afterwards."""
-    entered = []
-
-    def enter(cls, **marks):
-        word = mtl.register(cls, reference=reference, sum_over_samples=True, **marks)
-        entered.append(cls.name)
-        return word
-
-    yield enter
-    for name in entered:
-        mtl.unregister(name)
+def own(monkeypatch):
+    """The module of the page, which registers `boosting_loss`; the word is taken out afterwards."""
+    module = types.ModuleType("my_words")
+    monkeypatch.setitem(sys.modules, "my_words", module)
+    exec(compile(blocks(PAGE, "python"), str(PAGE), "exec"), vars(module))
+    yield module
+    mtl.unregister("boosting_loss")
 
 
 def pieces(report: WordReport) -> dict[str, str]:
@@ -120,26 +63,24 @@ def test_check_word_names_what_a_word_loses_and_why():
 
 
 @pytest.mark.slow
-def test_check_word_of_an_own_loss_asks_for_nothing_more(register):
+def test_check_word_of_an_own_loss_asks_for_nothing_more(own):
     """All laws hold, and a model with it is solved and cross-checked."""
-    word = register(TubeLoss)
-    report = check_word("tube_loss")
+    report = check_word("boosting_loss")
     assert report.complete and report.own and report.checks > 50
-    assert "proximal_gradient: tube_loss is not smooth. The trait: smooth = False." in str(report)
+    said = "dual_ascent: the conjugate of boosting_loss is neither quadratic on an interval nor an entropy. The trait: entropic = False."
+    assert said in str(report)
     assert {one.solver for one in report.lost} < set(SOLVERS)
-    rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(12, 3)), rng.normal(size=(12, 2)))
+    tasks = shared(0, n=12, labels="sign")
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(word(W, tasks, width=0.2) + 0.5 * mtl.l21_norm(W))
+    problem = mtl.minimize(own.boosting_loss(W, tasks, rate=0.2) + 0.5 * mtl.l21_norm(W))
     solution = problem.solve()
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
 
 
-def test_check_word_names_all_that_a_package_word_lacks(register, monkeypatch):
+def test_check_word_names_all_that_a_package_word_lacks(own, monkeypatch):
     """The class says that it is of the package: formulas of its second evaluation, checker, stub and page are asked for."""
-    register(TubeLoss)
-    monkeypatch.setattr(TubeLoss, "__module__", "mtldsl.atoms.losses.absolute")
-    report = check_word("tube_loss", laws=False, solvers=False)
+    monkeypatch.setattr(own.BoostingLoss, "__module__", "mtldsl.atoms.losses.absolute")
+    report = check_word("boosting_loss", laws=False, solvers=False)
     assert not report.own and not report.complete
     assert pieces(report) == {
         "plain formula": "mtldsl/definitions/plain_losses.py",
@@ -148,29 +89,26 @@ def test_check_word_names_all_that_a_package_word_lacks(register, monkeypatch):
         "types": "mtldsl/__init__.pyi",
         "row of words": "docs/words.md",
     }
-    assert '@defined("tube_loss", "samples") def tube_loss(z, y, atom)' in str(report)
+    assert '@defined("boosting_loss", "samples") def boosting_loss(z, y, atom)' in str(report)
     assert "python -m mtldsl.catalogue.stub" in str(report)
 
-    monkeypatch.setitem(SCALAR_LOSSES, "tube_loss", None)
-    monkeypatch.setitem(LOSSES, "tube_loss", None)
-    monkeypatch.setattr("mtldsl.definitions.formula.DEFINITIONS", {**DEFINITIONS, "tube_loss": defined})
-    assert set(pieces(check_word("tube_loss", laws=False, solvers=False))) == {"types", "row of words"}
+    monkeypatch.setitem(SCALAR_LOSSES, "boosting_loss", None)
+    monkeypatch.setitem(LOSSES, "boosting_loss", None)
+    monkeypatch.setattr("mtldsl.definitions.formula.DEFINITIONS", {**DEFINITIONS, "boosting_loss": defined})
+    assert set(pieces(check_word("boosting_loss", laws=False, solvers=False))) == {"types", "row of words"}
 
 
-def test_check_word_names_a_reference_that_is_missing(register, monkeypatch):
-    from mtldsl.reference.registry import FORMULAS
-
-    register(TubeLoss)
+def test_check_word_names_a_reference_that_is_missing(own, monkeypatch):
     with monkeypatch.context() as without:
-        without.delitem(FORMULAS, "tube_loss")
-        report = check_word("tube_loss", laws=False, solvers=False)
+        without.delitem(FORMULAS, "boosting_loss")
+        report = check_word("boosting_loss", laws=False, solvers=False)
     assert pieces(report) == {"reference function": "reference/losses.py"}
 
 
 @pytest.mark.slow
-def test_check_word_tells_of_laws_that_do_not_hold(register):
-    register(ShallowTube)
-    report = check_word("tube_loss", solvers=False)
+def test_check_word_tells_of_laws_that_do_not_hold(own, monkeypatch):
+    monkeypatch.setattr(own.BoostingLoss, "pointwise_conjugate", lambda self, u, y: 0.0 * u)
+    report = check_word("boosting_loss", solvers=False)
     assert not report.complete and report.checks == 0 and not report.missing
     assert "conjugate" in report.broken and "checks fail" in str(report)
 

@@ -7,8 +7,12 @@ import pytest
 from sklearn.metrics import f1_score, r2_score
 
 import mtldsl as mtl
+from mtldsl.solution.page.build import html_report
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.headline import lead, numbers
+from mtldsl.solution.page.scores import scores
+from tests.loops import for_each
+from tests.models import shared
 
 
 def made(noise=0.5, n=400, m=3, cut=-0.4, seed=0):
@@ -54,16 +58,13 @@ def test_a_rare_label_is_not_guessed_by_never_saying_it():
 
 
 def test_a_model_that_is_worse_than_the_mean_says_so():
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(300, 4))
-    Y = X @ rng.normal(size=(4, 2)) + rng.normal(size=(300, 2))
-    train, test = mtl.Tasks.shared(X, Y).split(test_size=0.5, random_state=0)
+    train, test = shared(4, n=300).split(test_size=0.5, random_state=0)
     against = mtl.Tasks.shared(-test.X, np.column_stack(columns(test)))
     solution = fitted(train, mtl.squared_loss)
     facts = Facts(solution, against)
-    tile, scores = numbers(facts)[0], zip(columns(against), solution.predict(-test.X).T, strict=True)
+    tile, pairs = numbers(facts)[0], zip(columns(against), solution.predict(-test.X).T, strict=True)
     assert tile.tone == "wrong" and "WORSE than a guess" in tile.means
-    assert tile.value == f"{np.mean([r2_score(y, p) for y, p in scores]):.3f}"
+    assert tile.value == f"{np.mean([r2_score(y, p) for y, p in pairs]):.3f}"
     assert "WORSE than a guess" in lead(facts)[0]
 
 
@@ -160,10 +161,35 @@ def test_an_interval_without_its_score_is_not_on_top(tmp_path):
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
 
 
+@pytest.fixture(scope="module")
+def one_of_noise():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    Y = np.column_stack([X[:, 0] + 0.1 * rng.normal(size=300), rng.normal(size=300)])
+    return mtl.Tasks.shared(X, Y, task_names=["learnable", "noise"]).split(test_size=0.4, random_state=0)
+
+
+def written(train, test, lam, metrics=()) -> str:
+    W = mtl.Weights(train, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, train) + lam * mtl.l1_norm(W)).solve()
+    return html_report(Facts(solution, test, metrics=metrics, bootstrap=60))
+
+
+@pytest.mark.slow
+@for_each("metric, name", [("r2", "R²"), ("mae", "mean absolute error")])
+def test_noise_is_named_and_what_was_learned_is_not(one_of_noise, metric, name):
+    """Where less is better, the upper end of the interval counts."""
+    page = written(*one_of_noise, 1.0, [metric])
+    assert f"By {name}, it is not shown to be better than a guess in 1 of 2 tasks: noise." in page
+
+
+def test_weights_of_zero_are_a_guess(one_of_noise):
+    page = written(*one_of_noise, 1e6)
+    assert "not shown to be better than a guess in 2 of 2 tasks: learnable, noise." in page
+
+
 @pytest.mark.slow
 def test_the_worst_tasks_are_those_with_the_largest_errors():
-    from mtldsl.solution.page.scores import scores
-
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     Y = X @ rng.normal(size=(2, 45)) + np.linspace(0.1, 5.0, 45) * rng.normal(size=(80, 45))
