@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.errors import ModelError
-from mtldsl.scoring.measure import Measure
+from mtldsl.scoring.measure import Measure, Needs
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.solution.elsewhere import named_elsewhere
