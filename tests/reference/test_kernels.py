@@ -1,9 +1,7 @@
 """The reference's side of multiple kernel learning: its parts, problems whose optima were established elsewhere, the cross-check, and the models that it has as special cases."""
 
-import json
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -18,8 +16,8 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
+from tests.reference.known_optima import fixture
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
 FORMS = ("kept", "eliminated", "given")
 
@@ -92,59 +90,38 @@ def test_outside_the_range():
 # --------------------------------------------------------------------------------------------------- known optima
 
 
-def known():
-    for name in ("mtmkl_pd_kernels", "mtmkl_tree_indicator"):
-        path = FIXTURES / f"{name}.json"
-        if path.exists():
-            for key in json.loads(path.read_text())["results"]:
-                yield pytest.param(name, key, id=f"{name}-{key}")
-        else:
-            reason = f"no fixture at {path}"
-            yield pytest.param(name, None, id=name, marks=pytest.mark.skip(reason=reason))
-
-
-#: every known optimum, by one form after the other
-KNOWN = [
-    pytest.param(*case.values, form, id=f"{case.id}-{form}", marks=case.marks)
-    for case, form in zip(known(), cycle(FORMS), strict=False)
-]
+def problem_of(given, word, form, p, theta=None):
+    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
+    return model(tasks, LOSSES[word], [mtl.from_kernel(R) for R in given["R"]], form, p, given["C"], theta)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, key, form", KNOWN)
-def test_known_optimum(name, key, form):
-    """To 1e-9, and the multipliers prove it to 1e-9; both formulas agree at the point to rounding."""
-    given = json.loads((FIXTURES / f"{name}.json").read_text())
-    (word, p), result = key.split("_p"), given["results"][key]
-    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
-    similarities = [mtl.from_kernel(R) for R in given["R"]]
-    problem = model(tasks, LOSSES[word], similarities, form, float(p), given["C"], np.array(result["theta"]))
-    point = solve_reference(problem.form())
-    proven = certify(problem.form(), point.blocks, point.loss_duals, point.function_duals)
-    assert point.objective == pytest.approx(result["optimum"], rel=1e-9)
-    assert proven.dual_bound == pytest.approx(result["optimum"], rel=1e-9)
-    assert proven.objective == pytest.approx(point.objective, rel=1e-11)
+@pytest.mark.parametrize("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
+def test_known_optimum(name):
+    """To 1e-9, by one form after the other, and proven to 1e-9 by the multipliers; both formulas agree to rounding."""
+    given = fixture(name)
+    for (key, result), form in zip(given["results"].items(), cycle(FORMS), strict=False):
+        word, p = key.split("_p")
+        stated = problem_of(given, word, form, float(p), np.array(result["theta"])).form()
+        point = solve_reference(stated)
+        proven = certify(stated, point.blocks, point.loss_duals, point.function_duals)
+        assert point.objective == pytest.approx(result["optimum"], rel=1e-9), (key, form)
+        assert proven.dual_bound == pytest.approx(result["optimum"], rel=1e-9), (key, form)
+        assert proven.objective == pytest.approx(point.objective, rel=1e-11), (key, form)
 
 
 def test_theta_is_a_variable_that_a_user_may_read():
     """`problem.to_cvxpy()`: parts and theta are variables of their own, which a solve leaves at their best."""
-    path = FIXTURES / "mtmkl_pd_kernels.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
-    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
-    problem = model(tasks, mtl.hinge_loss, [mtl.from_kernel(R) for R in given["R"]], "kept", 2.0, given["C"])
-    stated = problem.to_cvxpy()
+    given = fixture("mtmkl_pd_kernels")
+    known = given["results"]["hinge_p2.0"]
+    stated = problem_of(given, "hinge", "kept", 2.0).to_cvxpy()
     stated.solve(solver="CLARABEL")
     (theta,) = [v for v in stated.problem.variables() if v.name() == "theta"]
-    np.testing.assert_allclose(theta.value, given["results"]["hinge_p2.0"]["theta"], atol=1e-4)
+    np.testing.assert_allclose(theta.value, known["theta"], atol=1e-4)
     blocks = stated.blocks()
-    assert stated.objective_value(blocks) == pytest.approx(
-        given["results"]["hinge_p2.0"]["optimum"], rel=1e-7
-    )
-    assert stated.objective_value({"W": np.zeros_like(blocks["W"])}) == pytest.approx(
-        given["C"] * tasks.n_samples
-    )
+    assert stated.objective_value(blocks) == pytest.approx(known["optimum"], rel=1e-7)
+    at_zero = stated.objective_value({"W": np.zeros_like(blocks["W"])})
+    assert at_zero == pytest.approx(given["C"] * len(given["y"]))
 
 
 # ------------------------------------------------------------------------------------------------- cross-checking

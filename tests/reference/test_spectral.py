@@ -2,9 +2,7 @@
 restrictions to some tasks, and steps whose optimum was established elsewhere.
 """
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import cvxpy as cp
@@ -18,17 +16,14 @@ from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, Spec
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
-from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
+from mtldsl.reference.registry import SPECTRA, formula_of
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.spectral import excess, penalty
 from mtldsl.reference.spectral_above import ways
 from mtldsl.reference.task_subset import of_tasks, why_not_by_tasks
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.loops import for_each
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
+from tests.reference.known_optima import fixture
 
 
 def bent(x):
@@ -107,13 +102,6 @@ def test_above_and_touching(name, shape, s):
             value, violation = stated(way, V)
             assert value >= penalty(atom, V) - 1e-9 * (1 + abs(value)) and violation <= 1e-12
             assert excess(atom, V) <= 1e-12  # kept spaces are no larger than the rank allows
-
-
-def test_words_without_a_definition():
-    with pytest.raises(ModelError, match="has no penalty of the spectrum 'prior'"):
-        spectrum_of("prior", "2 * prior(W)")
-    with pytest.raises(ValueError, match="two reference penalties of the spectrum are called 'rank'"):
-        spectrum("rank", slope=None)(lambda x, atom: x)
 
 
 def test_cvxpy_is_not_given_what_is_not_convex():
@@ -200,10 +188,7 @@ def test_a_bounded_rank_among_other_terms():
 @for_each("case", ["alg1_sqrt", "alg1_sq"])
 def test_the_majoriser_of_a_known_step(case):
     """At W0 = X_i^T y_i, with the constants left out there."""
-    path = FIXTURES / "cmtl_9x6.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
+    given = fixture("cmtl_9x6")
     inputs, targets = ([np.array(part) for part in given[key]] for key in "Xy")
     tasks = mtl.Tasks.separate(inputs, targets)
     V, eps = mtl.Weights(tasks), given[case]["eps1"]
