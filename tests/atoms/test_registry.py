@@ -31,7 +31,7 @@ SLOW = (
 #: quick with few arguments, and dear with all of them
 DEAR = (
     "value_is_the_reference_value-structured_hinge", "value_is_the_reference_value-clique_hinge", "value_is_the_reference_value-mkl_norm",
-    "other_shapes_are_refused_or_right-norm_ball", "fenchel_young_is_tight_at_the_prox-mkl_norm",
+    "fenchel_young_is_tight_at_the_prox-mkl_norm", "prox_is_the_minimiser", "other_shapes_are_refused_or_right",
 )  # fmt: skip
 
 

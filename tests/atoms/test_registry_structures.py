@@ -11,15 +11,22 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from mtldsl.atoms.structures import (
-    MatrixNormal,
-    Range,
-    SpectralMatrix,
-    Structure,
-)
+from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix, Structure
+from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
-from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
+from tests.registry_cases import (
+    SHAPE,
+    SPECTRAL,
+    STRUCTURES,
+    dense,
+    inside_dual_domain,
+    matrix,
+    near,
+    orthogonal,
+    random,
+    weights,
+)
 
 # ------------------------------------------------------------------------------------------------ the material
 
@@ -33,26 +40,25 @@ def learned(atom) -> list[int]:
     return [k for k, what in enumerate(described(atom)) if isinstance(what, Range)]
 
 
+def is_all_learned(atom) -> bool:
+    return len(learned(atom)) == len(described(atom))
+
+
 def side(atom, k: int, shape) -> int:
     return shape[0] if atom.learns[k].axis == "features" else shape[1]
 
 
-every_structure = for_each("atom", STRUCTURES)
-learns_all = for_each(
-    "atom", [case for case in STRUCTURES if len(learned(case.values[0])) == len(described(case.values[0]))]
-)
-takes_some_as_given = for_each(
-    "atom", [case for case in STRUCTURES if len(learned(case.values[0])) < len(described(case.values[0]))]
-)
+#: with a penalty on the entries of the one that is learned; no word of its own
+SPARSE = [pytest.param(atom, id=f"sparse-{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
+ALL = STRUCTURES + SPARSE
+every_structure = for_each("atom", ALL)
+learns_all = for_each("atom", [case for case in ALL if is_all_learned(case.values[0])])
+takes_some_as_given = for_each("atom", [case for case in ALL if not is_all_learned(case.values[0])])
 MATRIX_NORMALS = [case.values[0] for case in STRUCTURES if isinstance(case.values[0], MatrixNormal)]
 
 
 SITUATIONS = list(weights(STRUCTURES[0].values[0]))
 every_situation = for_each("situation", SITUATIONS)
-
-
-def orthogonal(rng, n) -> np.ndarray:
-    return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
 def feasible(rng, what, n: int) -> SpectralMatrix:
@@ -62,21 +68,13 @@ def feasible(rng, what, n: int) -> SpectralMatrix:
     if np.isfinite(what.trace):
         values = 10.0 ** rng.uniform(-3, 0, n)
         return SpectralMatrix(orthogonal(rng, n), what.trace * values / values.sum(), 0.0)
-    logs = rng.uniform(np.log(what.lower), np.log(what.upper), n)
-    return SpectralMatrix(orthogonal(rng, n), np.clip(np.exp(logs), what.lower, what.upper), 0.0)
+    low, high = what.lower or 1e-2, what.upper if np.isfinite(what.upper) else 1e2
+    logs = rng.uniform(np.log(low), np.log(high), n)
+    return SpectralMatrix(orthogonal(rng, n), np.clip(np.exp(logs), low, high), 0.0)
 
 
 def random_matrices(atom, rng, shape=SHAPE) -> tuple[SpectralMatrix, ...]:
     return tuple(feasible(rng, what, side(atom, k, shape)) for k, what in enumerate(described(atom)))
-
-
-def dense(matrices) -> list[np.ndarray]:
-    return [S.dense() for S in matrices]
-
-
-def near(value, size=1.0, rel=1e-11):
-    """Equal up to rounding, which is relative to the terms that the value is the sum of."""
-    return pytest.approx(value, abs=rel * (1 + abs(value) + size))
 
 
 def assert_allowed(atom, matrices):
@@ -142,7 +140,7 @@ def test_alternating_over_the_matrices_ends_at_the_update(atom, situation):
 
 
 @pytest.mark.slow
-@every_structure
+@for_each("atom", STRUCTURES)
 @every_situation
 def test_update_one_is_the_minimiser_of_its_block(atom, situation):
     """It costs as much as Lagrange proves that every matrix does, to 1e-9, and as much as cvxpy's optimum, to what Clarabel

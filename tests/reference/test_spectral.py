@@ -24,6 +24,7 @@ from mtldsl.reference.task_subset import of_tasks, why_not_by_tasks
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.loops import for_each
 from tests.reference.known_optima import fixture
+from tests.registry_cases import with_singular_values
 
 
 def bent(x):
@@ -35,10 +36,9 @@ def bent_slope(x):
     return np.exp(-x) + 0.005 / np.sqrt(x)
 
 
-def with_singular_values(s, d, m, seed=0):
-    rng = np.random.default_rng(seed)
-    U, V = (np.linalg.qr(rng.normal(size=(n, len(s))))[0] for n in (d, m))
-    return (U * np.asarray(s, float)) @ V.T
+def of_rank(s, shape=(5, 4)):
+    """With these singular values."""
+    return with_singular_values(s, shape, np.random.default_rng(1))
 
 
 # ---------------------------------------------------------------------------------- convex functions above it
@@ -87,7 +87,7 @@ def test_above_and_touching(name, shape, s):
     atom, count = ABOVE[name]
     if name == "rank <= 2":
         s = s[:2]
-    W0 = with_singular_values(s, *shape, seed=1) if s else np.zeros(shape)
+    W0 = of_rank(s, shape)
     found = ways(atom, W0, np.random.default_rng(0))
     assert len(found) == count
     rng = np.random.default_rng(2)
@@ -174,8 +174,8 @@ def test_a_bounded_rank_among_other_terms():
     form = mtl.minimize(
         mtl.squared_loss(V, tasks) + mtl.log_rank(V), subject_to=[mtl.rank(V) <= 2, V <= 9]
     ).form()
-    at = {"W": with_singular_values([2.0, 1.0], 5, 4)}
-    assert spectral_violation(form, {"W": with_singular_values([2.0, 1.0, 0.5], 5, 4)}) == pytest.approx(0.5)
+    at = {"W": of_rank([2.0, 1.0])}
+    assert spectral_violation(form, {"W": of_rank([2.0, 1.0, 0.5])}) == pytest.approx(0.5)
     texts = [text for text, _ in convex_forms(form, at)]
     assert texts == [
         f"log_rank(W) majorised, rank(W) <= 2 with its {side} space kept" for side in ("column", "row")
@@ -263,7 +263,7 @@ def test_models_that_are_no_model_of_tasks():
         == "l1_norm(W) <= 3 couples tasks"
     )
     low = mtl.minimize(loss, subject_to=[mtl.rank(V) <= 1]).form()
-    at = {"W": with_singular_values([2.0], 5, 4)}
+    at = {"W": of_rank([2.0])}
     by_columns, by_rows = (convex for _, convex in convex_forms(low, at))
     assert why_not_by_tasks(by_columns) is None and "couples tasks" in why_not_by_tasks(by_rows)
 
@@ -273,7 +273,7 @@ def test_a_user_may_have_no_slope_at_zero():
     atom = SimpleNamespace(
         name="spectral_penalty", eps=0.0, function=np.sqrt, derivative=lambda x: 0.5 * np.sqrt(x) / x
     )
-    (way,) = ways(atom, with_singular_values([2.0, 1.0], 5, 4), np.random.default_rng(0))
+    (way,) = ways(atom, of_rank([2.0, 1.0]), np.random.default_rng(0))
     (tilted,) = way.functions
     assert (
         tilted.steepness == pytest.approx(1.0) and np.linalg.norm(tilted.tilt) <= 1e-12
