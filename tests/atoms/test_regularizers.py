@@ -10,7 +10,6 @@ from mtldsl.atoms.regularizers import (
     GraphLaplacian,
     GroupNorm,
     KroneckerRidge,
-    L1InfNorm,
     L1Norm,
     L12Norm,
     L21Norm,
@@ -20,7 +19,6 @@ from mtldsl.atoms.regularizers import (
     TotalVariation,
     TraceNorm,
 )
-from mtldsl.errors import ModelError
 from tests.loops import for_each
 
 PATH = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
@@ -127,51 +125,7 @@ def test_latex(atom, argument, latex):
     assert atom.latex(argument) == latex
 
 
-# ----------------------------------------------------------------------------------- users' mistakes
-
-
-@for_each(
-    ("make", "message"),
-    [
-        (
-            lambda: L1Norm(weights=-1.0),
-            r"l1_norm\(..., weights=-1.0\): the weight is -1.0; weights must be finite and >= 0",
-        ),
-        (lambda: L21Norm(weights=[1.0, np.nan]), r"l21_norm\(.*the weight at 1 is nan"),
-        (lambda: Ridge(weights=[[1.0, 2.0], [3.0, -4.0]]), r"ridge\(.*the weight at \(1, 1\) is -4.0"),
-        (
-            lambda: L12Norm(weights=[[1.0]]),
-            r"l12_norm\(.*the weights have 2 axes; write a number or a one-dimensional",
-        ),
-        (
-            lambda: L1InfNorm(weights="heavy"),
-            r"l1_inf_norm\(..., weights='heavy'\): the weights are not numbers",
-        ),
-        (lambda: GroupNorm([[0, 1], [1, 2]]), "row 1 is in groups 0 and 1; the groups must be disjoint"),
-        (lambda: GroupNorm([[0, 0]]), "row 0 is twice in group 0"),
-        (lambda: GroupNorm([[0, -1]]), "group 0 holds row -1; row indices are counted from 0"),
-        (lambda: GroupNorm([[0.5]]), "group 0 holds 0.5; rows are names, or whole numbers"),
-        (lambda: GroupNorm([[0], []]), "group 1 is empty"),
-        (lambda: GroupNorm([]), "there are no groups"),
-        (lambda: GroupNorm([0, 1]), r"group 0 is 0; write a list a group"),
-        (lambda: GroupNorm("ab"), "groups is a list of lists"),
-        (lambda: GroupNorm([[0]], weights=[1.0, 2.0]), "2 weights for 1 groups"),
-        (
-            lambda: GraphLaplacian([[1.0, 2.0], [2.0, 1.0]]),
-            "L has the eigenvalue -1, so the term is not convex",
-        ),
-        (
-            lambda: GraphLaplacian([[1.0, 2.0], [0.0, 1.0]]),
-            r"not symmetric: L\[0, 1\] = 2 but L\[1, 0\] = 0; write \(L",
-        ),
-        (lambda: GraphLaplacian([[1.0, np.nan], [np.nan, 1.0]]), r"L\[0, 1\] is nan"),
-        (lambda: GraphLaplacian([[1.0, 2.0]]), r"L has shape \(1, 2\); it must be square"),
-        (lambda: GraphLaplacian("path"), "'path' is a str, not an array of numbers"),
-    ],
-)
-def test_mistakes_in_parameters_are_named(make, message):
-    with pytest.raises(ModelError, match=message):
-        make()
+# ------------------------------------------------------------------------------------------- what does not fit
 
 
 @for_each(
