@@ -263,15 +263,13 @@ def reductions_of(name, seed=0):
 
 
 def accepted(promise) -> list:
-    return list(_accepted(promise))
-
-
-def _accepted(promise):
+    found = []
     for name in MODELS:
         form, _, made = reductions_of(name)
         for key, reduction in made.items():
             if reduction.promise is promise and reduction.accepts(form) is None:
-                yield pytest.param(name, key, id=f"{key}: {name}")
+                found.append(pytest.param(name, key, id=f"{key}: {name}"))
+    return found
 
 
 def both(promise, name, key, sizes=(0.1, 1.0, 5.0)):
@@ -443,7 +441,6 @@ class Certified:
 @pytest.mark.by_default("null space: sums_and_differences_on_both_sides_beside_an_exact_rank")
 @pytest.mark.parametrize("name, key", accepted(Promise.EXACT))
 def test_multipliers_of_exact_reductions_prove_the_form(name, key):
-    """Multipliers of an exact reduction prove the optimum of the form."""
     form, _, made = reductions_of(name)
     easier, recipe = made[key].apply(form)
     watch = Certified(form, lambda point: made[key].invert(point, recipe), 1e-5)

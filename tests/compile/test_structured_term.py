@@ -120,7 +120,6 @@ def test_scaled_multipliers_prove_no_more(metric):
 @every_metric
 @for_each("size", [0.03, 1.0, 30.0])
 def test_balanced_multipliers_sum_to_zero_and_prove_no_more(metric, size):
-    """Balanced multipliers sum to zero in every task and prove no more."""
     rng = np.random.default_rng(5)
     for _ in range(2):
         term, targets = term_of(metric, rng)

@@ -17,18 +17,10 @@ from mtldsl.definitions.plain_structures import spectrum_of
 from mtldsl.inference import GAP
 from mtldsl.language.words.vocabulary import METRICS, WORDS
 from tests.loops import for_each
+from tests.registry_cases import examples
 
 #: A ball is typed as a comparison, whose two sides are evaluated (`TypedPoint`).
 COMPARISONS = {"norm_ball"}
-
-
-def examples(kind, but=()):
-    return [
-        pytest.param(atom, id=f"{name}-{getattr(atom, 'metric', i)}")
-        for name, cls in REGISTRY.items()
-        if issubclass(cls, kind) and not issubclass(cls, but) and cls.__module__.startswith("mtldsl.")
-        for i, atom in enumerate(cls.examples())
-    ]
 
 
 def test_every_word_has_a_plain_formula():
