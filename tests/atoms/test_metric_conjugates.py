@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea, expectation
-from mtldsl.atoms.metrics.violation import classes_of
-from tests.atoms.metric_data import TIGHT, TOP, WHOLE_BOX, Arbitrary, labels, minus_conjugate, planes_of
+from tests.atoms.metric_data import TOP, WHOLE_BOX, Arbitrary, labels, minus_conjugate, planes_of
 from tests.loops import for_each
 
 FORBIDDING, WITHOUT_STRUCTURE = Arbitrary(0.5), Arbitrary()
@@ -29,64 +27,32 @@ def mixture(rng, metric, y, planes=3):
 
 
 @pytest.mark.slow
-@labellings
-def test_conjugate_against_every_labelling(metric):
+@every_metric
+def test_conjugate_against_every_plane(metric):
     rng = np.random.default_rng(1)
-    finite = 0
+    finite = infinite = 0
     for _ in range(8):
-        n = int(rng.integers(2, 9))
+        n = int(rng.integers(2, 9 if metric.labellings else 7))
         y = labels(rng, n)
         positives = int(np.sum(y > 0))
         if metric.check(positives, n - positives):
             continue
-        flips = planes_of(metric, y)[0] != 0.0
-        several = rng.dirichlet(np.ones(3)) @ flips[rng.integers(0, len(flips), 3)]
-        uniform, with_certain = rng.random(n), np.clip(rng.normal(0.5, 0.7, n), 0.0, 1.0)
-        for p in (several, uniform, with_certain, 1e-6 * several, np.round(2.0 * uniform) / 2.0):
-            u = -2.0 * y * p
+        slopes, _ = planes_of(metric, y)
+        several = rng.dirichlet(np.ones(3)) @ slopes[rng.integers(0, len(slopes), 3)]
+        of_positives = several[y > 0]
+        steeper = several.copy()  # of the same sum
+        steeper[y > 0] += 0.3 * (of_positives - of_positives.mean())
+        points = [several, 1e-6 * several, slopes[rng.integers(len(slopes))], steeper]
+        if metric.labellings:
+            uniform, with_certain = rng.random(n), np.clip(rng.normal(0.5, 0.7, n), 0.0, 1.0)
+            points += [-2.0 * y * p for p in (uniform, with_certain, np.round(2.0 * uniform) / 2.0)]
+        for u in points:
             conjugate = metric.conjugate(u, y)
             # both are linear programs of HiGHS, whose own tolerance is 1e-10
             assert conjugate == pytest.approx(-minus_conjugate(metric, u, y), rel=1e-9, abs=1e-12)
             finite += np.isfinite(conjugate)
-    assert finite > 8
-
-
-@pytest.mark.slow
-def test_conjugate_of_roc_area_against_every_matrix_of_pairs():
-    """-f*(u) = max of the mean of q over q in [0, 1]^(Pos x Neg) with the row and column sums that u asks for."""
-    rng = np.random.default_rng(2)
-    finite = 0
-    for _ in range(40):
-        n = int(rng.integers(2, 9))
-        y = labels(rng, n)
-        positive, negative = classes_of(y)
-        shape = len(positive), len(negative)
-        matrices = [
-            rng.random(shape),
-            np.round(rng.random(shape)),
-            np.triu(np.ones(shape)),
-            np.clip(rng.normal(0.5, 1.0, shape), 0, 1),
-        ]
-        for q in matrices:
-            for steeper in (0.0, 0.3):
-                rows, columns = q.sum(axis=1), q.sum(axis=0)
-                rows = rows + steeper * (rows - rows.mean())  # the same total
-                u = np.empty(n)
-                u[positive], u[negative] = -2.0 * rows / q.size, 2.0 * columns / q.size
-                A = [
-                    np.kron(np.eye(shape[0]), np.ones(shape[1])),
-                    np.kron(np.ones(shape[0]), np.eye(shape[1])),
-                ]
-                b = np.concatenate([rows, columns])
-                solved = linprog(
-                    -np.ones(q.size) / q.size, A_eq=np.vstack(A), b_eq=b, bounds=(0.0, 1.0), options=TIGHT
-                )
-                assert solved.status in (0, 2)
-                expected = solved.fun if solved.status == 0 else np.inf
-                # sums of at most a few dozen entries of size one, and a vertex of HiGHS
-                assert ROCArea().conjugate(u, y) == pytest.approx(expected, abs=1e-12)
-                finite += np.isfinite(expected)
-    assert 170 < finite < 310  # both kinds were met
+            infinite += np.isinf(conjugate)
+    assert finite > 8 and infinite > 0
 
 
 @pytest.mark.slow

@@ -362,29 +362,16 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     check_conjugate(atom, Z)
 
 
-A = np.array(
-    [
-        [2.0, 0.5, 0, 0, 0.1],
-        [0.5, 1.0, 0.2, 0, 0],
-        [0, 0.2, 1.5, -0.3, 0],
-        [0, 0, -0.3, 0.8, 0],
-        [0.1, 0, 0, 0, 3.0],
-    ]
-)
-B = A[:4, :4] + np.eye(4)
-NOTHING_TO_LEARN = {
-    "points": ([Range(1.5, 1.5), Range(0.7, 0.7)], (1.5 * np.eye(5), 0.7 * np.eye(4))),
-    "point and given": ([Range(1.5, 1.5), SpectralMatrix.of(B)], (1.5 * np.eye(5), B)),
-    "given and point": ([SpectralMatrix.of(A), Range(0.7, 0.7)], (A, 0.7 * np.eye(4))),
-    "both given": ([SpectralMatrix.of(A), SpectralMatrix.of(B)], (A, B)),
-}
+A, B = (V @ V.T + np.eye(n) for n in SHAPE for V in [np.random.default_rng(n).normal(size=(n, n))])
 
 
-@for_each("case", NOTHING_TO_LEARN)
-def test_matrix_normal_of_given_matrices_is_quadratic(case):
+@for_each("first", [Range(1.5, 1.5), SpectralMatrix.of(A)], ids=["point", "given"])
+@for_each("second", [Range(0.7, 0.7), SpectralMatrix.of(B)], ids=["point", "given"])
+def test_matrix_normal_of_given_matrices_is_quadratic(first, second):
     """eta tr(S1 W S2 W^T) - c, conjugate tr(S1^-1 Z S2^-1 Z^T) / (4 eta) + c, c = rho (m log|S1| + d log|S2|)."""
-    descriptions, (S1, S2) = NOTHING_TO_LEARN[case]
-    atom = MatrixNormal(eta=0.7, rho=1.3).bound(descriptions)
+    atom = MatrixNormal(eta=0.7, rho=1.3).bound([first, second])
+    S1 = 1.5 * np.eye(5) if isinstance(first, Range) else A
+    S2 = 0.7 * np.eye(4) if isinstance(second, Range) else B
     assert atom.convex
     constant = 1.3 * (4 * np.linalg.slogdet(S1)[1] + 5 * np.linalg.slogdet(S2)[1])
     for salt, size in enumerate((1e-3, 1.0, 1e3)):

@@ -126,29 +126,6 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
             assert block_bound(atom, k, V, replaced(matrices, k, 50.0 * S)) <= found.value + 1e-12 * size
 
 
-def clipped_inverse(M, c, low, high):
-    """The minimiser of tr(S M) - c log|S| over low I <= S <= high I, from the eigenvectors of M."""
-    values, V = np.linalg.eigh(M)
-    return (V * np.clip(c / np.maximum(values, 1e-300), low, high)) @ V.T
-
-
-@for_each("d, m", [(4, 3), (21, 7), (300, 20)])
-def test_block_bound_is_tight_at_the_minimiser(d, m):
-    rng = np.random.default_rng(d)
-    V, Sigma2 = rng.normal(size=(d, m)), positive(rng, m, 0.3, 4.0)
-    atom = MatrixNormal(eta=0.7, rho=1.3).bound([Range(0.05, 20.0), Range(0.3, 4.0)])
-    best = clipped_inverse(0.7 * V @ Sigma2 @ V.T, 1.3 * m, 0.05, 20.0)
-    value = objective(atom, V, [best, Sigma2])
-    assert block_bound(atom, 0, V, [best, Sigma2]) == pytest.approx(value, rel=1e-9)
-    off = 0.99 * best + 0.01 * positive(rng, d, 0.05, 20.0)
-    value, bound = objective(atom, V, [off, Sigma2]), block_bound(atom, 0, V, [off, Sigma2])
-    assert bound < objective(atom, V, [best, Sigma2]) < value  # a strict enclosure where it is not
-    if d <= 21:
-        assert block_optimum(atom, 0, V, [best, Sigma2]).value == pytest.approx(
-            block_bound(atom, 0, V, [best, Sigma2]), rel=1e-8
-        )
-
-
 # ---------------------------------------------------------------------------------------------- known optima
 
 
