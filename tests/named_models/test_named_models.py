@@ -83,16 +83,6 @@ def test_it_is_solved_with_a_proof_and_agrees_with_the_reference(each, solved):
     assert problem.cross_check(solution).agrees
 
 
-def test_the_baselines_of_the_issue_are_there():
-    """The calibrated paper's, each under its name; which of them are convex, from the spec."""
-    convex = ["Lasso", "NN-MTL", "L21", "Robust-MTL", "CMTFL", "Dirty model", "Square-root trace norm"]
-    others = ["Capped-MTL", "NC-MTL", "NC-CMTL"]
-    for name in [*convex, *others, "Calibrated MTL", "MTFL", "MTRL", "FETR"]:
-        each = mtl.models().get(name) or next(m for m in MODELS if name in m.also)
-        problem = mtl.model(name, tasks_of(each), **values_of(each))
-        assert problem.is_convex is (name not in others and name != "FETR"), name
-
-
 def test_every_name_is_one_model_and_every_line_is_filled():
     spelled = [name.lower() for each in MODELS for name in (each.name, *each.also)]
     assert len(spelled) == len(set(spelled))
