@@ -9,6 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.solve import solve_reference
+from tests import label_graph_models
 from tests.loops import for_each
 
 N, D, K = 16, 4, 4
@@ -23,15 +24,8 @@ LOSSES = {
 every_loss = for_each("word", LOSSES.values(), ids=LOSSES)
 
 
-def data(seed=0, n=N, k=K):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.8)
-    common = rng.normal(size=(n, 1))
-    return (
-        X,
-        np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0),
-        rng,
-    )
+def data(seed=0):
+    return *label_graph_models.data(N, K, D, seed, noise=0.2), np.random.default_rng(seed)
 
 
 def model(word, tasks, edges=EDGES, penalty=mtl.half_squared_group_norm, lam=0.1):

@@ -43,20 +43,6 @@ def values_of(each: NamedModel) -> dict:
     return {name: values[name] for name in each.parameters} | dict(each.defaults)
 
 
-@pytest.fixture(scope="module")
-def solved():
-    """name -> (problem, solution), each solved once."""
-    made = {}
-
-    def get(each):
-        if each.name not in made:
-            problem = mtl.model(each.name, tasks_of(each), **values_of(each))
-            made[each.name] = problem, problem.solve()
-        return made[each.name]
-
-    return get
-
-
 # ---------------------------------------------------------------------------------- a statement and its model
 
 
@@ -73,14 +59,6 @@ def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     # the weights of no edges are not unknowns
     assert {w.name for w in problem.weights} == set(each.weights[:1] if each.edges == () else each.weights)
     assert [s.name for s in problem.learned] == list(each.learned)
-
-
-@pytest.mark.by_default("NC-CMTL")
-@pytest.mark.parametrize("each", MODELS, ids=NAMES)
-def test_it_is_solved_with_a_proof_and_agrees_with_the_reference(each, solved):
-    problem, solution = solved(each)
-    assert solution.status == ("optimal" if problem.is_convex else "stationary")
-    assert problem.cross_check(solution).agrees
 
 
 def test_every_name_is_one_model_and_every_line_is_filled():
@@ -286,12 +264,16 @@ def shared_and_own(W, lam0, lam1):
     return lam0 / 2 * np.sum(w0**2) + lam1 / 2 * np.sum((W - w0[:, None]) ** 2)
 
 
-@pytest.mark.slow
-@for_each("each", MODELS, ids=NAMES)
-def test_its_value_is_the_formula_of_its_paper(each, solved):
-    _, solution = solved(each)
+@pytest.mark.by_default("NC-CMTL")
+@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+def test_it_is_solved_with_a_proof_and_is_its_papers_formula(each):
+    values = values_of(each)
+    problem = mtl.model(each.name, tasks_of(each), **values)
+    solution = problem.solve()
+    assert solution.status == ("optimal" if problem.is_convex else "stationary")
+    assert problem.cross_check(solution).agrees
     assert all(np.abs(block).max() > 1e-3 for block in solution.blocks.values())  # no term sleeps
-    assert solution.objective == pytest.approx(FORMULAS[each.name](solution, values_of(each)), rel=1e-9)
+    assert solution.objective == pytest.approx(FORMULAS[each.name](solution, values), rel=1e-9)
 
 
 # ---------------------------------------------------------------------------------- what the notes say
@@ -309,10 +291,9 @@ def test_a_loss_divided_by_the_rows_as_in_scikit_learn():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-def test_the_rank_of_reduced_rank_regression(solved):
+def test_the_rank_of_reduced_rank_regression():
     """With X of full column rank: the projection of the least-squares fit on its leading right singular vector."""
-    each = mtl.models()["Reduced-rank regression"]
-    _, solution = solved(each)
+    solution = mtl.model("Reduced-rank regression", REAL, r=1).solve()
     fit = X @ np.linalg.lstsq(X, Y, rcond=None)[0]
     leading = np.linalg.svd(fit)[2][:1]
     assert np.linalg.matrix_rank(solution.W, tol=1e-8) == 1

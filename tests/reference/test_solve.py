@@ -8,13 +8,10 @@ import pytest
 
 import mtldsl as mtl
 import mtldsl.reference.solve as module
-from mtldsl.errors import InfeasibleError, SolverError
+from mtldsl.errors import DataError, InfeasibleError, SolverError
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.solve import (
-    backends_to_try,
-    solve_reference,
-)
+from mtldsl.reference.solve import backends_to_try, solve_reference
 from tests.loops import for_each
 from tests.models import MODELS, shared
 
@@ -31,7 +28,6 @@ def small(tasks=None, *functions, **options):
 @every_model
 @for_each("split", [False, True])
 def test_both_shapes_are_convex_and_have_the_forms_value(name, split):
-    """Both shapes are convex programs with the form's value everywhere."""
     form = MODELS[name]().form()
     model = to_cvxpy(form, split=split)
     assert model.problem.is_dcp() and set(model.variables) == set(form.shapes)
@@ -118,3 +114,25 @@ def test_tightens_until_the_certificate_is_content():
 def test_stops_where_the_iterations_run_out():
     solution = MODELS["square_root_loss_low_rank"]().solve(solver="cvxpy", backend="scs", max_iter=5)
     assert solution.status != "optimal" and np.isfinite(solution.objective)
+
+
+#: London School problems: optima that were established elsewhere to twelve digits
+SCHOOL = {
+    "trace_norm": (100, 725844.67783737),
+    "l21_norm": (50, 708730.74427390),
+    "l1_norm": (10, 729570.63966130),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.papers
+@pytest.mark.parametrize("word", SCHOOL)
+def test_school(word):
+    try:
+        tasks = mtl.datasets.load_school()
+    except DataError as reason:
+        pytest.skip(str(reason))
+    coefficient, optimum = SCHOOL[word]
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + coefficient * getattr(mtl, word)(W))
+    assert solve_reference(problem.form()).objective == pytest.approx(optimum, rel=1e-9)
