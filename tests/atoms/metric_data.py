@@ -23,6 +23,8 @@ __all__ = [
     "TOP",
     "WHOLE_BOX",
     "Arbitrary",
+    "Cubed",
+    "Power",
     "labels",
     "minus_conjugate",
     "planes_of",
@@ -60,6 +62,23 @@ class Arbitrary(Metric):
         table[rng.random(table.shape) < self.forbidden] = -np.inf
         table[0, 0] = 0.0
         return table[c, b]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Power(Metric):
+    """A power of the share of wrong labels."""
+
+    power: float = 2.0
+
+    def delta(self, b, c, positives, negatives):
+        return ((np.asarray(b) + c) / (positives + negatives)) ** self.power
+
+
+class Cubed(FScore):
+    """Another Delta than that of the class it is made of."""
+
+    def delta(self, b, c, positives, negatives):
+        return np.asarray(super().delta(b, c, positives, negatives)) ** 3
 
 
 def labels(rng, n, positives=None):

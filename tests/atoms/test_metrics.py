@@ -1,7 +1,6 @@
 """Oracles of metrics against every labelling for small tasks, every table for larger ones; and what is typed."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +10,17 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.errors import ModelError
-from tests.atoms.metric_data import TOP, WHOLE_BOX, Arbitrary, labels, planes_of, scores, value_of_planes
+from tests.atoms.metric_data import (
+    TOP,
+    WHOLE_BOX,
+    Arbitrary,
+    Cubed,
+    Power,
+    labels,
+    planes_of,
+    scores,
+    value_of_planes,
+)
 from tests.loops import for_each
 
 
@@ -26,14 +35,6 @@ class WithCounts(WeighedError):
     def best_counts(self, of_negatives, of_positives, positives, negatives):
         b = np.argmax(of_negatives + 0.5 * np.arange(len(of_negatives)) / negatives)
         return b, np.argmax(of_positives + 0.5 * np.arange(len(of_positives)) / positives)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Power(Metric):
-    power: float = 2.0
-
-    def delta(self, b, c, positives, negatives):
-        return ((np.asarray(b) + c) / (positives + negatives)) ** self.power
 
 
 OF_LABELLINGS = [*WHOLE_BOX, *(FScore(beta=beta) for beta in (0.05, 1e-100, 1e100)), *TOP]
@@ -148,10 +149,6 @@ def test_own_metrics_print_and_save_themselves():
 
 
 def test_a_new_delta_inherits_no_oracle_of_the_old_one():
-    class Cubed(FScore):
-        def delta(self, b, c, positives, negatives):
-            return np.asarray(super().delta(b, c, positives, negatives)) ** 3
-
     class Separate(ErrorRate):
         def best_counts(self, of_negatives, of_positives, positives, negatives):
             return 0, 0

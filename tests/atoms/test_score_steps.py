@@ -7,7 +7,7 @@ from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric
 from mtldsl.atoms.metrics.violation import classes_of
 from mtldsl.atoms.planes.cutting_planes import prox_of_planes
-from tests.atoms.metric_data import labels, minus_conjugate
+from tests.atoms.metric_data import Cubed, labels, minus_conjugate
 from tests.loops import for_each
 
 METRICS = [AUC(), FScore(), FScore(beta=1.3), FScore(beta=2.0), FScore(beta=30.0)]
@@ -117,10 +117,6 @@ def test_the_gap_is_rounding_at_any_size_and_scale(metric, n, scale):
 
 
 def test_who_has_no_exact_step_goes_on_with_planes():
-    class Cubed(FScore):
-        def delta(self, b, c, positives, negatives):
-            return np.asarray(super().delta(b, c, positives, negatives)) ** 3
-
     class OwnAUC(AUC):
         def delta(self, b, c, positives, negatives):
             return 0.5 * super().delta(b, c, positives, negatives)
