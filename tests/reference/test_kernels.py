@@ -16,22 +16,15 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
+from tests.models import separate
 from tests.reference.known_optima import fixture
 
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
 FORMS = ("kept", "eliminated", "given")
 
 
-def data(n_tasks=3, n=8, d=4, seed=0, labels="sign"):
-    rng = np.random.default_rng(seed)
-    common = rng.normal(size=d)
-    inputs = [rng.normal(size=(n, d)) for _ in range(n_tasks)]
-    targets = [X @ (common + 0.7 * rng.normal(size=d)) + 0.3 * rng.normal(size=n) for X in inputs]
-    return inputs, [np.where(y > 0, 1.0, -1.0) for y in targets] if labels == "sign" else targets
-
-
-def tasks_of(**options):
-    return mtl.Tasks.separate(*data(**options))
+def tasks_of(labels="sign"):
+    return separate(0, labels, sizes=(8, 9, 7, 8))
 
 
 def model(tasks, loss, similarities, form, p, C=1.0, given=None, intercept=False):
@@ -136,7 +129,7 @@ def test_cross_check_of_the_reference_itself(loss, form):
         [mtl.union(), mtl.individual()],
         form,
         2,
-        given=np.array([0.5, 1, 1, 0.2]),
+        given=np.array([0.5, 1, 1, 0.2, 0.7]),
         intercept=True,
     )
     solution = problem.solve(solver="cvxpy")
@@ -196,16 +189,14 @@ def test_beside_a_term_that_is_not_convex():
 
 def test_laplacian_and_from_similarity_are_kronecker_ridges():
     tasks = tasks_of()
-    Lap, Q = (
-        np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]),
-        np.array([[2.0, -0.5, 0], [-0.5, 1, -0.3], [0, -0.3, 1.5]]),
-    )
+    Lap = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
+    Q = np.diag([2.0, 1.0, 1.5, 1.0]) - 0.3 * np.diag(np.ones(3), 1) - 0.3 * np.diag(np.ones(3), -1)
     for similarity, columns in (
-        (mtl.laplacian(Lap, 0.8), np.eye(3) + 0.8 * Lap),
+        (mtl.laplacian(Lap, 0.8), np.eye(4) + 0.8 * Lap),
         (mtl.from_similarity(Q), Q),
     ):
         W = mtl.Weights(tasks, intercept=False)
-        ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(4), columns))
+        ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(6), columns))
         problem = model(tasks, mtl.logistic_loss, [similarity], "eliminated", np.inf)
         assert optimum(problem) == pytest.approx(optimum(ridge), rel=1e-8)
 
@@ -214,7 +205,7 @@ def test_views_of_own_weights_are_models_of_own_features():
     """Given weights: the sum of the penalties of the rows."""
     tasks = tasks_of()
     W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3])]
+    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3, 4, 5])]
     together = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, [0.5, 1.0, 2.0]))
     penalty = mtl.mkl_norm(W[:2], [mtl.union(), mtl.identity()], [0.5, 1.0]) + 0.5 * mtl.ridge(W[2:])
     assert optimum(together) == pytest.approx(
