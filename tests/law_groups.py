@@ -14,8 +14,8 @@ __all__ = ["groups", "run_all"]
 def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] = ()) -> list:
     """Return pytest parameters: the cases of each law and word.
 
-    slow, dear : "law-word" of those that take seconds, of which one example of a metric is enough, and "law-word" or "law" of others; their
-                 examples take the values of the law's arguments in turn
+    slow : "law-word" of those that take seconds; of a structured hinge one example of every metric is enough
+    dear : "law-word", or "law" for every word, of others; in both the examples take the law's arguments in turn
     """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
@@ -33,7 +33,10 @@ def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] 
 
 
 def _in_turn(cases: list[Case], by_kind: bool) -> list[Case]:
-    """All cases of the first example, and one of every other, the next one's with the next arguments; `by_kind`: of one with another metric."""
+    """All cases of the first example, and one of every other, the next one's with the next arguments.
+
+    by_kind : examples of one metric count as one example
+    """
     examples: dict[object, list[Case]] = {}
     for case in cases:
         metric = getattr(case.subject, "metric", None)

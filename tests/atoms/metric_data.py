@@ -96,7 +96,10 @@ def scores(rng, n, size, kind):
 
 
 def planes_of(metric, y):
-    """(slopes, heights) of every plane by the metric's formula alone: all labellings that it allows, of rankings all choices of pairs."""
+    """(slopes, heights) of every plane by the metric's formula alone.
+
+    There is one for every labelling that it allows; a metric of rankings has one for every choice of pairs.
+    """
     if metric.labellings:
         flips = np.array(list(product((0.0, 1.0), repeat=len(y))))
         b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))

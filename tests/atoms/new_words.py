@@ -18,7 +18,7 @@ from mtldsl.extending import Norm, Regularizer, SeparableLoss, Set
 
 
 class _AnyRows:
-    """Of some rows alone it is the same function."""
+    """The same function of some rows alone."""
 
     def on_rows(self, rows, shape):
         return self

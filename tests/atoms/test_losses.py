@@ -162,8 +162,9 @@ def test_huber_prox_keeps_its_digits_for_long_steps():
 )
 @settings(max_examples=400, deadline=None)
 def test_square_root_prox_solves_its_equation(seed, spread, log_eps, log_size, log_step):
-    """x (1 + step s / sqrt(||sqrt(s) x||^2 + eps^2)) = r, every entry, for any eps and step, and weights 16 orders apart; steps are told
-    from the one from which the norm itself has the solution 0.
+    """x (1 + step s / sqrt(||sqrt(s) x||^2 + eps^2)) = r, every entry, for any eps and step, and weights 16 orders apart.
+
+    Steps are multiples of the one from which the norm itself has the solution 0.
     """
     rng = np.random.default_rng(seed)
     s = None if spread == 0 else 10.0 ** rng.uniform(-spread, spread, size=7)

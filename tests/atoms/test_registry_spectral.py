@@ -270,7 +270,7 @@ def jump(atom, s) -> float:
 @pytest.mark.slow
 @every_penalty
 def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
-    """Steps of all sizes, and those where two local minima are almost as good; equal singular values are treated alike, even there."""
+    """Steps of all sizes, and those where two local minima are almost as good, also of equal singular values."""
     rng = random(atom, 11)
     off = 10.0 ** np.array([-2.0, -4.0, -6.0])
     rows = SHAPE[0] - 4  # a row more than there are singular values

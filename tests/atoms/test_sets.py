@@ -1,4 +1,4 @@
-"""The sets beside the laws: radius zero, precision at size, what does not broadcast, and how a set is printed."""
+"""The sets beside the laws: radius zero, precision at size, what does not broadcast, how they are printed."""
 
 import numpy as np
 import pytest

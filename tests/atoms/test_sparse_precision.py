@@ -1,4 +1,4 @@
-"""A matrix-normal prior with a sparse precision, beside the laws of learned structures, and the graphical lasso that finds it."""
+"""A matrix-normal prior with a sparse precision beside the laws of structures, and the graphical lasso."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where the reference keeps its formulas. What they say is held to the atoms and to the plain formulas (tests/definitions) by laws."""
+"""Where the reference keeps its formulas. What they say is held to atoms and plain formulas by laws."""
 
 import pytest
 

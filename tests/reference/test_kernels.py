@@ -91,7 +91,7 @@ def problem_of(given, word, form, p, theta=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
 def test_known_optimum(name):
-    """To 1e-9, by one form after the other, and proven to 1e-9 by the multipliers; both formulas agree to rounding."""
+    """To 1e-9, by one form after the other, and proven by the multipliers; both formulas agree to rounding."""
     given = fixture(name)
     for (key, result), form in zip(given["results"].items(), cycle(FORMS), strict=False):
         word, p = key.split("_p")
