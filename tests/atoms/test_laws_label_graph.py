@@ -1,4 +1,4 @@
-"""Models over a graph of labels: values, bounds, and what data may do to them, by the reference that states every labelling."""
+"""Models over a graph of labels: what data may do to them, by the reference that states every labelling."""
 
 from itertools import cycle
 
