@@ -14,31 +14,36 @@ __all__ = ["groups", "run_all"]
 def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] = ()) -> list:
     """Return pytest parameters: the cases of each law and word.
 
-    slow, dear : "law-word" of those that take seconds, and of others, whose examples take the values of the law's arguments in turn
+    slow : "law-word" of those that take seconds; of a structured hinge one example of every metric is enough
+    dear : "law-word", or "law" for every word, of others; in both the examples take the law's arguments in turn
     """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         found.setdefault((case.law.name, _word(case)), []).append(case)
-    named = {f"{law}-{word}": some for (law, word), some in found.items()}
-    assert {*slow, *dear} <= set(named)
+    named = {f"{law}-{word}": (law, some) for (law, word), some in found.items()}
+    assert {*slow, *dear} <= {*named, *(law for law, _ in found)}
     return [
         pytest.param(
-            _in_turn(some) if name in {*slow, *dear} else some,
+            _in_turn(some, by_kind=name in slow) if {name, law} & {*slow, *dear} else some,
             id=name,
             marks=[pytest.mark.slow] * (name in slow),
         )
-        for name, some in named.items()
+        for name, (law, some) in named.items()
     ]
 
 
-def _in_turn(cases: list[Case]) -> list[Case]:
-    """One case of every example, the next one's with the next arguments; and those of arguments that no example had."""
-    examples: dict[str, list[Case]] = {}
+def _in_turn(cases: list[Case], by_kind: bool) -> list[Case]:
+    """All cases of the first example, and one of every other, the next one's with the next arguments.
+
+    by_kind : examples of one metric count as one example
+    """
+    examples: dict[object, list[Case]] = {}
     for case in cases:
-        examples.setdefault(case.about, []).append(case)
-    chosen = [own[k % len(own)] for k, own in enumerate(examples.values())]
-    longest = max(examples.values(), key=len)
-    return chosen + longest[len(examples) :]
+        metric = getattr(case.subject, "metric", None)
+        examples.setdefault(type(metric) if by_kind and metric else case.about, []).append(case)
+    first, *others = examples.values()
+    first = [case for case in first if case.about == first[0].about]
+    return first + [own[k % len(own)] for k, own in enumerate(others)]
 
 
 def run_all(cases: Iterable[Case], every_case: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mtldsl.language.words.vocabulary  # noqa: F401  (every word's atom is registered)
@@ -10,6 +11,24 @@ from mtldsl.atoms.structures import Structure
 from mtldsl.testing.laws.by_reference import *  # noqa: F403
 from mtldsl.testing.laws.data import *  # noqa: F403
 from mtldsl.testing.laws.data import WEIGHTINGS
+
+
+def near(value, size=1.0, rel=1e-11):
+    """Equal up to rounding, which is relative to the terms that the value is the sum of."""
+    return pytest.approx(value, abs=rel * (1 + abs(value) + size))
+
+
+def orthogonal(rng, n) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(n, n)))[0]
+
+
+def with_singular_values(s, shape, rng) -> np.ndarray:
+    U, V = (orthogonal(rng, n)[:, : len(s)] for n in shape)
+    return (U * np.asarray(s, float)) @ V.T
+
+
+def dense(matrices) -> list[np.ndarray]:
+    return [S.dense() for S in matrices]
 
 
 def name_of(atom, i) -> str:

@@ -4,40 +4,24 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms.calculus import from_prox
-from mtldsl.atoms.regularizers import (
-    FrobeniusNorm,
-    GroupNorm,
-    L1InfNorm,
-    L1Norm,
-    L12Norm,
-    L21Norm,
-    TotalVariation,
-    TraceNorm,
-)
-from mtldsl.atoms.regularizers.sorted_entries import SortedL1Norm
+from mtldsl.atoms.regularizers import GroupNorm, TotalVariation
 from mtldsl.atoms.sets import NormBall
 from tests.loops import for_each
+from tests.registry_cases import REGULARIZERS, SHAPE
 
-WEIGHTS = np.random.default_rng(9).uniform(0.2, 3.0, size=40)
+#: whose dual norm and ball are closed forms, finite everywhere
 NORMS = [
-    L1Norm(),
-    L1Norm(weights=np.outer(WEIGHTS, [1.0, 2.0, 0.3, 1.0, 5.0, 0.1])),
-    L21Norm(),
-    L21Norm(weights=WEIGHTS),
-    L12Norm(),
-    L1InfNorm(),
-    L1InfNorm(weights=WEIGHTS),
-    GroupNorm([range(0, 10), range(10, 40)], weights=[1.0, 3.0]),
-    SortedL1Norm(weights=np.linspace(1.0, 0.0, 240)),
-    TraceNorm(),
-    FrobeniusNorm(),
+    case
+    for case in REGULARIZERS
+    for norm in case.values
+    if norm.norm and norm.exact_prox and norm.absorbs and norm.accuracy == 0.0
 ]
-every_norm = for_each("norm", NORMS, ids=lambda norm: norm.name)
+every_norm = for_each("norm", NORMS)
 
 
 def matrix(seed, exponent=0.0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(40, 6)) * 10.0 ** (exponent * rng.normal(size=(40, 1)))
+    return rng.normal(size=SHAPE) * 10.0 ** (exponent * rng.normal(size=(SHAPE[0], 1)))
 
 
 @every_norm
@@ -46,7 +30,7 @@ def test_the_dual_norm(norm, exponent):
     for seed in range(5):
         Z = matrix(seed, exponent)
         assert from_prox.dual_norm(norm, Z) == pytest.approx(norm.dual_gauge(Z), rel=1e-13)
-    assert from_prox.dual_norm(norm, np.zeros((40, 6))) == 0.0
+    assert from_prox.dual_norm(norm, np.zeros(SHAPE)) == 0.0
 
 
 @every_norm
@@ -67,7 +51,7 @@ def test_the_nearest_point_of_a_ball(norm, exponent, share):
 def test_the_ball_of_a_seminorm_keeps_what_it_does_not_see():
     W = matrix(5)
     flat = NormBall(TotalVariation(), 0.0).project(W)
-    np.testing.assert_allclose(flat, np.repeat(W.mean(axis=1, keepdims=True), 6, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(flat, np.repeat(W.mean(axis=1, keepdims=True), SHAPE[1], axis=1), rtol=1e-12)
     free = GroupNorm([[0, 1]])
     P = NormBall(free, 0.1).project(W)
     assert np.array_equal(P[2:], W[2:]) and free.value(P) == pytest.approx(0.1, rel=1e-13)

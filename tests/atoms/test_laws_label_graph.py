@@ -1,15 +1,13 @@
-"""Models over a graph of labels: values, bounds, and what data may do to them, by the reference that states every labelling."""
+"""Models over a graph of labels: what data may do to them, by the reference that states every labelling."""
 
 from itertools import cycle
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.proof.certificate import certify
-from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
+from tests import label_graph_models
 from tests.loops import for_each
 
 N, D, K = 16, 4, 4
@@ -24,15 +22,8 @@ LOSSES = {
 every_loss = for_each("word", LOSSES.values(), ids=LOSSES)
 
 
-def data(seed=0, n=N, k=K):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.8)
-    common = rng.normal(size=(n, 1))
-    return (
-        X,
-        np.where(X @ rng.normal(size=(D, k)) + common + 0.3 * rng.normal(size=(n, k)) > 0, 1.0, -1.0),
-        rng,
-    )
+def data(seed=0):
+    return *label_graph_models.data(N, K, D, seed, noise=0.2), np.random.default_rng(seed)
 
 
 def model(word, tasks, edges=EDGES, penalty=mtl.half_squared_group_norm, lam=0.1):
@@ -40,55 +31,12 @@ def model(word, tasks, edges=EDGES, penalty=mtl.half_squared_group_norm, lam=0.1
     return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
 
 
-def at_random(problem, rng):
-    return {name: rng.normal(size=shape) for name, shape in problem.form().shapes.items()}
-
-
-def optimum(problem, tol=1e-7):
-    solution = problem.solve(tol=tol)
-    assert solution.status == "optimal" and solution.solver != "cvxpy", solution
-    return solution.objective
-
-
 # ---------------------------------------------------------------------------------------------- the same data
-
-
-@every_loss
-def test_value_and_bound_at_random_points(word):
-    """The value is the reference's; the bound, from the point's own multipliers or from random ones, is below the optimum."""
-    X, Y, rng = data(5)
-    problem = model(word, mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, N)))
-    form = problem.form()
-    stated, best = to_cvxpy(form), solve_reference(form).objective
-    for size in (0.0, 0.1, 1.0, 10.0):
-        point = {name: size * block for name, block in at_random(problem, rng).items()}
-        found = certify(form, point)
-        assert found.objective == pytest.approx(stated.objective_value(point), rel=1e-12)
-        assert np.isfinite(found.dual_bound) and found.dual_bound <= best + 1e-8
-        u = size * rng.normal(size=form.losses[0].tasks.n_samples)
-        assert certify(form, point, [u]).dual_bound <= best + 1e-8
-
-
-@pytest.mark.slow
-@for_each("word", [LOSSES["hinge with costs"], LOSSES["likelihood"]], ids=["hinge", "likelihood"])
-def test_sparse_and_single_precision_inputs_are_the_same_problem(word):
-    X, Y, rng = data(7)
-    X = X.astype(np.float32)
-    inputs = X.astype(float), X, sparse.csr_array(X.astype(float))
-    problems = [model(word, mtl.Tasks.shared(one, Y)) for one in inputs]
-    point = at_random(problems[0], rng)
-    found = [certify(problem.form(), point) for problem in problems]
-    best = problems[0].solve(tol=1e-7).objective
-    for certificate in found:
-        assert certificate.objective == pytest.approx(found[0].objective, rel=1e-12)
-        assert certificate.dual_bound == pytest.approx(found[0].dual_bound, rel=1e-9)
-    assert optimum(problems[-1]) == pytest.approx(best, rel=1e-6)
 
 
 @pytest.mark.slow
 @every_loss
 def test_permuting_the_data_permutes_the_solution(word):
-    """Permuting samples features and labels permutes the solution."""
     X, Y, rng = data(8)
     rows, features, order = rng.permutation(N), rng.permutation(D), [2, 0, 3, 1]
     place = {label: k for k, label in enumerate(order)}

@@ -16,12 +16,10 @@ from mtldsl.atoms.losses import (
     LogisticLoss,
     PoissonLoss,
     QuantileLoss,
-    SquaredHingeLoss,
     SquaredLoss,
     SquareRootLoss,
     SumOfSquares,
 )
-from mtldsl.errors import ModelError
 from mtldsl.testing.laws.data import WEIGHTINGS, loss_data, targets
 from tests.loops import for_each
 from tests.registry_cases import examples
@@ -33,30 +31,20 @@ from tests.registry_cases import examples
 every_loss = for_each("loss", examples((SeparableLoss, SquareRootLoss)))
 
 
-@for_each(
-    ("loss", "at", "low", "high"),
-    [
-        (AbsoluteLoss(), 2.0, -1.0, 1.0),
-        (QuantileLoss(q=0.2), 2.0, -0.2, 0.8),
-        (HingeLoss(), 1.0, -1.0, 0.0),
-    ],
-    ids=lambda v: getattr(v, "name", ""),
-)
-def test_gradient_at_a_kink_is_a_subgradient(loss, at, low, high):
-    y = np.array([1.0]) if loss.labels == "sign" else np.array([at])
-    assert low <= loss.gradient(np.array([at]), y)[0] <= high
+@for_each("loss", examples(SeparableLoss))
+def test_gradient_at_a_kink_is_a_subgradient(loss):
+    """At the labels themselves, where losses have their kinks: one sample by itself, to both sides."""
+    y = targets(loss, np.random.default_rng(0))
+    value, slope = loss.pointwise(y, y), loss.gradient(y, y)
+    for move in (1e-6, 1.0, -1e-6, -1.0):
+        assert np.all(loss.pointwise(y + move, y) >= value + slope * move - 1e-15)
 
 
-def test_square_root_loss_of_no_residuals_has_subgradient_zero():
-    """Square root loss has the zero subgradient where all residuals vanish."""
+def test_square_root_loss_where_there_are_no_residuals():
+    """Its subgradient is zero, and no quadratic lies above it and touches; with eps there is one."""
     y = np.array([1.0, 2.0])
     assert SquareRootLoss().gradient(y, y).tolist() == [0.0, 0.0]
     assert SquareRootLoss().gradient(y, y, np.array([1.0, 3.0])).tolist() == [0.0, 0.0]
-
-
-def test_square_root_loss_of_no_residual_has_no_majorizer():
-    """Square root loss of no residual has no quadratic above it."""
-    y = np.array([1.0, 2.0])
     assert SquareRootLoss().majorizer_weight(y, y) == np.inf and HuberLoss().majorizer_weight(y, y) is None
     assert SquareRootLoss(eps=0.25).majorizer_weight(y, y) == 4.0
     assert SquaredLoss().majorizer_weight(y, y) == 1.0 and SumOfSquares().majorizer_weight(y, y) == 2.0
@@ -90,30 +78,6 @@ def test_poisson_loss_is_infinite_only_beyond_the_largest_float():
     assert np.isfinite(loss.prox(np.array([800.0, -800.0]), np.array([2.0, 0.0]), 1e8)).all()
 
 
-@for_each(
-    ("make", "typed", "instead"),
-    [
-        (lambda: HuberLoss(delta=0.0), "delta=0.0", "> 0"),
-        (lambda: HuberLoss(delta=-1), "delta=-1", "> 0"),
-        (lambda: HuberLoss(delta=np.inf), "delta=inf", "finite"),
-        (lambda: HuberLoss(delta="1"), "delta='1'", "number"),
-        (lambda: HuberLoss(delta=np.array([1.0, 2.0])), "delta=array([1., 2.])", "number"),
-        (lambda: SquareRootLoss(eps=-1e-3), "eps=-0.001", ">= 0"),
-        (lambda: SquareRootLoss(eps=np.inf), "eps=inf", "finite"),
-        (lambda: SquareRootLoss(eps=np.array([1.0, 2.0])), "eps=array([1., 2.])", "number"),
-        (lambda: QuantileLoss(q=0), "q=0", "0 < q < 1"),
-        (lambda: QuantileLoss(q=1.0), "q=1.0", "0 < q < 1"),
-        (lambda: QuantileLoss(q=float("nan")), "q=nan", "0 < q < 1"),
-        (lambda: QuantileLoss(q=True), "q=True", "0 < q < 1"),
-        (lambda: QuantileLoss(q=None), "q=None", "0 < q < 1"),
-    ],
-)
-def test_wrong_parameters_are_refused_as_typed(make, typed, instead):
-    with pytest.raises(ModelError) as refusal:
-        make()
-    assert typed in str(refusal.value) and instead in str(refusal.value)
-
-
 def test_parameters_may_be_any_real_number():
     assert (
         HuberLoss(delta=2).delta
@@ -124,15 +88,6 @@ def test_parameters_may_be_any_real_number():
     assert type(QuantileLoss(q=np.float64(0.5)).q) is float
     assert HuberLoss(delta=2).arguments() == {"delta": 2.0} and HuberLoss().arguments() == {}
     assert SquareRootLoss(0).arguments() == {} and SquareRootLoss(eps=1).arguments() == {"eps": 1.0}
-
-
-@every_loss
-def test_latex_shows_the_prediction_and_leaves_no_gap(loss):
-    shown = loss.latex("X_i W_i")
-    assert "X_i W_i" in shown and "{}" not in shown
-    assert shown.count("{") == shown.count("}")
-    for value in loss.arguments().values():
-        assert f"{value:g}" in shown
 
 
 # ---------------------------------------------------------------------------------- proximal steps
@@ -161,30 +116,22 @@ def _extreme_cases(count, seed):
 
 
 @pytest.mark.slow
-def test_logistic_prox_to_machine_precision_for_any_step():
+def test_prox_to_machine_precision_for_any_step():
     with localcontext() as context:
         context.prec = 60
-        for z, step, _ in _extreme_cases(60, 5):
+        for z, step, rng in _extreme_cases(60, 5):
             m, t = Decimal(z), Decimal(step)
-            exact = _bisect(lambda x, m=m, t=t: x - m - t * _survival(x), m, m + t)
+            exact = float(_bisect(lambda x, m=m, t=t: x - m - t * _survival(x), m, m + t))
             for y in (1.0, -1.0):
                 found = LogisticLoss().prox(np.array([y * z]), np.array([y]), step)[0]
-                assert abs(found - y * float(exact)) <= 1e-15 * max(1.0, abs(float(exact))), (z, step, y)
-
-
-@pytest.mark.slow
-def test_poisson_prox_to_machine_precision_for_any_step():
-    with localcontext() as context:
-        context.prec = 60
-        for z, step, rng in _extreme_cases(60, 6):
+                assert abs(found - y * exact) <= 1e-15 * max(1.0, abs(exact)), (z, step, y)
             y = float(rng.integers(0, 40))
-            t = Decimal(step)
-            c = Decimal(z) + t * Decimal(y)  # x + t e^x = c
+            c = m + t * Decimal(y)  # x + t e^x = c
             low = min(c, Decimal(0)) - t  # e^x <= 1 there
             high = min(c, max(Decimal(0), (max(c, Decimal(1)) / t).ln())) if c > 0 else c
-            exact = _bisect(lambda x, c=c, t=t: x + t * x.exp() - c, low, high)
+            exact = float(_bisect(lambda x, c=c, t=t: x + t * x.exp() - c, low, high))
             found = PoissonLoss().prox(np.array([z]), np.array([y]), step)[0]
-            assert abs(found - float(exact)) <= 1e-14 * max(1.0, abs(float(exact))), (z, step, y)
+            assert abs(found - exact) <= 1e-14 * max(1.0, abs(exact)), (z, step, y)
 
 
 def test_prox_stops_exactly_at_kinks():
@@ -203,51 +150,37 @@ def test_huber_prox_keeps_its_digits_for_long_steps():
     assert found[0] == pytest.approx(3.0 / (1 + 1e8), rel=1e-15, abs=0)
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    spread=st.floats(0, 8),
-    where=st.floats(-6, -1e-3) | st.floats(1e-3, 3),
-)
-@settings(max_examples=100, deadline=None)
-def test_weighted_square_root_prox_obeys_its_optimality(seed, spread, where):
-    """Square root prox with weights obeys its optimality condition."""
-    rng = np.random.default_rng(seed)
-    s, r = 10.0 ** rng.uniform(-spread, spread, size=7), rng.normal(size=7) * 3
-    y = np.zeros(7)
-    critical = np.linalg.norm(r / np.sqrt(s))
-    step = critical * 10.0**where
-    x = SquareRootLoss().prox(y + r, y, step, s)
-    if step >= critical:  # 0 is the solution iff r / step is a subgradient at 0
-        assert not x.any()
-    else:
-        pull = step * s * x / np.linalg.norm(np.sqrt(s) * x)
-        # in the metric of the dual norm, whose length is the step
-        assert np.linalg.norm((x + pull - r) / np.sqrt(s)) <= 4e-15 * critical
-
-
 @pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     spread=st.just(0.0) | st.floats(0, 8),
-    log_eps=st.floats(-12, 12),
-    log_step=st.floats(-12, 12),
+    log_eps=st.none() | st.floats(-12, 12),
     log_size=st.floats(-6, 6),
-    beside=st.none() | st.floats(-12, 0),
+    log_step=st.floats(-12, -1e-3)
+    | st.floats(1e-3, 12)
+    | st.floats(-12, 0).map(lambda e: np.log10(1 + 10.0**e)),
 )
-@settings(max_examples=300, deadline=None)
-def test_smoothed_square_root_prox_solves_its_equation(seed, spread, log_eps, log_step, log_size, beside):
-    """x (1 + step s / sqrt(||sqrt(s) x||^2 + eps^2)) = r, every entry, for any eps and step, and weights 16 orders apart; also
-    `beside` the step from which the norm itself has the solution 0.
+@settings(max_examples=400, deadline=None)
+def test_square_root_prox_solves_its_equation(seed, spread, log_eps, log_size, log_step):
+    """x (1 + step s / sqrt(||sqrt(s) x||^2 + eps^2)) = r, every entry, for any eps and step, and weights 16 orders apart.
+
+    Steps are multiples of the one from which the norm itself has the solution 0.
     """
     rng = np.random.default_rng(seed)
     s = None if spread == 0 else 10.0 ** rng.uniform(-spread, spread, size=7)
     r = 10.0**log_size * rng.normal(size=7)
-    eps, step = 10.0**log_eps, 10.0**log_step
+    eps = 0.0 if log_eps is None else 10.0**log_eps
     weights = np.ones(7) if s is None else s
-    if beside is not None:
-        step = np.linalg.norm(r / np.sqrt(weights)) * (1 + 10.0**beside)
+    critical = np.linalg.norm(r / np.sqrt(weights))
+    step = critical * 10.0**log_step
     x = SquareRootLoss(eps=eps).prox(r, np.zeros(7), step, s)
     norm = np.sqrt(np.sum(weights * x**2) + eps**2)
+    if eps == 0.0 and step >= critical:
+        assert not x.any()
+        return
+    if eps == 0.0:  # in the metric of the dual norm, whose length is the step
+        off = np.linalg.norm((x + step * weights * x / norm - r) / np.sqrt(weights))
+        assert off <= 4e-15 * critical
     # measured: 3e-15 in 100,000 draws, whatever the scales
     np.testing.assert_allclose(x * (1.0 + step * weights / norm), r, rtol=1e-12, atol=0)
     assert np.all(np.abs(x) <= np.abs(r)) and np.all(x * r >= 0)
@@ -256,35 +189,19 @@ def test_smoothed_square_root_prox_solves_its_equation(seed, spread, log_eps, lo
 # ------------------------------------------------------------------------------------- conjugates
 
 
-@for_each(
-    ("loss", "y", "ends"),
-    [
-        (AbsoluteLoss(), 0.5, [(-1.0, -0.5), (1.0, 0.5)]),
-        (QuantileLoss(q=0.25), 2.0, [(-0.25, -0.5), (0.75, 1.5)]),
-        (HuberLoss(delta=2.0), 1.0, [(-2.0, 0.0), (2.0, 4.0)]),
-        (HingeLoss(), 1.0, [(-1.0, -1.0), (0.0, 0.0)]),
-        (HingeLoss(), -1.0, [(0.0, 0.0), (1.0, -1.0)]),
-        (LogisticLoss(), 1.0, [(-1.0, 0.0), (0.0, 0.0)]),
-        (LogisticLoss(), -1.0, [(0.0, 0.0), (1.0, 0.0)]),
-        (SquaredHingeLoss(), 1.0, [(None, None), (0.0, 0.0)]),
-        (SquaredHingeLoss(), -1.0, [(0.0, 0.0), (None, None)]),
-        (PoissonLoss(), 3.0, [(-3.0, 0.0), (None, None)]),
-    ],
-    ids=lambda v: getattr(v, "name", ""),
-)
-def test_conjugate_at_the_ends_of_its_domain_and_beyond(loss, y, ends):
-    """At an end the value is finite (0 log 0 = 0), beyond it <u, z> - f(z) grows without bound."""
-    y = np.array([y])
-    for sign, (end, value) in zip((-1.0, 1.0), ends, strict=True):
-        if end is None:
-            assert np.isfinite(loss.conjugate(np.array([sign * 1e3]), y))
-            continue
-        assert loss.conjugate(np.array([end]), y) == pytest.approx(value, abs=1e-15)
-        beyond = np.array([end + sign * 1e-6])
-        assert loss.conjugate(beyond, y) == np.inf
-        assert loss.dual_project(beyond, y).tolist() == [end]
-        far = np.array([sign * 1e9 if loss.name != "poisson_loss" else -1e9])
-        assert beyond @ far - loss.value(far, y) > 100.0
+@for_each("loss", examples(SeparableLoss))
+def test_conjugate_at_the_ends_of_its_domain_and_beyond(loss):
+    """An end is the slope far out: there <u, z> - f(z) is the supremum (0 log 0 = 0), and beyond it grows without bound."""
+    y = targets(loss, np.random.default_rng(0))
+    for sign, ends in zip((-1.0, 1.0), loss.dual_interval(y), strict=True):
+        for end, label in zip(np.broadcast_to(ends, y.shape), y, strict=True):
+            at, one, far = np.array([end]), np.array([label]), np.array([sign * 64.0])
+            if np.isinf(end):
+                assert np.isfinite(loss.conjugate(far, one))
+                continue
+            assert loss.conjugate(at, one) == pytest.approx(at @ far - loss.value(far, one), abs=1e-13)
+            assert loss.conjugate(at + sign * 1e-6, one) == np.inf
+            assert loss.dual_project(at + sign * 1e-6, one).tolist() == [end]
 
 
 @every_loss

@@ -7,10 +7,9 @@ from sklearn import metrics as sk
 import mtldsl as mtl
 from mtldsl.atoms.metrics import NDCG, AveragePrecision, PartialAUC
 from mtldsl.errors import ModelError
-from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.reference.planes import most_violated
 from mtldsl.solution.scoring import score_of
-from tests.atoms.metric_data import labels
+from tests.atoms.metric_data import labels, scores
 from tests.loops import for_each
 
 AREAS = [PartialAUC(0.6), PartialAUC(0.9, 0.3), PartialAUC(0.5, 0.25), PartialAUC(1.0), PartialAUC(0.3, 0.29)]
@@ -18,10 +17,8 @@ ALL = [*AREAS, AveragePrecision(), NDCG()]
 every_metric = for_each("metric", ALL, ids=repr)
 
 
-def scores(rng, n):
-    size = rng.choice([1e-3, 0.1, 0.3, 1.0, 1e3])
-    z = size * rng.normal(size=n)
-    return size * np.round(z / size) if rng.random() < 0.4 else z
+def some_scores(rng, n):
+    return scores(rng, n, rng.choice([1e-3, 0.1, 0.3, 1.0, 1e3]), rng.choice(["normal", "ties"]))
 
 
 @every_metric
@@ -31,7 +28,7 @@ def test_oracle_against_the_references_dynamic_program(metric, n):
     for positives in (1, 2, n // 3, n - 1):
         y = labels(rng, n, positives)
         for _ in range(4):
-            z = scores(rng, n)
+            z = some_scores(rng, n)
             here, there = metric.most_violated(z, y), most_violated(z, y, metric)
             size = 1.0 + np.abs(there.slope) @ np.abs(z)
             assert here.value == pytest.approx(max(there.value, 0.0), rel=1e-12, abs=1e-13 * size)
@@ -42,7 +39,7 @@ def test_a_slope_tells_its_order(metric):
     rng = np.random.default_rng(3)
     for n in (2, 5, 30, 200):
         y = labels(rng, n)
-        plane = metric.most_violated(scores(rng, n), y)
+        plane = metric.most_violated(some_scores(rng, n), y)
         ranks, places, again = metric.orders_of(plane.slope[None, :], y)
         assert np.array_equal(again[0], plane.slope) and np.array_equal(
             np.sort(places[0]), np.arange(np.sum(y < 0))
@@ -109,8 +106,3 @@ def test_a_solution_is_proven_and_agrees_with_the_reference(metric, tmp_path):
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
     verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "found"), tasks)
     assert verdict.confirmed and not verdict.unchecked
-    proof, _ = read_proof(tmp_path / "found.npz")
-    if proof["losses"][0]["witness"][0] is not None:
-        proof["losses"][0]["witness"][0][0] += 1
-        with_other = mtl.verify_proof(write_proof(tmp_path / "other", proof, None), tasks)
-        assert not with_other.confirmed

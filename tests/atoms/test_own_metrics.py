@@ -37,42 +37,32 @@ def test_a_delta_that_is_no_loss_is_refused_where_it_is_typed(delta, message):
         mtl.structured_hinge(W, TASKS, metric=type("Mine", (mtl.Metric,), {"delta": delta})())
 
 
-def test_a_class_without_delta_is_told_so():
-    with pytest.raises(mtl.ModelError, match="the class Mine has no delta; write delta"):
-        solve()
-
-
 @for_each("delta", [lambda self, b, c, p, n: b + c, lambda self, b, c, p, n: np.maximum(b, c)])
 def test_whole_numbers_are_numbers(delta):
     assert solve(delta=delta).is_optimal
 
 
-@for_each(
-    "oracle",
-    [
-        {"best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)},
-        {"limits": lambda self, p, n: (-1.0, 1.0)},
-    ],
-)
-def test_the_certificate_does_not_believe_an_own_oracle(oracle):
-    with pytest.raises(
-        mtl.ModelError, match=r"best_counts or limits found a labelling worth 0 where b=\d+, c=\d+ is worth 1"
-    ):
-        solve(delta=balanced, **oracle)
+BELIEVED = r"best_counts or limits found a labelling worth 0 where b=\d+, c=\d+ is worth 1"
+WRONG = [
+    ({}, "the class Mine has no delta; write delta"),
+    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)}, BELIEVED),
+    ({"delta": balanced, "limits": lambda self, p, n: (-1.0, 1.0)}, BELIEVED),
+    (
+        {"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
+        "best_counts gave b=1000, c=0, but",
+    ),
+]
 
 
-def test_counts_that_are_none_are_refused():
-    with pytest.raises(mtl.ModelError, match="best_counts gave b=1000, c=0, but"):
-        solve(delta=balanced, best_counts=lambda self, of_negatives, of_positives, p, n: (1000, 0))
+@for_each("members, message", WRONG)
+def test_an_own_oracle_is_checked_and_not_believed(members, message):
+    with pytest.raises(mtl.ModelError, match=message):
+        solve(**members)
 
 
 def test_a_metric_is_no_term():
-    for typed in (
-        lambda m: 2 * m,
-        lambda m: m + mtl.AUC(),
-        lambda m: mtl.Parameter(1.0) * m,
-        lambda m: m / 2,
-    ):
+    parameter = mtl.Parameter(1.0)
+    for typed in (lambda m: 2 * m, lambda m: m + mtl.AUC(), lambda m: parameter * m, lambda m: m / 2):
         with pytest.raises(
             mtl.ModelError, match=r"FScore\(\) is a metric, no term of a model: write structured_hinge"
         ):

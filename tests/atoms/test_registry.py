@@ -31,7 +31,7 @@ SLOW = (
 #: quick with few arguments, and dear with all of them
 DEAR = (
     "value_is_the_reference_value-structured_hinge", "value_is_the_reference_value-clique_hinge", "value_is_the_reference_value-mkl_norm",
-    "other_shapes_are_refused_or_right-norm_ball", "fenchel_young_is_tight_at_the_prox-mkl_norm",
+    "fenchel_young_is_tight_at_the_prox-mkl_norm", "prox_is_the_minimiser", "other_shapes_are_refused_or_right",
 )  # fmt: skip
 
 
@@ -82,4 +82,8 @@ def test_every_atom_says_what_it_is(name):
     atom = REGISTRY[name]
     assert issubclass(atom, (Loss, MatrixFunction, Metric)) and atom.name == name
     assert "{}" in atom.formula and len(atom.__doc__.splitlines()) > 3 and ">>>" in atom.__doc__
-    assert "x" in atom.examples()[0].latex("x")
+    for example in atom.examples():
+        shown = example.latex("L + S")
+        assert "L + S" in shown and "{}" not in shown and shown.count("{") == shown.count("}")
+        numbers = [value for value in example.arguments().values() if isinstance(value, float)]
+        assert not issubclass(atom, Loss) or all(f"{value:g}" in shown for value in numbers)

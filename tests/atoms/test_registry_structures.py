@@ -11,15 +11,22 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from mtldsl.atoms.structures import (
-    MatrixNormal,
-    Range,
-    SpectralMatrix,
-    Structure,
-)
+from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix, Structure
+from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
-from tests.registry_cases import SHAPE, SPECTRAL, STRUCTURES, inside_dual_domain, matrix, random, weights
+from tests.registry_cases import (
+    SHAPE,
+    SPECTRAL,
+    STRUCTURES,
+    dense,
+    inside_dual_domain,
+    matrix,
+    near,
+    orthogonal,
+    random,
+    weights,
+)
 
 # ------------------------------------------------------------------------------------------------ the material
 
@@ -33,26 +40,25 @@ def learned(atom) -> list[int]:
     return [k for k, what in enumerate(described(atom)) if isinstance(what, Range)]
 
 
+def is_all_learned(atom) -> bool:
+    return len(learned(atom)) == len(described(atom))
+
+
 def side(atom, k: int, shape) -> int:
     return shape[0] if atom.learns[k].axis == "features" else shape[1]
 
 
-every_structure = for_each("atom", STRUCTURES)
-learns_all = for_each(
-    "atom", [case for case in STRUCTURES if len(learned(case.values[0])) == len(described(case.values[0]))]
-)
-takes_some_as_given = for_each(
-    "atom", [case for case in STRUCTURES if len(learned(case.values[0])) < len(described(case.values[0]))]
-)
+#: with a penalty on the entries of the one that is learned; no word of its own
+SPARSE = [pytest.param(atom, id=f"sparse-{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
+ALL = STRUCTURES + SPARSE
+every_structure = for_each("atom", ALL)
+learns_all = for_each("atom", [case for case in ALL if is_all_learned(case.values[0])])
+takes_some_as_given = for_each("atom", [case for case in ALL if not is_all_learned(case.values[0])])
 MATRIX_NORMALS = [case.values[0] for case in STRUCTURES if isinstance(case.values[0], MatrixNormal)]
 
 
 SITUATIONS = list(weights(STRUCTURES[0].values[0]))
 every_situation = for_each("situation", SITUATIONS)
-
-
-def orthogonal(rng, n) -> np.ndarray:
-    return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
 def feasible(rng, what, n: int) -> SpectralMatrix:
@@ -62,21 +68,13 @@ def feasible(rng, what, n: int) -> SpectralMatrix:
     if np.isfinite(what.trace):
         values = 10.0 ** rng.uniform(-3, 0, n)
         return SpectralMatrix(orthogonal(rng, n), what.trace * values / values.sum(), 0.0)
-    logs = rng.uniform(np.log(what.lower), np.log(what.upper), n)
-    return SpectralMatrix(orthogonal(rng, n), np.clip(np.exp(logs), what.lower, what.upper), 0.0)
+    low, high = what.lower or 1e-2, what.upper if np.isfinite(what.upper) else 1e2
+    logs = rng.uniform(np.log(low), np.log(high), n)
+    return SpectralMatrix(orthogonal(rng, n), np.clip(np.exp(logs), low, high), 0.0)
 
 
 def random_matrices(atom, rng, shape=SHAPE) -> tuple[SpectralMatrix, ...]:
     return tuple(feasible(rng, what, side(atom, k, shape)) for k, what in enumerate(described(atom)))
-
-
-def dense(matrices) -> list[np.ndarray]:
-    return [S.dense() for S in matrices]
-
-
-def near(value, size=1.0, rel=1e-11):
-    """Equal up to rounding, which is relative to the terms that the value is the sum of."""
-    return pytest.approx(value, abs=rel * (1 + abs(value) + size))
 
 
 def assert_allowed(atom, matrices):
@@ -142,7 +140,7 @@ def test_alternating_over_the_matrices_ends_at_the_update(atom, situation):
 
 
 @pytest.mark.slow
-@every_structure
+@for_each("atom", STRUCTURES)
 @every_situation
 def test_update_one_is_the_minimiser_of_its_block(atom, situation):
     """It costs as much as Lagrange proves that every matrix does, to 1e-9, and as much as cvxpy's optimum, to what Clarabel
@@ -364,29 +362,16 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     check_conjugate(atom, Z)
 
 
-A = np.array(
-    [
-        [2.0, 0.5, 0, 0, 0.1],
-        [0.5, 1.0, 0.2, 0, 0],
-        [0, 0.2, 1.5, -0.3, 0],
-        [0, 0, -0.3, 0.8, 0],
-        [0.1, 0, 0, 0, 3.0],
-    ]
-)
-B = A[:4, :4] + np.eye(4)
-NOTHING_TO_LEARN = {
-    "points": ([Range(1.5, 1.5), Range(0.7, 0.7)], (1.5 * np.eye(5), 0.7 * np.eye(4))),
-    "point and given": ([Range(1.5, 1.5), SpectralMatrix.of(B)], (1.5 * np.eye(5), B)),
-    "given and point": ([SpectralMatrix.of(A), Range(0.7, 0.7)], (A, 0.7 * np.eye(4))),
-    "both given": ([SpectralMatrix.of(A), SpectralMatrix.of(B)], (A, B)),
-}
+A, B = (V @ V.T + np.eye(n) for n in SHAPE for V in [np.random.default_rng(n).normal(size=(n, n))])
 
 
-@for_each("case", NOTHING_TO_LEARN)
-def test_matrix_normal_of_given_matrices_is_quadratic(case):
+@for_each("first", [Range(1.5, 1.5), SpectralMatrix.of(A)], ids=["point", "given"])
+@for_each("second", [Range(0.7, 0.7), SpectralMatrix.of(B)], ids=["point", "given"])
+def test_matrix_normal_of_given_matrices_is_quadratic(first, second):
     """eta tr(S1 W S2 W^T) - c, conjugate tr(S1^-1 Z S2^-1 Z^T) / (4 eta) + c, c = rho (m log|S1| + d log|S2|)."""
-    descriptions, (S1, S2) = NOTHING_TO_LEARN[case]
-    atom = MatrixNormal(eta=0.7, rho=1.3).bound(descriptions)
+    atom = MatrixNormal(eta=0.7, rho=1.3).bound([first, second])
+    S1 = 1.5 * np.eye(5) if isinstance(first, Range) else A
+    S2 = 0.7 * np.eye(4) if isinstance(second, Range) else B
     assert atom.convex
     constant = 1.3 * (4 * np.linalg.slogdet(S1)[1] + 5 * np.linalg.slogdet(S2)[1])
     for salt, size in enumerate((1e-3, 1.0, 1e3)):

@@ -1,13 +1,13 @@
-"""The laws of learned structures over a matrix-normal prior with a sparse precision, and those of the graphical lasso that finds it."""
+"""A matrix-normal prior with a sparse precision beside the laws of structures, and the graphical lasso."""
 
 import numpy as np
 import pytest
 
 from mtldsl.atoms.calculus.graphical_lasso import graphical_lasso
 from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
-from mtldsl.reference.structures import block_bound, objective
-from mtldsl.testing.laws.data import SHAPE, matrix, random, weights
+from mtldsl.reference.structures import block_bound
 from tests.loops import for_each
+from tests.registry_cases import SHAPE, dense, matrix, near, weights
 
 EXAMPLES = [pytest.param(atom, id=f"{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
 every_example = for_each("atom", EXAMPLES)
@@ -18,26 +18,7 @@ def which(atom) -> int:
     return 0 if atom.l1[0] > 0 else 1
 
 
-def dense(matrices) -> list[np.ndarray]:
-    return [S.dense() for S in matrices]
-
-
-def near(value, size=1.0, rel=1e-11):
-    return pytest.approx(value, abs=rel * (1 + abs(value) + size))
-
-
 # --------------------------------------------------------------------------------------------- the structure
-
-
-@every_example
-@every_situation
-def test_profile_is_the_value_at_the_update(atom, situation):
-    W = weights(atom)[situation]
-    matrices, value = atom.update(W), atom.value(W)
-    assert atom.value_at(W, matrices) == near(value)
-    assert objective(atom, W, dense(matrices)) == near(value, rel=1e-9)
-    assert atom.quadratic(W.shape, matrices).value(W) == near(value, rel=1e-9)
-    assert atom.update_one(1 - which(atom), W, matrices) is matrices
 
 
 @every_example
@@ -51,17 +32,6 @@ def test_update_is_the_minimiser_by_the_reference_bound(atom, situation):
     assert block_bound(atom, k, W, dense(matrices)) == near(value, rel=rel)
     least = atom.least_over(k, W, matrices)
     assert least <= value and least == near(value, rel=rel)
-
-
-@every_example
-def test_gradient_is_that_of_the_profile(atom):
-    for salt in range(4):
-        W, rng = matrix(atom, 20 + salt), random(atom, salt)
-        value, gradient = atom.value_and_gradient(W)
-        assert value == near(atom.value(W))
-        D = rng.normal(size=SHAPE)
-        ends = [atom.value(W + t * D) for t in (1e-5, -1e-5)]
-        assert np.vdot(gradient, D) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-7)
 
 
 @every_example

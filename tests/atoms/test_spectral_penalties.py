@@ -10,16 +10,10 @@ from mtldsl.atoms.sets import RankAtMost
 from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
 from tests.loops import for_each
+from tests.registry_cases import with_singular_values
 
 # Tolerances without a word beside them: 1e-15 is a few units in the last place, of one formula; 1e-14 and 1e-13 are the
 # rounding of an SVD of matrices of these sizes.
-
-
-def turned(s, shape, seed=0):
-    """A matrix of that shape with the singular values s."""
-    rng = np.random.default_rng(seed)
-    U, V = (np.linalg.qr(rng.normal(size=(n, len(s))))[0] for n in shape)
-    return (U * np.asarray(s, float)) @ V.T
 
 
 def test_what_is_small_in_a_matrix_of_low_rank_is_rounding():
@@ -176,7 +170,7 @@ def test_wrong_parameters_are_refused_as_typed(make, pieces):
 def test_concave_functions_are_taken(function, derivative, eps):
     """Steep, flat, tiny, huge, with a kink, unbounded below at zero where eps keeps it away."""
     atom = SpectralPenalty(function, derivative, eps)
-    V = turned([3.0, 1.0, 0.2], (5, 4))
+    V = with_singular_values([3.0, 1.0, 0.2], (5, 4), np.random.default_rng(0))
     expected = float(np.sum(function(np.array([3.0, 1.0, 0.2, 0.0, 0.0]) ** 2 + eps)))
     # sigma = 0 is some 1e-16 of an SVD, which a steep function sees
     assert atom.value(V) == pytest.approx(expected, rel=1e-12)
@@ -188,7 +182,6 @@ def test_concave_functions_are_taken(function, derivative, eps):
 
 
 def test_parameters_may_be_any_real_number_and_are_shown():
-    """Parameters may be any real number and are shown where they differ."""
     assert LogRank(np.float32(0.5)).eps == LogRank(np.array(0.5)).eps == 0.5
     assert type(LogRank(1).eps) is float and LogRank().arguments() == {}
     assert CappedTraceNorm(2).arguments() == {"tau": 2.0}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,9 +12,10 @@ import mtldsl
 from mtldsl.atoms import regularizers
 from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.function import Regularizer, SeparableLoss, Set
+from mtldsl.atoms.losses import SquaredHingeLoss
 from mtldsl.atoms.parts import COLUMNS, ROWS, RowProfile
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
+from mtldsl.atoms.sets import AtLeast
 from mtldsl.testing.law import LawError, cases_of
 from mtldsl.testing.laws.traits import LAWS
 from tests.atoms.proven_prox import multipliers_prove
@@ -48,66 +47,6 @@ def lying(base, **wrong):
     return type("Lying", (base,), {k: property(lambda self, v=v: v) for k, v in wrong.items()})
 
 
-@dataclass(frozen=True, eq=False)
-class _Skewed(Regularizer):
-    """sum of W + 2 max(W, 0): smaller on one side, and no norm."""
-
-    name: ClassVar[str] = "skewed"
-    separable: ClassVar[str] = "entries"
-
-    def value(self, W):
-        return float(np.sum(np.abs(W) + 2.0 * np.maximum(W, 0.0)))
-
-    def prox(self, W, step):
-        return np.where(W > 0, np.maximum(W - 3.0 * step, 0.0), np.minimum(W + step, 0.0))
-
-    def entry_slopes(self, W):
-        return np.full(W.shape, -1.0), np.full(W.shape, 3.0)  # wrong but at zero
-
-
-@dataclass(frozen=True, eq=False)
-class _SquareLoss(SeparableLoss):
-    """1/2 max(0, 1 - y z)^2 that calls itself piecewise linear."""
-
-    name: ClassVar[str] = "square_loss"
-    labels: ClassVar[str] = "sign"
-    max_affine: ClassVar[bool] = True
-
-    def pointwise(self, z, y):
-        return 0.5 * np.maximum(1.0 - y * z, 0.0) ** 2
-
-    def slope(self, z, y):
-        return -y * np.maximum(1.0 - y * z, 0.0)
-
-    def dual_quadratic(self, y):
-        return y, 1.0
-
-    def dual_interval(self, y):
-        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class _Box(Set):
-    """-1 <= W <= 1."""
-
-    name: ClassVar[str] = "box"
-    separable: ClassVar[str] = "entries"
-    says: tuple = field(default=(-1.0, 1.0))
-
-    @property
-    def interval(self):
-        return self.says
-
-    def project(self, W):
-        return np.clip(W, -1.0, 1.0)
-
-    def violation(self, W):
-        return float(np.max(np.abs(W) - 1.0, initial=0.0))
-
-    def on_rows(self, rows, shape):
-        return self
-
-
 class _SquaredWeights(L21Norm):
     """sum_r a_r^2 ||W_r||."""
 
@@ -124,21 +63,20 @@ WRONG = {
     "ordinal": lying(L1Norm, ordinal=True)(),
     "monotone": lying(TotalVariation, monotone=True)(),
     "weights_add": _SquaredWeights(np.arange(5.0)),
-    "interval": _Box((-1.0, 2.0)),
+    "interval": lying(AtLeast, interval=(0.0, 2.0))(0.0),
     "profile": lying(L21Norm, profile=RowProfile(absolute=1.0))(),
     "on_rows": lying(L21Norm, on_rows=lambda rows, shape: L21Norm(np.ones(5)))(np.arange(5.0)),
-    "entry_slopes": _Skewed(),
+    # right at zero, and only there
+    "entry_slopes": lying(L1Norm, entry_slopes=lambda W: (np.full(W.shape, -1.0), np.full(W.shape, 1.0)))(),
     "separable_in_entries": lying(L21Norm, separable="entries")(),
     "k_support": lying(regularizers.HalfSquaredGroupNorm, k_support=2)(),
     "row_groups": lying(L21Norm, row_groups=lambda shape: (np.array([0, 0, 1, 1, 1]), np.ones(2)))(),
     "two_sided_quadratic": lying(
         regularizers.Ridge, two_sided_quadratic=lambda: (IDENTITY(2.0, 5), IDENTITY(1.0, 4))
     )(),
-    "holds_around_zero": lying(
-        _Box, holds_around_zero=True, violation=lambda W: float(np.abs(W - 1.0).max())
-    )(),
-    "holds_all": lying(_Box, holds_all=lambda shape: True)(),
-    "max_affine": _SquareLoss(),
+    "holds_around_zero": lying(AtLeast, holds_around_zero=True)(0.5),
+    "holds_all": lying(AtLeast, holds_all=lambda shape: True)(0.0),
+    "max_affine": lying(SquaredHingeLoss, max_affine=True)(),
 }
 
 
@@ -151,7 +89,7 @@ def test_a_law_sees_who_declares_wrongly(law):
 
 def test_honest_atoms_of_the_same_kind_pass():
     """It is the trait that is found wrong above, not how the atom was made."""
-    for atom in (_Box(), type("Honest", (L21Norm,), {})()):
+    for atom in (lying(AtLeast)(0.0), lying(L21Norm)()):
         for case in cases_of(LAWS, atom, "an honest atom"):
             case.run()
 

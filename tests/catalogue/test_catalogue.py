@@ -22,7 +22,6 @@ ENTRIES = catalogue()
 
 
 def test_every_atom_stands_once_in_the_vocabulary_order():
-    """Every atom once and words in the order of the vocabulary."""
     names = [item.name for item in ENTRIES]
     assert sorted(names) == sorted(REGISTRY) and len(set(names)) == len(names)
     assert [name for name in names if name in WORDS] == list(WORDS)

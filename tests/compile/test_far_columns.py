@@ -62,7 +62,6 @@ def test_the_optimum_is_that_of_the_same_columns_near_zero(name, loss):
 
 
 def test_losses_of_the_same_weights_move_together():
-    """Several losses of the same tasks and weights move together."""
     found = []
     for where in (0.0, 2.0**40):
         tasks = tasks_of("table", where + np.arange(N) / 64.0, SIGNAL)

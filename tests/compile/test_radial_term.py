@@ -36,8 +36,6 @@ def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
 
 
 def test_a_radial_loss_that_is_not_the_norm_has_its_own_prox():
-    """A radial loss that does not say it is the norm has its own prox."""
-
     class Halfway(Loss):
         radial = True
 

@@ -4,26 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
+from tests.atoms.metric_data import Arbitrary, labels, minus_conjugate
 from tests.loops import for_each
 
-
-class Forbidding(Metric):
-    """A table without structure, a third of it forbidden."""
-
-    def delta(self, b, c, positives, negatives):
-        rng = np.random.default_rng([positives, negatives])
-        table = rng.random((positives + 1, negatives + 1))
-        table[rng.random(table.shape) < 0.33] = -np.inf
-        table[0, 0] = 0.0
-        return table[c, b]
-
-
-LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Forbidding()]
+LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Arbitrary(0.33)]
 ALL = [*LABELLINGS, ROCArea()]
 every_metric = for_each("metric", ALL, ids=repr)
 every_labelling_metric = for_each("metric", LABELLINGS, ids=repr)
@@ -33,39 +21,12 @@ COEFFICIENTS = (3.0, 0.25)
 
 def term_of(metric, rng, sizes=(6, 7)):
     """The structured term of two small tasks, with different coefficients."""
-    targets = []
-    for n in sizes:
-        y = np.where(np.arange(n) < rng.integers(2, n - 1), 1.0, -1.0)
-        targets.append(rng.permutation(y))
+    targets = [labels(rng, n, rng.integers(2, n - 1)) for n in sizes]
     tasks = mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets)
     W = mtl.Weights(tasks)
     (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
     apart = type(loss)(loss.atom, np.array(COEFFICIENTS), tasks, loss.map, loss.intercepts, loss.typed)
     return apart, targets
-
-
-def planes_of(metric, y):
-    """(slopes, heights) of every plane: all 2^n labellings, or all 2^(pairs) choices of pairs for rankings."""
-    if metric.labellings:
-        flips = np.array(list(itertools.product((0.0, 1.0), repeat=len(y))))
-        b, c = (flips[:, y == label].sum(axis=1).astype(int) for label in (-1, 1))
-        heights = np.asarray(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))), float)
-        return (-2.0 * y * flips)[np.isfinite(heights)], heights[np.isfinite(heights)]
-    pairs = np.array(
-        [np.eye(len(y))[j] - np.eye(len(y))[i] for i in np.flatnonzero(y > 0) for j in np.flatnonzero(y < 0)]
-    )
-    chosen = np.array(list(itertools.product((0.0, 1.0), repeat=len(pairs))))
-    return 2.0 * chosen @ pairs / len(pairs), chosen.mean(axis=1)
-
-
-def minus_conjugate(metric, u, y) -> float:
-    """-f*(u): the largest mean height of laws of planes with mean slope u (-inf: none), as a linear program."""
-    slopes, heights = planes_of(metric, y)
-    A = np.vstack([slopes.T, np.ones(len(heights))])
-    found = linprog(-heights, A_eq=A, b_eq=np.append(u, 1.0), method="highs",
-                    options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10})  # fmt: skip
-    assert found.status in (0, 2)
-    return -found.fun if found.status == 0 else -np.inf
 
 
 def parts(term, flat):
@@ -159,7 +120,6 @@ def test_scaled_multipliers_prove_no_more(metric):
 @every_metric
 @for_each("size", [0.03, 1.0, 30.0])
 def test_balanced_multipliers_sum_to_zero_and_prove_no_more(metric, size):
-    """Balanced multipliers sum to zero in every task and prove no more."""
     rng = np.random.default_rng(5)
     for _ in range(2):
         term, targets = term_of(metric, rng)

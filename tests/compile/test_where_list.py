@@ -141,8 +141,6 @@ def test_two_metrics_and_two_tables_are_told_apart():
 
 
 def test_an_own_word_is_called_as_its_documentation_does():
-    """A word of one's own is called what its documentation calls it."""
-
     class KyFan(Norm):
         """The Ky Fan norm: sum_{j<=k} sigma_j. More."""
 

@@ -17,18 +17,10 @@ from mtldsl.definitions.plain_structures import spectrum_of
 from mtldsl.inference import GAP
 from mtldsl.language.words.vocabulary import METRICS, WORDS
 from tests.loops import for_each
+from tests.registry_cases import examples, targets
 
 #: A ball is typed as a comparison, whose two sides are evaluated (`TypedPoint`).
 COMPARISONS = {"norm_ball"}
-
-
-def examples(kind, but=()):
-    return [
-        pytest.param(atom, id=f"{name}-{getattr(atom, 'metric', i)}")
-        for name, cls in REGISTRY.items()
-        if issubclass(cls, kind) and not issubclass(cls, but) and cls.__module__.startswith("mtldsl.")
-        for i, atom in enumerate(cls.examples())
-    ]
 
 
 def test_every_word_has_a_plain_formula():
@@ -43,20 +35,11 @@ def test_every_word_has_a_plain_formula():
     assert set(DEFINITIONS) <= own, "a formula of a word that there is not"
 
 
-def labels_of(atom, rng, n):
-    kind = {
-        "real": rng.normal(size=n),
-        "count": rng.poisson(1.5, n).astype(float),
-        "positive": rng.gamma(2.0, size=n),
-    }
-    return kind.get(atom.labels, np.where(np.arange(n) % 3 == 0, 1.0, -1.0))
-
-
 @for_each("atom", examples(Loss))
 @for_each("scale", [0.3, 3.0])
 def test_losses_are_their_formulas(atom, scale):
     rng, definition = np.random.default_rng(7), DEFINITIONS[atom.name]
-    y = labels_of(atom, rng, 12)
+    y = targets(atom, rng, 12)
     z = scale * rng.normal(size=12)
     if definition.kind == "samples":
         s = rng.uniform(0.5, 2.0, 12)

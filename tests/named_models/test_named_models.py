@@ -10,7 +10,6 @@ from scipy.optimize import minimize_scalar
 from sklearn import linear_model
 
 import mtldsl as mtl
-from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.named_models import MODELS, NamedModel, pages
@@ -44,20 +43,6 @@ def values_of(each: NamedModel) -> dict:
     return {name: values[name] for name in each.parameters} | dict(each.defaults)
 
 
-@pytest.fixture(scope="module")
-def solved():
-    """name -> (problem, solution), each solved once."""
-    made = {}
-
-    def get(each):
-        if each.name not in made:
-            problem = mtl.model(each.name, tasks_of(each), **values_of(each))
-            made[each.name] = problem, problem.solve()
-        return made[each.name]
-
-    return get
-
-
 # ---------------------------------------------------------------------------------- a statement and its model
 
 
@@ -76,26 +61,7 @@ def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     assert [s.name for s in problem.learned] == list(each.learned)
 
 
-@pytest.mark.by_default("NC-CMTL")
-@pytest.mark.parametrize("each", MODELS, ids=NAMES)
-def test_it_is_solved_with_a_proof_and_agrees_with_the_reference(each, solved):
-    problem, solution = solved(each)
-    assert solution.status == ("optimal" if problem.is_convex else "stationary")
-    assert problem.cross_check(solution).agrees
-
-
-def test_the_baselines_of_the_issue_are_there():
-    """The calibrated paper's, each under its name; which of them are convex, from the spec."""
-    convex = ["Lasso", "NN-MTL", "L21", "Robust-MTL", "CMTFL", "Dirty model", "Square-root trace norm"]
-    others = ["Capped-MTL", "NC-MTL", "NC-CMTL"]
-    for name in [*convex, *others, "Calibrated MTL", "MTFL", "MTRL", "FETR"]:
-        each = mtl.models().get(name) or next(m for m in MODELS if name in m.also)
-        problem = mtl.model(name, tasks_of(each), **values_of(each))
-        assert problem.is_convex is (name not in others and name != "FETR"), name
-
-
 def test_every_name_is_one_model_and_every_line_is_filled():
-    """Every name stands for one model and every line is filled."""
     spelled = [name.lower() for each in MODELS for name in (each.name, *each.also)]
     assert len(spelled) == len(set(spelled))
     assert list(mtl.models()) == NAMES
@@ -298,12 +264,16 @@ def shared_and_own(W, lam0, lam1):
     return lam0 / 2 * np.sum(w0**2) + lam1 / 2 * np.sum((W - w0[:, None]) ** 2)
 
 
-@pytest.mark.slow
-@for_each("each", MODELS, ids=NAMES)
-def test_its_value_is_the_formula_of_its_paper(each, solved):
-    _, solution = solved(each)
+@pytest.mark.by_default("NC-CMTL")
+@pytest.mark.parametrize("each", MODELS, ids=NAMES)
+def test_it_is_solved_with_a_proof_and_is_its_papers_formula(each):
+    values = values_of(each)
+    problem = mtl.model(each.name, tasks_of(each), **values)
+    solution = problem.solve()
+    assert solution.status == ("optimal" if problem.is_convex else "stationary")
+    assert problem.cross_check(solution).agrees
     assert all(np.abs(block).max() > 1e-3 for block in solution.blocks.values())  # no term sleeps
-    assert solution.objective == pytest.approx(FORMULAS[each.name](solution, values_of(each)), rel=1e-9)
+    assert solution.objective == pytest.approx(FORMULAS[each.name](solution, values), rel=1e-9)
 
 
 # ---------------------------------------------------------------------------------- what the notes say
@@ -321,20 +291,9 @@ def test_a_loss_divided_by_the_rows_as_in_scikit_learn():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-def test_the_dirty_model_of_the_paper_divides_by_twice_the_rows():
-    shared, single = 0.09, 0.05  # lambda_b and lambda_s
-
-    def paper(P, Q):
-        return squares(P + Q) / (2 * N) + shared * np.abs(P).max(axis=1).sum() + single * np.abs(Q).sum()
-
-    solution = mtl.model("Dirty model", REAL, rho1=N * shared, rho2=N * single).solve(tol=1e-10)
-    assert solution.objective == pytest.approx(N * paper(solution.P, solution.Q), rel=1e-9)
-
-
-def test_the_rank_of_reduced_rank_regression(solved):
+def test_the_rank_of_reduced_rank_regression():
     """With X of full column rank: the projection of the least-squares fit on its leading right singular vector."""
-    each = mtl.models()["Reduced-rank regression"]
-    _, solution = solved(each)
+    solution = mtl.model("Reduced-rank regression", REAL, r=1).solve()
     fit = X @ np.linalg.lstsq(X, Y, rcond=None)[0]
     leading = np.linalg.svd(fit)[2][:1]
     assert np.linalg.matrix_rank(solution.W, tol=1e-8) == 1
@@ -342,7 +301,6 @@ def test_the_rank_of_reduced_rank_regression(solved):
 
 
 def test_domain_adaptation_is_one_svm_on_doubled_features():
-    """Domain adaptation is one support vector machine on features made twice."""
     from sklearn.svm import LinearSVC
 
     rows = [np.concatenate([x, *(x if t == k else 0 * x for k in range(M))]) for t in range(M) for x in X]
@@ -461,7 +419,6 @@ def test_a_problem_file_names_a_model(load):
 
 
 def test_a_named_model_with_bounds_intercept_and_constraint(load):
-    """A named model with bounds an intercept and a constraint more."""
     file = load(
         'model = "FETR"\nsubject_to = ["W >= 0"]\n'
         + DATA
@@ -507,13 +464,8 @@ def test_a_mistake_is_shown_where_it_stands(load, top, tables, place, message):
 # ------------------------------------------------------------------------------------------------- catalogue
 
 
-def run(capsys, *arguments):
-    code = main(list(arguments))
-    return code, *capsys.readouterr()
-
-
-def test_the_page_is_what_the_command_prints(capsys):
-    _, printed, _ = run(capsys, "models", "--markdown")
+def test_the_page_is_what_the_command_prints(command_line):
+    _, printed, _ = command_line("models", "--markdown")
     page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
     assert page == printed, "write it anew: mtldsl models --markdown > docs/models.md"
 
@@ -527,20 +479,20 @@ def test_the_page_has_a_row_for_every_model():
     assert "| no |" in next(line for line in page.splitlines() if line.startswith("| **FETR**"))
 
 
-def test_the_command_lists_and_shows(capsys):
-    code, out, _ = run(capsys, "models")
+def test_the_command_lists_and_shows(command_line):
+    code, out, _ = command_line("models")
     assert code == 0 and out.startswith(str(mtl.models())) and repr(mtl.models()) == str(mtl.models())
     assert all(each.name in out and each.statement in out for each in MODELS)
-    code, out, _ = run(capsys, "models", "Calibrated MTL")
+    code, out, _ = command_line("models", "Calibrated MTL")
     assert code == 0 and out.startswith("CMTFL: ") and "mtl.model('CMTFL', tasks, rho=...)" in out
-    code, out, _ = run(capsys, "models", "FETR", "--json")
+    code, out, _ = command_line("models", "FETR", "--json")
     assert json.loads(out)["parameters"] == ["eta", "rho", "lower", "upper"]
-    code, out, _ = run(capsys, "models", "--json")
+    code, out, _ = command_line("models", "--json")
     assert [each["name"] for each in json.loads(out)] == NAMES
 
 
-def test_the_command_refuses(capsys):
-    code, _, err = run(capsys, "models", "Lesso")
+def test_the_command_refuses(command_line):
+    code, _, err = command_line("models", "Lesso")
     assert code == 2 and "there is no model 'Lesso'; did you mean 'Lasso'?" in err
-    code, _, err = run(capsys, "models", "Lasso", "--markdown")
+    code, _, err = command_line("models", "Lasso", "--markdown")
     assert code == 2 and "leave out the name" in err

@@ -1,76 +1,35 @@
-"""Formulas of the reference that have no second statement, by hand; all others are held to the plain ones (tests/definitions) by the laws of atoms."""
+"""Where the reference keeps its formulas. What they say is held to atoms and plain formulas by laws."""
 
-from types import SimpleNamespace
-
-import cvxpy as cp
-import numpy as np
 import pytest
 
 import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
 from mtldsl.errors import ModelError
-from mtldsl.reference.registry import FORMULAS, formula, formula_of
+from mtldsl.reference.registry import formula, formula_of, spectrum, spectrum_of, structure, structure_of
+from mtldsl.reference.structures import block_bound
 from tests.loops import for_each
 
-W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
-#: Balls have no plain formula: they are typed as comparisons.
-BALLS = [
-    ("norm_ball", {"of": SimpleNamespace(name="l1_norm", weights=None), "radius": 5.0}, 2.0),
-    ("norm_ball", {"of": SimpleNamespace(name="l21_norm", weights=None), "radius": 6.0}, 1.0),
-    ("norm_ball", {"of": SimpleNamespace(name="trace_norm"), "radius": 4.5}, 0.5),
-    ("norm_ball", {"of": SimpleNamespace(name="frobenius_norm"), "radius": 6.0}, 0.0),
-]
 
-
-@for_each("word, fields, expected", BALLS)
-def test_ball(word, fields, expected):
-    """The largest violation of its constraints at W."""
-    V = cp.Variable((2, 2), value=W)
-    constraints = FORMULAS[word](V, SimpleNamespace(**fields))
-    assert all(constraint.is_dcp() for constraint in constraints)
-    assert max((np.max(c.violation()) for c in constraints), default=0.0) == pytest.approx(
-        expected, abs=1e-12
-    )
+@for_each(
+    "again, what",
+    [
+        (formula("ridge"), "formulas are called 'ridge'"),
+        (structure("matrix_normal", bound=block_bound), "structures are called 'matrix_normal'"),
+        (spectrum("rank", slope=None), "penalties of the spectrum are called 'rank'"),
+    ],
+)
+def test_a_word_has_one_formula(again, what):
+    with pytest.raises(ValueError, match=f"two reference {what}"):
+        again(lambda W, *given: W)
 
 
 @for_each(
-    "at, expected",
+    "look_up, what",
     [
-        (W, 4.0),  # of rank one: the largest entry
-        (np.eye(2), 1.0),
-        (np.array([[1.0, 1.0], [1.0, -1.0]]), np.sqrt(2.0)),  # a Hadamard matrix of side n: sqrt(n)
-        (np.array([[1.0, 1.0], [0.0, 1.0]]), 2 / np.sqrt(3)),  # the triangle of side two
-        (np.zeros((2, 2)), 0.0),
+        (formula_of, "has no formula for"),
+        (structure_of, "has no learned structure"),
+        (spectrum_of, "has no penalty of the spectrum"),
     ],
 )
-def test_the_max_norm(at, expected):
-    assert FORMULAS["max_norm"](cp.Constant(at), SimpleNamespace()).value == pytest.approx(
-        expected, rel=1e-8, abs=1e-12
-    )
-    V = cp.Variable((2, 2))
-    assert FORMULAS["max_norm"](V, SimpleNamespace()).is_convex()
-
-
-@for_each(
-    "word, fields, expected",
-    [
-        ("squared_cluster_norm", {"lower": 0.0, "upper": np.inf, "trace": 2.5}, 10.0),
-        ("squared_cluster_norm", {"lower": 0.5, "upper": 2.0, "trace": 100.0}, 12.5),
-        ("latent_group_norm", {"groups": [[0], [0, 1]], "weights": None}, 5.0),
-        ("latent_group_norm", {"groups": [[0], [1], [0, 1]], "weights": np.array([1.0, 1.0, 9.0])}, 7.0),
-    ],
-)
-def test_a_minimum_over_variables_of_its_own(word, fields, expected):
-    assert FORMULAS[word](cp.Constant(W), SimpleNamespace(**fields)).value == pytest.approx(
-        expected, rel=1e-10
-    )
-    assert FORMULAS[word](cp.Variable((2, 2)), SimpleNamespace(**fields)).is_convex()
-
-
-def test_a_word_has_one_formula():
-    with pytest.raises(ValueError, match="two reference formulas are called 'ridge'"):
-        formula("ridge")(lambda W, atom: W)
-
-
-def test_a_word_without_a_formula_is_refused_as_typed():
-    with pytest.raises(ModelError, match=r"2 \* frob\(W\): the reference has no formula for 'frob'"):
-        formula_of("frob", "2 * frob(W)")
+def test_a_word_without_a_formula_is_refused_as_typed(look_up, what):
+    with pytest.raises(ModelError, match=rf"2 \* prior\(W\): the reference {what} 'prior'"):
+        look_up("prior", "2 * prior(W)")

@@ -1,9 +1,7 @@
 """The reference's side of multiple kernel learning: its parts, problems whose optima were established elsewhere, the cross-check, and the models that it has as special cases."""
 
-import json
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -18,22 +16,15 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
+from tests.models import separate
+from tests.reference.known_optima import fixture
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
 FORMS = ("kept", "eliminated", "given")
 
 
-def data(n_tasks=3, n=8, d=4, seed=0, labels="sign"):
-    rng = np.random.default_rng(seed)
-    common = rng.normal(size=d)
-    inputs = [rng.normal(size=(n, d)) for _ in range(n_tasks)]
-    targets = [X @ (common + 0.7 * rng.normal(size=d)) + 0.3 * rng.normal(size=n) for X in inputs]
-    return inputs, [np.where(y > 0, 1.0, -1.0) for y in targets] if labels == "sign" else targets
-
-
-def tasks_of(**options):
-    return mtl.Tasks.separate(*data(**options))
+def tasks_of(labels="sign"):
+    return separate(0, labels, sizes=(8, 9, 7, 8))
 
 
 def model(tasks, loss, similarities, form, p, C=1.0, given=None, intercept=False):
@@ -92,59 +83,38 @@ def test_outside_the_range():
 # --------------------------------------------------------------------------------------------------- known optima
 
 
-def known():
-    for name in ("mtmkl_pd_kernels", "mtmkl_tree_indicator"):
-        path = FIXTURES / f"{name}.json"
-        if path.exists():
-            for key in json.loads(path.read_text())["results"]:
-                yield pytest.param(name, key, id=f"{name}-{key}")
-        else:
-            reason = f"no fixture at {path}"
-            yield pytest.param(name, None, id=name, marks=pytest.mark.skip(reason=reason))
-
-
-#: every known optimum, by one form after the other
-KNOWN = [
-    pytest.param(*case.values, form, id=f"{case.id}-{form}", marks=case.marks)
-    for case, form in zip(known(), cycle(FORMS), strict=False)
-]
+def problem_of(given, word, form, p, theta=None):
+    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
+    return model(tasks, LOSSES[word], [mtl.from_kernel(R) for R in given["R"]], form, p, given["C"], theta)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, key, form", KNOWN)
-def test_known_optimum(name, key, form):
-    """To 1e-9, and the multipliers prove it to 1e-9; both formulas agree at the point to rounding."""
-    given = json.loads((FIXTURES / f"{name}.json").read_text())
-    (word, p), result = key.split("_p"), given["results"][key]
-    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
-    similarities = [mtl.from_kernel(R) for R in given["R"]]
-    problem = model(tasks, LOSSES[word], similarities, form, float(p), given["C"], np.array(result["theta"]))
-    point = solve_reference(problem.form())
-    proven = certify(problem.form(), point.blocks, point.loss_duals, point.function_duals)
-    assert point.objective == pytest.approx(result["optimum"], rel=1e-9)
-    assert proven.dual_bound == pytest.approx(result["optimum"], rel=1e-9)
-    assert proven.objective == pytest.approx(point.objective, rel=1e-11)
+@pytest.mark.parametrize("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
+def test_known_optimum(name):
+    """To 1e-9, by one form after the other, and proven by the multipliers; both formulas agree to rounding."""
+    given = fixture(name)
+    for (key, result), form in zip(given["results"].items(), cycle(FORMS), strict=False):
+        word, p = key.split("_p")
+        stated = problem_of(given, word, form, float(p), np.array(result["theta"])).form()
+        point = solve_reference(stated)
+        proven = certify(stated, point.blocks, point.loss_duals, point.function_duals)
+        assert point.objective == pytest.approx(result["optimum"], rel=1e-9), (key, form)
+        assert proven.dual_bound == pytest.approx(result["optimum"], rel=1e-9), (key, form)
+        assert proven.objective == pytest.approx(point.objective, rel=1e-11), (key, form)
 
 
 def test_theta_is_a_variable_that_a_user_may_read():
     """`problem.to_cvxpy()`: parts and theta are variables of their own, which a solve leaves at their best."""
-    path = FIXTURES / "mtmkl_pd_kernels.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
-    tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
-    problem = model(tasks, mtl.hinge_loss, [mtl.from_kernel(R) for R in given["R"]], "kept", 2.0, given["C"])
-    stated = problem.to_cvxpy()
+    given = fixture("mtmkl_pd_kernels")
+    known = given["results"]["hinge_p2.0"]
+    stated = problem_of(given, "hinge", "kept", 2.0).to_cvxpy()
     stated.solve(solver="CLARABEL")
     (theta,) = [v for v in stated.problem.variables() if v.name() == "theta"]
-    np.testing.assert_allclose(theta.value, given["results"]["hinge_p2.0"]["theta"], atol=1e-4)
+    np.testing.assert_allclose(theta.value, known["theta"], atol=1e-4)
     blocks = stated.blocks()
-    assert stated.objective_value(blocks) == pytest.approx(
-        given["results"]["hinge_p2.0"]["optimum"], rel=1e-7
-    )
-    assert stated.objective_value({"W": np.zeros_like(blocks["W"])}) == pytest.approx(
-        given["C"] * tasks.n_samples
-    )
+    assert stated.objective_value(blocks) == pytest.approx(known["optimum"], rel=1e-7)
+    at_zero = stated.objective_value({"W": np.zeros_like(blocks["W"])})
+    assert at_zero == pytest.approx(given["C"] * len(given["y"]))
 
 
 # ------------------------------------------------------------------------------------------------- cross-checking
@@ -159,7 +129,7 @@ def test_cross_check_of_the_reference_itself(loss, form):
         [mtl.union(), mtl.individual()],
         form,
         2,
-        given=np.array([0.5, 1, 1, 0.2]),
+        given=np.array([0.5, 1, 1, 0.2, 0.7]),
         intercept=True,
     )
     solution = problem.solve(solver="cvxpy")
@@ -219,16 +189,14 @@ def test_beside_a_term_that_is_not_convex():
 
 def test_laplacian_and_from_similarity_are_kronecker_ridges():
     tasks = tasks_of()
-    Lap, Q = (
-        np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]),
-        np.array([[2.0, -0.5, 0], [-0.5, 1, -0.3], [0, -0.3, 1.5]]),
-    )
+    Lap = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
+    Q = np.diag([2.0, 1.0, 1.5, 1.0]) - 0.3 * np.diag(np.ones(3), 1) - 0.3 * np.diag(np.ones(3), -1)
     for similarity, columns in (
-        (mtl.laplacian(Lap, 0.8), np.eye(3) + 0.8 * Lap),
+        (mtl.laplacian(Lap, 0.8), np.eye(4) + 0.8 * Lap),
         (mtl.from_similarity(Q), Q),
     ):
         W = mtl.Weights(tasks, intercept=False)
-        ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(4), columns))
+        ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(6), columns))
         problem = model(tasks, mtl.logistic_loss, [similarity], "eliminated", np.inf)
         assert optimum(problem) == pytest.approx(optimum(ridge), rel=1e-8)
 
@@ -237,7 +205,7 @@ def test_views_of_own_weights_are_models_of_own_features():
     """Given weights: the sum of the penalties of the rows."""
     tasks = tasks_of()
     W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3])]
+    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3, 4, 5])]
     together = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, [0.5, 1.0, 2.0]))
     penalty = mtl.mkl_norm(W[:2], [mtl.union(), mtl.identity()], [0.5, 1.0]) + 0.5 * mtl.ridge(W[2:])
     assert optimum(together) == pytest.approx(

@@ -1,121 +1,60 @@
 """The reference of models over a graph of labels: optima known from elsewhere, its limits, and constraint generation."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.label_graph import (
-    LARGEST_LOOKED_AT,
-    LARGEST_STATED,
-)
+from mtldsl.reference.label_graph import LARGEST_LOOKED_AT, LARGEST_STATED
 from mtldsl.reference.solve import solve_reference
+from tests.label_graph_models import CASES, data, known, model
 from tests.loops import for_each
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-
-def fixture(name):
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    return json.loads(path.read_text())
+from tests.reference.known_optima import fixture
 
 
-def model_of(known, edges, penalty):
-    """clique_hinge + lam ridge(U) + lam * penalty(V)."""
-    tasks = mtl.Tasks.shared(np.array(known["X"]), 2.0 * np.array(known["Y"]) - 1.0)
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
-    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + known["lam"] * (mtl.ridge(U) + penalty(V)))
+def in_groups(name):
+    """(problem, optimum) of the fixture whose penalty is over groups of edges, of four columns each."""
+    read = fixture(name)
+    X, Y = np.array(read["X"]), 2.0 * np.array(read["Y"]) - 1.0
+    known = read["objective"]["l21sq_groups"]
+    groups = [[4 * edge + v for edge in group for v in range(4)] for group in known["groups"]]
+    penalty = lambda V: mtl.half_squared_group_norm(V, columns=groups)  # noqa: E731
+    edges = [tuple(edge) for edge in read["edges"]]
+    return model(X, Y, edges, a=read["lam"], penalty=penalty), known["clarabel_primal"]
 
 
-def support(r):
-    return lambda V: mtl.half_squared_k_support_norm(V, r)
-
-
-def pairs(known):
-    return [tuple(edge) for edge in known["edges"]]
-
-
-def _groups_of_edges(known):
-    """The groups of edges of l21sq_groups as groups of columns, four an edge."""
-    return [
-        [4 * e + v for e in group for v in range(4)] for group in known["objective"]["l21sq_groups"]["groups"]
-    ]
-
-
-#: name in the fixtures -> model
-KNOWN = {
-    "ssvm_no_edges": lambda known: model_of(known, [], mtl.ridge),
-    "ssvm_edges": lambda known: model_of(known, pairs(known), mtl.ridge),
-    "ssvm_all_edges": lambda known: model_of(known, "all", mtl.ridge),
-    "l21sq_edges_r1": lambda known: model_of(known, pairs(known), mtl.half_squared_group_norm),
-    "relaxation6_r1": lambda known: model_of(known, "all", support(1)),
-    "relaxation6_r2": lambda known: model_of(known, "all", support(2)),
-    "l21sq_groups": lambda known: model_of(
-        known, pairs(known), lambda V: mtl.half_squared_group_norm(V, columns=_groups_of_edges(known))
-    ),
-    "ssvm_3clique": lambda known: model_of(
-        known, [tuple(clique) for clique in known["objective"]["ssvm_3clique"]["cliques"]], mtl.ridge
-    ),
-}
-CASES = [("cgm_n8_K3", key) for key in KNOWN if key != "ssvm_3clique"] + [
-    ("cgm_n12_K4", key) for key in KNOWN
-]
-
-
-@for_each("name, key", CASES)
+@for_each("name, key", [*CASES, ("cgm_n8_K3", "in groups"), ("cgm_n12_K4", "in groups")])
 def test_known_optima(name, key):
     """To 1e-8, with a bound from the multipliers of the ties: the fixtures are given to nine digits."""
-    known = fixture(name)
-    form = KNOWN[key](known).form()
+    problem, expected = in_groups(name) if key == "in groups" else known(name, key)
+    form = problem.form()
     point = solve_reference(form)
-    expected = known["objective"][key]["clarabel_primal"]
     assert point.objective == pytest.approx(expected, abs=1e-8)
     found = certify(form, point.blocks, point.loss_duals, point.function_duals)
     assert found.objective == pytest.approx(expected, abs=1e-8)
     assert expected - 1e-8 <= found.dual_bound <= expected + 1e-8
-    if "v_norms" in known["objective"][key]:
-        V = point.blocks["V"].reshape(form.shapes["V"][0], -1, 4)
-        norms = np.linalg.norm(V, axis=(0, 2))
-        np.testing.assert_allclose(norms, known["objective"][key]["v_norms"], atol=1e-4)
 
 
 # ---------------------------------------------------------------------------------------------------- its limits
 
 
-def of_size(K, n=4):
+def of_size(K, n=4, word=mtl.clique_hinge):
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((n, K)) < 0.5, 1.0, -1.0)
     Y[0], Y[1] = 1.0, -1.0
     tasks = mtl.Tasks.shared(rng.normal(size=(n, 2)), Y)
     U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [(0, 1)])
-    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
-
-
-def likelihood_of_size(K, n=4):
-    tasks = next(weights.tasks for weights in of_size(K, n).weights if weights.name == "U")
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [(0, 1)])
-    return mtl.minimize(mtl.pairwise_log_loss(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
+    return mtl.minimize(word(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
 
 
 @pytest.mark.slow
 def test_too_many_labels_are_refused_before_a_solve():
-    """More labels than can be looked at are refused before anything is solved."""
-    for problem, message in (
-        (
-            of_size(15),
-            r"clique_hinge\(U, V, tasks\).*looks at every.*15 labels have 2\^15.*tasks.select\(range\(14\)\)",
-        ),
-        (
-            likelihood_of_size(7),
-            r"pairwise_log_loss.*states every.*7 labels have 2\^7.*tasks.select\(range\(6\)\)",
-        ),
-    ):
+    looked_at = (
+        r"clique_hinge\(U, V, tasks\).*looks at every.*15 labels have 2\^15.*tasks.select\(range\(14\)\)"
+    )
+    stated = r"pairwise_log_loss.*states every.*7 labels have 2\^7.*tasks.select\(range\(6\)\)"
+    for problem, message in ((of_size(15), looked_at), (of_size(7, word=mtl.pairwise_log_loss), stated)):
         for call in (problem.to_cvxpy, problem.cross_check, lambda problem=problem: problem.solve("cvxpy")):
             with pytest.raises(mtl.ModelError, match=message):
                 call()
@@ -123,9 +62,8 @@ def test_too_many_labels_are_refused_before_a_solve():
 
 
 def test_too_many_samples_are_refused_and_checked_on_some():
-    """More samples than can be stated are refused and cross checked on some."""
     n = LARGEST_STATED // 4 + 1
-    problem = likelihood_of_size(2, n)
+    problem = of_size(2, n, mtl.pairwise_log_loss)
     with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(25000\)"):
         problem.to_cvxpy()
     many = of_size(12, LARGEST_LOOKED_AT // 2**12 + 1)
@@ -177,17 +115,7 @@ def test_constraint_generation_is_the_statement_in_full(edges, loss, monkeypatch
 
 @pytest.mark.slow
 def test_seven_labels_and_more_agree_with_the_solver():
-    K, n, rng = 7, 12, np.random.default_rng(7)
-    X = rng.normal(size=(n, 3))
-    Y = np.where(
-        X @ rng.normal(size=(3, K)) + rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, K)) > 0, 1.0, -1.0
-    )
-    Y[0], Y[1] = 1.0, -1.0
-    tasks = mtl.Tasks.shared(X, Y)
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks)
-    problem = mtl.minimize(
-        mtl.clique_hinge(U, V, tasks) + 0.1 * (mtl.ridge(U) + mtl.half_squared_group_norm(V))
-    )
+    problem = model(*data(n=12, K=7), a=0.1, penalty=mtl.half_squared_group_norm)
     reference, fast = problem.solve("cvxpy", tol=1e-7), problem.solve(tol=1e-6)
     assert reference.status == fast.status == "optimal" and fast.solver == "clique_generation"
     assert fast.objective == pytest.approx(reference.objective, rel=2e-6)

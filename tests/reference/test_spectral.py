@@ -2,9 +2,7 @@
 restrictions to some tasks, and steps whose optimum was established elsewhere.
 """
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import cvxpy as cp
@@ -18,17 +16,15 @@ from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, Spec
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
-from mtldsl.reference.registry import SPECTRA, formula_of, spectrum, spectrum_of
+from mtldsl.reference.registry import formula_of
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.spectral import excess, penalty
 from mtldsl.reference.spectral_above import ways
 from mtldsl.reference.task_subset import of_tasks, why_not_by_tasks
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.loops import for_each
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # singular values 5 and 0
+from tests.reference.known_optima import fixture
+from tests.registry_cases import with_singular_values
 
 
 def bent(x):
@@ -40,10 +36,9 @@ def bent_slope(x):
     return np.exp(-x) + 0.005 / np.sqrt(x)
 
 
-def with_singular_values(s, d, m, seed=0):
-    rng = np.random.default_rng(seed)
-    U, V = (np.linalg.qr(rng.normal(size=(n, len(s))))[0] for n in (d, m))
-    return (U * np.asarray(s, float)) @ V.T
+def of_rank(s, shape=(5, 4)):
+    """With these singular values."""
+    return with_singular_values(s, shape, np.random.default_rng(1))
 
 
 # ---------------------------------------------------------------------------------- convex functions above it
@@ -92,7 +87,7 @@ def test_above_and_touching(name, shape, s):
     atom, count = ABOVE[name]
     if name == "rank <= 2":
         s = s[:2]
-    W0 = with_singular_values(s, *shape, seed=1) if s else np.zeros(shape)
+    W0 = of_rank(s, shape)
     found = ways(atom, W0, np.random.default_rng(0))
     assert len(found) == count
     rng = np.random.default_rng(2)
@@ -107,13 +102,6 @@ def test_above_and_touching(name, shape, s):
             value, violation = stated(way, V)
             assert value >= penalty(atom, V) - 1e-9 * (1 + abs(value)) and violation <= 1e-12
             assert excess(atom, V) <= 1e-12  # kept spaces are no larger than the rank allows
-
-
-def test_words_without_a_definition():
-    with pytest.raises(ModelError, match="has no penalty of the spectrum 'prior'"):
-        spectrum_of("prior", "2 * prior(W)")
-    with pytest.raises(ValueError, match="two reference penalties of the spectrum are called 'rank'"):
-        spectrum("rank", slope=None)(lambda x, atom: x)
 
 
 def test_cvxpy_is_not_given_what_is_not_convex():
@@ -151,20 +139,16 @@ def decomposition(tasks):
     ).form()
 
 
-def test_a_model_of_two_penalties_touches_and_lies_above():
+def test_a_quadratic_in_place_of_a_loss_touches_and_lies_above():
+    """Above the convex functions of the penalties, and these above the model; of losses with sample weights."""
     form, rng = decomposition(some(4, weighted=True)), np.random.default_rng(1)
     at = random_blocks(form, rng)
     ((text, convex),) = convex_forms(form, at)
     assert text == "2 * log_rank(L) majorised, 0.7 * capped_trace_norm(2 * S - 1, tau=2, eps=0.001) majorised"
-    quadratic = reweighted_losses(convex, at)
-    models = to_cvxpy(convex), to_cvxpy(quadratic)
-    rest = to_cvxpy(replace(form, functions=tuple(f for f in form.functions if f.atom.name not in SPECTRA)))
-    assert rest.objective_value(at) + spectral_value(form, at) == pytest.approx(form.value(at), rel=1e-12)
+    models = to_cvxpy(convex), to_cvxpy(reweighted_losses(convex, at))
     for model in models:
-        assert model.problem.is_dcp() and model.objective_value(at) == pytest.approx(
-            form.value(at), rel=1e-12
-        )
-    assert models[1].problem.objective.expr.is_dcp()
+        assert model.problem.is_dcp()
+        assert model.objective_value(at) == pytest.approx(form.value(at), rel=1e-12)
     for size in (1e-3, 0.1, 1.0, 5.0):
         other = {name: at[name] + size * step for name, step in random_blocks(form, rng).items()}
         values = [form.value(other), *(model.objective_value(other) for model in models)]
@@ -186,8 +170,8 @@ def test_a_bounded_rank_among_other_terms():
     form = mtl.minimize(
         mtl.squared_loss(V, tasks) + mtl.log_rank(V), subject_to=[mtl.rank(V) <= 2, V <= 9]
     ).form()
-    at = {"W": with_singular_values([2.0, 1.0], 5, 4)}
-    assert spectral_violation(form, {"W": with_singular_values([2.0, 1.0, 0.5], 5, 4)}) == pytest.approx(0.5)
+    at = {"W": of_rank([2.0, 1.0])}
+    assert spectral_violation(form, {"W": of_rank([2.0, 1.0, 0.5])}) == pytest.approx(0.5)
     texts = [text for text, _ in convex_forms(form, at)]
     assert texts == [
         f"log_rank(W) majorised, rank(W) <= 2 with its {side} space kept" for side in ("column", "row")
@@ -200,10 +184,7 @@ def test_a_bounded_rank_among_other_terms():
 @for_each("case", ["alg1_sqrt", "alg1_sq"])
 def test_the_majoriser_of_a_known_step(case):
     """At W0 = X_i^T y_i, with the constants left out there."""
-    path = FIXTURES / "cmtl_9x6.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
+    given = fixture("cmtl_9x6")
     inputs, targets = ([np.array(part) for part in given[key]] for key in "Xy")
     tasks = mtl.Tasks.separate(inputs, targets)
     V, eps = mtl.Weights(tasks), given[case]["eps1"]
@@ -269,16 +250,11 @@ def test_models_that_are_no_model_of_tasks():
     tasks = some(4)
     V = mtl.Weights(tasks)
     loss = mtl.squared_loss(V, tasks) + mtl.log_rank(V)
-    assert (
-        why_not_by_tasks(mtl.minimize(loss, subject_to=[V.sum(axis=1) == 0]).form())
-        == "W.sum(axis=1) == 0 couples tasks"
-    )
-    assert (
-        why_not_by_tasks(mtl.minimize(loss, subject_to=[mtl.l1_norm(V) <= 3]).form())
-        == "l1_norm(W) <= 3 couples tasks"
-    )
+    for constraint in (V.sum(axis=1) == 0, mtl.l1_norm(V) <= 3):
+        form = mtl.minimize(loss, subject_to=[constraint]).form()
+        assert why_not_by_tasks(form) == f"{constraint.text} couples tasks"
     low = mtl.minimize(loss, subject_to=[mtl.rank(V) <= 1]).form()
-    at = {"W": with_singular_values([2.0], 5, 4)}
+    at = {"W": of_rank([2.0])}
     by_columns, by_rows = (convex for _, convex in convex_forms(low, at))
     assert why_not_by_tasks(by_columns) is None and "couples tasks" in why_not_by_tasks(by_rows)
 
@@ -288,7 +264,7 @@ def test_a_user_may_have_no_slope_at_zero():
     atom = SimpleNamespace(
         name="spectral_penalty", eps=0.0, function=np.sqrt, derivative=lambda x: 0.5 * np.sqrt(x) / x
     )
-    (way,) = ways(atom, with_singular_values([2.0, 1.0], 5, 4), np.random.default_rng(0))
+    (way,) = ways(atom, of_rank([2.0, 1.0]), np.random.default_rng(0))
     (tilted,) = way.functions
     assert (
         tilted.steepness == pytest.approx(1.0) and np.linalg.norm(tilted.tilt) <= 1e-12

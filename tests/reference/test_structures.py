@@ -2,9 +2,6 @@
 and problems whose optima were established elsewhere.
 """
 
-import json
-from pathlib import Path
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -18,11 +15,10 @@ from mtldsl.atoms.structures import (
     TaskCovarianceNorm,
 )
 from mtldsl.errors import ModelError
-from mtldsl.reference.registry import STRUCTURES, structure, structure_of
+from mtldsl.reference.registry import STRUCTURES
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
 from tests.loops import for_each
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+from tests.reference.known_optima import fixture
 
 W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # W W^T = [[9, -12], [-12, 16]], singular values 5 and 0
 A, B = np.diag([2.0, 0.5]), np.array([[2.0, 1.0], [1.0, 3.0]])  # log|A| = 0, log|B| = log 5
@@ -32,7 +28,6 @@ TASKS = TaskCovarianceNorm().bound([Range(trace=2.5)])
 
 
 def test_two_unknowns_of_matrix_normal_are_refused():
-    """Two unknowns of matrix normal are refused and those of a covariance norm are not."""
     V, S, T = cp.Variable((2, 2)), cp.Variable((2, 2), symmetric=True), cp.Variable((2, 2), symmetric=True)
     for arguments, unknown in (
         ((V, (S, B)), "W and Sigma1"),
@@ -46,7 +41,6 @@ def test_two_unknowns_of_matrix_normal_are_refused():
 
 
 def test_weights_outside_a_singular_covariance_cost_infinity():
-    """Weights outside a singular covariance cost infinitely much."""
     inside, outside = np.array([[2.0, 1.0], [0.0, 0.0]]), np.array([[2.0, 1.0], [0.0, 1e-3]])
     assert objective(FEATURES, inside, [np.diag([2.0, 0.0])]) == pytest.approx(2.5)
     assert objective(FEATURES, outside, [np.diag([2.0, 0.0])]) == np.inf
@@ -132,52 +126,7 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
             assert block_bound(atom, k, V, replaced(matrices, k, 50.0 * S)) <= found.value + 1e-12 * size
 
 
-def clipped_inverse(M, c, low, high):
-    """The minimiser of tr(S M) - c log|S| over low I <= S <= high I, from the eigenvectors of M."""
-    values, V = np.linalg.eigh(M)
-    return (V * np.clip(c / np.maximum(values, 1e-300), low, high)) @ V.T
-
-
-@for_each("d, m", [(4, 3), (21, 7), (300, 20)])
-def test_block_bound_is_tight_at_the_minimiser(d, m):
-    rng = np.random.default_rng(d)
-    V, Sigma2 = rng.normal(size=(d, m)), positive(rng, m, 0.3, 4.0)
-    atom = MatrixNormal(eta=0.7, rho=1.3).bound([Range(0.05, 20.0), Range(0.3, 4.0)])
-    best = clipped_inverse(0.7 * V @ Sigma2 @ V.T, 1.3 * m, 0.05, 20.0)
-    value = objective(atom, V, [best, Sigma2])
-    assert block_bound(atom, 0, V, [best, Sigma2]) == pytest.approx(value, rel=1e-9)
-    off = 0.99 * best + 0.01 * positive(rng, d, 0.05, 20.0)
-    value, bound = objective(atom, V, [off, Sigma2]), block_bound(atom, 0, V, [off, Sigma2])
-    assert bound < objective(atom, V, [best, Sigma2]) < value  # a strict enclosure where it is not
-    if d <= 21:
-        assert block_optimum(atom, 0, V, [best, Sigma2]).value == pytest.approx(
-            block_bound(atom, 0, V, [best, Sigma2]), rel=1e-8
-        )
-
-
-# ---------------------------------------------------------------------------------------------------- registry
-
-
-def test_a_word_has_one_structure():
-    with pytest.raises(ValueError, match="two reference structures are called 'matrix_normal'"):
-        structure("matrix_normal", bound=block_bound)(lambda W, matrices, atom: W)
-
-
-def test_a_structure_without_a_definition_is_refused_as_typed():
-    with pytest.raises(
-        ModelError, match=r"2 \* prior\(W, S\): the reference has no learned structure 'prior'"
-    ):
-        structure_of("prior", "2 * prior(W, S)")
-
-
 # ---------------------------------------------------------------------------------------------- known optima
-
-
-def fixture(name):
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    return json.loads(path.read_text())
 
 
 @for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
