@@ -77,7 +77,6 @@ def test_a_place_brings_the_spelling_of_files():
 
 
 def test_an_error_is_given_its_place_without_being_changed():
-    """An error is given its place and what is around it without being changed."""
     error = ModelError("wrong", term="inner", write_instead="write more", argument="labels")
     placed = error.at(PLACE).within("outer")
     assert type(placed) is ModelError and error.place is None and error.term == "inner"

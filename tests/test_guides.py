@@ -75,7 +75,6 @@ def pictures():
 
 
 def test_every_picture_is_drawn_and_every_drawing_shown():
-    """Every picture of a page is drawn and every drawing is shown."""
     shown = set()
     for page in (ROOT / "docs").rglob("*.md"):
         if not any(

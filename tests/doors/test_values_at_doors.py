@@ -515,7 +515,6 @@ def test_rows_of_tasks_without_a_word_of_tasks_are_told():
 
 @for_each("made", [lambda A, W: A @ W, lambda A, W: A.dot(W), lambda A, W: A @ (2 * W), lambda A, W: A.iloc[0] @ W, lambda A, W: A @ mtl.ridge(W)])  # fmt: skip
 def test_a_pandas_table_left_of_a_product_says_what_to_write(made):
-    """A pandas table on the left of a product says what to write."""
     tasks = mtl.Tasks.shared(X, NUMBERS)
     with pytest.raises(mtl.ModelError, match=r"write A.to_numpy\(\)"):
         made(FRAME, mtl.Weights(tasks))

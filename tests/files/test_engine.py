@@ -127,7 +127,6 @@ def test_a_scheduler_elsewhere_is_asked_where_the_reader_says_so(file, capsys, t
 
 @pytest.mark.cluster
 def test_ctrl_c_leaves_the_best_point_and_no_process(file, tmp_path):
-    """Ctrl-C at the terminal leaves the best point and no process."""
     big = RNG.normal(size=(20_000, 30))
     noise = RNG.normal(size=(20_000, 3))
     np.savez(tmp_path / "folder" / "big.npz", X=big, Y=np.where(big[:, :1] + noise > 0, 1.0, -1.0))

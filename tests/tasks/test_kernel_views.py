@@ -329,7 +329,6 @@ def test_an_indefinite_matrix_is_refused_by_its_eigenvalue():
 
 
 def test_rounding_errors_of_a_gram_matrix_are_not_refused():
-    """Rounding errors do not make a Gram matrix refused."""
     exact = rbf(X, X, 0.01)  # nearly singular
     single = exact.astype(np.float32)
     assert np.linalg.eigvalsh(single.astype(float))[0] < -1e-9

@@ -6,7 +6,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl import DataError
 from mtldsl.datasets import encode_sequences, spectrum_kernel, weighted_degree_kernel
-from mtldsl.estimators import KernelMultiTaskClassifier
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -88,23 +87,6 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
     assert np.mean(solution.predict(new) == expected) > 0.95
     again = mtl.Solution.load(solution.save(tmp_path / "sites.npz"))
     np.testing.assert_array_equal(again.predict(new), solution.predict(new))
-
-
-@pytest.mark.by_default("weighted_degree_kernel")
-@pytest.mark.parametrize("kernels", [("weighted_degree", {"degree": 4}), weighted_degree_kernel])
-def test_the_estimator_of_kernels(kernels):
-    codes, Y = motif()
-    new, expected = motif(seed=1)
-    model = KernelMultiTaskClassifier(kernels=kernels, C=10.0).fit(codes, Y)
-    assert model.score(new, expected) > 0.95
-    if not callable(kernels):
-        gram = weighted_degree_kernel(codes, codes, degree=4)
-        twin = KernelMultiTaskClassifier(kernels="precomputed", C=10.0).fit(gram, Y)
-        np.testing.assert_allclose(
-            twin.decision_function(weighted_degree_kernel(new, codes, degree=4)),
-            model.decision_function(new),
-            atol=1e-3,
-        )
 
 
 @for_each(

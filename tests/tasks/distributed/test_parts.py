@@ -93,7 +93,6 @@ def test_what_is_as_long_as_the_data_says_where_it_is():
 
 
 def test_labels_that_do_not_fit_are_named_with_their_place():
-    """Labels that do not fit are named with partition row and task."""
     wrong = Y.copy()
     wrong[41, 2] = 3.0
     wrong[44, 0] = 0.5
