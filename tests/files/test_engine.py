@@ -14,7 +14,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.errors import DataError
 from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
@@ -203,12 +203,3 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
     assert closed == [True]
     with pytest.raises(DataError, match=r"scheduler='remote': scheduler must be"):
         load_problem(file(DASK + LABELS), scheduler="remote")
-
-
-def test_without_the_extra_the_file_says_what_to_install(file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:6:14: .*pip install '\.\[dask\]' in the checkout"):
-        load_problem(file(DASK + LABELS + 'scheduler = "local"\n'))
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:3:9: .*pip install '\.\[dask\]' in the checkout"):
-        load_problem(file(DASK + LABELS))

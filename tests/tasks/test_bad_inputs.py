@@ -95,6 +95,18 @@ READ = {
 }  # fmt: skip
 
 
+def answer_of(call, *given, **named):
+    """(what a call returns, what it raises of ours, what is wrong with what it raises)"""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return call(*given, **named), None, ""
+    except MTLError as error:
+        return None, error, "" if str(error).strip() else "an error without words"
+    except Exception as error:
+        return None, None, f"{type(error).__name__}: {error}"
+
+
 @pytest.mark.by_default("W + v")
 @pytest.mark.parametrize("place", READ)
 def test_the_same_numbers_or_an_error(place):
@@ -107,22 +119,13 @@ def test_the_same_numbers_or_an_error(place):
         wanted = None if meaning is REFUSED else meaning
         if wanted is not None:
             wanted = expected(_column_of_frame(value, wanted) if expected is _inputs else wanted)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                found = read(value)
-        except MTLError as error:
-            if wanted is not None:
-                wrong.append(f"{name}: refused, {error}")
-            elif not str(error).strip():
-                wrong.append(f"{name}: an error without words")
-        except Exception as error:
-            wrong.append(f"{name}: {type(error).__name__}: {error}")
-        else:
-            if wanted is None:
-                wrong.append(f"{name}: taken as {found!r}")
-            elif not np.array_equal(found, wanted, equal_nan=True):
-                wrong.append(f"{name}: {found!r} in place of {wanted!r}")
+        found, error, fault = answer_of(read, value)
+        if fault:
+            wrong.append(f"{name}: {fault}")
+        elif (error is None) != (wanted is not None):
+            wrong.append(f"{name}: refused, {error}" if error else f"{name}: taken as {found!r}")
+        elif wanted is not None and not np.array_equal(found, wanted, equal_nan=True):
+            wrong.append(f"{name}: {found!r} in place of {wanted!r}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -250,19 +253,10 @@ def test_nothing_but_our_errors(places):
     wrong = []
     for place, name in [(one, name) for one in places for name in some_of(VALUES, one)]:
         make, meaning = VALUES[name]
-        value = make()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                places[place](value)
-        except MTLError as error:
-            if not str(error).strip():
-                wrong.append(f"{place}, {name}: an error without words")
-        except Exception as error:
-            wrong.append(f"{place}, {name}: {type(error).__name__}: {error}")
-        else:
-            if place in NUMBERS and meaning is REFUSED:
-                wrong.append(f"{place}, {name}: taken")
+        _, error, fault = answer_of(places[place], make())
+        taken = error is None and not fault
+        if fault or (taken and place in NUMBERS and meaning is REFUSED):
+            wrong.append(f"{place}, {name}: {fault or 'taken'}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -377,13 +371,7 @@ def test_the_words_with_numbers_refuse_all_else():
         own = [WL, LABELLED] if "tasks" in names else [W]
         for parameter in names[len(own) :]:
             for name in some_of(VALUES, f"{word}({parameter})"):
-                value = VALUES[name][0]()
-                try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("error")
-                        function(*own, **{parameter: value})
-                except MTLError:
-                    pass
-                except Exception as error:
-                    wrong.append(f"{word}({parameter}), {name}: {type(error).__name__}: {error}")
+                given = {parameter: VALUES[name][0]()}
+                *_, fault = answer_of(function, *own, **given)
+                wrong += [f"{word}({parameter}), {name}: {fault}"] if fault else []
     assert not wrong, "\n".join(wrong)
