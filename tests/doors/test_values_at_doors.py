@@ -4,8 +4,6 @@ import inspect
 import re
 import warnings
 from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property, partial
 
 import dask
@@ -23,6 +21,8 @@ import mtldsl.estimators
 import mtldsl.estimators.baselines
 from mtldsl.errors import DataError
 from tests.loops import for_each
+from tests.tasks.bad_values import KINDS as KINDS_OF_ARRAYS
+from tests.tasks.bad_values import same
 
 RNG = np.random.default_rng(0)
 N = 24
@@ -186,32 +186,11 @@ def put(values, one, where=(3, 1)):
     return table
 
 
-def readonly(values):
-    values = np.array(values)
-    values.flags.writeable = False
-    return values
-
-
 #: what may be made of any array of numbers, and the same numbers are meant
-ALIKE = {
-    "lists": lambda a: a.tolist(),
-    "objects": lambda a: a.astype(object),
-    "Decimal": lambda a: np.vectorize(Decimal, otypes=[object])(a),
-    "Fraction": lambda a: np.vectorize(Fraction, otypes=[object])(a),
-    "float16": lambda a: a.astype(np.float16),
-    "float32": lambda a: a.astype(np.float32),
-    "float128": lambda a: a.astype(np.longdouble),
-    "big-endian": lambda a: a.astype(">f8"),
-    "Fortran": np.asfortranarray,
-    "read-only": readonly,
+ALIKE = {quirk: of for quirk, (of, meaning) in KINDS_OF_ARRAYS.items() if meaning is same} | {
     "strided": lambda a: np.repeat(a, 2, axis=0)[::2],
-    "nothing masked": np.ma.masked_array,
-    "pandas": lambda a: pd.DataFrame(a) if a.ndim == 2 else pd.Series(a),
-    "pandas, own index": lambda a: pd.DataFrame(a, index=MIXED) if a.ndim == 2 else pd.Series(a, index=MIXED),
-    "pandas Float64": lambda a: pd.DataFrame(a, dtype="Float64") if a.ndim == 2 else pd.Series(a, dtype="Float64"),
-    "pandas float32": lambda a: pd.DataFrame(a, dtype="float32") if a.ndim == 2 else pd.Series(a, dtype="float32"),
-    "pandas sparse": lambda a: pd.DataFrame(a).astype(pd.SparseDtype(float, 0.0)) if a.ndim == 2 else pd.Series(pd.arrays.SparseArray(a)),
-    "polars": lambda a: pl.DataFrame(a, schema=list("uvw")[: a.shape[1]]) if a.ndim == 2 else pl.Series(a),
+    "pandas, own index": lambda a: table(a, index=MIXED),
+    "pandas float32": lambda a: table(a, dtype="float32"),
     "pyarrow": lambda a: pa.table({f"c{k}": column for k, column in enumerate(a.T)}) if a.ndim == 2 else pa.chunked_array([a]),
 }  # fmt: skip
 
