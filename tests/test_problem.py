@@ -5,7 +5,6 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.compile.normal_form import FunctionTerm
-from mtldsl.solvers.registry import SOLVERS, get_solver
 from mtldsl.solvers.solver import Point
 from mtldsl.solvers.watcher import Watcher
 from tests.loops import for_each
@@ -60,18 +59,6 @@ def test_parameters_inside_arguments_count():
     assert problem.cross_check().agrees
     with pytest.raises(mtl.ModelError, match="both called 'lam'"):
         mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(mtl.Parameter(2.0) * W) + lam * mtl.ridge(W))
-
-
-def test_explain_names_every_solver_with_a_reason():
-    problem = MODELS["hinge_in_an_l1_ball_with_sum_zero_tasks"]()
-    explanation = problem.explain()
-    here = {name for name in SOLVERS if not get_solver(name).takes_distributed}
-    assert {name for name, _, _ in explanation.verdicts()} == here
-    assert sum(verdict == "chosen" for _, verdict, _ in explanation.verdicts()) == 1
-    assert all(reason for _, _, reason in explanation.verdicts())
-    refused = dict((name, reason) for name, verdict, reason in explanation.verdicts() if verdict == "refused")
-    assert "hinge_loss(W, tasks)" in refused["proximal_gradient"]
-    assert str(explanation).startswith("minimize    hinge_loss(W, tasks)")
 
 
 def test_a_time_limit_returns_the_best_point_uncertified():

@@ -99,13 +99,6 @@ def test_what_is_wrong_in_a_parquet_file_is_named(folder):
         datasets.scan(folder, ["p", "q"], "y")
 
 
-def test_a_file_that_changes_between_passes_is_named(folder):
-    table = datasets.scan(folder, ["p", "q", "r"], ["y", "z"], keep=False)
-    parquet.write_table(table_of(CUTS[2], Y + 1e-9), folder / "part-2.parquet")
-    with pytest.raises(DataError, match=r"^part-2.parquet: its numbers are not those of the first pass"):
-        table.gram()
-
-
 def test_archives(tmp_path):
     for k, rows in enumerate(CUTS):
         np.savez(tmp_path / f"{k}.npz", X=X[rows], Y=Y[rows], s=WEIGHTS[rows])

@@ -32,16 +32,19 @@ DASK = MODEL + '[data]\npath = "folder/"\nengine = "dask"\n'
 LABELS = 'labels = ["y", "z"]\n'
 
 
+def write_parts(folder, beside):
+    """Three Parquet files of X and the columns beside it."""
+    folder.mkdir()
+    columns = {f"x{j}": X[:, j] for j in range(3)} | beside
+    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
+        table = pyarrow.table({name: column[rows] for name, column in columns.items()})
+        parquet.write_table(table, folder / f"{k}.parquet")
+
+
 @pytest.fixture
 def file(tmp_path):
     """text -> the path of a problem file beside a tiny folder of Parquet files."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
-        columns = {f"x{j}": X[rows, j] for j in range(3)} | {"y": Y[rows, 0], "z": Y[rows, 1]}
-        parquet.write_table(
-            pyarrow.table(columns | {"id": np.array(["a", "b"])[rows % 2]}), folder / f"{k}.parquet"
-        )
+    write_parts(tmp_path / "folder", {"y": Y[:, 0], "z": Y[:, 1], "id": np.tile(["a", "b"], 45)})
 
     def write(text):
         path = tmp_path / "p.toml"
@@ -89,10 +92,7 @@ def test_the_words_of_scan_are_those_of_the_table(file, tmp_path):
 @pytest.mark.cluster
 def test_processes_are_started_and_end_with_the_command(tmp_path, capsys):
     """The example beside a tiny folder."""
-    (tmp_path / "clicks").mkdir()
-    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
-        columns = {f"x{j}": X[rows, j] for j in range(3)} | {"bought": Y[rows, 0], "returned": Y[rows, 1]}
-        parquet.write_table(pyarrow.table(columns), tmp_path / "clicks" / f"{k}.parquet")
+    write_parts(tmp_path / "clicks", {"bought": Y[:, 0], "returned": Y[:, 1]})
     path = shutil.copy(EXAMPLE, tmp_path)
     assert main(["solve", str(path), "--json", "--output", str(tmp_path / "r.txt")]) == 0
     record = json.loads(capsys.readouterr().out)

@@ -9,13 +9,13 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, MTLError, Solution, Tasks
 from mtldsl.values.size import LARGEST, SMALLEST
 from tests.loops import for_each
 from tests.tasks.bad_values import REFUSED, VALUES, V
+from tests.tasks.same_sums import dense
 
 X, Y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [-1.0, 1.5]]), np.column_stack([V, 2 * V + 1])
 SIGNS = [[1, -1], [-1, 1], [1, 1], [-1, -1]]
@@ -74,10 +74,6 @@ def _constant(meaning):
         return None
 
 
-def _dense(A):
-    return A.toarray() if sparse.issparse(A) else A
-
-
 def _label_table(tasks):
     from mtldsl.tasks.derived import label_table
 
@@ -86,9 +82,9 @@ def _label_table(tasks):
 
 #: name -> (what is made of the value, as an array; what is expected of what the value means, or None where it must be refused)
 READ = {
-    "Tasks.shared(v, Y)": (lambda v: _dense(Tasks.shared(v, Y).X), _inputs),
-    "Tasks.separate([v], ...)": (lambda v: _dense(Tasks.separate([v], [V]).stacked), _inputs),
-    "Tasks.grouped(v, ...)": (lambda v: _dense(Tasks.grouped(v, V, IDS).stacked), _inputs),
+    "Tasks.shared(v, Y)": (lambda v: dense(Tasks.shared(v, Y).X), _inputs),
+    "Tasks.separate([v], ...)": (lambda v: dense(Tasks.separate([v], [V]).stacked), _inputs),
+    "Tasks.grouped(v, ...)": (lambda v: dense(Tasks.grouped(v, V, IDS).stacked), _inputs),
     "Tasks.shared(X, v)": (lambda v: _label_table(Tasks.shared(X, v)), _labels),
     "Tasks.shared(..., sample_weights=v)": (lambda v: Tasks.shared(X, Y, sample_weights=v).sample_weights.reshape(2, 4).T, _weights),
     "W + v": (lambda v: (W + v).offset, _constant),

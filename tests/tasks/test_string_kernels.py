@@ -89,6 +89,10 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
     np.testing.assert_array_equal(again.predict(new), solution.predict(new))
 
 
+TASKS = mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]])
+TYPED = "kernel 'spectrum(width=3)': the spectrum kernel says"
+
+
 @for_each(
     "call, pieces",
     [
@@ -100,16 +104,8 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
         (lambda: spectrum_kernel([[0.0]], [[0.0]], k=0), ["k=0", "at least 1"]),
         (lambda: weighted_degree_kernel([[0.0]], [[0.0]], degree=1.5), ["degree=1.5"]),
         (lambda: weighted_degree_kernel([0.0], [[0.0]]), ["shape (1,)", "(n, L)"]),
-        (
-            lambda: mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]]).with_kernels(
-                ("spectrum", {"width": 3})
-            ),
-            ["kernel 'spectrum(width=3)': the spectrum kernel says", "width"],
-        ),
-        (
-            lambda: mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]]).with_kernels("spektrum"),
-            ["did you mean 'spectrum'?"],
-        ),
+        (lambda: TASKS.with_kernels(("spectrum", {"width": 3})), [TYPED, "width"]),
+        (lambda: TASKS.with_kernels("spektrum"), ["did you mean 'spectrum'?"]),
     ],
 )
 def test_refusals(call, pieces):

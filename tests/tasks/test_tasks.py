@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
+from mtldsl.tasks.one_class import OneClassWarning
 from tests.loops import for_each
+from tests.tasks.same_sums import dense
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(9, 4))
@@ -205,7 +208,7 @@ def test_split_is_a_partition_and_keeps_both_classes(layout):
         part.require_labels("sign", "split")
     again, _ = tasks.split(0.25, random_state=1)
     assert again.fingerprint() == train.fingerprint() != tasks.split(0.25, random_state=2)[0].fingerprint()
-    row_sets = [{tuple(r) for r in np.round(_dense(p.inputs[0]), 12)} for p in (train, test)]
+    row_sets = [{tuple(r) for r in np.round(dense(p.inputs[0]), 12)} for p in (train, test)]
     assert not row_sets[0] & row_sets[1]
 
 
@@ -230,10 +233,6 @@ def test_split_keeps_missing_labels_and_weights_with_their_rows():
             rows = [np.flatnonzero((x == X).all(axis=1)).item() for x in part.inputs[i]]
             np.testing.assert_array_equal(part.per_task(part.targets)[i], Y_MISSING[rows, i])
             np.testing.assert_array_equal(part.per_task(part.sample_weights)[i], weights[rows])
-
-
-def _dense(A):
-    return A.toarray() if sparse.issparse(A) else A
 
 
 def test_subsample_keeps_every_class_and_is_seeded():
@@ -267,6 +266,23 @@ def test_every_way_to_select_a_task(which):
         chosen = tasks.select(names[1] if which == "b" else [names[1]] if which == ["b"] else which)
         assert chosen.task_names == names[1:2]
         np.testing.assert_array_equal(chosen.targets, tasks.per_task(tasks.targets)[1])
+
+
+def test_tasks_of_one_class_are_left_out_and_named():
+    Y = np.array([[1.0, -1.0, 1.0], [-1.0, -1.0, np.nan], [1.0, -1.0, 1.0]])
+    tasks = Tasks.shared(np.eye(3), Y, task_names=["two", "never", "always"])
+    with pytest.warns(
+        OneClassWarning,
+        match=r"2 of 3 tasks have labels of one class alone and are left out: 'never', 'always'",
+    ):
+        left = tasks.without_one_class()
+    assert left.task_names == ("two",) and left.targets.tolist() == [1.0, -1.0, 1.0] and left.X is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert left.without_one_class() is left
+    apart = Tasks.separate([np.eye(2), np.eye(2)[:1]], [[1.0, -1.0], [1.0]], task_names=["a", "b"])
+    with pytest.warns(OneClassWarning):
+        assert apart.without_one_class().task_names == ("a",)
 
 
 def test_repr_and_describe():

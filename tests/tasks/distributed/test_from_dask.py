@@ -147,13 +147,6 @@ def test_partitions_that_do_not_go_together(rows, message):
         of_loaders([dask.delayed(one) for one in rows])
 
 
-def test_sparse_partitions_may_be_of_other_widths():
-    thin = [Rows(sparse.csr_array(one), Y, None, None, False) for one in (X[:, :2], X)]
-    wide = of_loaders([dask.delayed(one) for one in thin])
-    assert wide.n_features == 4
-    assert wide.gram()[0, 3, 3] == pytest.approx((X[~np.isnan(Y[:, 0]), 3] ** 2).sum())
-
-
 def changing():
     """Random numbers without a seed."""
     return X + np.random.default_rng().normal(size=X.shape), Y
