@@ -19,9 +19,11 @@ import argparse
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,7 +222,6 @@ def main() -> int:
     wrong = len(stale)
     with tempfile.TemporaryDirectory() as folder:
         copy = _copied(Path(folder))
-        _import_others()
         failing = (
             "survived"
             if options.trust
@@ -256,11 +257,6 @@ def _copied(folder: Path) -> Path:
     return copy
 
 
-def _import_others() -> None:
-    """What the tests import of others, once, for all the processes that are forked from this one."""
-    import sklearn.base  # noqa: F401
-
-
 def _tried(m: Mutation, copy: Path, timeout: float) -> tuple[str, float]:
     path = copy / m.file
     right = path.read_text()
@@ -277,49 +273,21 @@ def _tried(m: Mutation, copy: Path, timeout: float) -> tuple[str, float]:
 
 def _outcome(copy: Path, tests: list[str], timeout: float) -> str:
     """In a process of its own, in which the package is imported from the copy."""
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os._exit(_run(copy, tests))
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            os.killpg(child, signal.SIGKILL) if _alive(child) else None
-            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "timed out"
-
-
-def _alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _run(copy: Path, tests: list[str]) -> int:
-    import pytest
-
-    out = os.open(copy / "out.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    os.chdir(copy)
-    os.environ["PYTHONPATH"] = str(copy)
-    sys.path[:] = [
-        str(copy),
-        *(path for path in sys.path if Path(path).resolve() not in (ROOT, ROOT / "tests")),
-    ]
-    sys.dont_write_bytecode = True  # two files written within a second look alike to the cache
-    try:
-        return int(
-            pytest.main(["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=line", *tests])
-        )
-    except BaseException:
-        return 1
+    # -B: two files written within a second look alike to the cache
+    command = [sys.executable, "-B", "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider"]
+    with open(copy / "out.txt", "w") as out:
+        child = subprocess.Popen(
+            [*command, "--no-header", "--tb=line", *tests],
+            cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+        try:
+            return "survived" if child.wait(timeout) == 0 else "killed"
+        except subprocess.TimeoutExpired:
+            return "timed out"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, S
 from mtldsl.atoms.structures import Structure
 from mtldsl.testing.laws.by_reference import *  # noqa: F403
 from mtldsl.testing.laws.data import *  # noqa: F403
-from mtldsl.testing.laws.data import WEIGHTINGS
 
 
 def near(value, size=1.0, rel=1e-11):
@@ -68,11 +67,3 @@ SPECTRAL = [
 
 def convex(cases):
     return [case for case in cases if case.values[0].convex]
-
-
-#: (loss, weighting) pairs: losses that count samples take no weights
-WEIGHTED_LOSSES = [
-    pytest.param(*case.values, weighting, id=f"{case.id}-{weighting}")
-    for case in LOSSES
-    for weighting in (WEIGHTINGS if case.values[0].weighs_samples else ["unweighted"])
-]

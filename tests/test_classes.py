@@ -39,7 +39,6 @@ def test_it_is_certified_and_agrees_with_the_reference(loss, regularizer, interc
 
 
 def test_softmax_with_ridge_is_multinomial_logistic():
-    """Softmax beside a ridge is multinomial logistic regression."""
     problem, tasks = model(mtl.softmax_loss, mtl.ridge, rows=slice(None))
     ours = problem.solve(tol=1e-9)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, CLASSES)

@@ -142,7 +142,6 @@ def test_peers_solve_the_same_problem(every, family, model):
 
 
 def test_files_of_a_user_become_problems_or_are_left_out(tmp_path):
-    """Files of a user become problems or are said to be left out."""
     from corpus.user_data import sets_of
 
     rng = np.random.default_rng(0)

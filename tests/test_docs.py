@@ -41,6 +41,7 @@ def sessions(page: Path, names: dict | None = None) -> int:
         ("proofs.md", 15),
         ("estimators.md", 15),
         ("model_selection.md", 10),
+        ("faq.md", 4),
     ],
 )
 def test_sessions_on_the_page_run(name, at_least, tmp_path, monkeypatch):

@@ -102,12 +102,3 @@ def test_readme_shows_the_report_of_the_present_problem_file(command_line, monke
     assert len(described) > 8
     for line in described:
         assert line.rstrip() in readme, line
-
-
-def test_links_of_readme_and_docs_point_somewhere():
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
-            drawn = target.startswith("pictures/")  # when the site is built; tests/test_guides.py knows them
-            if "://" not in target and not drawn:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -36,7 +36,7 @@ MISTAKES = {
     "NaN in X": (lambda s: mtl.Tasks.shared(X * np.nan, Y), mtl.DataError, ["nan in row 0", "impute"]),
     "text labels": (lambda s: of_labels(np.array(["a", "b"] * 15)), mtl.DataError, ["text", "encode"]),
     "three classes": (lambda s: of_labels(np.arange(30) % 3), mtl.DataError, ["3 classes", "one column", "MultiTaskClassifier"]),
-    "labels 0 and 1": (lambda s: of_labels((Y > 0) * 1), mtl.DataError, ["2 * Y - 1"]),
+    "labels 0 and 1": (lambda s: of_labels((Y > 0) * 1), mtl.DataError, ["logistic_loss(W, tasks)", "label 0", "'task0', row ", "2 * Y - 1"]),
     "booleans": (lambda s: of_labels(Y > 5), mtl.DataError, ["labels must be -1 or +1"]),
     "split(1.3)": (lambda s: TASKS.split(1.3), mtl.DataError, ["test_size=1.3", "0.25"]),
     "select('zebra')": (lambda s: TASKS.select(["zebra"]), mtl.DataError, ["zebra", "task0"]),
@@ -167,7 +167,6 @@ MISTAKES = {
     # names
     "mtl.maximize": (lambda s: mtl.maximize, AttributeError, ["'minimize'"]),
     "mtl.nuclear_norm": (lambda s: mtl.nuclear_norm, AttributeError, ["'trace_norm'"]),
-    "mtl.group_lasso": (lambda s: mtl.group_lasso, AttributeError, ["write l21_norm(W)"]),
 }  # fmt: skip
 
 

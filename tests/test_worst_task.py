@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.calculus.shares import level_shares
 from mtldsl.compile.from_tree import to_normal_form
 from mtldsl.reference import formulas  # noqa: F401  (every atom's formula is registered)
 from mtldsl.reference.registry import FORMULAS
@@ -48,23 +47,6 @@ def stated(term, z):
         loss = FORMULAS[term.atom.of.name](z[rows], term.tasks.targets[rows], s, term.atom.of)
         found.append(float(term.coefficients[i]) * loss)
     return cp.maximum(*found)
-
-
-@for_each("power", [0.5, 2.0, 4.0])
-def test_shares_stand_at_one_level(power):
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        a, b = rng.exponential(size=6) * 10 ** rng.uniform(-2, 2, 6), rng.exponential(size=6)
-        p = level_shares(lambda p, a=a, b=b: a / (b + p) ** power, np.zeros(6))
-        found = a / (b + p) ** power
-        assert p.min() >= 0 and abs(p.sum() - 1) < 1e-12
-        assert np.allclose(found[p > 0], found.max(), rtol=1e-10)
-
-
-def test_shares_are_no_less_than_asked():
-    p = level_shares(lambda p: np.array([1.0, 1.0, 9.0]) / p**2, np.array([0.5, 0.01, 0.01]))
-    assert np.allclose(p, [0.5, 0.125, 0.375])
-    assert level_shares(lambda p: 0.0 * p, np.array([0.25, 0.75])).tolist() == [0.25, 0.75]
 
 
 @pytest.mark.by_default("absolute_loss")

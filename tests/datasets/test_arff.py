@@ -63,13 +63,6 @@ def test_a_wide_sparse_file_is_never_made_dense(file):
     np.testing.assert_array_equal(tasks.targets, [2, 3])
 
 
-def test_numeric_labels_are_numbers_unless_said_binary(file):
-    """Numeric labels are numbers unless they are said to be binary."""
-    text = "@relation r\n@attribute a real\n@attribute y integer\n@data\n1,0\n2,1\n"
-    np.testing.assert_array_equal(read_arff(file(text), labels=1).targets, [0, 1])
-    np.testing.assert_array_equal(read_arff(file(text), labels=1, binary=True).targets, [-1, 1])
-
-
 def test_classes_become_one_vs_rest_tasks(file):
     text = "@relation r\n@attribute a real\n@attribute kind {u,v,w}\n@data\n1,v\n2,u\n3,w\n"
     tasks = read_arff(file(text), labels="kind")

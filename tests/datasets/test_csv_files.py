@@ -25,7 +25,6 @@ HOUSES = "rooms,age,price,rent\n3,10,200,\n4,20,300,12\n\n5,15,NA,14\n"
 
 
 def test_tasks_share_inputs_and_empty_cells_are_missing_labels(file):
-    """Two tasks share their inputs and empty cells are missing labels."""
     tasks = read_csv(file(HOUSES), ["price", "rent"])
     assert (
         tasks.is_shared and tasks.task_names == ("price", "rent") and tasks.feature_names == ("rooms", "age")
@@ -182,7 +181,6 @@ QUOTES = {
 
 @for_each("case", QUOTES)
 def test_a_quote_that_swallows_rows_is_told_with_its_line(case, tmp_path):
-    """A quote that swallows rows is told with the line where it opens."""
     body, line, words = QUOTES[case]
     path = tmp_path / "t.csv"
     path.write_bytes((HEAD + body).encode())

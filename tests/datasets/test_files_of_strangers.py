@@ -67,7 +67,6 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 
 
 def test_a_member_longer_than_it_says_is_not_unpacked_beyond(tmp_path):
-    """A member that is longer than the archive says is not unpacked beyond."""
     path = archive(tmp_path / "a.npz", X=npy((1000,), data=bytes(8000)))
     data = bytearray(path.read_bytes())
     directory = data.rindex(b"PK\x01\x02")

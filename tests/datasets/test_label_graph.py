@@ -1,11 +1,11 @@
 """The generator of CGM's section 5.2: sizes and moments, the best labelling by brute force, what a linear classifier can do."""
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
 
-from mtldsl import DataError, datasets
+from mtldsl import datasets
 from tests.loops import for_each
 
 SMALL = {"n_train": 40, "n_test": 30}
@@ -54,21 +54,11 @@ def test_labels_are_the_best_of_all_labellings(K, edges):
         np.testing.assert_array_equal(y, 2 * np.array(best) - 1)
 
 
-def test_seeds_and_further_samples():
-    one, same, other = (datasets.make_label_graph(**SMALL, random_state=seed) for seed in (1, 1, 2))
-    assert one.train.fingerprint() == same.train.fingerprint() != other.train.fingerprint()
-    new = one.sample(500, random_state=5)
-    assert (
-        new.fingerprint() == one.sample(500, random_state=5).fingerprint() != one.sample(500, 6).fingerprint()
-    )
-    np.testing.assert_array_equal(one.labels(new.X), table(new))
-    # two sizes of the test set have the same training rows
-    longer = datasets.make_label_graph(n_train=40, n_test=31, random_state=1)
-    assert longer.train.fingerprint() == one.train.fingerprint()
-
-
 def test_noise_turns_training_labels_only():
     clean = datasets.make_label_graph(random_state=4)
+    np.testing.assert_array_equal(clean.labels(clean.test.X), table(clean.test))
+    longer = datasets.make_label_graph(n_test=1001, random_state=4)
+    assert longer.train.fingerprint() == clean.train.fingerprint()
     noisy = datasets.make_label_graph(label_noise=0.05, random_state=4)
     assert noisy.test.fingerprint() == clean.test.fingerprint() and noisy.label_noise == 0.05
     np.testing.assert_array_equal(noisy.train.X, clean.train.X)
@@ -77,27 +67,3 @@ def test_noise_turns_training_labels_only():
     assert turned.mean() == pytest.approx(0.05, abs=5 * np.sqrt(0.05 * 0.95 / 20_000))
     all_turned = datasets.make_label_graph(label_noise=1.0, random_state=4)
     np.testing.assert_array_equal(all_turned.train.targets, -clean.train.targets)
-
-
-@for_each(
-    ("options", "pieces"),
-    [
-        ({"n_labels": 0}, ["n_labels=0", "at least 1"]),
-        ({"n_features": 2.5}, ["n_features=2.5"]),
-        ({"n_train": True}, ["n_train=True"]),
-        ({"label_noise": 1.5}, ["label_noise=1.5", "[0, 1]"]),
-        ({"label_noise": "5 %"}, ["label_noise='5 %'"]),
-        ({"edges": 3}, ["edges=3", "pairs"]),
-        ({"edges": [(0, 10)]}, ["(0, 10)", "0 to 9"]),
-        ({"edges": [(2, 2)]}, ["(2, 2)", "two different"]),
-        ({"edges": [(0, 1, 2)]}, ["(0, 1, 2)", "is not a pair"]),
-        ({"edges": [("a", "b")]}, ["('a', 'b')", "is not a pair"]),
-        ({"edges": [(0, 1), (1, 0)]}, ["(0, 1)", "twice"]),
-        ({"n_labels": 20, "edges": list(combinations(range(20), 2))}, ["190", "treewidth 19"]),
-        ({"n_labels": 4}, ["(0, 4)", "0 to 3"]),  # the star needs five labels
-    ],
-)
-def test_refuses_what_makes_no_sense(options, pieces):
-    with pytest.raises(DataError) as error:
-        datasets.make_label_graph(**(SMALL | options))
-    assert all(piece in str(error.value) for piece in pieces), error.value

@@ -61,19 +61,6 @@ def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
     assert_same(store(chunks(X, y, ids, 20), tmp_path / "there"), Tasks.grouped(X, y, ids))
 
 
-def test_what_can_be_done_with_stored_tasks(tmp_path):
-    X, y, ids = table()
-    expected, tasks = Tasks.grouped(X, y, ids), store(chunks(X, y, ids), tmp_path / "there")
-    for made in (
-        lambda t: t.split(0.3, random_state=1)[1],
-        lambda t: t.take_rows([[2, 0]] * 6),
-        lambda t: t.select(["12", "10"]),
-        lambda t: t.subsample(9, random_state=0),
-        lambda t: t.standardize(center=False),
-    ):
-        assert_same(made(tasks), made(expected))
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_values_on_the_disk(tmp_path, dtype):
     X, y, ids = table()
@@ -81,9 +68,6 @@ def test_values_on_the_disk(tmp_path, dtype):
     assert tasks.stacked.dtype == dtype
     rounded = X.astype(dtype).astype(float)
     expected = Tasks.grouped(rounded, y, ids)
-    W = np.random.default_rng(0).normal(size=(12, 6))
-    assert tasks.forward(W).dtype == float
-    np.testing.assert_allclose(tasks.forward(W), expected.forward(W), rtol=1e-13, atol=1e-14)
     by, other = (t.standardize(center=False).scaling.scale for t in (tasks, expected))
     np.testing.assert_allclose(by, other, rtol=1e-13)
     assert tasks.select([1]).fingerprint() == expected.select([1]).fingerprint()  # in memory: float64

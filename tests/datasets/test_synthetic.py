@@ -1,5 +1,7 @@
 """The generators: the weights that they report are those that made the labels, and of the promised kind."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +13,13 @@ from tests.loops import for_each
 
 GENERATORS = {"low_rank": datasets.make_low_rank, "group_sparse": datasets.make_group_sparse}
 SMALL = {"n_tasks": 5, "n_samples": 12, "n_features": 7, "random_state": 3}
+TREE = {"depth": 3, "n_features": 40, "n_flips": 4, "n_test": 5}
+GRAPH = {"n_train": 40, "n_test": 30}
 
 
 @for_each("shared", [False, True])
 @for_each("make", GENERATORS.values(), ids=GENERATORS)
 def test_labels_without_noise_are_predictions_of_the_weights(make, shared):
-    """Without noise the labels are the predictions of the weights."""
     tasks, W = make(**SMALL, noise=0.0, shared=shared)
     assert tasks.is_shared is shared and W.shape == (7, 5) and tasks.counts.tolist() == [12] * 5
     expected = np.concatenate([X @ w for X, w in zip(tasks.inputs, W.T, strict=True)])
@@ -66,11 +69,21 @@ def test_density_gives_sparse_inputs_of_that_density(shared):
     assert np.mean([X.nnz for X in tasks.inputs]) == pytest.approx(0.1 * 200 * 50, rel=0.05)
 
 
-@pytest.mark.parametrize("make", GENERATORS.values(), ids=GENERATORS)
+@for_each("make", GENERATORS.values(), ids=GENERATORS)
 def test_one_seed_one_problem(make):
     first, again, other = (make(**(SMALL | {"random_state": seed})) for seed in (3, 3, 4))
     assert first[0].fingerprint() == again[0].fingerprint() != other[0].fingerprint()
     np.testing.assert_array_equal(first[1], again[1])
+
+
+@for_each("make, small, rows", [(datasets.make_task_tree, TREE, 60), (datasets.make_label_graph, GRAPH, 30)])
+def test_seeds_and_further_samples(make, small, rows):
+    one, same, other = (make(**small, random_state=seed) for seed in (1, 1, 2))
+    assert one.train.fingerprint() == same.train.fingerprint() != other.train.fingerprint()
+    assert one.test.fingerprint() == same.test.fingerprint()
+    new, again, elsewhere = (one.sample(30, random_state=seed) for seed in (5, 5, 6))
+    assert new.task_names == one.train.task_names and set(new.counts) == {rows}
+    assert new.fingerprint() == again.fingerprint() != elsewhere.fingerprint()
 
 
 PRINTED = {  # the vectors of (51), first, second, third and last exponent of 101
@@ -83,7 +96,6 @@ PRINTED = {  # the vectors of (51), first, second, third and last exponent of 10
 
 @for_each("setting", PRINTED)
 def test_noise_levels_of_101_tasks_are_those_of_the_paper(setting):
-    """Noise levels of 101 tasks are those printed in the paper."""
     _, _, noise = datasets.make_calibrated(setting, n_samples=1, n_features=3, random_state=0)
     assert noise.shape == (101,)
     np.testing.assert_allclose(noise[[0, 1, 2, 100]], [2 * 2**-e for e in PRINTED[setting]], rtol=1e-12)
@@ -98,7 +110,6 @@ def test_each_task_has_the_noise_reported():
 
 @pytest.mark.slow
 def test_inputs_are_equicorrelated_and_weights_as_stated():
-    """Inputs are equicorrelated and weights of the rank and size stated."""
     tasks, W, _ = datasets.make_calibrated(n_tasks=40, n_samples=4000, n_features=20, rank=4, random_state=0)
     covariance = np.cov(np.vstack(list(tasks.inputs)), rowvar=False)
     np.testing.assert_allclose(covariance, 0.5 * (np.eye(20) + 1), atol=0.01)
@@ -130,13 +141,40 @@ REFUSED = [
     (datasets.make_calibrated, {"max_noise": -1.0}, ["max_noise=-1.0", "standard deviation"]),
     (datasets.make_calibrated, {"max_noise": np.inf}, ["max_noise=inf"]),
     (datasets.make_calibrated, {"max_noise": "2"}, ["max_noise='2'"]),
+    (datasets.make_task_tree, {"depth": 0}, ["depth=0", "at least 1"]),
+    (datasets.make_task_tree, {"n_features": 2.5}, ["n_features=2.5"]),
+    (datasets.make_task_tree, {"n_flips": 41}, ["n_flips=41", "of the 40 features"]),
+    (datasets.make_task_tree, {"n_flips": -1}, ["n_flips=-1"]),
+    (datasets.make_task_tree, {"variance": 0}, ["variance=0", "> 0"]),
+    (datasets.make_task_tree, {"variance": np.nan}, ["variance=nan"]),
+    (datasets.make_task_tree, {"variance": "20"}, ["variance='20'"]),
+    (datasets.make_task_tree, {"n_train": 0}, ["n_train=0"]),
+    (datasets.make_task_tree, {"n_test": True}, ["n_test=True"]),
+    (datasets.make_label_graph, {"n_labels": 0}, ["n_labels=0", "at least 1"]),
+    (datasets.make_label_graph, {"n_features": 2.5}, ["n_features=2.5"]),
+    (datasets.make_label_graph, {"n_train": True}, ["n_train=True"]),
+    (datasets.make_label_graph, {"label_noise": 1.5}, ["label_noise=1.5", "[0, 1]"]),
+    (datasets.make_label_graph, {"label_noise": "5 %"}, ["label_noise='5 %'"]),
+    (datasets.make_label_graph, {"edges": 3}, ["edges=3", "pairs"]),
+    (datasets.make_label_graph, {"edges": [(0, 10)]}, ["(0, 10)", "0 to 9"]),
+    (datasets.make_label_graph, {"edges": [(2, 2)]}, ["(2, 2)", "two different"]),
+    (datasets.make_label_graph, {"edges": [(0, 1, 2)]}, ["(0, 1, 2)", "is not a pair"]),
+    (datasets.make_label_graph, {"edges": [("a", "b")]}, ["('a', 'b')", "is not a pair"]),
+    (datasets.make_label_graph, {"edges": [(0, 1), (1, 0)]}, ["(0, 1)", "twice"]),
+    (
+        datasets.make_label_graph,
+        {"n_labels": 20, "edges": list(combinations(range(20), 2))},
+        ["190", "treewidth 19"],
+    ),
+    (datasets.make_label_graph, {"n_labels": 4}, ["(0, 4)", "0 to 3"]),  # the star needs five labels
 ]
 
 
 @for_each(("make", "options", "pieces"), REFUSED)
 def test_what_makes_no_sense_is_refused(make, options, pieces):
+    small = {datasets.make_task_tree: TREE, datasets.make_label_graph: GRAPH}.get(make, SMALL)
     with pytest.raises(DataError) as error:
-        make(**(SMALL | options))
+        make(**(small | options))
     assert all(piece in str(error.value) for piece in pieces), error.value
 
 

@@ -74,37 +74,6 @@ def test_bayes_auc_is_that_of_the_true_direction(variance):
     np.testing.assert_allclose(seen, tree.bayes_auc, atol=0.025)
 
 
-def test_seeds_and_further_samples():
-    one, same, other = (datasets.make_task_tree(**SMALL, random_state=seed) for seed in (1, 1, 2))
-    assert one.train.fingerprint() == same.train.fingerprint() != other.train.fingerprint()
-    assert one.test.fingerprint() == same.test.fingerprint()
-    new = one.sample(30, random_state=5)
-    assert new.counts.tolist() == [60] * 8 and new.task_names == one.train.task_names
-    assert (
-        new.fingerprint() == one.sample(30, random_state=5).fingerprint() != one.sample(30, 6).fingerprint()
-    )
-
-
-@for_each(
-    ("options", "pieces"),
-    [
-        ({"depth": 0}, ["depth=0", "at least 1"]),
-        ({"n_features": 2.5}, ["n_features=2.5"]),
-        ({"n_flips": 41}, ["n_flips=41", "of the 40 features"]),
-        ({"n_flips": -1}, ["n_flips=-1"]),
-        ({"variance": 0}, ["variance=0", "> 0"]),
-        ({"variance": np.nan}, ["variance=nan"]),
-        ({"variance": "20"}, ["variance='20'"]),
-        ({"n_train": 0}, ["n_train=0"]),
-        ({"n_test": True}, ["n_test=True"]),
-    ],
-)
-def test_refuses_what_makes_no_sense(options, pieces):
-    with pytest.raises(DataError) as error:
-        datasets.make_task_tree(**(SMALL | options))
-    assert all(piece in str(error.value) for piece in pieces), error.value
-
-
 # ------------------------------------------------------------------------------------------------ hierarchies
 
 

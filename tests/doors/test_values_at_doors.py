@@ -4,8 +4,6 @@ import inspect
 import re
 import warnings
 from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property, partial
 
 import dask
@@ -23,6 +21,8 @@ import mtldsl.estimators
 import mtldsl.estimators.baselines
 from mtldsl.errors import DataError
 from tests.loops import for_each
+from tests.tasks.bad_values import KINDS as KINDS_OF_ARRAYS
+from tests.tasks.bad_values import same
 
 RNG = np.random.default_rng(0)
 N = 24
@@ -186,32 +186,11 @@ def put(values, one, where=(3, 1)):
     return table
 
 
-def readonly(values):
-    values = np.array(values)
-    values.flags.writeable = False
-    return values
-
-
 #: what may be made of any array of numbers, and the same numbers are meant
-ALIKE = {
-    "lists": lambda a: a.tolist(),
-    "objects": lambda a: a.astype(object),
-    "Decimal": lambda a: np.vectorize(Decimal, otypes=[object])(a),
-    "Fraction": lambda a: np.vectorize(Fraction, otypes=[object])(a),
-    "float16": lambda a: a.astype(np.float16),
-    "float32": lambda a: a.astype(np.float32),
-    "float128": lambda a: a.astype(np.longdouble),
-    "big-endian": lambda a: a.astype(">f8"),
-    "Fortran": np.asfortranarray,
-    "read-only": readonly,
+ALIKE = {quirk: of for quirk, (of, meaning) in KINDS_OF_ARRAYS.items() if meaning is same} | {
     "strided": lambda a: np.repeat(a, 2, axis=0)[::2],
-    "nothing masked": np.ma.masked_array,
-    "pandas": lambda a: pd.DataFrame(a) if a.ndim == 2 else pd.Series(a),
-    "pandas, own index": lambda a: pd.DataFrame(a, index=MIXED) if a.ndim == 2 else pd.Series(a, index=MIXED),
-    "pandas Float64": lambda a: pd.DataFrame(a, dtype="Float64") if a.ndim == 2 else pd.Series(a, dtype="Float64"),
-    "pandas float32": lambda a: pd.DataFrame(a, dtype="float32") if a.ndim == 2 else pd.Series(a, dtype="float32"),
-    "pandas sparse": lambda a: pd.DataFrame(a).astype(pd.SparseDtype(float, 0.0)) if a.ndim == 2 else pd.Series(pd.arrays.SparseArray(a)),
-    "polars": lambda a: pl.DataFrame(a, schema=list("uvw")[: a.shape[1]]) if a.ndim == 2 else pl.Series(a),
+    "pandas, own index": lambda a: table(a, index=MIXED),
+    "pandas float32": lambda a: table(a, dtype="float32"),
     "pyarrow": lambda a: pa.table({f"c{k}": column for k, column in enumerate(a.T)}) if a.ndim == 2 else pa.chunked_array([a]),
 }  # fmt: skip
 
@@ -289,7 +268,7 @@ ALIKE_X = {
 
 #: labels: quirk -> (how it is made of y, what is meant of numbers: an array's maker or a piece of an error; the same of classes;
 #: of classes none of which may be missing)
-NOT_LEARNED = "NaN"
+KINDS, NOT_LEARNED = ["numbers", "classes", "complete"], "NaN"
 GAP = (lambda a: np.where(gone(a), np.nan, a),) * 2 + (NOT_LEARNED,)
 
 
@@ -385,93 +364,55 @@ def refused(door, given, piece):
     return cell == "refused" and re.search(piece, text) is not None, f"{cell}: {text}"
 
 
-def cells(slot):
-    return {name: door for name, door in DOORS.items() if slot in door.takes}
-
-
-def changed(door, slot, make):
-    plain = door.plain()
-    return plain | {slot: make(plain[slot])}
-
-
-def check(slot, ask, turn=None):
-    """ask(door) -> (right, what was seen); every door that takes the slot is asked. With a turn, one of eight fits."""
+def at_doors(slot, ask, turn=None):
+    """What is not right: ask(door) -> (right, what was seen) of every door that takes the slot. With a turn, one of eight fits."""
     wrong = []
-    for k, (name, door) in enumerate(cells(slot).items()):
+    for k, (name, door) in enumerate((name, door) for name, door in DOORS.items() if slot in door.takes):
         if turn is not None and name.endswith(".fit") and (k // 2 + turn) % 8:
             continue
         try:
-            right, seen = ask(name, door)
+            right, seen = ask(door)
         except NoCell:
             continue
         if not right:
             wrong.append(f"{name}: {seen}")
+    return wrong
+
+
+def changed(door, slot, make):
+    plain = door.plain()
+    beside = {"X": pd.DataFrame(X)} if slot == "g" else {}
+    return plain | beside | {slot: make(plain[slot])}
+
+
+#: group -> [(slot, quirk, how it is made, what is meant at doors of numbers, of classes, of complete classes)]: a piece of an error, the maker
+#: of an array, or None for the same
+GROUPS = {
+    "inputs refused": [("X", quirk, make, [piece] * 3) for quirk, (make, piece) in REFUSED_X.items()],
+    **{f"same {slot}": [(slot, quirk, make, [None] * 3) for quirk, make in ALIKE.items()] for slot in "Xyw"},
+    "inputs of other types": [("X", quirk, make, [meant] * 3) for quirk, (make, meant) in ALIKE_X.items()],
+    "labels": [("y", quirk, make, meant) for quirk, (make, *meant) in LABELS.items()],
+    "weights": [("w", quirk, make, [piece] * 3) for quirk, (make, piece) in WEIGHT.items()],
+    "ids of tasks": [("g", quirk, make, [piece] * 3) for quirk, (make, piece) in TASK.items()],
+}
+
+
+@pytest.mark.by_default("same w", "weights", "ids of tasks")
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_quirk_at_every_door(group):
+    wrong = []
+    for turn, (slot, quirk, make, meant) in enumerate(GROUPS[group]):
+
+        def ask(door, slot=slot, make=make, meant=meant):
+            expected, given = meant[KINDS.index(door.labels)], changed(door, slot, make)
+            if isinstance(expected, str):
+                return refused(door, given, expected)
+            cell = looked(door, given, None if expected is None else changed(door, slot, expected))
+            return cell[0] == "same", cell
+
+        every_fit = all(isinstance(one, str) for one in meant)
+        wrong += [f"{quirk}: {one}" for one in at_doors(slot, ask, None if every_fit else turn)]
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.slow
-@for_each("quirk", REFUSED_X)
-def test_inputs_that_no_door_takes(quirk):
-    make, piece = REFUSED_X[quirk]
-    check("X", lambda name, door: refused(door, changed(door, "X", make), piece))
-
-
-@pytest.mark.by_default("w")
-@pytest.mark.parametrize("slot", ["X", "y", "w"])
-@for_each("quirk", ALIKE)
-def test_the_same_numbers_in_another_form(quirk, slot):
-    def ask(name, door):
-        given = changed(door, slot, ALIKE[quirk])
-        cell = looked(door, given)
-        return cell[0] == "same", cell
-
-    check(slot, ask, list(ALIKE).index(quirk))
-
-
-@pytest.mark.by_default("list of arrays")
-@pytest.mark.parametrize("quirk", ALIKE_X)
-def test_inputs_of_another_type(quirk):
-    make, meant = ALIKE_X[quirk]
-
-    def ask(name, door):
-        cell = looked(door, changed(door, "X", make), changed(door, "X", meant))
-        return cell[0] == "same", cell
-
-    check("X", ask, list(ALIKE_X).index(quirk))
-
-
-@for_each("quirk", LABELS)
-def test_labels(quirk, every_case):
-    if not every_case and quirk != "pandas dates":
-        return
-    make, *meant = LABELS[quirk]
-
-    def ask(name, door):
-        expected = meant[["numbers", "classes", "complete"].index(door.labels)]
-        given = changed(door, "y", make)
-        if isinstance(expected, str):
-            return refused(door, given, expected)
-        cell = looked(door, given, changed(door, "y", expected))
-        return cell[0] == "same", cell
-
-    check("y", ask, list(LABELS).index(quirk))
-
-
-@for_each("quirk", WEIGHT)
-def test_weights(quirk):
-    make, piece = WEIGHT[quirk]
-    check("w", lambda name, door: refused(door, changed(door, "w", make), piece))
-
-
-@for_each("quirk", TASK)
-def test_ids_of_tasks(quirk):
-    make, piece = TASK[quirk]
-
-    def ask(name, door):
-        given = changed(door, "g", make)
-        return refused(door, given | {"X": pd.DataFrame(X)}, piece)
-
-    check("g", ask)
 
 
 @for_each("kept", ["all rows", "some rows"])
@@ -479,7 +420,7 @@ def test_ids_of_tasks(quirk):
 def test_rows_in_another_order(slot, kept):
     """Of X and what stands beside it the same rows, and of some rows of a table those that both kept."""
 
-    def ask(name, door):
+    def ask(door):
         if kept == "all rows":
             given = changed(door, "X", pd.DataFrame)
             given[slot] = table(given[slot]).sample(frac=1, random_state=1)
@@ -488,19 +429,19 @@ def test_rows_in_another_order(slot, kept):
         given[slot] = table(door.plain()[slot]).drop(9)
         return refused(door, given, "in common")
 
-    check(slot, ask)
+    assert not at_doors(slot, ask)
 
 
 @pytest.mark.slow
 def test_a_table_beside_no_table_is_matched_by_position():
     """An index that X does not have says nothing of the order of rows."""
 
-    def ask(name, door):
+    def ask(door):
         later = table(door.plain()["y"]).set_axis(range(100, 100 + N), axis=0)
         cell = looked(door, door.plain() | {"X": pd.DataFrame(X), "y": later})
         return cell[0] == "same", cell
 
-    check("y", ask)
+    assert not at_doors("y", ask)
 
 
 def test_rows_of_tasks_without_a_word_of_tasks_are_told():
@@ -515,7 +456,6 @@ def test_rows_of_tasks_without_a_word_of_tasks_are_told():
 
 @for_each("made", [lambda A, W: A @ W, lambda A, W: A.dot(W), lambda A, W: A @ (2 * W), lambda A, W: A.iloc[0] @ W, lambda A, W: A @ mtl.ridge(W)])  # fmt: skip
 def test_a_pandas_table_left_of_a_product_says_what_to_write(made):
-    """A pandas table on the left of a product says what to write."""
     tasks = mtl.Tasks.shared(X, NUMBERS)
     with pytest.raises(mtl.ModelError, match=r"write A.to_numpy\(\)"):
         made(FRAME, mtl.Weights(tasks))

@@ -14,7 +14,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.errors import DataError
 from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
@@ -32,16 +32,19 @@ DASK = MODEL + '[data]\npath = "folder/"\nengine = "dask"\n'
 LABELS = 'labels = ["y", "z"]\n'
 
 
+def write_parts(folder, beside):
+    """Three Parquet files of X and the columns beside it."""
+    folder.mkdir()
+    columns = {f"x{j}": X[:, j] for j in range(3)} | beside
+    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
+        table = pyarrow.table({name: column[rows] for name, column in columns.items()})
+        parquet.write_table(table, folder / f"{k}.parquet")
+
+
 @pytest.fixture
 def file(tmp_path):
     """text -> the path of a problem file beside a tiny folder of Parquet files."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
-        columns = {f"x{j}": X[rows, j] for j in range(3)} | {"y": Y[rows, 0], "z": Y[rows, 1]}
-        parquet.write_table(
-            pyarrow.table(columns | {"id": np.array(["a", "b"])[rows % 2]}), folder / f"{k}.parquet"
-        )
+    write_parts(tmp_path / "folder", {"y": Y[:, 0], "z": Y[:, 1], "id": np.tile(["a", "b"], 45)})
 
     def write(text):
         path = tmp_path / "p.toml"
@@ -89,10 +92,7 @@ def test_the_words_of_scan_are_those_of_the_table(file, tmp_path):
 @pytest.mark.cluster
 def test_processes_are_started_and_end_with_the_command(tmp_path, capsys):
     """The example beside a tiny folder."""
-    (tmp_path / "clicks").mkdir()
-    for k, rows in enumerate(np.array_split(np.arange(90), 3)):
-        columns = {f"x{j}": X[rows, j] for j in range(3)} | {"bought": Y[rows, 0], "returned": Y[rows, 1]}
-        parquet.write_table(pyarrow.table(columns), tmp_path / "clicks" / f"{k}.parquet")
+    write_parts(tmp_path / "clicks", {"bought": Y[:, 0], "returned": Y[:, 1]})
     path = shutil.copy(EXAMPLE, tmp_path)
     assert main(["solve", str(path), "--json", "--output", str(tmp_path / "r.txt")]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -127,7 +127,6 @@ def test_a_scheduler_elsewhere_is_asked_where_the_reader_says_so(file, capsys, t
 
 @pytest.mark.cluster
 def test_ctrl_c_leaves_the_best_point_and_no_process(file, tmp_path):
-    """Ctrl-C at the terminal leaves the best point and no process."""
     big = RNG.normal(size=(20_000, 30))
     noise = RNG.normal(size=(20_000, 3))
     np.savez(tmp_path / "folder" / "big.npz", X=big, Y=np.where(big[:, :1] + noise > 0, 1.0, -1.0))
@@ -204,12 +203,3 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
     assert closed == [True]
     with pytest.raises(DataError, match=r"scheduler='remote': scheduler must be"):
         load_problem(file(DASK + LABELS), scheduler="remote")
-
-
-def test_without_the_extra_the_file_says_what_to_install(file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:6:14: .*pip install '\.\[dask\]' in the checkout"):
-        load_problem(file(DASK + LABELS + 'scheduler = "local"\n'))
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"p.toml:3:9: .*pip install '\.\[dask\]' in the checkout"):
-        load_problem(file(DASK + LABELS))

@@ -157,7 +157,6 @@ def assert_harmless(text):
 
 @pytest.mark.slow
 def test_names_from_a_file_are_spelled_out_where_shown(run, nasty, tmp_path):
-    """Names from a file are spelled out wherever they are shown."""
     outputs = [tmp_path / f"r.{ending}" for ending in ("txt", "html", "json")]
     code, out, err = run(nasty, "--no-check", *(a for p in outputs for a in ("--output", p)), command="solve")
     assert code == 0 and err == ""

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.impute import SimpleImputer
 from sklearn.metrics import f1_score, log_loss, mean_absolute_error
 
 import mtldsl as mtl
@@ -127,20 +126,6 @@ def test_new_rows_and_mtldsl_predict_agree(folder, capsys):
     fill = file.tasks_train.imputation.values
     filled = np.array([[fill[0], 1.0, 2.0], [0.5, fill[1], -1.0]])
     np.testing.assert_allclose([float(r["a:probability"]) for r in table(said)], solution.predict_proba(filled)[:, 0])  # fmt: skip
-
-
-@for_each("strategy", ["mean", "median"])
-def test_the_fill_is_of_the_training_rows(strategy, folder):
-    path = problem_file(folder, "logistic_loss(W, tasks) + ridge(W)", SIGNED.replace("median", strategy))
-    file = load_problem(path)
-    rows = np.setdiff1d(np.arange(N), file.test_rows)
-    raw = np.where(GAPS, np.nan, np.round(FULL, 4))
-    imputer = SimpleImputer(strategy=strategy).fit(raw[rows])
-    np.testing.assert_allclose(file.tasks_train.imputation.values, imputer.statistics_, rtol=1e-12)
-    filled = imputer.transform(raw)
-    mean, scale = filled[rows].mean(axis=0), filled[rows].std(axis=0)
-    np.testing.assert_allclose(file.tasks_train.X, ((filled - mean) / scale)[rows], atol=1e-10)
-    np.testing.assert_allclose(file.tasks_test.X, ((filled - mean) / scale)[file.test_rows], atol=1e-10)
 
 
 def test_graphs_of_labels_say_what_is_certified(folder):

@@ -65,28 +65,6 @@ def write(tmp_path):
     return written
 
 
-def test_the_model_that_python_makes(write):
-    file = load_problem(write(KEPT))
-    tasks, W, theta = file.tasks_train, mtl.Weights(file.tasks_train), mtl.KernelWeights()
-    up = {
-        "Oslo": "north",
-        "Bergen": "north",
-        "Rome": "south",
-        "Milan": "south",
-        "north": "all",
-        "south": "all",
-        "all": None,
-    }
-    same = mtl.minimize(
-        mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.tree(up)], theta), [mtl.p_norm(theta, 2) <= 1]
-    )
-    found, expected = file.problem.solve(tol=1e-8), same.solve(tol=1e-8)
-    assert found.status == "optimal" and found.objective == pytest.approx(expected.objective, rel=2e-8)
-    assert found.kernel_weights.names == ("all", "north", "south", *CITIES)
-    np.testing.assert_allclose(found.theta.values, expected.theta.values, atol=1e-3)
-    assert file.problem.learned[0].name == "theta" and file.problem.parameters[0].name == "C"
-
-
 def test_a_tree_from_a_file_and_from_positions(write, tmp_path):
     (tmp_path / "tree.csv").write_text(
         "Oslo,north\nBergen, north\nRome,south\n\nMilan,south\nnorth,all\nsouth,all\nall,\n"

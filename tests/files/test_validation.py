@@ -30,7 +30,6 @@ CHOICE = 'parameter = "lam"\nvalues = [100.0, 1.0, 0.01]\nfolds = 3\nmetric = "m
 
 @pytest.mark.parametrize("rule", ["best", "one_se"])
 def test_the_choice_is_cross_validates_on_training_rows(load, rule):
-    """The choice is that of cross validate on the training rows."""
     file = load(FILE + CHOICE + f'rule = "{rule}"\n')
     lam = next(each for each in file.problem.parameters if each.name == "lam")
     expected = file.problem.cross_validate(
@@ -107,7 +106,6 @@ def test_a_parameter_of_constraints_is_refused(load):
     ],
 )
 def test_a_measure_that_does_not_suit_the_loss_is_refused(loss, metric, says, tmp_path):
-    """A measure that does not suit the loss is refused in its place."""
     rows = "\n".join(f"{i % 7},{i % 2}" for i in range(30))
     (tmp_path / "t.csv").write_text(f"u,y\n{rows}\n")
     (tmp_path / "p.toml").write_text(

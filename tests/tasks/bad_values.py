@@ -23,6 +23,7 @@ V = np.array([1.0, -2.0, 3.0, 0.5])  # a vector that is right
 M = np.column_stack([V, V[::-1] + 0.25])  # a matrix that is right
 ZEROS = [[0.0, 0.0]] * 3
 VALUES: dict[str, tuple] = {}
+KINDS: dict[str, tuple] = {}  # of those that are made of any array: (how, meaning of the array)
 
 
 def _add(name, make, meaning):
@@ -32,6 +33,7 @@ def _add(name, make, meaning):
 
 def _both(name, of, meaning_of):
     """The vector and the matrix of one kind."""
+    KINDS[name] = (of, meaning_of)
     for shape, numbers in (("vector", V), ("matrix", M)):
         meaning = meaning_of(numbers)
         _add(f"{name}, {shape}", lambda of=of, numbers=numbers: of(numbers.copy()), meaning)

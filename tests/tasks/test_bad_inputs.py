@@ -9,13 +9,13 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, MTLError, Solution, Tasks
 from mtldsl.values.size import LARGEST, SMALLEST
 from tests.loops import for_each
 from tests.tasks.bad_values import REFUSED, VALUES, V
+from tests.tasks.same_sums import dense
 
 X, Y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [-1.0, 1.5]]), np.column_stack([V, 2 * V + 1])
 SIGNS = [[1, -1], [-1, 1], [1, 1], [-1, -1]]
@@ -74,10 +74,6 @@ def _constant(meaning):
         return None
 
 
-def _dense(A):
-    return A.toarray() if sparse.issparse(A) else A
-
-
 def _label_table(tasks):
     from mtldsl.tasks.derived import label_table
 
@@ -86,13 +82,25 @@ def _label_table(tasks):
 
 #: name -> (what is made of the value, as an array; what is expected of what the value means, or None where it must be refused)
 READ = {
-    "Tasks.shared(v, Y)": (lambda v: _dense(Tasks.shared(v, Y).X), _inputs),
-    "Tasks.separate([v], ...)": (lambda v: _dense(Tasks.separate([v], [V]).stacked), _inputs),
-    "Tasks.grouped(v, ...)": (lambda v: _dense(Tasks.grouped(v, V, IDS).stacked), _inputs),
+    "Tasks.shared(v, Y)": (lambda v: dense(Tasks.shared(v, Y).X), _inputs),
+    "Tasks.separate([v], ...)": (lambda v: dense(Tasks.separate([v], [V]).stacked), _inputs),
+    "Tasks.grouped(v, ...)": (lambda v: dense(Tasks.grouped(v, V, IDS).stacked), _inputs),
     "Tasks.shared(X, v)": (lambda v: _label_table(Tasks.shared(X, v)), _labels),
     "Tasks.shared(..., sample_weights=v)": (lambda v: Tasks.shared(X, Y, sample_weights=v).sample_weights.reshape(2, 4).T, _weights),
     "W + v": (lambda v: (W + v).offset, _constant),
 }  # fmt: skip
+
+
+def answer_of(call, *given, **named):
+    """(what a call returns, what it raises of ours, what is wrong with what it raises)"""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return call(*given, **named), None, ""
+    except MTLError as error:
+        return None, error, "" if str(error).strip() else "an error without words"
+    except Exception as error:
+        return None, None, f"{type(error).__name__}: {error}"
 
 
 @pytest.mark.by_default("W + v")
@@ -107,22 +115,13 @@ def test_the_same_numbers_or_an_error(place):
         wanted = None if meaning is REFUSED else meaning
         if wanted is not None:
             wanted = expected(_column_of_frame(value, wanted) if expected is _inputs else wanted)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                found = read(value)
-        except MTLError as error:
-            if wanted is not None:
-                wrong.append(f"{name}: refused, {error}")
-            elif not str(error).strip():
-                wrong.append(f"{name}: an error without words")
-        except Exception as error:
-            wrong.append(f"{name}: {type(error).__name__}: {error}")
-        else:
-            if wanted is None:
-                wrong.append(f"{name}: taken as {found!r}")
-            elif not np.array_equal(found, wanted, equal_nan=True):
-                wrong.append(f"{name}: {found!r} in place of {wanted!r}")
+        found, error, fault = answer_of(read, value)
+        if fault:
+            wrong.append(f"{name}: {fault}")
+        elif (error is None) != (wanted is not None):
+            wrong.append(f"{name}: refused, {error}" if error else f"{name}: taken as {found!r}")
+        elif wanted is not None and not np.array_equal(found, wanted, equal_nan=True):
+            wrong.append(f"{name}: {found!r} in place of {wanted!r}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -250,19 +249,10 @@ def test_nothing_but_our_errors(places):
     wrong = []
     for place, name in [(one, name) for one in places for name in some_of(VALUES, one)]:
         make, meaning = VALUES[name]
-        value = make()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                places[place](value)
-        except MTLError as error:
-            if not str(error).strip():
-                wrong.append(f"{place}, {name}: an error without words")
-        except Exception as error:
-            wrong.append(f"{place}, {name}: {type(error).__name__}: {error}")
-        else:
-            if place in NUMBERS and meaning is REFUSED:
-                wrong.append(f"{place}, {name}: taken")
+        _, error, fault = answer_of(places[place], make())
+        taken = error is None and not fault
+        if fault or (taken and place in NUMBERS and meaning is REFUSED):
+            wrong.append(f"{place}, {name}: {fault or 'taken'}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -377,13 +367,7 @@ def test_the_words_with_numbers_refuse_all_else():
         own = [WL, LABELLED] if "tasks" in names else [W]
         for parameter in names[len(own) :]:
             for name in some_of(VALUES, f"{word}({parameter})"):
-                value = VALUES[name][0]()
-                try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("error")
-                        function(*own, **{parameter: value})
-                except MTLError:
-                    pass
-                except Exception as error:
-                    wrong.append(f"{word}({parameter}), {name}: {type(error).__name__}: {error}")
+                given = {parameter: VALUES[name][0]()}
+                *_, fault = answer_of(function, *own, **given)
+                wrong += [f"{word}({parameter}), {name}: {fault}"] if fault else []
     assert not wrong, "\n".join(wrong)

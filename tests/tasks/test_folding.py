@@ -45,7 +45,6 @@ def test_every_row_is_tested_once_and_trained_on_otherwise():
 
 @for_each("seed", range(5))
 def test_rare_labels_are_spread_twice_as_evenly_as_by_chance(seed):
-    """Rare labels are spread at least twice as evenly as by chance."""
     Y, k = rare_labels(seed), 5
     by_chance = [unevenness(Y, np.random.default_rng(s).permutation(len(Y)) % k, k) for s in range(10)]
     fold = fold_numbers(shared(Y), k)
@@ -94,7 +93,6 @@ def separate(counts=(20, 11, 7), seed=0) -> Tasks:
 
 
 def test_separate_inputs_are_dealt_class_by_class():
-    """Separate inputs are dealt within every task class by class."""
     tasks = separate((20, 10, 15))
     for train, test in tasks.folds(5):
         assert (train.counts + test.counts).tolist() == [20, 10, 15]
@@ -131,7 +129,6 @@ def test_mistakes_are_named(call, says):
 
 @pytest.mark.parametrize("test_size", [0.2, 0.5])
 def test_a_stratified_split_has_the_same_shares_of_classes(test_size):
-    """A stratified split has the same shares of every class on both sides."""
     Y = rare_labels(5)
     _, test = shared(Y).split(test_size, random_state=0, stratify=True)
     rows = test.X[:, 0].astype(int)

@@ -97,26 +97,18 @@ def test_a_gram_matrix_is_over_the_rows_as_given(layout):
     missing[[0, 9, N - 1]] = np.nan
     labelled = np.flatnonzero(~np.isnan(missing))
     K = rbf(X, X)
-    if layout == "shared":
-        labels = np.column_stack([missing, y])
-        by_name, given = (Tasks.shared(X, labels, kernels={"k": kernel}) for kernel in (RBF, K))
-    elif layout == "grouped":
-        of_labelled = K[np.ix_(labelled, labelled)]
-        by_name, given = (
-            Tasks.grouped(X, missing, IDS, kernels={"k": kernel}) for kernel in (RBF, of_labelled)
-        )
-    else:
-        parts = [np.arange(0, 22), np.arange(22, N)]
-        of_labelled = K[np.ix_(labelled, labelled)]
-        by_name, given = (
-            Tasks.separate([X[p] for p in parts], [missing[p] for p in parts], kernels={"k": kernel})
-            for kernel in (RBF, of_labelled)
-        )
+    parts = [np.arange(0, 22), np.arange(22, N)]
+    made = {
+        "shared": lambda k: Tasks.shared(X, np.column_stack([missing, y]), kernels={"k": k}),
+        "grouped": lambda k: Tasks.grouped(X, missing, IDS, kernels={"k": k}),
+        "separate": lambda k: Tasks.separate([X[p] for p in parts], [missing[p] for p in parts], kernels={"k": k}),
+    }[layout]  # fmt: skip
+    by_name, given = made(RBF), made(K if layout == "shared" else K[np.ix_(labelled, labelled)])
     for F, G in zip(by_name.inputs, given.inputs, strict=True):
         np.testing.assert_allclose(F @ F.T, G @ G.T, atol=1e-11)
     if layout != "shared":
         with pytest.raises(DataError, match="40 rows, and these tasks hold 37; give it over the rows"):
-            Tasks.grouped(X, missing, IDS, kernels={"k": K})
+            made(K)
 
 
 def test_a_gram_matrix_of_some_rows_of_a_table():
@@ -329,7 +321,6 @@ def test_an_indefinite_matrix_is_refused_by_its_eigenvalue():
 
 
 def test_rounding_errors_of_a_gram_matrix_are_not_refused():
-    """Rounding errors do not make a Gram matrix refused."""
     exact = rbf(X, X, 0.01)  # nearly singular
     single = exact.astype(np.float32)
     assert np.linalg.eigvalsh(single.astype(float))[0] < -1e-9

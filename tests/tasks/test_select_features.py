@@ -10,6 +10,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
 from tests.loops import for_each
+from tests.tasks.same_sums import dense
 
 rng = np.random.default_rng(5)
 NAMES = ["age", "size", "rooms", "floor", "light"]
@@ -37,10 +38,6 @@ def layouts():
         "grouped sparse": Tasks.grouped(sparse.csr_array(X), long, IDS, **named),
         "float32": Tasks.shared(X.astype(np.float32), Y, **named),
     }  # fmt: skip
-
-
-def dense(matrix):
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 @for_each("layout", layouts())

@@ -6,7 +6,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl import DataError
 from mtldsl.datasets import encode_sequences, spectrum_kernel, weighted_degree_kernel
-from mtldsl.estimators import KernelMultiTaskClassifier
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -90,21 +89,8 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
     np.testing.assert_array_equal(again.predict(new), solution.predict(new))
 
 
-@pytest.mark.by_default("weighted_degree_kernel")
-@pytest.mark.parametrize("kernels", [("weighted_degree", {"degree": 4}), weighted_degree_kernel])
-def test_the_estimator_of_kernels(kernels):
-    codes, Y = motif()
-    new, expected = motif(seed=1)
-    model = KernelMultiTaskClassifier(kernels=kernels, C=10.0).fit(codes, Y)
-    assert model.score(new, expected) > 0.95
-    if not callable(kernels):
-        gram = weighted_degree_kernel(codes, codes, degree=4)
-        twin = KernelMultiTaskClassifier(kernels="precomputed", C=10.0).fit(gram, Y)
-        np.testing.assert_allclose(
-            twin.decision_function(weighted_degree_kernel(new, codes, degree=4)),
-            model.decision_function(new),
-            atol=1e-3,
-        )
+TASKS = mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]])
+TYPED = "kernel 'spectrum(width=3)': the spectrum kernel says"
 
 
 @for_each(
@@ -118,16 +104,8 @@ def test_the_estimator_of_kernels(kernels):
         (lambda: spectrum_kernel([[0.0]], [[0.0]], k=0), ["k=0", "at least 1"]),
         (lambda: weighted_degree_kernel([[0.0]], [[0.0]], degree=1.5), ["degree=1.5"]),
         (lambda: weighted_degree_kernel([0.0], [[0.0]]), ["shape (1,)", "(n, L)"]),
-        (
-            lambda: mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]]).with_kernels(
-                ("spectrum", {"width": 3})
-            ),
-            ["kernel 'spectrum(width=3)': the spectrum kernel says", "width"],
-        ),
-        (
-            lambda: mtl.Tasks.shared([[0.0], [1.0]], [[1.0], [-1.0]]).with_kernels("spektrum"),
-            ["did you mean 'spectrum'?"],
-        ),
+        (lambda: TASKS.with_kernels(("spectrum", {"width": 3})), [TYPED, "width"]),
+        (lambda: TASKS.with_kernels("spektrum"), ["did you mean 'spectrum'?"]),
     ],
 )
 def test_refusals(call, pieces):

@@ -10,6 +10,7 @@ from scipy import sparse
 from mtldsl import Tasks
 from mtldsl.tasks.ids import labels_of
 from tests.loops import for_each
+from tests.tasks.same_sums import dense
 
 
 def table(n=300, d=7, m=5, seed=0, density=0.4):
@@ -18,10 +19,6 @@ def table(n=300, d=7, m=5, seed=0, density=0.4):
     y = rng.choice([-1.0, 1.0], n)
     y[rng.random(n) < 0.1] = np.nan
     return X, y, rng.integers(0, m, n)
-
-
-def dense(A):
-    return A.toarray() if sparse.issparse(A) else np.asarray(A)
 
 
 def numbers(A):

@@ -58,9 +58,15 @@ def test_the_command_says_it_in_one_line(hidden, capsys):
 
     assert main(["solve", str(hidden / "p.toml")]) == 2
     said = capsys.readouterr().err
-    assert (
-        "p.toml:3:9: " in said and "pip install '.[dask]' in the checkout" in said and "Traceback" not in said
-    )
+    assert "p.toml:3:9: " in said and "pip install '.[dask]' in the checkout" in said
+    assert "Traceback" not in said
+
+
+def test_a_scheduler_needs_distributed_beside_dask(hidden, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=rf"q.toml:5:14: .*{INSTALL}"):
+        load_problem(hidden / "q.toml")
 
 
 def test_all_else_works(hidden):

@@ -1,5 +1,7 @@
 """Tasks made of distributed ones are what the same step makes of the rows in memory."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ from mtldsl import DataError, Tasks
 from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.one_class import OneClassWarning
 from tests.loops import for_each
+from tests.tasks.same_sums import assert_same_sums
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(80, 4)) * [1.0, 10.0, 1e-3, 1.0] + [0.0, 5.0, 10.0, -2.0]
@@ -21,18 +24,12 @@ LAYOUTS = {
 }
 
 
+same = partial(assert_same_sums, rel=1e-10, abs=1e-9)
+
+
 @pytest.fixture(params=LAYOUTS)
 def tasks(request):
     return LAYOUTS[request.param]
-
-
-def same(cut, tasks):
-    """They have the same sums over all rows."""
-    assert (cut.task_names, cut.feature_names) == (tasks.task_names, tasks.feature_names)
-    assert cut.counts.tolist() == tasks.counts.tolist() and cut.n_missing == tasks.n_missing
-    grams = np.stack([Z.T @ Z for Z in tasks.inputs])
-    assert cut.gram() == pytest.approx(grams, rel=1e-10, abs=1e-9)
-    assert cut.cross() == pytest.approx(tasks.cross(), rel=1e-10, abs=1e-9)
 
 
 @for_each("center, scale", [(True, True), (False, True), (True, False)])

@@ -49,7 +49,6 @@ def dies(part):
 
 
 def test_a_worker_that_dies_each_time_names_the_partition(client):
-    """A worker that dies each time is an error that names the partition."""
     tasks = Tasks.from_dask(X.rechunk((2000, D)), Y.rechunk((2000, M)))
     with pytest.raises(
         SolverError,

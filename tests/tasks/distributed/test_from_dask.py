@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import dask
 import dask.array as da
@@ -13,13 +14,12 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed.dask_parts import tree
 from mtldsl.tasks.distributed.given import of_loaders
 from mtldsl.tasks.distributed.loading import Rows
 from mtldsl.tasks.distributed.parts import LocalParts
 from mtldsl.tasks.distributed.products import gram_of
-from mtldsl.tasks.distributed.sums import tree_sum
 from tests.loops import for_each
+from tests.tasks.same_sums import assert_same_sums
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(90, 4))
@@ -30,18 +30,11 @@ WEIGHTS = RNG.random(90) + 0.5
 IDS = np.repeat([7, 5, 9], [40, 20, 30])
 TABLE = Tasks.shared(X, Y, sample_weights=WEIGHTS, task_names=["a", "b"])
 LONG = Tasks.grouped(X, Y[:, 0], IDS, feature_names=list("pqrs"))
+same = partial(assert_same_sums, abs=1e-11)
 
 
 def frame():
     return pd.DataFrame(X, columns=list("pqrs")).assign(y=Y[:, 0], z=Y[:, 1], task=IDS, weight=WEIGHTS)
-
-
-def same(made, tasks):
-    assert (made.task_names, made.feature_names) == (tasks.task_names, tasks.feature_names)
-    assert made.counts.tolist() == tasks.counts.tolist() and made.n_missing == tasks.n_missing
-    dense = [Z.toarray() if sparse.issparse(Z) else Z for Z in tasks.inputs]
-    assert made.gram() == pytest.approx(np.stack([Z.T @ Z for Z in dense]), abs=1e-11)
-    assert made.cross() == pytest.approx(tasks.cross(), abs=1e-11)
 
 
 @pytest.mark.by_default("threads-None")
@@ -60,9 +53,10 @@ def test_arrays(engine, keep):
 
 
 @pytest.mark.slow
-def test_the_bits_do_not_depend_on_who_computes(each_cluster):
+@for_each("rows", [1, 2, 13])  # 90 parts, more than are summed at once
+def test_the_bits_do_not_depend_on_who_computes(each_cluster, rows):
     with distributed.Client(each_cluster) as client:
-        made = Tasks.from_dask(da.from_array(X, chunks=(13, 4)), Y)
+        made = Tasks.from_dask(da.from_array(X, chunks=(rows, 4)), Y)
         by_two = made.gram()
         parts = client.gather(client.compute(made.parts.nodes()))
     assert LocalParts(parts).run(gram_of, False).of_all(2).tobytes() == by_two.tobytes()
@@ -153,13 +147,6 @@ def test_partitions_that_do_not_go_together(rows, message):
         of_loaders([dask.delayed(one) for one in rows])
 
 
-def test_sparse_partitions_may_be_of_other_widths():
-    thin = [Rows(sparse.csr_array(one), Y, None, None, False) for one in (X[:, :2], X)]
-    wide = of_loaders([dask.delayed(one) for one in thin])
-    assert wide.n_features == 4
-    assert wide.gram()[0, 3, 3] == pytest.approx((X[~np.isnan(Y[:, 0]), 3] ** 2).sum())
-
-
 def changing():
     """Random numbers without a seed."""
     return X + np.random.default_rng().normal(size=X.shape), Y
@@ -201,11 +188,3 @@ import dask
 assert dask.config.get("distributed.comm.timeouts.connect")
 """
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@for_each("n", [1, 2, 7, 8, 9, 63, 64, 65, 200])
-def test_sums_of_many_parts_at_once_have_the_bits_of_pairs(n):
-    values = np.random.default_rng(n).normal(size=n) * 10.0 ** np.random.default_rng(1).integers(-8, 8, n)
-    nodes = [dask.delayed(float)(value) for value in values]
-    (found,) = dask.compute(tree(nodes), scheduler="synchronous")
-    assert found == tree_sum(values.tolist())

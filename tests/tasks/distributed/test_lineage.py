@@ -88,7 +88,6 @@ def test_a_lost_worker_costs_a_few_runs_and_no_bit(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [True, False])
 def test_states_stay_if_nobody_else_sees_the_folder(client, folder, monkeypatch, full):
-    """States stay where they are if nobody else sees the folder."""
     parts = Tasks.from_dask(X, Y).parts
     _, wanted = descend(parts, folder, 0, RUNS + 1)
     if full:

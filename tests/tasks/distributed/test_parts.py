@@ -7,7 +7,6 @@ from scipy import sparse
 from mtldsl import DataError, Tasks
 from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
-from mtldsl.tasks.distributed.sums import size_of, tree_sum
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -93,7 +92,6 @@ def test_what_is_as_long_as_the_data_says_where_it_is():
 
 
 def test_labels_that_do_not_fit_are_named_with_their_place():
-    """Labels that do not fit are named with partition row and task."""
     wrong = Y.copy()
     wrong[41, 2] = 3.0
     wrong[44, 0] = 0.5
@@ -127,8 +125,3 @@ def test_the_fingerprint_is_that_of_the_numbers():
     changed = X.copy()
     changed[50, 2] += 1e-9
     assert DistributedTasks.cut(Tasks.shared(changed, Y), 3).fingerprint() != one.fingerprint()
-
-
-def test_sums_pair_neighbours_and_bytes_are_counted():
-    assert tree_sum([1.0, 2.0**-53, 2.0**-53, 1.0]) == (1.0 + 2.0**-53) + (2.0**-53 + 1.0)
-    assert size_of(({"a": np.ones(3)}, 1.0, None)) == 32
