@@ -5,21 +5,15 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from mtldsl.estimators import PLST
+from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 
 # Tolerances of 1e-12 to 1e-15 are the rounding of small decompositions and of the linear systems of a ridge.
 
 
-def data(n=60, d=5, K=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    Z = X @ rng.normal(size=(d, 2)) @ rng.normal(size=(2, K)) + 0.5 * rng.normal(size=(n, K))
-    return X, (Z > 0.3).astype(int)
-
-
 @for_each("alpha", [0.0, 0.7, 50.0])
 def test_all_components_are_a_ridge_regression_a_label(alpha):
-    X, Y = data()
+    X, Y = labels(60)
     X_new = np.random.default_rng(1).normal(size=(200, 5))
     model = PLST(alpha=alpha).fit(X, Y)
     for k in range(4):
@@ -46,7 +40,7 @@ def test_by_hand():
 @for_each("M", [1, 2, 3])
 def test_codes_lose_no_more_than_the_singular_values_left_out(M):
     """Eckart and Young: the squared error of the labels' reconstruction is the sum of the squares of the other singular values."""
-    X, Y = data(K=4)
+    X, Y = labels(60)
     model = PLST(n_components=M).fit(X, Y)
     assert model.components_.shape == (M, 4)
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(M), atol=1e-14)
@@ -61,11 +55,11 @@ def test_codes_lose_no_more_than_the_singular_values_left_out(M):
 
 
 def test_more_labels_than_rows_and_sparse_inputs():
-    X, Y = data(n=6, d=3, K=9)
+    X, Y = labels(n=6, d=3, K=9)
     model = PLST(alpha=0.5).fit(X, Y)
     assert model.components_.shape == (9, 9)
     np.testing.assert_allclose(model.coef_, Ridge(alpha=0.5).fit(X, Y).coef_.T, atol=1e-12)
-    X, Y = data()
+    X, Y = labels(60)
     X[np.abs(X) < 0.5] = 0.0
     dense, thin = PLST(2).fit(X, Y), PLST(2).fit(sparse.csr_array(X), Y)
     # scikit-learn solves sparse ridge with an intercept iteratively, to its tol of 1e-4
