@@ -54,6 +54,7 @@ class Case:
 
     seed: int
     tags: tuple[str, ...]
+    text: str = ""  # the model, as the language prints it
     status: str = ""
     attained: float = np.nan  # the lowest value known to be attained by a feasible point
     oracle: str = ""  # the oracle's status; "none: ..." where it is of no help
@@ -90,6 +91,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
     limit = 1.1 * max_seconds + 1.0
     try:
         problem = problem_of(model)
+        case.text = str(problem)
         with _alarm(2 * limit + 10):
             started = time.process_time()
             solution = problem.solve(tol=tol, max_seconds=max_seconds)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 
-from tests.fuzz.draw import draw
 from tests.fuzz.judge import FINDINGS, judge
 from tests.fuzz.seeds import run_seeds
 
@@ -24,7 +23,7 @@ def _shown(seed: int) -> tuple[str, str]:
     """(what is found, and of which model, or nothing; the status, and whether there is an oracle)."""
     case = judge(seed)
     found = [f"{kind} ({FINDINGS[kind]}): {text}" for kind, text in case.findings.items()]
-    shown = "\n".join([*found, f"{', '.join(case.tags)}\n{draw(seed).text}"]) if found else ""
+    shown = "\n".join([*found, f"{', '.join(case.tags)}\n{case.text}"]) if found else ""
     return shown, case.status.split(":")[0] + ("" if case.has_oracle else ", no oracle")
 
 

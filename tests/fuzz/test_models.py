@@ -16,6 +16,7 @@ from tests.fuzz.judge import Case, judge
 from tests.fuzz.models import main
 from tests.fuzz.oracle import _Statement, consult
 from tests.fuzz.scaling import scaling_of
+from tests.fuzz.typed import problem_of
 from tests.loops import for_each
 
 #: models that the oracle does not help with: their answers are still held to every point that is known
@@ -120,7 +121,7 @@ def test_a_word_of_infeasibility_is_checked(monkeypatch):
 
 
 def test_the_same_seed_is_the_same_model():
-    assert draw(5).text == draw(5).text
+    assert str(problem_of(draw(5))) == str(problem_of(draw(5)))
     for one, other in zip(draw(5).data[0].tasks(), draw(5).data[0].tasks(), strict=True):
         np.testing.assert_array_equal(one[0], other[0])
         np.testing.assert_array_equal(one[1], other[1])
@@ -157,8 +158,8 @@ def test_the_command_line_prints_what_is_found(monkeypatch, capsys):
     assert main(["--count", "2"]) == 0
     assert "2 seeds in" in capsys.readouterr().out
     monkeypatch.setattr(
-        models, "judge", lambda seed: Case(seed, ("plain",), findings={"false bound": "2 > 1"})
+        models, "judge", lambda seed: Case(seed, ("plain",), "minimize", findings={"false bound": "2 > 1"})
     )
     assert main(["--seed", str(HONEST)]) == 1
     said = capsys.readouterr().out
-    assert f"--seed {HONEST} (" in said and "dual bound): 2 > 1" in said and draw(HONEST).text in said
+    assert f"--seed {HONEST} (" in said and "dual bound): 2 > 1" in said and "plain\nminimize" in said
