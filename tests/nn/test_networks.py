@@ -151,7 +151,6 @@ def test_closed_form_updates_never_raise_the_objective(structure, update):
 
 
 def test_matrices_are_joint_minimisers_with_correlations():
-    """The matrices are the joint minimisers and their correlations."""
     structure = MatrixNormal(10.0, 0.1).bound(BOUNDS)
     network = small(structure=structure).fit(shared())
     assert set(network.correlations) == {"Sigma1", "Sigma2"}
@@ -196,7 +195,6 @@ def test_labels_in_other_units_give_predictions_in_those_units(network):
 
 @for_each("network", [MultiTaskNetwork, SingleTaskNetworks])
 def test_scores_are_one_minus_the_normalised_error(network):
-    """Scores are one minus the normalised error and know the scale of training."""
     train, test = shared(6, n=60, missing=0.2).split(0.3, random_state=0)
     fitted = network(hidden=(6,), epochs=10, random_state=0).fit(train.standardize())
     scaling = train.standardize().scaling
@@ -283,7 +281,6 @@ def test_the_best_epoch_on_validation_tasks_is_kept():
 
 
 def test_the_same_seed_gives_the_same_network():
-    """The same seed gives the same network and nothing global changes."""
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     options = {"structure": MatrixNormal().bound(BOUNDS), "threads": 1 + threads % 2}
     first, again = (small(**options).fit(shared()) for _ in range(2))
@@ -302,7 +299,6 @@ def test_the_same_seed_gives_the_same_network():
 
 @pytest.mark.process
 def test_a_trained_network_predicts_without_pytorch(tmp_path):
-    """A trained network is stored and predicts without PyTorch."""
     X = shared().X
     network = small(structure=MatrixNormal().bound(BOUNDS)).fit(shared())
     (tmp_path / "network.pickle").write_bytes(pickle.dumps((network, np.array(X))))

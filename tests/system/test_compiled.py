@@ -253,7 +253,6 @@ def declared(tmp_path, cache):
 
 
 def test_a_declared_signature_is_compiled_when_needed(declared, cache):
-    """It is the only one."""
     found = declared()
     assert not files(cache)
     assert found.mean(np.array([1.0, 2.0]), 2) == 1.5 and found.mean(np.ones(3), np.int64(4)) == 0.75
