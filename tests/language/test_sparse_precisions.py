@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
+from mtldsl.language.text.parse import parse_objective
 
 
 def made(d=12, m=5, n=40, salt=0):
@@ -87,27 +88,14 @@ def test_kept_in_a_file_with_its_zeros(model, tmp_path):
     np.testing.assert_allclose(loaded.Sigma2.covariance, solution.Sigma2.covariance, rtol=1e-12)
 
 
-def test_a_problem_file_is_solved_checked_and_reported(tmp_path, capsys):
-    from mtldsl.cli.command_line import main
-
-    X, Y = made()
-    np.savez(tmp_path / "data.npz", X=X, Y=Y)
-    (tmp_path / "mssl.toml").write_text(
-        """
-minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2) + lam * l1_norm(Sigma2)"
-subject_to = ["Sigma1 >> 1", "Sigma1 << 1"]
-[data]
-path = "data.npz"
-[parameters]
-lam = 5.0
-[learned]
-Sigma1 = "FeaturePrecision"
-Sigma2 = "TaskPrecision"
-"""
-    )
-    assert main(["solve", str(tmp_path / "mssl.toml")]) == 0
-    said = capsys.readouterr().out
-    assert "l1_norm(Sigma2)" in said and "stationary" in said
+def test_as_text(model):
+    tasks, W, S = model
+    text = "squared_loss(W, tasks) + 0.5 * matrix_normal(W, eye, Sigma2) + lam * l1_norm(Sigma2)"
+    names = {"tasks": tasks, "W": W, "Sigma2": S, "eye": np.eye(12), "lam": mtl.Parameter(3.0)}
+    typed = parse_objective(text, names)
+    assert typed.text == text
+    expected = stated(model).solve().objective
+    assert mtl.minimize(typed).solve().objective == pytest.approx(expected, rel=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------- refused
