@@ -1,10 +1,26 @@
-"""Threads over tasks: whose error is raised, and who is told to stop. Their bits, time limits and signals: tests/solvers/test_n_jobs.py."""
+"""Threads over tasks: the items' order, whose error is raised, and who is told to stop; a signal is one of tests/solvers/test_n_jobs.py."""
 
 import time
 
 import pytest
 
 from mtldsl.system.jobs import in_jobs, jobs
+from tests.loops import for_each
+
+
+def test_what_comes_back_is_in_the_order_of_the_items():
+    def late_first(item, expired):
+        time.sleep(0.02 * (3 - item))
+        return item
+
+    with jobs(3):
+        assert in_jobs(late_first, range(3)) == [0, 1, 2]
+
+
+@for_each("n", [None, 1, 2])
+def test_the_time_is_up_for_all(n):
+    with jobs(n):
+        assert in_jobs(lambda item, expired: expired(), range(3), lambda: True) == [True] * 3
 
 
 def test_the_first_error_in_the_items_order_ends_all():
