@@ -35,7 +35,7 @@ def test_checks_of_what_inner_folds_tune(estimator):
     assert checks_that_fail(estimator) == {}
 
 
-#: the first is in scikit-learn's own list of what its TunedThresholdClassifierCV fails, which fails the others as well
+#: scikit-learn's own TunedThresholdClassifierCV fails all three; the first is in its list
 THRESHOLDS_MOVE = {
     "check_classifiers_train",
     "check_classifier_multioutput",  # the same of a table: Threshold at probability 0.5 does not hold

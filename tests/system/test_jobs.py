@@ -1,4 +1,4 @@
-"""Threads over tasks: the items' order, whose error is raised, and who is told to stop; a signal is one of tests/solvers/test_n_jobs.py."""
+"""Threads over tasks: the items' order, whose error is raised, and who is told to stop."""
 
 import time
 
