@@ -1,32 +1,27 @@
 """The page that the landing page links: made from the session of docs/start.md, whole, with its first tile."""
 
-import importlib.util
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
+import example_page as made
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def made():
-    spec = importlib.util.spec_from_file_location("example_page", ROOT / "docs" / "_ext" / "example_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_landing_page_links_it(made):
+def test_the_landing_page_links_it():
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert f'href="{made.NAME}"' in text
     assert '"example_page"' in (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
 
 
-def test_it_is_made_once(made, tmp_path, monkeypatch):
+def test_it_is_made_once(tmp_path, monkeypatch):
     times = []
     monkeypatch.setattr(made, "page", lambda: times.append(1) or "x")
     path = made.write(tmp_path)
@@ -37,7 +32,7 @@ def test_it_is_made_once(made, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_it_is_what_the_text_makes(made):
+def test_it_is_what_the_text_makes():
     html = made.page()
     assert "Certified: the optimum, proven; the cross-check agrees" in html
     assert re.search(r"F1, mean of 10 tasks, held out</dt><dd>0\.\d{3}<", html)

@@ -64,7 +64,6 @@ def looked_at(server, pages, width) -> list[dict]:
 @in_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_kind_of_page_fits_and_has_all_its_parts(address, width):
-    """Every kind of page fits and has its formulas and pictures."""
     for found in looked_at(address, [f"{page}.html" for page in KINDS], width):
         assert found["overflow"] <= 0 and found["images"] and found["flat"] == 0 and found["title"], found
         if found["page"] in ("words.html", "mathematics.html", "api/mtldsl.l21_norm.html"):

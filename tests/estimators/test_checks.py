@@ -1,15 +1,7 @@
 """scikit-learn's own checks, every one on every estimator; none is expected to fail but three of thresholds, which its own fail too, and one of another model."""
 
 import pytest
-from sklearn.base import BaseEstimator, clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import TunedThresholdClassifierCV
-from sklearn.multioutput import MultiOutputClassifier
-from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_XFAIL_CHECKS
-from sklearn.utils.estimator_checks import (
-    check_class_weight_classifiers,
-    check_classifier_multioutput,
-)
+from sklearn.base import BaseEstimator
 
 import mtldsl as mtl
 import mtldsl.estimators
@@ -43,7 +35,7 @@ def test_checks_of_what_inner_folds_tune(estimator):
     assert checks_that_fail(estimator) == {}
 
 
-#: the first is in scikit-learn's own list of what its twin fails; that the twin fails the others as well is a test below
+#: scikit-learn's own TunedThresholdClassifierCV fails all three; the first is in its list
 THRESHOLDS_MOVE = {
     "check_classifiers_train",
     "check_classifier_multioutput",  # the same of a table: Threshold at probability 0.5 does not hold
@@ -56,32 +48,6 @@ THRESHOLDS = MultiTaskClassifier(tune_thresholds=True, calibration="sigmoid", in
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_thresholds_beside_probabilities():
     assert checks_that_fail(THRESHOLDS).keys() == THRESHOLDS_MOVE
-
-
-class Twin(TunedThresholdClassifierCV):
-    """scikit-learn's own, with the weights of classes where the check looks for them."""
-
-    def __init__(self, estimator=None, class_weight=None):
-        self.class_weight = class_weight
-        super().__init__(estimator, scoring="f1", cv=2)
-
-    def fit(self, X, y):
-        self.estimator = clone(self.estimator).set_params(class_weight=self.class_weight)
-        return super().fit(X, y)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_thresholds_fail_the_other_two_as_well():
-    assert "check_classifiers_train" in PER_ESTIMATOR_XFAIL_CHECKS[TunedThresholdClassifierCV]
-    twin = Twin(LogisticRegression())
-    for check, estimator in (
-        (check_class_weight_classifiers, twin),
-        (check_classifier_multioutput, MultiOutputClassifier(twin)),
-    ):
-        assert check.__name__ in THRESHOLDS_MOVE
-        with pytest.raises(AssertionError):
-            check("TunedThresholdClassifierCV", estimator)
 
 
 #: it tries model=None, which is the model of `loss` and `penalty`, with a parameter that this one does not have

@@ -85,7 +85,6 @@ def test_one_standard_error_takes_the_strongest_within_it():
 
 
 def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
-    """A value a task is a choice alone where tasks share nothing."""
     X, y = numbers()
     model, folds = "squared_loss(W, tasks) + lam * l1_norm(W)", KFold(4)
     together = MultiTaskRegressorCV(model, values=VALUES, cv=folds, per_task=True, tol=1e-9).fit(X, y)

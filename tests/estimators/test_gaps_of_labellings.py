@@ -1,53 +1,10 @@
-"""What a loss of rows with missing labels is, and what it is not.
-
-It is the loss of the graph that a row's observed labels induce: convex, and proven. It is not the loss of the best labelling of all labels
-with the gaps filled, which is not convex; so it can be zero where the labelling that is predicted has an observed label wrong.
-"""
-
-from itertools import product
+"""A graph of labels learned from rows with missing labels: of a weight of zero, or with gaps."""
 
 import numpy as np
 import pytest
 
-import mtldsl as mtl
 from mtldsl.errors import DataError
 from mtldsl.estimators import LabelGraphClassifier
-
-
-def hinge(Y, U, V, edges=((0, 1),)) -> float:
-    """The clique hinge of the first row: the others are of X = 0, see to both classes of every label, and lose as much as they have labels."""
-    labels = np.array(Y)
-    tasks = mtl.Tasks.shared(np.eye(len(labels))[:, :1], labels)
-    nodes, edges = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, list(edges))
-    model = mtl.minimize(mtl.clique_hinge(nodes, edges, tasks) + 0.0 * (mtl.ridge(nodes) + mtl.ridge(edges)))
-    return len(labels) * model.value({nodes.name: U, edges.name: V}) - np.isfinite(labels[1:]).sum()
-
-
-def filled(U, V) -> float:
-    """Label 0 is positive, and label 1, which is missing, is filled with what costs least."""
-    return min(hinge([[1.0, missing], [-1.0, -missing]], U, V) for missing in (-1.0, 1.0))
-
-
-def best_labelling(U, V) -> tuple[int, int]:
-    def score(y):
-        return U[0, y[0]] + U[0, 2 + y[1]] + V[0, 2 * y[0] + y[1]]
-
-    return max(product((0, 1), repeat=2), key=score)
-
-
-def test_a_gap_filled_with_its_best_label_is_not_convex():
-    V = np.zeros((1, 4))
-    one, other = np.array([[-1.0, 1.0, -2.0, 2.0]]), np.array([[-1.0, 1.0, 2.0, -2.0]])
-    assert filled(one, V) == filled(other, V) == 0.0
-    assert filled(0.5 * (one + other), V) == pytest.approx(1.0)
-
-
-def test_the_predictor_may_err_where_the_loss_is_zero():
-    """The predictor is of the whole graph and may be wrong where the loss is zero."""
-    U, V = np.array([[-1.0, 1.0, -5.0, 5.0]]), np.array([[0.0, 5.0, 0.0, 0.0]])
-    assert hinge([[1.0, np.nan], [-1.0, -1.0], [1.0, 1.0]], U, V) == 0.0  # all is well, it says
-    assert best_labelling(U, V)[0] == 0  # and the label that is known is predicted wrong
-    assert filled(U, V) >= 1.0  # which every labelling of both says
 
 
 def labels_with_gaps(share, n=60):

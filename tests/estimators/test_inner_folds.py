@@ -42,7 +42,6 @@ def test_thresholds_are_the_best_for_scores_of_rows_left_out():
 
 
 def test_the_solution_predicts_with_the_estimators_thresholds():
-    """The solution predicts with the thresholds of the estimator."""
     X, Y = rare()
     Y[:, 1] = 0  # a task of one class, which is not learned
     model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, warm_start=True)
@@ -189,7 +188,6 @@ def repeated(seed=0):
 
 @for_each("kind", [None, "sigmoid", "isotonic"])
 def test_a_weight_is_a_number_of_rows(kind):
-    """A weight is a number of rows for thresholds and probabilities."""
     (X, Y, weights), (X2, Y2) = repeated()
     model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, calibration=kind, inner_folds=3, tol=1e-10)
     weighed, listed = clone(model).fit(X, Y, weights), clone(model).fit(X2, Y2)

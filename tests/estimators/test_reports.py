@@ -58,17 +58,12 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
 
 @pytest.mark.parametrize("by", ["column", "groups"])
 def test_rows_of_tasks(by, tmp_path):
-    fitted, rows, groups = GroupedMultiTaskClassifier(), X.drop(columns="city"), X["city"].to_numpy()
-    if by == "column":
-        page = (
-            fitted.set_params(task="city")
-            .fit(X[LEARN], SICK["ill"][LEARN])
-            .report(tmp_path / "fit.html", X[TEST], SICK["ill"][TEST], bootstrap=0)
-        )
-    else:
-        page = fitted.fit(rows[LEARN], SICK["ill"][LEARN], groups=groups[LEARN]).report(
-            tmp_path / "fit.html", rows[TEST], SICK["ill"][TEST], groups=groups[TEST], bootstrap=0
-        )
+    fitted, rows, learn, test = GroupedMultiTaskClassifier(task="city"), X, {}, {}
+    if by == "groups":
+        fitted, rows, groups = fitted.set_params(task=None), X.drop(columns="city"), X["city"].to_numpy()
+        learn, test = {"groups": groups[LEARN]}, {"groups": groups[TEST]}
+    fitted.fit(rows[LEARN], SICK["ill"][LEARN], **learn)
+    page = fitted.report(tmp_path / "fit.html", rows[TEST], SICK["ill"][TEST], bootstrap=0, **test)
     assert "Oslo" in page.read_text(encoding="utf-8")
 
 

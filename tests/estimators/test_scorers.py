@@ -28,6 +28,7 @@ from mtldsl.estimators import (
 )
 from mtldsl.scoring.measures import MEASURES
 from tests.loops import for_each
+from tests.scoring.test_measures import BY_TASK, WHOLE
 
 
 def table(seed=0, n=80, m=3):
@@ -42,31 +43,12 @@ def table(seed=0, n=80, m=3):
 def test_ours_and_theirs_are_scored_alike_from_what_they_predict(name, make):
     X, Y = table()
     fitted = make().fit(X, Y)
-    labels, scores, P = fitted.predict(X), fitted.decision_function(X), fitted.predict_proba(X)
-    by_task = {
-        "accuracy": (theirs.accuracy_score, labels),
-        "balanced_accuracy": (theirs.balanced_accuracy_score, labels),
-        "f1": (theirs.f1_score, labels),
-        "precision": (theirs.precision_score, labels),
-        "recall": (theirs.recall_score, labels),
-        "roc_auc": (theirs.roc_auc_score, scores),
-        "average_precision": (theirs.average_precision_score, scores),
-        "log_loss": (theirs.log_loss, P),
-        "brier": (theirs.brier_score_loss, P),
-    }
-    whole = {
-        "f1_micro": lambda: theirs.f1_score(Y, labels, average="micro"),
-        "f1_weighted": lambda: theirs.f1_score(Y, labels, average="weighted"),
-        "subset_accuracy": lambda: theirs.accuracy_score(Y, labels),
-        "hamming_loss": lambda: theirs.hamming_loss(Y, labels),
-        "ranking_loss": lambda: theirs.label_ranking_loss(Y, scores),
-        "coverage_error": lambda: theirs.coverage_error(Y, scores),
-    }
-    if name in by_task:
-        function, predicted = by_task[name]
-        wanted = np.mean([function(y, p) for y, p in zip(Y.T, predicted.T, strict=True)])
+    faces = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
+    predicted = getattr(fitted, faces[MEASURES[name].needs])(X)
+    if name in BY_TASK:
+        wanted = np.mean([BY_TASK[name](y, p) for y, p in zip(Y.T, predicted.T, strict=True)])
     else:
-        wanted = whole[name]()
+        wanted = WHOLE[name](Y, predicted)
     assert np.isclose(scorer(name)(fitted, X, Y), wanted * MEASURES[name].direction, rtol=1e-10)
 
 

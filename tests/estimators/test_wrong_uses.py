@@ -50,26 +50,19 @@ def needs_lam(W, tasks, lam):
 #: what is wrong -> (the call, the kind of error, pieces of its text)
 WRONG = {
     # inputs, as scikit-learn sees them
-    "X of three dimensions": (lambda: MultiTaskRegressor().fit(X[:, :, None], Y), DataError, ["shape (40, 6, 1)"]),
     "NaN in X": (lambda: MultiTaskRegressor().fit(with_one(X, np.nan), Y), DataError, ["nan in row 3, column 0", "neither NaN"]),
-    "infinity in X": (lambda: MultiTaskRegressor().fit(with_one(X, np.inf), Y), DataError, ["inf in row 3, column 0"]),
-    "text in X": (lambda: MultiTaskRegressor().fit(X.astype(str) + "a", Y), DataError, ["but of text"]),
     "no rows": (lambda: MultiTaskRegressor().fit(X[:0], Y[:0]), DataError, ["no rows"]),
     "rows of X and y": (lambda: MultiTaskRegressor().fit(X, Y[:-1]), DataError, ["inconsistent numbers of samples: [40, 39]"]),
     "other features": (lambda: MultiTaskRegressor().fit(X, Y).predict(X[:, :3]), DataError, ["3 features", "expecting 6 features"]),
-    "NaN in new X": (lambda: MultiTaskRegressor().fit(X, Y).predict(with_one(X, np.nan)), DataError, ["nan in row 3"]),
     "a row alone": (lambda: MultiTaskRegressor().fit(X, Y).predict(X[0]), DataError, ["Reshape your data"]),
     "no certificate yet": (lambda: MultiTaskRegressor().certificate_, NotFittedError, ["not fitted yet"]),
     # targets
     "infinity in y": (lambda: MultiTaskRegressor().fit(X, with_one(Y, np.inf)), DataError, ["infinite label", "row 3, task 0"]),
-    "text as numbers": (lambda: MultiTaskRegressor().fit(X, np.full(40, "a")), DataError, ["y: not an array of numbers but of text"]),
-    "text of digits": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["y: not an array of numbers but of text"]),
     "dates": (lambda: MultiTaskRegressor().fit(X, pd.date_range("2020", periods=40)), DataError, ["of times", "np.timedelta64"]),
     "dates in a table": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": pd.date_range("2020", periods=40)})), DataError, ["y: column 'a' is Datetime"]),
     "per_task": (lambda: MultiTaskRegressorCV(per_task="yes").fit(X, Y), ModelError, ["per_task='yes'", "per_task=True"]),
     "one_standard_error": (lambda: MultiTaskRegressorCV(one_standard_error=1).fit(X, Y), ModelError, ["one_standard_error=1"]),
     "nothing but NaN": (lambda: MultiTaskRegressor().fit(X, Y * np.nan), DataError, ["Input y contains NaN alone"]),
-    "y of three dimensions": (lambda: MultiTaskRegressor().fit(X, Y[:, :, None]), DataError, ["shape (40, 3, 1)"]),
     "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),
     "three classes a column": (lambda: MultiTaskClassifier().fit(XL, YL + np.arange(80)[:, None] % 2), DataError, ["3 classes", "one estimator on this column"]),
     "labels of another shape scored": (lambda: MultiTaskClassifier().fit(XL, YL).score(XL, YL[:, :2]), DataError, ["(80, 2)", "(80, 3)"]),
@@ -116,15 +109,11 @@ WRONG = {
     "probabilities of squares": (lambda: MultiTaskClassifier(SUM).fit(XL, YL).predict_proba(XL), AttributeError, ["predict_proba"]),
     # weights of samples
     "sample_weight's shape": (lambda: MultiTaskRegressor().fit(X, Y, np.ones((40, 2))), DataError, ["(40, 2)", "(40,)", "(40, 3)"]),
-    "sample_weight below zero": (lambda: MultiTaskRegressor().fit(X, Y, -np.ones(40)), DataError, ["-1.0 in row 0"]),
-    "sample_weight NaN": (lambda: MultiTaskRegressor().fit(X, Y, np.full(40, np.nan)), DataError, ["nan in row 0"]),
-    "sample_weight of text": (lambda: MultiTaskRegressor().fit(X, Y, ["a"] * 40), DataError, ["sample_weight: not an array of numbers but of text"]),
     "no weight at all": (lambda: MultiTaskRegressor().fit(X, Y, np.zeros(40)), DataError, ["at least one non-zero"]),
     "a vector of None alone": (lambda: MultiTaskClassifier().fit(X, [None] * 40), DataError, ["NaN alone: there is no label"]),
     # rows of tasks
     "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), DataError, ["inconsistent numbers of samples"]),
     "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "one task id a row"]),
-    "a missing group": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(90) == 0, None, IDS)), DataError, ["groups: None in row 0"]),
     "groups in fit alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS).predict(TX), DataError, ["fit was given groups, and this call is not"]),
     "groups in predict alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty).predict(TX, groups=IDS), DataError, ["fit was given none"]),
     "task is not a column": (lambda: GroupedMultiTaskRegressor(task="scool").fit(FRAME, Ty), DataError, ["task='scool'", "'school'"]),

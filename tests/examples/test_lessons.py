@@ -12,7 +12,6 @@ from tests.loops import for_each
 ROOM = Path(__file__).parents[2] / "examples"
 LESSONS = sorted(ROOM.glob("[0-9][0-9]_*.py"))
 WITH_EXERCISES = [path for path in LESSONS if int(path.name[:2]) <= 14]
-names = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 
 
 def texts(lesson: Path):
@@ -32,7 +31,7 @@ def test_there_are_lessons():
 
 
 @pytest.mark.by_default("08_features_and_tasks")
-@names
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_the_gallery_can_show_the_text(lesson):
     """A title with a line below it, and reST without a warning: the site is built with warnings as errors."""
     core = pytest.importorskip("docutils.core")
@@ -43,18 +42,6 @@ def test_the_gallery_can_show_the_text(lesson):
         said = io.StringIO()
         core.publish_doctree(text, settings_overrides={"warning_stream": said, "report_level": 2})
         assert not said.getvalue(), f"{lesson.name}, the text at line {at}: {said.getvalue()}"
-
-
-@names
-def test_no_line_is_longer_than_100_columns(lesson):
-    for path in (lesson, ROOM / "solutions" / lesson.name):
-        if path.is_file():
-            long = [
-                i
-                for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-                if len(line) > 100
-            ]
-            assert not long, f"{path.name}: lines {long}"
 
 
 @pytest.mark.slow

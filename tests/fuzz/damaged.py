@@ -25,7 +25,7 @@ import mtldsl as mtl
 from tests.fuzz.seeds import run_seeds
 from tests.fuzz.sound_files import READERS, write_sound_files
 
-__all__ = ["judge", "main", "sound_files"]
+__all__ = ["judge", "main"]
 
 #: One in so many seeds is a MATLAB file: each costs the start of a process.
 _MATLAB = 40
@@ -130,14 +130,9 @@ def _npy(array) -> bytes:
     return out.getvalue()
 
 
-def sound_files(folder: Path) -> Path:
-    write_sound_files(folder)
-    return folder
-
-
 def main(arguments=None) -> int:
     with tempfile.TemporaryDirectory() as name:
-        sound = sound_files(Path(name))
+        write_sound_files(sound := Path(name))
         return run_seeds("tests.fuzz.damaged", __doc__, lambda seed: _in_a_fork(seed, sound), 2000, arguments)
 
 

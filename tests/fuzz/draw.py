@@ -44,7 +44,7 @@ def draw(seed: int) -> Model:
     data, tags = draw_data(rng, d, m, labels, intercept)
     options = _loss_options(rng, word)
     if structured:  # small enough for the list of all labellings; samples have no weights
-        d, data = d, _first_rows(data, 6)
+        data = _first_rows(data, 6)
         intercept = intercept and options["metric"] in ("FScore", "AUC", "ErrorRate")
     if seed % 9 == 4:
         data, tags = replace(data, sparse=True), [*tags, "sparse"]

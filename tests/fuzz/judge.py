@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,17 +54,11 @@ class Case:
 
     seed: int
     tags: tuple[str, ...]
+    text: str = ""  # the model, as the language prints it
     status: str = ""
-    solver: str = ""
-    objective: float = np.nan
-    bound: float = np.nan
     attained: float = np.nan  # the lowest value known to be attained by a feasible point
     oracle: str = ""  # the oracle's status; "none: ..." where it is of no help
-    seconds: float = 0.0
     findings: dict[str, str] = field(default_factory=dict)
-
-    def as_dict(self) -> dict:
-        return asdict(self)
 
     @property
     def has_oracle(self) -> bool:
@@ -97,6 +91,7 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
     limit = 1.1 * max_seconds + 1.0
     try:
         problem = problem_of(model)
+        case.text = str(problem)
         with _alarm(2 * limit + 10):
             started = time.process_time()
             solution = problem.solve(tol=tol, max_seconds=max_seconds)
@@ -114,18 +109,17 @@ def _solve(model: Model, case: Case, tol: float, max_seconds: float, again: bool
         case.findings["exception"] = (
             f"{type(error).__name__}: {error} ({frame.filename.split('/mtldsl/')[-1]}:{frame.lineno})"
         )
-    case.seconds = time.process_time() - started
-    if case.seconds > limit and not again:  # once more, now that everything is compiled and imported
+    seconds = time.process_time() - started
+    if seconds > limit and not again:  # once more, now that everything is compiled and imported
         return _solve(model, case, tol, max_seconds, again=True)
-    if case.seconds > limit:
-        case.findings.setdefault("overrun", f"{case.seconds:.1f} s of CPU time, max_seconds={max_seconds:g}")
+    if seconds > limit:
+        case.findings.setdefault("overrun", f"{seconds:.1f} s of CPU time, max_seconds={max_seconds:g}")
     return solution
 
 
 def _compare(model: Model, case: Case, solution, oracle: Oracle, tol: float) -> None:
     blocks = _extended(model, solution)
-    case.status, case.solver = solution.status, solution.solver
-    case.objective, case.bound = solution.objective, solution.dual_bound
+    case.status = solution.status
     if not model.feasible:
         case.oracle = "infeasible by construction"
         missed = violation(model, blocks)

@@ -6,12 +6,13 @@ column 4c + 2 y_i + y_j. A sample's plane of a labelling y is Delta(y, y_i) + <s
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations
 
 import cvxpy as cp
 import numpy as np
 
 from tests.fuzz.recipes import Constraint, Data, Expression, Loss, Model, Part, Penalty
+from tests.inference.brute_force import chosen_entries
 
 __all__ = ["GRAPH_LOSSES", "draw_label_graph", "graph_statement", "graph_value"]
 
@@ -61,22 +62,12 @@ def _edges(n_labels: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_labels), 2))
 
 
-def _choices(labels: np.ndarray) -> np.ndarray:
-    """Y(y): which columns of (U, V) labels in {0, 1} choose."""
-    K, edges = len(labels), _edges(len(labels))
-    chosen = np.zeros(2 * K + 4 * len(edges))
-    chosen[2 * np.arange(K) + labels] = 1.0
-    for c, (i, j) in enumerate(edges):
-        chosen[2 * K + 4 * c + 2 * labels[i] + labels[j]] = 1.0
-    return chosen
-
-
 def _planes(signs: np.ndarray, word: str) -> tuple[np.ndarray, np.ndarray]:
     """(heights, slopes) of a sample's labellings."""
     true = (np.asarray(signs) > 0).astype(int)
-    labellings = [np.array(y) for y in product([0, 1], repeat=len(true))]
-    heights = np.array([float(np.sum(y != true)) if word == "clique_hinge" else 0.0 for y in labellings])
-    return heights, np.array([_choices(y) - _choices(true) for y in labellings])
+    labellings, chosen = chosen_entries(len(true), _edges(len(true)))
+    wrong = np.sum(labellings != true, axis=1)
+    return (wrong if word == "clique_hinge" else np.zeros(len(wrong))), chosen - chosen[wrong == 0]
 
 
 def graph_value(model: Model, loss: Loss, blocks: dict):

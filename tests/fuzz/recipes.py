@@ -129,37 +129,3 @@ class Model:
     @property
     def is_convex(self) -> bool:
         return not any(p.word in NOT_CONVEX and p.coefficient > 0 for p in self.penalties)
-
-    @property
-    def text(self) -> str:
-        return "\n".join([_objective(self), *(f"    subject to {_constraint(c)}" for c in self.constraints)])
-
-
-def _objective(model: Model) -> str:
-    terms = [
-        f"{t.coefficient:.6g} * {t.word}({t.argument.text}, tasks{t.data}{_options(t.options)}{', mean=True' if t.mean else ''})"
-        for t in model.losses
-    ]
-    terms += [
-        f"{p.coefficient:.6g} * {p.word}({p.argument.text}{_options(p.options)})" for p in model.penalties
-    ]
-    return "minimize " + " + ".join(terms)
-
-
-def _options(options: dict) -> str:
-    return "".join(f", {name}={_short(value)}" for name, value in options.items())
-
-
-def _constraint(c: Constraint) -> str:
-    symbol = {"at_least": ">=", "at_most": "<=", "equal_to": "=="}.get(c.kind)
-    if symbol:
-        return f"{c.argument.text} {symbol} {_short(c.bound)}"
-    if c.kind == "columns_on_simplex":
-        return f"columns_on_simplex({c.argument.text}, total={c.bound:.6g})"
-    return f"{c.kind}({c.argument.text}) <= {c.bound:.6g}"
-
-
-def _short(value) -> str:
-    if isinstance(value, np.ndarray):
-        return f"array{value.shape}"
-    return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -1,4 +1,4 @@
-"""The command line of those fuzzers that know of a seed only what is wrong and how it ended."""
+"""The command line of the fuzzers."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def run_seeds(prog: str, doc: str, judge: Callable[[int], tuple[str, str]], many
         if options.minutes and time.monotonic() - began > 60 * options.minutes:
             break
     print("\n".join(f"{times:6d} {end}" for end, times in sorted(ends.items())))
-    print(f"{ends.total()} files in {time.monotonic() - began:.0f} s: {found} wrong")
+    print(f"{ends.total()} seeds in {time.monotonic() - began:.0f} s: {found} wrong")
     return 1 if found else 0

@@ -61,7 +61,6 @@ def _write_solutions(folder: Path, X, Y) -> None:
 
 def _use_solution(folder: Path) -> None:
     """All that a file says is looked at: what it holds must be right, or be refused by an error of mtldsl."""
-    (path,) = list(folder.glob("*.npz"))[:1]
     for path in sorted(folder.glob("*.npz")):
         solution = mtl.Solution.load(path)
         assert not solution.verified and "as saved, not verified" in str(solution)
@@ -130,26 +129,14 @@ def _use_tasks(tasks) -> None:
         assert len(tasks.forward(np.zeros((tasks.n_features, tasks.n_tasks)))) == tasks.n_samples
 
 
-def _use_csv(folder: Path) -> None:
-    _use_tasks(datasets.read_csv(folder / "a.csv", "label", one_hot=["colour"]))
+def _tasks_of(*reads):
+    """A use of all that is read of a folder."""
 
+    def use(folder: Path) -> None:
+        for read in reads:
+            _use_tasks(read(folder))
 
-def _use_arff(folder: Path) -> None:
-    _use_tasks(datasets.read_arff(folder / "a.arff", folder / "labels.xml"))
-    _use_tasks(datasets.read_arff(folder / "b.arff", folder / "labels.xml"))
-
-
-def _use_libsvm(folder: Path) -> None:
-    _use_tasks(datasets.read_libsvm(folder / "a.svm"))
-
-
-def _use_npz(folder: Path) -> None:
-    _use_tasks(datasets.read_npz(folder / "a.npz"))
-
-
-def _use_mat(folder: Path) -> None:
-    _use_tasks(datasets.load_landmine(folder / "a.mat"))
-    _use_tasks(datasets.read_mat(folder / "b.mat"))
+    return use
 
 
 def _use_npy(folder: Path) -> None:
@@ -199,19 +186,18 @@ def _use_part(folder: Path) -> None:
     _use_tasks(datasets.store(path, folder.parent / "there"))
 
 
-def _use_stored(folder: Path) -> None:
-    _use_tasks(datasets.stored(folder))
-
-
 #: kind -> how a folder of its files is read and used
 READERS = {
     **dict.fromkeys(("solution", "learned", "kernels", "graph"), _use_solution),
-    "csv": _use_csv,
-    "arff": _use_arff,
-    "libsvm": _use_libsvm,
-    "npz": _use_npz,
+    "csv": _tasks_of(lambda f: datasets.read_csv(f / "a.csv", "label", one_hot=["colour"])),
+    "arff": _tasks_of(
+        lambda f: datasets.read_arff(f / "a.arff", f / "labels.xml"),
+        lambda f: datasets.read_arff(f / "b.arff", f / "labels.xml"),
+    ),
+    "libsvm": _tasks_of(lambda f: datasets.read_libsvm(f / "a.svm")),
+    "npz": _tasks_of(lambda f: datasets.read_npz(f / "a.npz")),
     "npy": _use_npy,
-    "mat": _use_mat,
+    "mat": _tasks_of(lambda f: datasets.load_landmine(f / "a.mat"), lambda f: datasets.read_mat(f / "b.mat")),
     **dict.fromkeys(("libsvm_part", "parquet", "parquet_lists", "npz_part"), _use_part),
-    "stored": _use_stored,
+    "stored": _tasks_of(datasets.stored),
 }

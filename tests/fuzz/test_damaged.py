@@ -1,21 +1,20 @@
 """The first 200 damaged files of data and solutions (`--fuzz-bytes N`: N of them) are read, or refused by an error of mtldsl."""
 
-import tempfile
+import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from tests.fuzz.damaged import judge, sound_files
-from tests.fuzz.sound_files import READERS
+from tests.fuzz.damaged import judge
+from tests.fuzz.sound_files import READERS, write_sound_files
 from tests.loops import for_each
 
 
 @pytest.fixture(scope="module")
-def sound():
+def sound(tmp_path_factory):
     pytest.importorskip("pyarrow")
-    with tempfile.TemporaryDirectory() as name:
-        yield sound_files(Path(name))
+    write_sound_files(folder := tmp_path_factory.mktemp("sound"))
+    return folder
 
 
 @pytest.mark.slow
@@ -31,6 +30,4 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
 
 @for_each("kind", sorted(READERS))
 def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
-    import shutil
-
     READERS[kind](shutil.copytree(sound / kind, tmp_path / "copy"))

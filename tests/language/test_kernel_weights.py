@@ -70,6 +70,10 @@ def test_as_printed():
     assert "[from_kernel(array(3, 3)), ... 9 similarities]" in mtl.mkl_norm(W, many, p=2).text
 
 
+def test_weights_may_be_made_for_a_list_of_similarities():
+    assert mtl.mkl_norm(W, SIMS, mtl.KernelWeights(SIMS))
+
+
 def test_names_of_the_weights():
     twice = mtl.mkl_norm(W, [mtl.union(), mtl.union(), mtl.union(columns="x")], p=2)
     assert twice.terms[0].atom.names == ("union", "union (2)", "x: union")
@@ -87,6 +91,13 @@ def test_rows_and_columns_of_an_expression():
 THETA = mtl.KernelWeights(4)
 OPERATORS = {"==": operator.eq, "<=": operator.le}
 OTHER = mtl.Weights(tasks_of(names=("a", "b")), name="V")
+
+
+def twice(theta):
+    V = mtl.Weights(TASKS, name="V")
+    both = mtl.mkl_norm(W, SIMS, theta) + mtl.mkl_norm(V, SIMS, theta)
+    return mtl.minimize(mtl.hinge_loss(W + V, TASKS) + both, subject_to=[mtl.p_norm(theta, 2) <= 1])
+
 
 #: what is typed, what is quoted, what is said or advised
 REFUSED = {
@@ -139,6 +150,10 @@ REFUSED = {
     "theta strictly": (lambda: THETA < 1, "theta < 1: theta are weights that are learned", "write p_norm(theta, 2) <= 1"),
     "theta equal": (lambda: OPERATORS["=="](THETA, np.ones(4)), "theta == array", "in place of theta an array of given weights"),
     "a chain": (lambda: (THETA <= 1) << 2, "theta <= 1 is a constraint already", "a chain is two"),
+    "theta in two terms": (lambda: twice(THETA), "theta stands in ", " and again in "),
+    "kernels of other tasks": (lambda: mtl.mkl_norm(OTHER, [mtl.from_kernel(np.eye(3))], p=2), "mkl_norm(V, [from_kernel(array(3, 3))], p=2)", "is of 3 tasks, but there are 2"),
+    "a bound on the penalty": (lambda: mtl.mkl_norm(W, SIMS, p=2) <= 3.0, "mkl_norm(W, [union(), individual()], p=2)", "<= 3"),
+    "made for another list": (lambda: mtl.mkl_norm(W, SIMS, mtl.KernelWeights([mtl.union(), mtl.identity()])), "mkl_norm(W, [union(), individual()], theta)", "made for other similarities, which are 2 kernels"),
     "truth of a bound": (lambda: bool(THETA <= 1), "theta <= 1 has no truth value", "two constraints"),
 }  # fmt: skip
 
@@ -149,31 +164,3 @@ def test_refused(case):
     with pytest.raises(ModelError, match=re.escape(quoted)) as raised:
         make()
     assert raised.match(re.escape(said))
-
-
-def test_theta_in_two_terms():
-    V = mtl.Weights(TASKS, name="V")
-    both = mtl.mkl_norm(W, SIMS, THETA) + mtl.mkl_norm(V, SIMS, THETA)
-    with pytest.raises(ModelError, match=r"theta stands in .* and again in"):
-        mtl.minimize(mtl.hinge_loss(W + V, TASKS) + both, subject_to=[mtl.p_norm(THETA, 2) <= 1])
-
-
-def test_a_tree_of_other_tasks_is_refused_by_name():
-    with pytest.raises(
-        ModelError,
-        match=r"mkl_norm\(V, \[from_kernel\(array\(3, 3\)\)\], p=2\).*is of 3 tasks, but there are 2",
-    ):
-        mtl.mkl_norm(OTHER, [mtl.from_kernel(np.eye(3))], p=2)
-
-
-def test_bounds_on_the_penalty():
-    """mkl_norm(W, ...) <= r is not a set with a projection in closed form: refused, and the message says what works."""
-    with pytest.raises(ModelError, match=r"mkl_norm\(W, \[union\(\), individual\(\)\], p=2\)"):
-        mtl.mkl_norm(W, SIMS, p=2) <= 3.0  # noqa: B015
-
-
-def test_weights_made_for_a_list_of_similarities_are_of_as_many():
-    theta = mtl.KernelWeights([mtl.union(), mtl.identity()])
-    with pytest.raises(ModelError, match=r"made for other similarities, which are 2 kernels"):
-        mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta)
-    assert mtl.mkl_norm(W, [mtl.union(), mtl.identity()], theta)

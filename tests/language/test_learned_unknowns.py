@@ -262,14 +262,6 @@ def test_a_model_prints_what_was_typed():
     ]
 
 
-def test_a_sub_matrix_of_weights_has_unknowns_of_its_size():
-    """From tasks of that many features."""
-    part = mtl.FeaturePrecision(mtl.Tasks.shared(np.ones((2, 2)), np.ones((2, 1))))
-    objective = mtl.sum_of_squares(W, TASKS) + mtl.matrix_normal(W[:2], part, S2) + 0.1 * mtl.ridge(W)
-    solution = mtl.minimize(objective, subject_to=boxes(part, S2)).solve()
-    assert solution.status == "stationary" and solution.Sigma1.shape == (2, 2)
-
-
 def test_other_data_take_the_same_unknowns():
     """`with_tasks`: a cross-check on a subsample types the model again."""
     problem = fetr(subject_to=boxes(S1, S2))

@@ -90,15 +90,6 @@ def test_groups_of_a_slice_are_of_its_rows():
     assert mtl.group_norm(W[["bp", "age"], :], [["age"], ["bp"]]).terms[0].atom.groups == ((1,), (0,))
 
 
-def test_a_model_with_named_groups_is_the_model_with_numbers():
-    loss, ball = mtl.squared_loss(W, TASKS), mtl.group_norm(W, {"who": ["age", "sex"]}) <= 0.2
-    named = mtl.minimize(loss + 2 * mtl.group_norm(W, GROUPS), subject_to=[ball]).solve(tol=1e-9)
-    numbered = mtl.minimize(
-        loss + 2 * mtl.group_norm(W, [[0, 3], [1]]), subject_to=[mtl.group_norm(W, [[0, 1]]) <= 0.2]
-    ).solve(tol=1e-9)
-    assert np.array_equal(named.W, numbered.W) and named.is_optimal
-
-
 @for_each(
     ("groups", "message"),
     [

@@ -35,14 +35,6 @@ def test_it_is_solved_with_a_proof(loss):
     problem = mtl.minimize(getattr(mtl, loss)(V, tasks) + 2.0 * mtl.group_norm(V, CHAIN))
     solution = problem.solve(tol=1e-7)
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
-    penalty = 2.0 * by_definition(solution.W, CHAIN, np.ones(5))
-    fits = {
-        "squared_loss": lambda Z, y: 0.5 * (Z - y) ** 2,
-        "logistic_loss": lambda Z, y: np.log1p(np.exp(-y * Z)),
-        "hinge_loss": lambda Z, y: np.maximum(1 - y * Z, 0),
-    }
-    fit = fits[loss](X @ solution.W, Y if loss == "squared_loss" else np.sign(Y)).sum()
-    assert solution.objective == pytest.approx(fit + penalty, rel=1e-12)
 
 
 def test_names_and_dicts_are_printed_as_typed():

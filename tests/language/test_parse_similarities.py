@@ -74,16 +74,6 @@ def test_what_a_constraint_says_of_kernel_weights(text, p, radius):
     assert (found.text, found.unknown, found.p, found.value) == (text, NAMES["theta"], p, radius)
 
 
-def test_kept_weights_are_learned_within_their_bound():
-    objective = parse_objective("hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], theta)", NAMES)
-    bounds = [parse_constraint(text, NAMES) for text in ("p_norm(theta, 1.5) <= 2", "theta >= 0")]
-    kept = mtl.minimize(objective, bounds).solve(tol=1e-6)
-    assert np.linalg.norm(kept.theta.values, 1.5) == pytest.approx(2.0, rel=1e-8)
-    # half the bound is twice the penalty: the same model as the eliminated one with theta / 2
-    same = parse_objective("hinge_loss(W, tasks) + 0.5 * mkl_norm(W, [union(), individual()], p=1.5)", NAMES)
-    assert kept.objective == pytest.approx(mtl.minimize(same).solve(tol=1e-6).objective, rel=2e-6)
-
-
 def test_it_prints_as_typed_and_a_given_array_by_its_name():
     text = "hinge_loss(W, tasks) + mkl_norm(W, [from_kernel(near), union()], given)"
     found = parse_objective(text, NAMES)

@@ -32,7 +32,6 @@ def model(ball):
 
 @for_each("name", BALLS)
 def test_a_path_over_the_radius_solves_its_models(W, name):
-    """A path over the radius solves the models with these numbers."""
     ball, values = BALLS[name]
     r = mtl.Parameter(1.0, name="r")
     problem = model(ball(W, r))

@@ -120,6 +120,7 @@ mtl.clusters(3) | clusters(3) | one label a task
 mtl.tree('ab') | tree(parents) | root: None
 mtl.tree([0.5, -1]) | tree(parents) | -1 for the root
 mtl.tree([]) | tree(parents) | -1 for the root
+mtl.tree(nx.DiGraph([("r", "a"), ("r", "b"), ("q", "b"), ("r", "q")])) | node 'b' has two parents
 mtl.evgeniou_pontil(0, 1) | evgeniou_pontil | lam0 | a finite number > 0
 mtl.evgeniou_pontil(1, -1) | evgeniou_pontil | lam1 | a finite number > 0
 mtl.laplacian(np.eye(3), -1) | laplacian | gamma | a finite number >= 0
@@ -198,9 +199,3 @@ def test_labelled_tables_are_matched_by_name():
     assert _of(mtl.clusters(labels), "c", "a", "b").tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
     with pytest.raises(mtl.ModelError, match="rows and columns have different labels"):
         _of(mtl.from_kernel(pandas.DataFrame(np.eye(3), index=names, columns=list("abc"))), "a", "b", "c")
-
-
-def test_a_node_has_one_parent():
-    graph = nx.DiGraph([("r", "a"), ("r", "b"), ("q", "b"), ("r", "q")])
-    with pytest.raises(mtl.ModelError, match="node 'b' has two parents"):
-        mtl.tree(graph)

@@ -21,9 +21,7 @@ lam = mtl.Parameter(1.0)
 WRONG = """
 mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.l1_norm(W)) | -0.5 * l1_norm(W) is not convex | + 0.5 * l1_norm(W)
 mtl.minimize(mtl.ridge(W)) | ridge(W) | there is no loss | squared_loss(W, tasks)
-mtl.squared_loss(REAL, W) | squared_loss( | the weights come first
 mtl.squared_loss(W, Y) | squared_loss(W, array(12, 3)) | must be a Tasks object
-mtl.Weights(X) | Weights(ndarray) | Weights(Tasks.shared(X, Y))
 mtl.squared_loss(W[:2, :], REAL) | squared_loss(W[:2, :], tasks) | (2, 3) | (4, 3)
 W + W[:2, :] | W + W[:2, :] | (4, 3) | (2, 3)
 W @ np.ones((4, 2)) | W @ A | 3 columns | A must be 3 x k
@@ -68,7 +66,6 @@ mtl.minimize(mtl.FScore(beta=2)) | FScore(beta=2.0) | sum of losses
 mtl.l1_norm(W) + mtl.FScore() | l1_norm(W) + FScore() | only terms
 mtl.poisson_loss(W, REAL) | poisson_loss(W, tasks)
 mtl.l1_norm(mtl.ridge(W)) | l1_norm( | ridge(W) | Objective
-mtl.minimize(mtl.squared_loss(W, REAL), subject_to=W >= 0) | subject_to=[W >= 0]
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[3]) | contains 3 | not a constraint
 mtl.squared_loss(mtl.Weights(REAL, intercept=True, name='A') + mtl.Weights(REAL, intercept=True, name='B'), REAL) | A and B both carry an intercept | one of them
 W[:, 'physics'] | no name 'physics'

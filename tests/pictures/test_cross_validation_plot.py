@@ -1,15 +1,11 @@
 """Cross-validation as a picture: what is drawn is what was found."""
 
-import matplotlib
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
 from mtldsl.report import plot_cross_validation
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +15,6 @@ def stated():
     tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(60, 3)))
     W, lam, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam"), mtl.Parameter(0.1, name="mu")
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W) + mu * mtl.ridge(W)), lam, mu
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
@@ -42,7 +32,7 @@ def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
     assert ax.get_title(loc="left") == "A title"
 
 
-def test_two_parameters_are_a_map_with_the_best_ringed(stated):
+def test_two_parameters_are_a_map_with_the_best_ringed(stated, plt):
     problem, lam, mu = stated
     grid = {lam: [30.0, 10.0, 1.0], mu: [10.0, 0.1]}
     found = problem.cross_validate(grid, folds=3, metric="mse", refit=False)

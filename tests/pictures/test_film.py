@@ -6,8 +6,6 @@ import pytest
 import mtldsl as mtl
 from tests.loops import for_each
 
-pytest.importorskip("matplotlib").use("Agg")
-
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))
 NUMBERS = mtl.Tasks.shared(X, X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(30, 3)))
@@ -59,18 +57,15 @@ def test_a_gif_and_a_page_have_every_frame(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_still_goes_into_two_axes_of_a_slide():
-    import matplotlib.pyplot as plt
-
+def test_a_still_goes_into_two_axes_of_a_slide(plt):
     W = mtl.Weights(two := mtl.Tasks.shared(X[:, :2], NUMBERS.targets[:30, None]))
     shown = mtl.report.film(mtl.minimize(mtl.squared_loss(W, two) + 2 * mtl.l1_norm(W)), "admm")
-    figure, axes = plt.subplots(1, 2)
+    _, axes = plt.subplots(1, 2)
     left, right = shown.still(-1, axes)
     assert left is axes[0] and "level lines" in left.get_title(loc="left")
     assert f"iteration {shown.steps[-1]}: " in right.get_title(loc="left")
     assert right.get_xlabel() == "iteration"
     np.testing.assert_allclose(left.lines[0].get_xydata()[-1], shown.solutions[-1].W.ravel())
-    plt.close(figure)
 
 
 def test_what_cannot_be_filmed_is_a_typed_error(tmp_path):

@@ -15,16 +15,6 @@ from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra mtldsl[plots]")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def random_correlation(n, seed=0, rank=3):
     F = np.random.default_rng(seed).normal(size=(n, rank))
     C = F @ F.T + 0.5 * np.eye(n)
@@ -79,7 +69,7 @@ def test_groups_that_oppose_each_other_stay_apart(n):
 
 
 @for_each("order", ["clustered", None, [4, 2, 0, 1, 3, 6, 5]])
-def test_every_number_stands_under_its_two_names(plt, order):
+def test_every_number_stands_under_its_two_names(order):
     R, names = random_correlation(7), [f"torque {i}" for i in range(7)]
     ax = heatmap(R, names, order=order)
     rows, columns = written(ax.get_yticklabels()), written(ax.get_xticklabels())
@@ -98,7 +88,7 @@ def test_every_number_stands_under_its_two_names(plt, order):
     np.testing.assert_array_equal(drawn.mask, ~off)
 
 
-def test_a_learned_matrix_brings_its_names(plt):
+def test_a_learned_matrix_brings_its_names():
     learned = SimpleNamespace(correlation=random_correlation(4), names=("a", "b", "c", "d"))
     assert sorted(written(heatmap(learned).get_yticklabels())) == ["a", "b", "c", "d"]
     assert sorted(written(heatmap(learned, ["w", "x", "y", "z"]).get_yticklabels())) == ["w", "x", "y", "z"]
@@ -107,7 +97,7 @@ def test_a_learned_matrix_brings_its_names(plt):
 
 @pytest.mark.slow
 @for_each("n, step", [(40, 1), (41, 2), (139, 4)])
-def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
+def test_of_many_names_some_are_written_and_in_their_place(n, step):
     R, names = random_correlation(n), [f"school {i}" for i in range(n)]
     ax = heatmap(R, names)
     at = clustered_order(R)
@@ -118,7 +108,7 @@ def test_of_many_names_some_are_written_and_in_their_place(plt, n, step):
 
 
 @for_each("factor, limit", [(1.0, 1.0), (0.3, 0.3), (0.04, 0.05), (0.0, 0.05)])
-def test_the_colour_scale_is_centred_on_the_largest_entry(plt, factor, limit):
+def test_the_colour_scale_is_centred_on_the_largest_entry(factor, limit):
     """A limit that is given is used; red is positive and blue negative."""
     R = factor * np.array([[0, 0.99, 0], [0.99, 0, -0.5], [0, -0.5, 0]]) + np.eye(3)
     assert heatmap(R).images[0].get_clim() == (-limit, limit)
@@ -130,7 +120,7 @@ def test_the_colour_scale_is_centred_on_the_largest_entry(plt, factor, limit):
 
 @pytest.mark.slow
 @for_each("length", [3, 200])
-def test_nothing_is_cut_off_in_its_own_figure(plt, length):
+def test_nothing_is_cut_off_in_its_own_figure(length):
     names = [f"{i}".rjust(length, "m") for i in range(10)]
     ax = heatmap(random_correlation(10), names, title="tasks", order=None)
     ax.figure.canvas.draw()
@@ -198,7 +188,7 @@ def lines(ax):
     return {line.get_label(): (line.get_xdata().tolist(), line.get_ydata().tolist()) for line in ax.lines}
 
 
-def test_one_run_above_its_own_best_or_a_bound(plt):
+def test_one_run_above_its_own_best_or_a_bound():
     """Outside the domain there is nothing to draw, and 0 has no logarithm."""
     ax = trace_plot(run([np.inf, 5.0, 3.0, 2.5, 2.0]), title="SARCOS")
     assert list(lines(ax).values()) == [([1, 2, 3], [3.0, 1.0, 0.5])]
@@ -207,13 +197,13 @@ def test_one_run_above_its_own_best_or_a_bound(plt):
     assert list(lines(trace_plot(run([5.0, 3.0]), best=2.0)).values()) == [([0, 1], [3.0, 1.0])]
 
 
-def test_several_runs_above_the_best_of_all(plt):
+def test_several_runs_above_the_best_of_all():
     ax = trace_plot({"block": run([5.0, 3.0]), "lbfgs": run([4.0, -1.0])})
     assert lines(ax) == {"block": ([0, 1], [6.0, 4.0]), "lbfgs": ([0], [5.0])}
     assert written(ax.get_legend().get_texts()) == ["block", "lbfgs"]
 
 
-def test_against_seconds(plt):
+def test_against_seconds():
     alike = trace_plot({"a": run([3.0, 1.0]), "b": run([3.0, 2.0], 1.0)}, against="seconds", best=0.0)
     assert alike.get_xscale() == "linear" and lines(alike)["b"] == ([0, 1.0], [3.0, 2.0])
     apart = trace_plot({"a": run([3.0, 1.0]), "b": run([3.0, 2.0], 10.0)}, against="seconds", best=0.0)

@@ -15,16 +15,6 @@ from tests.fresh import loaded_by
 from tests.loops import for_each
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def graph(names, edges, added=None):
     """The graph of edges {clique: (weight, attraction)}."""
     members = tuple(edges)
@@ -55,7 +45,7 @@ def line(ax, *names):
 # ----------------------------------------------------------------------------------------------------- one graph
 
 
-def test_widths_are_weights_and_colours_tell_attraction(plt):
+def test_widths_are_weights_and_colours_tell_attraction():
     ax = mtl.report.graph_plot(STAR, title="T")
     assert ax.get_title(loc="left") == "T" and sorted(places(ax)) == list("abcdef")
     assert len(ax.get_lines()) == 3  # the edge without weight is none
@@ -71,7 +61,7 @@ def test_widths_are_weights_and_colours_tell_attraction(plt):
     assert not ax.get_lines() and not ax.child_axes and "no edge" in [text.get_text() for text in ax.texts]
 
 
-def test_labels_with_strong_edges_are_neighbours_on_the_circle(plt):
+def test_labels_with_strong_edges_are_neighbours_on_the_circle():
     rng = np.random.default_rng(0)
     names = [f"l{k}" for k in range(8)]
     edges = {pair: (0.05 * rng.random() + 0.01, 0.5) for pair in combinations(range(8), 2)}
@@ -85,7 +75,7 @@ def test_labels_with_strong_edges_are_neighbours_on_the_circle(plt):
     np.testing.assert_allclose(angle, 2 * np.pi * np.arange(8) / 8, atol=1e-5)  # from the top, clockwise
 
 
-def test_places_may_be_given_and_are_the_same_every_time(plt):
+def test_places_may_be_given_and_are_the_same_every_time():
     given = {name: (k, k * k) for k, name in enumerate("abcdef")}
     at = places(mtl.report.graph_plot(STAR, layout=given))
     assert at["a"][1] < at["c"][1] < at["f"][1] == 1.0
@@ -121,7 +111,7 @@ SHORT, LONG = "y{}", "a label with a rather long name {}"
 
 @pytest.mark.slow
 @for_each("n, name", [(2, LONG), (6, SHORT), (16, LONG), (17, LONG), (60, SHORT)])
-def test_names_do_not_overlap_and_nothing_is_cut_off(plt, n, name):
+def test_names_do_not_overlap_and_nothing_is_cut_off(n, name):
     rng = np.random.default_rng(n)
     pairs = [(i, j) for i, j in combinations(range(n), 2) if j == i + 1 or rng.random() < 4 / n]
     edges = {pair: (rng.random() ** 3, rng.random()) for pair in pairs}
@@ -171,7 +161,7 @@ def test_what_does_not_fit_is_refused():
 # --------------------------------------------------------------------------------------------- co-occurrence
 
 
-def test_co_occurrence_in_the_order_of_the_graph(plt):
+def test_co_occurrence_in_the_order_of_the_graph():
     """Labels that go together are neighbours without an order."""
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((50, 3)) < 0.5, 1.0, -1.0)
@@ -193,7 +183,7 @@ def test_co_occurrence_in_the_order_of_the_graph(plt):
 # ------------------------------------------------------------------------------------------------------- strip
 
 
-def test_the_rounds_of_one_solution(plt):
+def test_the_rounds_of_one_solution():
     figure = mtl.report.graph_strip(STAR)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == ["round 1\n+ a–b, a–c", "round 2\n+ a–d"]
@@ -206,7 +196,7 @@ def test_the_rounds_of_one_solution(plt):
         mtl.report.graph_strip(replace(STAR, added=None))
 
 
-def test_several_solutions_side_by_side(plt):
+def test_several_solutions_side_by_side():
     sparse = graph("abcdef", {(0, 1): (4.0, 1.0), (0, 2): (0.0, 0.0)})
     figure = mtl.report.graph_strip({"strong": sparse, "weak": STAR}, per_row=1)
     one, two = figure.axes

@@ -2,21 +2,11 @@
 
 from dataclasses import replace
 
-import matplotlib
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
-
-matplotlib.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +41,7 @@ def test_frames_have_names_wide_and_long(solution):
 
 
 @for_each("draw", ["plot_convergence", "plot_weights"])
-def test_axes_go_in_and_come_out(solution, draw):
+def test_axes_go_in_and_come_out(plt, solution, draw):
     figure, (left, right) = plt.subplots(1, 2)
     assert getattr(solution, draw)(ax=left) is left and left.has_data() and not right.has_data()
     with pytest.raises((mtl.DataError, AttributeError)):
@@ -169,7 +159,7 @@ def test_calibration_counts_labelled_rows_only(solution, tasks):
     np.testing.assert_allclose(one, other)
 
 
-def test_learned_matrices_and_weights_draw_themselves():
+def test_learned_matrices_and_weights_draw_themselves(plt):
     rng = np.random.default_rng(1)
     tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), np.sign(rng.normal(size=(20, 3))))
     W, S, theta = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S"), mtl.KernelWeights(4)

@@ -15,16 +15,6 @@ from mtldsl.solution.kernel_weights import LearnedWeights
 from tests.loops import for_each
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def theta(groups, tasks, values=None, views=None):
     """Weights of groups {name: positions of its tasks}."""
     inside = [np.isin(np.arange(len(tasks)), group)[:, None].astype(float) for group in groups.values()]
@@ -113,7 +103,7 @@ def test_several_views_are_drawn_one_at_a_time():
 # -------------------------------------------------------------------------------------------------------- the picture
 
 
-def test_every_node_has_its_weight_and_its_place(plt):
+def test_every_node_has_its_weight_and_its_place():
     values = np.linspace(0.9, 0.2, 15)
     ax = tree_plot(binary(3, values), title="Eight")
     labels = dict(zip([t.get_text().split("  ")[0] for t in ax.texts], ax.texts, strict=True))
@@ -128,7 +118,7 @@ def test_every_node_has_its_weight_and_its_place(plt):
     assert r"\theta" in ax.child_axes[0].get_xlabel()
 
 
-def test_a_weight_of_zero_is_hollow_and_a_task_without_one_a_dot(plt):
+def test_a_weight_of_zero_is_hollow_and_a_task_without_one_a_dot():
     ax = tree_plot(theta({"all": [0, 1, 2], "a": [0], "b": [1]}, "abc", [1.0, 0.5, 1e-12]))
     assert sorted(t.get_text() for t in ax.texts) == ["a  0.50", "all  1.0", "b  0", "c"]
     areas = discs(ax)
@@ -154,7 +144,7 @@ LONG = "Comprehensive school of the northern district number "
     ],
     ids=["8", "32", "128", "unbalanced", "long names", "no group", "one task"],
 )  # fmt: skip
-def test_no_names_overlap_and_nothing_is_cut_off(plt, weights):
+def test_no_names_overlap_and_nothing_is_cut_off(weights):
     ax = tree_plot(weights, title="T")
     found, canvas = boxes(ax), ax.figure.bbox
     shrunk = [box.shrunk(0.98, 0.8) for box in found]
@@ -167,7 +157,7 @@ def test_no_names_overlap_and_nothing_is_cut_off(plt, weights):
 
 
 @pytest.mark.slow
-def test_a_picture_of_many_tasks_is_bounded(plt):
+def test_a_picture_of_many_tasks_is_bounded():
     """It says what it leaves out, and a tree may be as deep as it has leaves."""
     n = 1200
     groups = {"all": range(n)} | {f"group{k}": range(10 * k, 10 * k + 10) for k in range(n // 10)}
@@ -191,7 +181,7 @@ def test_on_axes_that_are_given_beside_the_similarity(plt):
     assert shown[(1, 0)] == pytest.approx(weights.correlation[0, 1], abs=0.005)
 
 
-def test_what_has_no_weights_is_refused(plt):
+def test_what_has_no_weights_is_refused():
     for other in ({"a": "b"}, np.eye(3), mtl.Parameter(1.0)):
         with pytest.raises(DataError, match=r"write tree_plot\(solution.kernel_weights\)"):
             tree_plot(other)

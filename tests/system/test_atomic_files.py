@@ -150,14 +150,12 @@ data = {dataset = "low_rank", n_tasks = 3, n_samples = 20, n_features = 5, rank 
 """
 
 
-def test_outputs_are_refused_before_the_solve(tmp_path, capsys, monkeypatch):
-    from mtldsl.cli import command_line as cli
-
+def test_outputs_are_refused_before_the_solve(tmp_path, command_line, monkeypatch):
     (tmp_path / "p.toml").write_text(FILE)
     monkeypatch.setattr("mtldsl.cli.solving.run_file", lambda file: pytest.fail("solved for nothing"))
     for output in (tmp_path / "p.toml" / "w.npz", tmp_path / "absent" / "r.html"):
-        assert cli.main(["solve", str(tmp_path / "p.toml"), "--output", str(output)]) == 2
-        assert f"{output}: cannot be written (" in capsys.readouterr().err
+        code, _, err = command_line("solve", tmp_path / "p.toml", "--output", output)
+        assert code == 2 and f"{output}: cannot be written (" in err
 
 
 @pytest.mark.slow
@@ -174,19 +172,16 @@ def test_a_report_that_goes_to_a_full_disk():
 
 
 @pytest.mark.slow
-def test_one_output_that_fails_takes_nothing_else_away(tmp_path, capsys, monkeypatch):
-    from mtldsl.cli import command_line as cli
-
+def test_one_output_that_fails_takes_nothing_else_away(tmp_path, command_line, monkeypatch):
     (tmp_path / "p.toml").write_text(FILE)
     outputs = [tmp_path / name for name in ("r.html", "w.npz", "r.txt", "r.json")]
     monkeypatch.setattr(
         "mtldsl.solution.stored.write_fields",
         lambda path, fields: (_ for _ in ()).throw(DataError(f"{path}: full")),
     )
-    typed = [word for path in outputs for word in ("--output", str(path))]
-    assert cli.main(["solve", str(tmp_path / "p.toml"), *typed]) == 2
-    said = capsys.readouterr()
-    assert "w.npz: full" in said.err and "Certificate" in said.out
+    typed = [word for path in outputs for word in ("--output", path)]
+    code, out, err = command_line("solve", tmp_path / "p.toml", *typed)
+    assert code == 2 and "w.npz: full" in err and "Certificate" in out
     assert names(tmp_path) == ["p.toml", "r.html", "r.json", "r.txt"]
 
 

@@ -51,7 +51,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def load(path, name=None, **words):
+def load(path, name=None):
     """The module at that path as a new process would find it."""
     name = name or path.stem
     spec = importlib.util.spec_from_file_location(name, path)
@@ -244,11 +244,16 @@ def unused(x):
 """
 
 
-def test_a_declared_signature_is_compiled_when_needed(tmp_path, cache):
-    """A declared signature is compiled when it is needed and is the only one."""
+@pytest.fixture
+def declared(tmp_path, cache):
+    """Loads the module anew."""
     path = tmp_path / "faults_declared.py"
     path.write_text(DECLARED)
-    found = load(path)
+    return lambda: load(path)
+
+
+def test_a_declared_signature_is_compiled_when_needed(declared, cache):
+    found = declared()
     assert not files(cache)
     assert found.mean(np.array([1.0, 2.0]), 2) == 1.5 and found.mean(np.ones(3), np.int64(4)) == 0.75
     assert len(found.mean.signatures) == len(found._total.signatures) == 1 and not found.unused.signatures
@@ -256,19 +261,17 @@ def test_a_declared_signature_is_compiled_when_needed(tmp_path, cache):
     for wrong in (np.array([1, 2]), np.array([1.0, 2.0], np.float32), np.ones((2, 2)), np.ones(4)[::2]):
         with pytest.raises(TypeError, match="No matching definition"):
             found.mean(wrong, 2)
-    again = load(path)
+    again = declared()
     with pytest.raises(TypeError, match="No matching definition"):  # the first call of all, too
         again.mean(np.array([1, 2]), 2)
     assert again.mean(np.ones(2), 2) == 1.0 and hits(again.mean) == 1
-    assert load(path).mean(np.ones(2), 2) == 1.0
+    assert declared().mean(np.ones(2), 2) == 1.0
 
 
 @pytest.mark.slow
-def test_threads_that_call_it_first_all_have_its_answer(tmp_path, cache):
+def test_threads_that_call_it_first_all_have_its_answer(declared):
     """One compiles, the others wait: workers of Dask with several threads begin like that."""
-    path = tmp_path / "faults_declared.py"
-    path.write_text(DECLARED)
-    found = load(path)
+    found = declared()
     with ThreadPoolExecutor(4) as pool:
         with global_compiler_lock:  # so that all of them have begun before one compiles
             answers = [pool.submit(found.mean, np.array([1.0, 2.0]), 2) for _ in range(4)]
@@ -277,10 +280,8 @@ def test_threads_that_call_it_first_all_have_its_answer(tmp_path, cache):
     assert len(found.mean.signatures) == 1
 
 
-def test_python_cannot_call_what_is_compiled_for_others(tmp_path, cache):
-    path = tmp_path / "faults_declared.py"
-    path.write_text(DECLARED)
-    found = load(path)
+def test_python_cannot_call_what_is_compiled_for_others(declared):
+    found = declared()
     for _ in range(2):  # before and after it is compiled
         with pytest.raises(TypeError, match=r"_total is compiled for other compiled functions alone"):
             found._total(np.ones(3))

@@ -1,13 +1,9 @@
-"""Threads over tasks: the items' order, whose error is raised, who is told to stop, and when there are none."""
+"""Threads over tasks: the items' order, whose error is raised, and who is told to stop."""
 
-import os
-import signal
-import threading
 import time
 
 import pytest
 
-from mtldsl.system import stops
 from mtldsl.system.jobs import in_jobs, jobs
 from tests.loops import for_each
 
@@ -21,11 +17,10 @@ def test_what_comes_back_is_in_the_order_of_the_items():
         assert in_jobs(late_first, range(3)) == [0, 1, 2]
 
 
-@for_each("n, work", [(None, 1e12), (1, 1e12), (4, 1e3)])
-def test_without_threads_the_caller_does_it_all(n, work):
+@for_each("n", [None, 1, 2])
+def test_the_time_is_up_for_all(n):
     with jobs(n):
-        found = in_jobs(lambda item, expired: threading.get_ident(), range(5), work=work)
-    assert set(found) == {threading.get_ident()}
+        assert in_jobs(lambda item, expired: expired(), range(3), lambda: True) == [True] * 3
 
 
 def test_the_first_error_in_the_items_order_ends_all():
@@ -44,25 +39,3 @@ def test_the_first_error_in_the_items_order_ends_all():
     with jobs(3), pytest.raises(ValueError, match="the first"):
         in_jobs(fail_or_wait, range(3))
     assert ended == [2]
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_the_time_is_up_for_all(n):
-    with jobs(n):
-        assert in_jobs(lambda item, expired: expired(), range(3), lambda: True) == [True] * 3
-
-
-def test_a_signal_ends_all_threads():
-    ended = []
-
-    def wait(item, expired):
-        while not expired():
-            time.sleep(0.005)
-        ended.append(item)
-
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with jobs(2), stops.heard(), pytest.raises(KeyboardInterrupt), stops.at_once():
-        in_jobs(wait, range(2))
-    timer.join()
-    assert sorted(ended) == [0, 1]

@@ -12,6 +12,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError, SolverError
 from mtldsl.system import memory
+from tests.loops import for_each
 
 REFUSED = r"needs [0-9.e+]+ GiB of memory, and [0-9.e+]+ GiB are there; "
 
@@ -128,45 +129,27 @@ def test_copies_of_stored_tasks_are_asked_for_their_size(tmp_path, monkeypatch):
     assert tasks.forward(np.ones((50, 3))).size == 400
 
 
-FILE = """
-minimize = "squared_loss(W, tasks) + ridge(W)"
+FILE = 'minimize = "squared_loss(W, tasks) + ridge(W)"\n[data]\n'
+GRAPH = (
+    'minimize = "clique_hinge(U, V, tasks) + ridge(U) + half_squared_group_norm(V)"\n[data]\npath = "d.npz"\n'
+)
+GRAPH += '[weights]\nU = "NodeWeights"\nV = "EdgeWeights"\n'  # the data fit, the list of their pairs does not
+SMALLER = r"p.toml:4:.* GiB of memory, and 8 GiB are there; write smaller numbers"
 
-[data]
-dataset = "{dataset}"
-{sizes}
-"""
 
-
-@pytest.mark.parametrize(
-    ("dataset", "sizes", "line"),
+@for_each(
+    ("text", "said"),
     [
-        ("low_rank", "n_tasks = 1_000_000\nn_features = 1_000_000", 6),
-        ("task_tree", "depth = 60", 6),
+        (FILE + 'dataset = "low_rank"\nn_tasks = 1_000_000\nn_features = 1_000_000', SMALLER),
+        (FILE + 'dataset = "task_tree"\ndepth = 60', SMALLER),
+        (GRAPH, "799,980,000 pairs of 40,000 labels"),
     ],
 )
-def test_sizes_in_problem_files(tmp_path, dataset, sizes, line, limited, capsys):
-    from mtldsl.cli import command_line as cli
-
-    path = tmp_path / "p.toml"
-    path.write_text(FILE.format(dataset=dataset, sizes=sizes))
-    assert cli.main(["solve", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert f"p.toml:{line}:" in said and "GiB of memory, and 8 GiB are there; write smaller numbers" in said
-
-
-def test_all_pairs_of_40000_labels_in_a_problem_file(tmp_path, capsys, monkeypatch):
-    """The data fit, the list of their pairs does not."""
-    from mtldsl.cli import command_line as cli
-
-    monkeypatch.setattr(memory, "_of_system", lambda: 8 * 2.0**30)
-    Y = np.outer([1.0, -1.0], np.ones(40_000))
-    np.savez(tmp_path / "d.npz", X=np.ones((2, 1)), Y=Y)
-    (tmp_path / "p.toml").write_text(
-        'minimize = "clique_hinge(U, V, tasks) + ridge(U) + half_squared_group_norm(V)"\n'
-        '[data]\npath = "d.npz"\n[weights]\nU = "NodeWeights"\nV = "EdgeWeights"\n'
-    )
-    assert cli.main(["solve", str(tmp_path / "p.toml")]) == 2
-    assert "799,980,000 pairs of 40,000 labels" in capsys.readouterr().err
+def test_sizes_in_problem_files(tmp_path, text, said, limited, command_line):
+    np.savez(tmp_path / "d.npz", X=np.ones((2, 1)), Y=np.outer([1.0, -1.0], np.ones(40_000)))
+    (tmp_path / "p.toml").write_text(text)
+    code, _, err = command_line("solve", tmp_path / "p.toml")
+    assert code == 2 and re.search(said, err), err
 
 
 @pytest.mark.slow

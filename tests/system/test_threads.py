@@ -92,7 +92,6 @@ def test_many_threads(library):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_products_in_blocks_have_the_same_bits_on_all_threads(workers, monkeypatch):
-    """Products in blocks have the same bits for any number of threads."""
     rng = np.random.default_rng(0)
     X, W, u = rng.normal(size=(4000, 300)), rng.normal(size=(300, 200)), rng.normal(size=4000 * 200)
     assert len(blocks_of(4000, 4000 * 300 * 200)) == 4

@@ -1,16 +1,11 @@
 """`max_seconds` on models that no solver is done with in time, of `benchmarks/stopping.py`: held to a time of the same machine."""
 
-import importlib.util
-from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pytest
 
-_FILE = Path(__file__).parents[2] / "benchmarks" / "stopping.py"
-_SPEC = importlib.util.spec_from_file_location("stopping", _FILE)
-stopping = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(stopping)
+from benchmarks import stopping
 
 LIMIT = 0.2
 

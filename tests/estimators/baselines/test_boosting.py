@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import AdaBoostClassifier
 
@@ -103,10 +102,6 @@ def test_labels_share_features_of_stumps():
     assert len(exact.stumps_) == 1 and (exact.predict(x) == both).all()
 
 
-def test_features_that_do_not_vary_and_sparse_rows():
+def test_features_that_do_not_vary():
     model = AdaBoostMH(n_rounds=3).fit(np.ones((6, 2)), [[1], [1], [1], [1], [0], [0]])
     assert (model.predict(np.zeros((2, 2))) == 1).all()
-    thin = AdaBoostMH(n_rounds=5).fit(sparse.csr_array(X), Y)
-    np.testing.assert_array_equal(
-        thin.decision_function(sparse.csr_array(NEW)), AdaBoostMH(n_rounds=5).fit(X, Y).decision_function(NEW)
-    )

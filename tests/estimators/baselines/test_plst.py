@@ -1,25 +1,18 @@
-"""PLST against regressions one label at a time, a decomposition by hand and optimality of its codes."""
+"""PLST against regressions one label at a time, and optimality of its codes."""
 
 import numpy as np
-from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from mtldsl.estimators import PLST
+from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 
 # Tolerances of 1e-12 to 1e-15 are the rounding of small decompositions and of the linear systems of a ridge.
 
 
-def data(n=60, d=5, K=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    Z = X @ rng.normal(size=(d, 2)) @ rng.normal(size=(2, K)) + 0.5 * rng.normal(size=(n, K))
-    return X, (Z > 0.3).astype(int)
-
-
 @for_each("alpha", [0.0, 0.7, 50.0])
 def test_all_components_are_a_ridge_regression_a_label(alpha):
-    X, Y = data()
+    X, Y = labels(60)
     X_new = np.random.default_rng(1).normal(size=(200, 5))
     model = PLST(alpha=alpha).fit(X, Y)
     for k in range(4):
@@ -30,44 +23,26 @@ def test_all_components_are_a_ridge_regression_a_label(alpha):
         np.testing.assert_array_equal(model.predict(X_new)[:, k], ridge.predict(X_new) > 0.5)
 
 
-def test_by_hand():
-    """Labels 1 and 2 are each other's opposite, label 3 is always 1: one component (1, -1, 0) / sqrt(2) says it all.
-
-    With x = -1, 1 the slope of the code +-1/sqrt(2) is (2 / sqrt(2)) / (2 + alpha); decoded with alpha = 2 that is 1/4 a label.
-    """
-    model = PLST(n_components=1, alpha=2.0).fit([[-1.0], [1.0]], [[0, 1, 1], [1, 0, 1]])
-    np.testing.assert_allclose(np.abs(model.components_), [[np.sqrt(0.5), np.sqrt(0.5), 0.0]], atol=1e-15)
-    np.testing.assert_allclose(model.coef_, [[0.25, -0.25, 0.0]], atol=1e-15)
-    np.testing.assert_allclose(model.intercept_, [0.5, 0.5, 1.0], atol=1e-15)
-    np.testing.assert_allclose(model.decision_function([[3.0]]), [[0.75, -0.75, 0.5]], atol=1e-15)
-    np.testing.assert_array_equal(model.predict([[3.0], [-0.1]]), [[1, 0, 1], [0, 1, 1]])
-
-
 @for_each("M", [1, 2, 3])
 def test_codes_lose_no_more_than_the_singular_values_left_out(M):
     """Eckart and Young: the squared error of the labels' reconstruction is the sum of the squares of the other singular values."""
-    X, Y = data(K=4)
-    model = PLST(n_components=M).fit(X, Y)
+    X, Y = labels(60)
+    model = PLST(n_components=M, alpha=0.7).fit(X, Y)
     assert model.components_.shape == (M, 4)
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(M), atol=1e-14)
     centred = Y - Y.mean(axis=0)
     lost = np.linalg.norm(centred - centred @ model.components_.T @ model.components_) ** 2
     singular = np.linalg.svd(centred, compute_uv=False)
     np.testing.assert_allclose(lost, np.sum(singular[M:] ** 2), rtol=1e-12)
-    # scores vary along the components only
-    scores = model.decision_function(X)
-    moved = scores - scores.mean(axis=0)
-    np.testing.assert_allclose(moved @ model.components_.T @ model.components_, moved, atol=1e-12)
+    # what is predicted are the codes, each by a ridge regression
+    ridge = Ridge(alpha=0.7).fit(X, centred @ model.components_.T)
+    np.testing.assert_allclose(model.coef_, ridge.coef_.reshape(M, -1).T @ model.components_, atol=1e-12)
+    scores = ridge.predict(X).reshape(-1, M) @ model.components_ + Y.mean(axis=0) - 0.5
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-12)
 
 
-def test_more_labels_than_rows_and_sparse_inputs():
-    X, Y = data(n=6, d=3, K=9)
+def test_more_labels_than_rows():
+    X, Y = labels(n=6, d=3, K=9)
     model = PLST(alpha=0.5).fit(X, Y)
     assert model.components_.shape == (9, 9)
     np.testing.assert_allclose(model.coef_, Ridge(alpha=0.5).fit(X, Y).coef_.T, atol=1e-12)
-    X, Y = data()
-    X[np.abs(X) < 0.5] = 0.0
-    dense, thin = PLST(2).fit(X, Y), PLST(2).fit(sparse.csr_array(X), Y)
-    # scikit-learn solves sparse ridge with an intercept iteratively, to its tol of 1e-4
-    scores = thin.decision_function(sparse.csr_array(X))
-    np.testing.assert_allclose(scores, dense.decision_function(X), atol=1e-3)
