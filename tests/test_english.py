@@ -97,7 +97,6 @@ LONGER = {
     "docs/reliability.md": 51,
     "docs/scaling.md": 28,
     "docs/solver_matrix.md": 4,
-    "docs/solvers.md": 93,
     "docs/words.md": 29,
 }
 
