@@ -95,7 +95,6 @@ LONGER = {
     "docs/problem_files.md": 31,
     "docs/proofs.md": 19,
     "docs/reliability.md": 51,
-    "docs/scaling.md": 28,
     "docs/solver_matrix.md": 4,
     "docs/words.md": 29,
 }
