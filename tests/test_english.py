@@ -94,7 +94,6 @@ LONGER = {
     "docs/papers.md": 40,
     "docs/problem_files.md": 31,
     "docs/proofs.md": 19,
-    "docs/reliability.md": 51,
     "docs/solver_matrix.md": 4,
     "docs/words.md": 29,
 }
