@@ -94,10 +94,7 @@ LONGER = {
     "docs/papers.md": 40,
     "docs/problem_files.md": 31,
     "docs/proofs.md": 19,
-    "docs/reliability.md": 51,
-    "docs/scaling.md": 28,
     "docs/solver_matrix.md": 4,
-    "docs/solvers.md": 93,
     "docs/words.md": 29,
 }
 
