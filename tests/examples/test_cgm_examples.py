@@ -26,7 +26,7 @@ def hinge(tasks, edges="all"):
     return mtl.clique_hinge(U, V, tasks) + LAM * mtl.ridge(U), V
 
 
-# ------------------------------------------------------------------------- docs/language.md, "The paper CGM in this language"
+# ------------------------------------------------------------------------- docs/language.md, "Five papers in this language": CGM
 
 
 @pytest.mark.by_default("CGM-parameters0-all-<lambda>")
