@@ -87,7 +87,6 @@ LONGER = {
     "docs/extending/a_solver.md": 3,
     "docs/faq.md": 1,
     "docs/guides/imbalanced_labels.md": 7,
-    "docs/language.md": 44,
     "docs/mathematics.md": 60,
     "docs/model_selection.md": 9,
     "docs/models.md": 11,
