@@ -181,7 +181,7 @@ def markdown() -> str:
         lines += [_row(item) for item in rows]
     for heading, about, items in groups_of_helpers():
         lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
-        lines += [f"| `{item.short}` | {_cell(item.summary)} |" for item in items]
+        lines += [f"| `{item.short}` | {_first(item.summary)} |" for item in items]
     lines += ["", *other_names()]
     return "\n".join(lines) + "\n"
 
@@ -197,10 +197,15 @@ def _row(item: Entry) -> str:
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",
-        _cell(re.split(r"(?<=[.;:])\s", item.summary)[0].rstrip(".;:")),
+        _first(item.summary),
         ", ".join(item.solvers) if item.reference else "**no reference**",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _first(summary: str) -> str:
+    """The first clause, without a formula behind it."""
+    return _cell(re.split(r"(?<=[.;:])\s", summary)[0].rstrip(".;:"))
 
 
 def _cell(text: str) -> str:

@@ -32,7 +32,7 @@ def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
 
 
 def outputs_beside(
-    fitted: Fitted, tasks: Tasks, needs: str, typed: str
+    fitted: Fitted, tasks: Tasks, needs: Needs, typed: str
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(labels, predictions) of every task's labelled rows; ModelError where the loss has none of the kind.
 

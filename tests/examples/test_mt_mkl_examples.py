@@ -13,7 +13,7 @@ FILE = ROOT / "examples" / "mt_mkl.toml"
 
 
 @pytest.mark.slow
-def test_the_file_is_proven_and_its_weights_are_those_of_its_tree():
+def test_the_file_is_proven_and_its_weights_follow_its_tree():
     file = load_problem(FILE)
     solution = file.problem.solve(**file.solve)
     assert solution.is_optimal and solution.solver == "dual_ascent"

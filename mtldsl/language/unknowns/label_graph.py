@@ -28,7 +28,7 @@ __all__ = [
 
 
 class NodeWeights(Weights):
-    """The unknown weights U (d, 2K) of K labels. Column 2k scores "label k is 0" (-1 in the tasks), and column 2k + 1 "it is 1".
+    """The unknown weights U (d, 2K) of K labels. Column 2k scores "label k is 0" (-1 in the tasks). Column 2k + 1 scores "it is 1".
 
     Every label of the tasks is one. `ridge(U)` is half the sum of squares over both columns of all labels.
 
@@ -59,7 +59,7 @@ class NodeWeights(Weights):
 
 
 class EdgeWeights(Weights):
-    """The unknown weights V of the edges of a graph of labels. There are 4 columns per edge (i, j), i < j, for its values 00, 01, 10, 11.
+    """The unknown weights V of the edges of a graph of labels. Each edge (i, j), i < j, has 4 columns, for its values 00, 01, 10, 11.
 
     edges : "all" pairs of labels; a list of pairs, by label names or positions; a networkx graph over these; [] for none. A list may
         hold cliques of 3 to 5 labels too, such as ("sea", "sky", "beach"), with 2^size columns each.
