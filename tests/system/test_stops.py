@@ -196,6 +196,7 @@ def test_a_signal_is_answered(number):
         child.signal(number)
         out, err, code = child.end()
         assert out == [] and err.strip().endswith("KeyboardInterrupt") and code != 0
+        assert ("press again to stop" in err) == (number == signal.SIGINT)
 
 
 LOOP = """
@@ -265,7 +266,12 @@ sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
         assert child.line() == "begun"
         child.signal(number)
         out, err, code = child.end()
-    assert (err, code) == ("", 128 + number) and "NOT certified (interrupted)" in out[-1]
+    assert code == 128 + number and "NOT certified (interrupted)" in out[-1]
+    assert err.strip() == (
+        "interrupted: what was found so far is returned; press again to stop at once"
+        if number == signal.SIGINT
+        else ""
+    )
     assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
 
 
