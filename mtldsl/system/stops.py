@@ -39,6 +39,9 @@ LATE_SHARE, LATE_SECONDS = 0.05, 0.15
 #: ... and again so often, for code that catches what it should not.
 AGAIN = 0.5
 
+#: What a first Ctrl-C is told where a solve answers it.
+INTERRUPTED = "interrupted: what was found so far is kept; press again to stop at once"
+
 _end: ContextVar[float] = ContextVar("end of the time limit", default=float("inf"))
 
 
@@ -51,7 +54,7 @@ class _State:
 
     def __init__(self):
         self.last, self.number = -float("inf"), signal.SIGINT
-        self.raises = self.pending = self.insisted = self.deferred = False
+        self.raises = self.pending = self.insisted = self.deferred = self.answered = False
 
 
 _state = _State()
@@ -68,15 +71,13 @@ def _hear(number: int, frame) -> None:
         timer.start()
         return
     _state.last = now
+    if _state.answered and not _state.insisted and number == signal.SIGINT:
+        with suppress(Exception):  # standard error may be closed, or be written to just now
+            print(INTERRUPTED, file=sys.stderr)
     if _state.insisted or _state.raises:
         _state.pending = False
         raise KeyboardInterrupt
     _state.pending = True
-    if number == signal.SIGINT:
-        with suppress(Exception):  # standard error may be closed, or be written to just now
-            print(
-                "interrupted: what was found so far is returned; press again to stop at once", file=sys.stderr
-            )
 
 
 @contextmanager
@@ -88,14 +89,14 @@ def heard(raises: bool = False):
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, kept = _install(), _state.raises
-    _state.raises, _state.insisted = raises, False
+    before, kept, answered = _install(), _state.raises, _state.answered
+    _state.raises, _state.insisted, _state.answered = raises, False, not raises
     if before:
         _state.number = signal.SIGINT
     try:
         yield
     finally:
-        _state.raises = kept
+        _state.raises, _state.answered = kept, answered
         _state.pending, _state.deferred = False, _state.deferred and not before
         for number, handler in before.items():
             if _signal.getsignal(number) is _hear:

@@ -267,11 +267,7 @@ sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
         child.signal(number)
         out, err, code = child.end()
     assert code == 128 + number and "NOT certified (interrupted)" in out[-1]
-    assert err.strip() == (
-        "interrupted: what was found so far is returned; press again to stop at once"
-        if number == signal.SIGINT
-        else ""
-    )
+    assert err.strip() == (stops.INTERRUPTED if number == signal.SIGINT else "")
     assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
 
 

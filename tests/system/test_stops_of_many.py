@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from mtldsl.system import stops
 from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child, answers, scripts
 
 #: A small model; `LONG` are options with which a solve of it does not end soon, in as many iterations as it likes.
@@ -119,7 +120,9 @@ with slow_from(cross_validation, "_run", 1):
 def test_what_is_complete_is_kept(number):
     with Child(scripts(ANSWERED), MANY) as child:
         answers(child, ANSWERED, number)
-        assert child.end() == ([], "", 0)
+        out, err, code = child.end()
+    assert (out, code) == ([], 0)
+    assert set(err.splitlines()) == ({stops.INTERRUPTED} if number == signal.SIGINT else set())
 
 
 def children(pid):
