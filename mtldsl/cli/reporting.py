@@ -49,6 +49,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _report(options) -> int:
+    from mtldsl.named_models.separate import separate_models
     from mtldsl.solution.metric_measure import as_measure
     from mtldsl.solution.page.build import html_report
     from mtldsl.solution.page.facts import Facts
@@ -90,10 +91,12 @@ def _report(options) -> int:
             ) from error  # fmt: skip
     if tasks is not None:
         tasks = solution.schema.alike(tasks, "report")
+    separate = None
     if training is not None:
         solution = replace(solution, trained_on=training)
+        separate = separate_models(training)
     title = options.title or options.model.stem
-    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap)))  # fmt: skip
+    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 

@@ -45,6 +45,7 @@ def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
     assert "<title>Mine</title>" in page and "As its file says, not verified here: optimal" in page
     assert "Measured on rows that were not learned on." in page and ">F1<" in page and "ROC area" not in page
     assert "mtldsl report w.npz p.toml --metric f1" in page
+    assert "One model per task has" in page
 
 
 def test_rows_of_a_table_by_their_columns(table, tmp_path, capsys):
