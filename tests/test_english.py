@@ -91,7 +91,6 @@ LONGER = {
     "docs/model_selection.md": 9,
     "docs/models.md": 11,
     "docs/papers.md": 40,
-    "docs/problem_files.md": 31,
     "docs/proofs.md": 19,
     "docs/reliability.md": 51,
     "docs/scaling.md": 28,
