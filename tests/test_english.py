@@ -87,7 +87,6 @@ LONGER = {
     "docs/extending/a_solver.md": 3,
     "docs/faq.md": 1,
     "docs/guides/imbalanced_labels.md": 7,
-    "docs/mathematics.md": 60,
     "docs/models.md": 11,
     "docs/papers.md": 40,
     "docs/proofs.md": 19,
