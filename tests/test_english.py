@@ -87,11 +87,8 @@ LONGER = {
     "docs/extending/a_solver.md": 3,
     "docs/faq.md": 1,
     "docs/guides/imbalanced_labels.md": 7,
-    "docs/mathematics.md": 60,
-    "docs/model_selection.md": 9,
     "docs/models.md": 11,
     "docs/papers.md": 40,
-    "docs/problem_files.md": 31,
     "docs/proofs.md": 19,
     "docs/solver_matrix.md": 4,
 }
