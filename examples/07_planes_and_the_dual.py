@@ -39,7 +39,7 @@ Put it in:
 
 .. math::
 
-    D(\beta) = C \langle \delta, \beta \rangle - \frac{C^2}{2} \Big\| \sum_k \beta_k a_k \Big\|^2
+    D(\beta) = C \langle \delta, \beta \rangle - \frac{C^2}{2} \left\| \sum_k \beta_k a_k \right\|^2
 
 This is a quadratic program over a simplex. D(beta) is never above the optimum.
 
