@@ -27,7 +27,7 @@ THE DUAL. A maximum is the best mixture: beta in the simplex has entries of at l
 
 .. math::
 
-    \max_k h_k = \max_{\beta \in \mathrm{simplex}} \sum_k \beta_k h_k
+    \max_k h_k = \max_{\beta} \; \sum_k \beta_k h_k
 
 For a fixed beta the rest is a quadratic in w, with the minimiser
 

@@ -5,10 +5,15 @@ A loss that finds each task's noise by itself.
 
 .. math::
 
-    \begin{aligned}
-    \mathrm{NC{-}MTL} \qquad & \min_W \; \sum_i \|X_i w_i - y_i\|^2 + \mu \, \Omega(W) \\
-    \mathrm{NC{-}CMTL} \qquad & \min_W \; \sum_i \|X_i w_i - y_i\| + \mu \, \Omega(W)
-    \end{aligned}
+    \min_W \; \sum_i \|X_i w_i - y_i\|^2 + \mu \, \Omega(W)
+
+is NC-MTL, with squared errors. NC-CMTL is
+
+.. math::
+
+    \min_W \; \sum_i \|X_i w_i - y_i\| + \mu \, \Omega(W)
+
+Both have the penalty
 
 .. math::
 
