@@ -1,31 +1,44 @@
-"""1. Ridge, and what a proof is
+r"""1. Ridge, and what a proof is
 =============================
 
 One ridge regression, and what it means that a solution comes with a proof.
 
-::
+.. math::
 
-    minimize over w    1/2 ||X w - y||^2  +  lam/2 ||w||^2
+    \min_w \; \frac{1}{2} \|X w - y\|^2 + \frac{\lambda}{2} \|w\|^2
 
-One task, one closed form: (X'X + lam I) w = X'y. So every number below can be checked by hand,
-and is.
+One task has one closed form:
+
+.. math::
+
+    (X^T X + \lambda I) \, w = X^T y
+
+So every number below can be checked by hand, and is.
 
 THE PROOF. Every solver claims that its w is the minimiser. How can one know without trusting it?
 By a number that is provably below the objective of *every* w, and meets the objective at the w
 that was found.
 
-For any vector u (one entry a sample), from (r - u)^2 >= 0 with r = Xw - y::
+Take any vector u, one entry per sample. From (r - u)^2 >= 0 with r = Xw - y follows
 
-    1/2 ||Xw - y||^2   >=   <u, Xw - y> - 1/2 ||u||^2      (equality where u = Xw - y)
+.. math::
 
-and for any vector v (one entry a feature), from (lam w - v)^2 >= 0::
+    \frac{1}{2} \|X w - y\|^2 \ge \langle u, X w - y \rangle - \frac{1}{2} \|u\|^2
 
-    lam/2 ||w||^2      >=   <v, w> - ||v||^2 / (2 lam)                    (equality where v = lam w)
+with equality where u = Xw - y. Take any vector v, one entry per feature. From (lam w - v)^2 >= 0
+follows
 
-Add the two and choose v = -X'u: the terms with w cancel, <u, Xw> + <v, w> = 0, and what stays
-does not depend on w::
+.. math::
 
-    objective(w)  >=  D(u) = -1/2 ||u||^2 - <u, y> - ||X'u||^2 / (2 lam)    for all w and u.
+    \frac{\lambda}{2} \|w\|^2 \ge \langle v, w \rangle - \frac{1}{2 \lambda} \|v\|^2
+
+with equality where v = lam w. Add the two and choose v = -X'u. The terms with w cancel. What stays
+does not depend on w, and holds for all w and u:
+
+.. math::
+
+    \mathrm{objective}(w) \ge D(u) = -\frac{1}{2} \|u\|^2 - \langle u, y \rangle
+    - \frac{1}{2 \lambda} \|X^T u\|^2
 
 D(u) is a *dual bound*, u the *dual certificate*, objective(w) - D(u) the *duality gap*. A gap of
 zero is a proof, and anybody can check it with three lines of numpy. mtldsl never calls a point

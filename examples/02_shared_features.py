@@ -1,30 +1,38 @@
-"""2. Shared features: the l21 norm
+r"""2. Shared features: the l21 norm
 ================================
 
 Tasks that use the same few features: the l21 norm and its path.
 
-::
+.. math::
 
-    minimize over W (d x m)    1/2 sum over tasks ||X_i w_i - y_i||^2
-                               +  lam sum over features j ||row j of W||_2
+    \min_W \; \frac{1}{2} \sum_i \|X_i w_i - y_i\|^2 + \lambda \sum_j \|W_{j \cdot}\|_2
 
-The second term is ``l21_norm(W)``: the plain sum of the rows' lengths. A row is a feature, seen
-by all tasks at once. Like ``|x|`` at 0, ``||row||_2`` has a kink at the zero row, so the solution
-has rows that are exactly zero: the feature is out, *for every task*. The l1 norm, ``sum |W_ij|``,
+The tasks are i, the features j, and W is d x m. The second term is ``l21_norm(W)``: the plain sum
+of the rows' lengths. A row is a feature, seen by all tasks at once. Like ``|x|`` at 0,
+``||row||_2`` has a kink at the zero row. So the solution has rows that are exactly zero: the
+feature is out, *for every task*. The l1 norm, ``sum |W_ij|``,
 has its kinks entry by entry: it selects features for every task anew. If the tasks do share their
 features, the rows' norm can pool what m tasks say about a feature, and finds it from fewer
 samples.
 
 WHERE A PATH STARTS. W = 0 is the solution iff the pull of the data at 0 cannot win against the
-kink, in any row::
+kink, in any row:
 
-    lam  >=  lambda_max  =  max over features j of || [x_1j'y_1, ..., x_mj'y_m] ||_2 .
+.. math::
+
+    \lambda \ge \lambda_{\max}
+    = \max_j \; \left\| \left( x_{1j}^T y_1, \ldots, x_{mj}^T y_m \right) \right\|_2
 
 THE DUAL BOUND. As in lesson 1, u_i = X_i w_i - y_i, and the terms with W have to cancel. For a
 norm, <V, W> <= lam * norm(W) for all W iff the *dual norm* of V is at most lam; for l21 that is
-the longest row. So D(u) = -1/2 ||u||^2 - <u, y> counts if every row of [X_i'u_i] is at most lam
-long; if not, u is scaled until it is. At the solution, the rows that reach lam are those of the
-selected features.
+the longest row. So
+
+.. math::
+
+    D(u) = -\frac{1}{2} \|u\|^2 - \langle u, y \rangle
+
+counts if every row of [X_i'u_i] is at most lam long. If not, u is scaled until it is. At the
+solution, the rows that reach lam are those of the selected features.
 
 Run: ``python examples/02_shared_features.py`` (picture:
 ``examples/output/02_shared_features.png``)
@@ -223,9 +231,14 @@ except ImportError:
 # says whether the answer is right, and gives a hint where it is not. The solutions are in
 # ``examples/solutions/02_shared_features.py``.
 #
-# **1.** The proximal step of a row: the x that minimises 1/2 ||x - row||^2 + step ||x||_2. (Where
-# x is not zero, the gradient x - row + step x / ||x|| is. Which length follows? And when is there
-# no such x?)
+# **1.** The proximal step of a row: the x that minimises
+#
+# .. math::
+#
+#     \frac{1}{2} \|x - \mathrm{row}\|^2 + \mathrm{step} \, \|x\|_2
+#
+# Where x is not zero, the gradient x - row + step x / ||x|| is. Which length follows? And when is
+# there no such x?
 
 
 def prox_of_row(row, step):

@@ -1,11 +1,11 @@
-"""3. Low rank: the trace norm
+r"""3. Low rank: the trace norm
 ===========================
 
 Tasks that mix a few hidden patterns: the trace norm and the SVD of W.
 
-::
+.. math::
 
-    minimize over W (d x m)    1/2 sum over tasks ||X_i w_i - y_i||^2  +  lam ||W||_*
+    \min_W \; \frac{1}{2} \sum_i \|X_i w_i - y_i\|^2 + \lambda \|W\|_*
 
 ||W||_* , the trace norm, is the sum of the singular values of W = U diag(sigma) V': U's columns
 are patterns over features, V's rows say how much of each pattern a task uses. A sum of absolute
@@ -14,10 +14,20 @@ patterns) x (mixtures). No feature drops out; what is shared is a subspace, and 
 find it.
 
 THE DUAL BOUND is that of lesson 2 with another dual norm: <V, W> <= lam ||W||_* for all W iff the
-largest singular value of V is at most lam. So with u_i = X_i w_i - y_i and G = [X_i'u_i]: D(u) =
--1/2 ||u||^2 - <u, y> counts if the largest singular value of G is at most lam. At the solution,
--G = lam (U V' + Z): on the patterns in use its singular values are exactly lam, on all others at
-most lam. The rank of the answer can be read off the certificate.
+largest singular value of V is at most lam. So with u_i = X_i w_i - y_i and G = [X_i'u_i]
+
+.. math::
+
+    D(u) = -\frac{1}{2} \|u\|^2 - \langle u, y \rangle
+
+counts if the largest singular value of G is at most lam. At the solution
+
+.. math::
+
+    -G = \lambda \, (U V^T + Z)
+
+On the patterns in use its singular values are exactly lam, on all others at most lam. The rank of
+the answer can be read off the certificate.
 
 Run: ``python examples/03_low_rank.py`` (picture: ``examples/output/03_low_rank.png``)
 """
@@ -207,8 +217,13 @@ except ImportError:
 # says whether the answer is right, and gives a hint where it is not. The solutions are in
 # ``examples/solutions/03_low_rank.py``.
 #
-# **1.** The proximal step of the trace norm: the M that minimises 1/2 ||M - A||_F^2 + step ||M||_*.
-# (Both terms are the same for A and for U'A V with orthonormal U, V. So which A is enough?)
+# **1.** The proximal step of the trace norm: the M that minimises
+#
+# .. math::
+#
+#     \frac{1}{2} \|M - A\|_F^2 + \mathrm{step} \, \|M\|_*
+#
+# Both terms are the same for A and for U'A V with orthonormal U, V. So which A is enough?
 
 
 def prox_of_trace_norm(A, step):

@@ -1,4 +1,4 @@
-"""4. Few labels, two norms, a bound
+r"""4. Few labels, two norms, a bound
 =================================
 
 Classification from few labels: two norms, a constraint, most labels missing.
@@ -7,20 +7,26 @@ A screening study: 160 people, 30 things known of each, 12 diseases, labels +1 a
 person for everything is dear, so 70 % of the labels are missing (NaN in Y), and no disease is
 rare enough to be ignored or common enough to be learned alone.
 
-::
+.. math::
 
-    minimize over W (30 x 12), b
-        sum over labels log(1 + exp(-y (x'w_i + b_i)))     logistic_loss
-        + a * sum over features ||row of W||_2             l21_norm: few features matter
-        + c * ||W||_*                                      trace_norm: few patterns of risk
-    subject to
-        W[:20, :] >= 0       the first 20 features are exposures: they can only raise a risk
+    \min_{W, b} \; \sum_{i, x, y} \log \left( 1 + e^{-y (x^T w_i + b_i)} \right)
+    + a \sum_j \|W_{j \cdot}\|_2 + c \, \|W\|_*
+
+The first sum runs over the labels y of task i and their inputs x: it is ``logistic_loss``. Then
+``l21_norm`` says that few features matter, and ``trace_norm`` that there are few patterns of risk.
+One constraint is added: W[:20, :] >= 0. The first 20 features are exposures, which can only raise a
+risk.
 
 Nobody's paper, one statement. THE PROOF takes three steps more than in lessons 2 and 3:
 
-- *The loss.* log(1 + exp(-yz)) has a conjugate that is finite only where p = -u y is in [0, 1],
-  and there it is an entropy: p log p + (1 - p) log(1 - p). The gradient u = -y P(wrong label) is
-  always inside.
+- *The loss.* log(1 + exp(-yz)) has a conjugate that is finite only where p = -u y is in [0, 1].
+  There it is an entropy:
+
+  .. math::
+
+      p \log p + (1 - p) \log (1 - p)
+
+  The gradient u = -y P(wrong label) is always inside.
 - *Two norms and a constraint.* -[X_i'u_i] has to be split, V_1 + V_2 + V_3, one part a term. V_1
   must have rows of at most a, V_2 singular values of at most c; V_3, which belongs to the
   constraint, must be <= 0 on the exposures' rows and 0 elsewhere. Every split proves a bound, and

@@ -1,13 +1,12 @@
-"""5. Shared patterns, outlier tasks
+r"""5. Shared patterns, outlier tasks
 =================================
 
 A decomposition: tasks that share patterns, and tasks that do not.
 
-::
+.. math::
 
-    minimize over L, S (d x m)    1/2 sum over tasks ||X_i (l_i + s_i) - y_i||^2
-                                  +  a ||L||_*  +  b sum over tasks ||s_i||_2
-    subject to                    L + S >= 0
+    \min_{L, S} \; \frac{1}{2} \sum_i \|X_i (l_i + s_i) - y_i\|^2 + a \|L\|_* + b \sum_i \|s_i\|_2
+    \quad \mathrm{subject\ to} \quad L + S \ge 0
 
 Think of m sites that measure the same d pollutants, each site with its own mixture of a few
 sources. Effects are nonnegative. Most sites share their patterns, so the trace norm (lesson 3)
@@ -18,13 +17,20 @@ the outlier tasks are found, not named. (Robust multi-task learning: Chen, Zhou 
 the constraint on the sum is ours, and is one line.)
 
 THE PROOF. One u for both matrices, since both see the same predictions, and one V <= 0 for the
-constraint, since L and S enter it together::
+constraint, since L and S enter it together. With the columns
 
-    -G = [-X_i'u_i] - V   must have singular values of at most a   (to cancel against ||L||_*)
-                    and   columns of at most b   (to cancel against the columns of S)
+.. math::
 
-at the same time. D(u) = -1/2 ||u||^2 - <u, y> again; the support function of {W >= 0} at V <= 0
-is 0. Outliers are the tasks whose column of G reaches b.
+    -g_i = -X_i^T u_i - v_i
+
+-G must have singular values of at most a, to cancel against the trace norm of L. At the same time
+its columns must be at most b long, to cancel against the columns of S. The bound is the same again:
+
+.. math::
+
+    D(u) = -\frac{1}{2} \|u\|^2 - \langle u, y \rangle
+
+The support function of {W >= 0} at V <= 0 is 0. Outliers are the tasks whose column of G reaches b.
 
 Run: ``python examples/05_decomposition.py`` (picture: ``examples/output/05_decomposition.png``)
 """

@@ -1,16 +1,15 @@
-"""6. Learning F-score and AUC
+r"""6. Learning F-score and AUC
 ===========================
 
 Measures of whole labellings: F-score and AUC where one label in sixteen is positive.
 
-::
+.. math::
 
-    minimize over W (d x m), b    Omega(W)  +  lam sum over tasks G_i(X_i w_i + b_i)
+    \min_{W, b} \; \Omega(W) + \lambda \sum_i G_i(X_i w_i + b_i), \qquad
+    G_i(z) = \max_{y'} \; \Delta(y_i, y') - \langle y_i - y', z \rangle
 
-    G_i(z)  =  max over labellings y' of  Delta(y_i, y') - <y_i - y', z>
-
-with Omega one of ``l1_norm``, ``l21_norm``, ``trace_norm``, and G_i typed
-``structured_hinge(W, tasks, metric=...)``.
+The maximum runs over labellings y'. Omega is one of ``l1_norm``, ``l21_norm``, ``trace_norm``. G_i
+is typed ``structured_hinge(W, tasks, metric=...)``.
 
 A loss that is a sum over samples counts errors. With 6 % positives and noise, "never" makes 6 %
 errors, and few classifiers make fewer; its F-score is 0. So take the measure itself as the loss
@@ -285,7 +284,12 @@ def check_f1_by_dice(answer):
 
 # %%
 # **2.** The labelling that is violated most: of all 2^n labellings y' the one with the largest
-# Delta(y, y') - <y - y', z>. How many negatives are flipped, b, and how many positives, c, decide
+#
+# .. math::
+#
+#     \Delta(y, y') - \langle y - y', z \rangle
+#
+# How many negatives are flipped, b, and how many positives, c, decide
 # Delta; so for given b and c, which ones?
 
 

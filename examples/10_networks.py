@@ -1,22 +1,29 @@
-"""10. Networks with covariances
+r"""10. Networks with covariances
 =============================
 
 Networks with learned covariances: one network for all tasks, or one a task.
 
-::
+.. math::
 
-    minimize over h, W, b    sum of squares of  Y - h(X) W - 1 b'   +   c/2 ||hidden matrices||^2
-                             +  eta tr(Sigma1 W Sigma2 W')  -  rho (m log|Sigma1| + p log|Sigma2|)
-    subject to               0.01 I <= Sigma1, Sigma2 <= 100 I
+    \min_{h, W, b, \Sigma_1, \Sigma_2} \; \|Y - h(X) W - 1 b^T\|_F^2
+    + \frac{c}{2} \|\mathrm{hidden\ matrices}\|^2 + F(W, \Sigma_1, \Sigma_2)
 
-FETR's penalty needs only a matrix W with a column a task. In a network whose hidden layers h all
-tasks share, the linear last layer is one: its rows are the p = 100 units of the last hidden
+FETR's penalty is
+
+.. math::
+
+    F = \eta \, \mathrm{tr}(\Sigma_1 W \Sigma_2 W^T)
+    - \rho \left( m \log |\Sigma_1| + p \log |\Sigma_2| \right), \qquad
+    0.01 \, I \preceq \Sigma_1, \Sigma_2 \preceq 100 \, I
+
+FETR's penalty needs only a matrix W with one column per task. In a network whose hidden layers h
+all tasks share, the linear last layer is one: its rows are the p = 100 units of the last hidden
 layer, its columns the m tasks. Two things take turns: a step of Adam on everything, in which the
 penalty is a quadratic form of W, and both matrices in closed form. That is MTN-FETR (Zhao,
-Stretcu, Smola and Gordon, UAI 2019, Section 5). Without the last line it is MTN; with a whole
-network for each task, STN.
+Stretcu, Smola and Gordon, UAI 2019, Section 5). Without F it is MTN; with a whole network for each
+task, STN.
 
-WHAT THE CLOSED FORM LEARNS. With singular values s of W and t = eta s^2 / rho, the best pair
+WHAT THE CLOSED FORM LEARNS. W has singular values s. With t = eta s^2 / rho, the best pair
 lowers Sigma1 first, down to its bound l = 0.01, while Sigma2 stays at u = 100; Sigma2 leaves u
 only where t > p / (l u), here 100. So for eta = rho = 1 and weights of size 1 the *tasks'*
 correlations are none at all, by construction and not by data; a larger eta / rho moves what is

@@ -3,18 +3,24 @@ r"""11. Random features in front
 
 Beyond linear: random Fourier features and Nystroem in front of a linear multi-task model.
 
-::
+.. math::
 
-    k(x, x')  =  exp(-gamma ||x - x'||^2)  ~  <z(x), z(x')>,      z(x) in R^D
+    k(x, x') = \exp(-\gamma \|x - x'\|^2) \approx \langle z(x), z(x') \rangle, \qquad
+    z(x) \in \mathbf{R}^D
 
 A model that is linear in z(x) is nonlinear in x, and everything of this package holds for it: its
-words, its certificates, its solvers. scikit-learn makes z in two ways::
+words, its certificates, its solvers. scikit-learn makes z in two ways. ``RBFSampler`` knows nothing
+of the data (Rahimi and Recht, NIPS 2007):
 
-    RBFSampler   z_k = sqrt(2/D) cos(<v_k, x> + b_k), v_k ~ N(0, 2 gamma I)
-    Nystroem     z = K_ll^(-1/2) k(landmarks, x)
+.. math::
 
-The first knows nothing of the data (Rahimi and Recht, NIPS 2007), the second takes D rows as
-landmarks (Williams and Seeger, NIPS 2000).
+    z_k = \sqrt{\frac{2}{D}} \cos(\langle v_k, x \rangle + b_k), \qquad v_k \sim N(0, 2 \gamma I)
+
+``Nystroem`` takes D rows as landmarks l (Williams and Seeger, NIPS 2000):
+
+.. math::
+
+    z = K_{ll}^{-1/2} \, k(l, x)
 
 z is fitted on the rows that are learned from, and on nothing else. On top of it stand ridge
 (every task alone), the squared trace norm (MTFL, MTRL: convex), and ``matrix_normal`` (FETR),

@@ -1,14 +1,23 @@
-"""12. Tasks with different noise
+r"""12. Tasks with different noise
 ==============================
 
 A loss that finds each task's noise by itself.
 
-::
+.. math::
 
-    NC-MTL     minimize over W    sum over tasks ||X_i w_i - y_i||^2    +  mu Omega(W)
-    NC-CMTL    minimize over W    sum over tasks ||X_i w_i - y_i||      +  mu Omega(W)
+    \min_W \; \sum_i \|X_i w_i - y_i\|^2 + \mu \, \Omega(W)
 
-    Omega(W) = sum over j log(1 + sqrt(sigma_j(W)^2 + eps))
+is NC-MTL, with squared errors. NC-CMTL is
+
+.. math::
+
+    \min_W \; \sum_i \|X_i w_i - y_i\| + \mu \, \Omega(W)
+
+Both have the penalty
+
+.. math::
+
+    \Omega(W) = \sum_j \log \left( 1 + \sqrt{\sigma_j(W)^2 + \epsilon} \right)
 
 One letter is different: the loss of a task is not squared. (Nie, Hu and Li, "Calibrated
 multi-task learning", KDD 2018.)
@@ -17,17 +26,25 @@ WHAT THE ROOT DOES. Its gradient is v_i X_i'r_i with r_i = X_i w_i - y_i and v_i
 that of squared errors in which task i counts v_i. And ||r_i|| is, up to a factor, the noise that
 the model leaves in the task. Noisy tasks count less; nobody had to say which they are.
 
-::
+.. math::
 
-    ||r||  =  min over s > 0 of  ||r||^2 / (2 s)  +  s / 2
+    \|r\| = \min_{s > 0} \; \frac{\|r\|^2}{2 s} + \frac{s}{2}
 
-so s_i, the size of the noise, is a hidden unknown: s_i = ||r_i||.
+So s_i, the size of the noise, is a hidden unknown: s_i = ||r_i||.
 
 WHY mu THEN FITS ALL TASKS. Say y = X w + noise * e. The penalty has to hold down what noise puts
-into the gradient at the truth::
+into the gradient at the truth. For squared errors that is
 
-    squared      2 noise X'e    grows with the noise: one mu is too small for noisy tasks
-    not squared  X'e / ||e||           has the same size for every task
+.. math::
+
+    2 \, \mathrm{noise} \; X^T e
+
+It grows with the noise: one mu is too small for noisy tasks. Not squared, it has the same size for
+every task:
+
+.. math::
+
+    \frac{X^T e}{\|e\|}
 
 THE DATA. y_i = X_i w_i + noise_i e_i, W of rank 3, the paper's four settings, which differ in
 noise_i alone (task 1 has 2 in all of them)::

@@ -1,12 +1,12 @@
-"""13. Outlier tasks, proven
+r"""13. Outlier tasks, proven
 =========================
 
 Which tasks do not follow the others, and which are proven to follow?
 
-::
+.. math::
 
-    minimize over L, S (d x m)    sum over tasks ||X_i (l_i + s_i) - y_i||^2
-                                  +  rho1 ||L||_*  +  rho2 sum over tasks ||s_i||_2
+    \min_{L, S} \; \sum_i \|X_i (l_i + s_i) - y_i\|^2
+    + \rho_1 \|L\|_* + \rho_2 \sum_i \|s_i\|_2
 
 L holds patterns that tasks share (few: the trace norm), S whole columns for tasks that share
 nothing: Robust-MTL (Chen, Zhou and Ye, KDD 2011; Gong, Ye and Zhang, KDD 2012). Lesson 5 did this
@@ -18,16 +18,22 @@ others with weights of their own, some strongly, some hardly. Where the School d
 scores of 139 schools, the same is asked of them at the end.
 
 THE PROOF. With g_i = 2 X_i'(X_i w_i - y_i), the pull that the data of task i have on its weights,
-an optimum has::
+an optimum has
 
-    ||g_i|| <= rho2 for every task,    ||g_i|| = rho2 for every outlier
-    ||[g_1 ... g_m]||_2 <= rho1
+.. math::
+
+    \|g_i\| \le \rho_2, \qquad \left\| \left( g_1, \ldots, g_m \right) \right\|_2 \le \rho_1
+
+and the length is rho2 for every outlier.
 
 So ||g_i|| < rho2 would prove that task i is not an outlier, at *any* optimum, if g were that of an
 optimum. It is that of a point whose duality gap is known, and that is enough. The objective is a
-strongly convex function of the predictions z (modulus 2), so an optimum's z* are near::
+strongly convex function of the predictions z (modulus 2), so an optimum's z* are near:
 
-    ||z - z*||^2 <= gap    and therefore    ||g_i(z*)|| <= ||g_i(z)|| + 2 ||X_i||_2 sqrt(gap)
+.. math::
+
+    \|z - z^*\|^2 \le \mathrm{gap}, \qquad
+    \|g_i(z^*)\| \le \|g_i(z)\| + 2 \, \|X_i\|_2 \sqrt{\mathrm{gap}}
 
 If the right-hand side is below rho2, then s_i = 0 in every optimum. (The same inequality is what
 "safe screening" rules are made of.)
@@ -352,8 +358,13 @@ def check_no_outliers_from(answer):
 
 
 # %%
-# **2.** How far from an optimum's can the predictions z be? Strong convexity: f(z) >= f(z*) + mu/2
-# ||z - z*||^2. The lesson has a sum of squares; what if the loss is ``squared_loss``, with its 1/2?
+# **2.** How far from an optimum's can the predictions z be? Strong convexity says
+#
+# .. math::
+#
+#     f(z) \ge f(z^*) + \frac{\mu}{2} \|z - z^*\|^2
+#
+# The lesson has a sum of squares. What if the loss is ``squared_loss``, with its 1/2?
 
 
 def radius_of(gap):

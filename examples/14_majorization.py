@@ -1,32 +1,42 @@
-"""14. Majorisation-minimisation
+r"""14. Majorisation-minimisation
 =============================
 
 Parabolas above a penalty that is not convex.
 
-::
+.. math::
 
-    P(W) = sum over tasks ||X_i w_i - y_i|| + mu sum over j = 1..d of log(1 + sqrt(sigma_j(W)^2 +
-    eps))
+    P(W) = \sum_i \|X_i w_i - y_i\|
+    + \mu \sum_{j=1}^{d} \log \left( 1 + \sqrt{\sigma_j(W)^2 + \epsilon} \right)
 
 THE IDEA. Do not minimise P. Put something above it that touches it where you are and that you
-*can* minimise; go to its minimum; repeat.
+*can* minimise; go to its minimum; repeat. Q is above P, is minimised, and touches it:
 
-::
+.. math::
 
-    P(new) <= Q(new) <= Q(old) = P(old)      (above it, minimised, touching): so P falls
+    P(\mathrm{new}) \le Q(\mathrm{new}) \le Q(\mathrm{old}) = P(\mathrm{old})
+
+So P falls.
 
 THE PARABOLA. With x = s^2 + eps the penalty is r(x) = log(1 + sqrt(x)), concave in x. A concave
-function lies below its tangents, and a tangent in x is a parabola in s::
+function lies below its tangents, and a tangent in x is a parabola in s:
 
-    r(s^2 + eps)  <=  r(s0^2 + eps) + r'(s0^2 + eps) (s^2 - s0^2)
-    r'(x) = 1 / (2 sqrt(x) (1 + sqrt(x)))
+.. math::
 
-The same trick takes the root off the loss: ||r|| <= ||r0||/2 + ||r||^2 / (2 ||r0||). On matrices,
-s^2 becomes W W', and the parabola tr(D W W') with D = r'(W0 W0' + eps I). What is left is least
-squares, one linear system a task::
+    r(s^2 + \epsilon) \le r(s_0^2 + \epsilon) + r'(s_0^2 + \epsilon) (s^2 - s_0^2), \qquad
+    r'(x) = \frac{1}{2 \sqrt{x} \, (1 + \sqrt{x})}
 
-    (v_i X_i'X_i + 2 mu D) w_i = v_i X_i'y_i
-    v_i = 1 / ||X_i w_i - y_i||        (D and v from the weights before)
+The same trick takes the root off the loss:
+
+.. math::
+
+    \|r\| \le \frac{\|r_0\|}{2} + \frac{\|r\|^2}{2 \, \|r_0\|}
+
+On matrices, s^2 becomes W W', and the parabola tr(D W W') with D = r'(W0 W0' + eps I). What is left
+is least squares, one linear system per task, with D and v from the weights before:
+
+.. math::
+
+    (v_i X_i^T X_i + 2 \mu D) \, w_i = v_i X_i^T y_i, \qquad v_i = \frac{1}{\|X_i w_i - y_i\|}
 
 This is Algorithm 1 of Nie, Hu and Li, "Calibrated multi-task learning" (KDD 2018). Three steps of
 it are enough to see why it works; a few hundred, to see where it does not.

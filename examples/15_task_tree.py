@@ -1,16 +1,20 @@
-"""15. A tree of tasks
+r"""15. A tree of tasks
 ===================
 
 How strongly each group shares is learned, and what that is worth.
 
-::
+.. math::
 
-    minimize over W, theta    C sum over samples max(0, 1 - y_i <x_i, w_{t_i}>)  +  1/2 tr(W K^+ W')
-    subject to                theta >= 0,  ||theta||_p <= 1,        K = sum over nodes  theta_m R_m
+    \min_{W, \theta} \; C \sum_i \max(0, 1 - y_i \langle x_i, w_{t_i} \rangle)
+    + \frac{1}{2} \mathrm{tr}(W K^+ W^T), \qquad K = \sum_m \theta_m R_m
 
-R_m is the indicator of a node: R_m[s, t] = 1 where tasks s and t are both below it, else 0. A
-large theta_m makes the tasks below node m alike. theta is learned beside W, and the whole is
-convex. (MT-MKL: Widmer, Kloft, Goernitz and Raetsch, section 4.)
+.. math::
+
+    \theta \ge 0, \qquad \|\theta\|_p \le 1
+
+The samples are i, the nodes m. R_m is the indicator of a node: R_m[s, t] = 1 where tasks s and t
+are both below it, else 0. A large theta_m makes the tasks below node m alike. theta is learned
+beside W, and the whole is convex. (MT-MKL: Widmer, Kloft, Goernitz and Raetsch, section 4.)
 
 ::
 
@@ -25,8 +29,13 @@ impossible: 2^4 is 16, and with that noise no classifier has an AUC above .64. D
 variance of 20 fit what is reported.
 
 WHAT SHOULD theta BE? Nodes are inherited, so that on average mu_s . mu_t depends on the depth of
-the nearest common ancestor alone. That *is* a sum of indicators, with the weights  theta_root =
-r^10,  theta_depth j = r^(2 (5 - j)) - r^(2 (6 - j)),  r = 1 - 2 * 5/100 = 0.9.
+the nearest common ancestor alone. That *is* a sum of indicators. The root and a node of depth j
+have the weights
+
+.. math::
+
+    \theta_{\mathrm{root}} = r^{10}, \qquad \theta_j = r^{2 (5 - j)} - r^{2 (6 - j)}, \qquad
+    r = 1 - 2 \cdot \frac{5}{100} = 0.9
 
 Run: ``python examples/15_task_tree.py`` (pictures: examples/output/15_task_tree.png,
 15_tree_weights.png)

@@ -1,39 +1,63 @@
-"""16. Fenchel duality
+r"""16. Fenchel duality
 ===================
 
 Primal, partly dualised, dual, and a gap that closes.
 
-Theorem (Fenchel and Rockafellar). For convex g, h and a linear map A, with the conjugates g*(v) =
-max over w of <v, w> - g(w),
+Theorem (Fenchel and Rockafellar). Let g, h be convex and A a linear map. With the conjugates
 
-::
+.. math::
 
-    inf over w of  g(w) + h(A w)      >=      sup over alpha of  -g*(A' alpha) - h*(-alpha)
+    g^*(v) = \max_w \; \langle v, w \rangle - g(w)
+
+there holds
+
+.. math::
+
+    \inf_w \; g(w) + h(A w) \ge \sup_\alpha \; -g^*(A^T \alpha) - h^*(-\alpha)
 
 with equality where some w with finite g has an A w at which h is continuous. ">=" takes one line,
 g(w) + g*(v) >= <v, w> used twice (weak duality).
 
-MT-MKL IS OF THIS FORM. Sample i belongs to task t_i. R_m (T x T) says which tasks are alike, Q_m
-= inverse of R_m; W_m (d x T) is the part of the weights under similarity m.  A: the scores (A
-W)_i = y_i sum_m <w_{m, t_i}, x_i>,  h = C sum of max(0, 1 - .),  and with p* = p / (p - 1)
+MT-MKL IS OF THIS FORM. Sample i belongs to task t_i. R_m (T x T) says which tasks are alike, Q_m is
+its inverse. W_m (d x T) is the part of the weights under similarity m. A gives the scores, and h is
+C times the sum of max(0, 1 - score):
 
-::
+.. math::
 
-    Problem 1 (primal)      min over W, theta
-                            1/2 sum_m tr(W_m Q_m W_m') / theta_m  +  C sum_i max(0, 1 - (A W)_i)
-    Problem 2 (partly)      min over theta  max over alpha
-                            sum_i alpha_i  -  1/2 sum_m theta_m b_m(alpha)
-    Problem 3 (dual)        max over alpha       sum_i alpha_i  -  1/2 ||b(alpha)||_{p*}
+    (A W)_i = y_i \sum_m \langle w_{m, t_i}, x_i \rangle
 
-theta >= 0, ||theta||_p <= 1;  0 <= alpha_i <= C;  b_m = tr(Z R_m Z') with z_t = sum over the
-samples of task t of alpha_i y_i x_i.
+Problem 1 is the primal:
 
-::
+.. math::
 
-    From 1 to 2: the conjugate, in W, of 1/2 tr(W Q W') / theta is theta/2 tr(V R V'), and that of
-    the hinge is what keeps alpha in [0, C]. From 2 to 3: 2 is linear in theta and concave in
-    alpha, so min and max may be exchanged (Sion), and max over theta of <theta, b> is the dual
-    norm.
+    \min_{W, \theta} \; \frac{1}{2} \sum_m \frac{\mathrm{tr}(W_m Q_m W_m^T)}{\theta_m}
+    + C \sum_i \max(0, 1 - (A W)_i)
+
+Problem 2 is dual in part:
+
+.. math::
+
+    \min_\theta \max_\alpha \; \sum_i \alpha_i - \frac{1}{2} \sum_m \theta_m b_m(\alpha)
+
+Problem 3 is the dual, with p* = p / (p - 1):
+
+.. math::
+
+    \max_\alpha \; \sum_i \alpha_i - \frac{1}{2} \|b(\alpha)\|_{p^*}
+
+In all of them
+
+.. math::
+
+    \theta \ge 0, \qquad \|\theta\|_p \le 1, \qquad 0 \le \alpha_i \le C
+
+.. math::
+
+    b_m = \mathrm{tr}(Z R_m Z^T), \qquad z_t = \sum_{i : t_i = t} \alpha_i y_i x_i
+
+From 1 to 2: the conjugate, in W, of 1/2 tr(W Q W') / theta is theta/2 tr(V R V'). That of the hinge
+is what keeps alpha in [0, C]. From 2 to 3: Problem 2 is linear in theta and concave in alpha, so
+min and max may be exchanged (Sion). The maximum over theta of <theta, b> is the dual norm.
 
 This script writes all three in numpy and looks at every inequality with numbers. Nothing of
 mtldsl is used until the end.
@@ -508,8 +532,13 @@ except ImportError:
 #    have?
 # 3. p = inf: theta = 1 is best at once. Which of the three problems still have different values
 #    on the way?
-# 4. The logistic loss: h*(-alpha) = sum of alpha/C log(alpha/C) + (1 - alpha/C) log(1 - alpha/C),
-#    times C. Replace (E.3) by a few Newton steps on one alpha_i.
+# 4. The logistic loss. With q = alpha/C its conjugate is
+#
+#    .. math::
+#
+#        h^*(-\alpha) = C \sum_i q_i \log q_i + (1 - q_i) \log (1 - q_i)
+#
+#    Replace (E.3) by a few Newton steps on one alpha_i.
 # 5. Replace R[0] by the matrix of ones, which has no inverse. Which lines break? Write a(W) as
 #    theta^2 b(alpha) and drop Q: nothing breaks any more. That is why mtldsl asks for kernels R =
 #    B B' and keeps one vector B' Z' a column of B.

@@ -1,13 +1,15 @@
-"""17. Nonlinear kernels
+r"""17. Nonlinear kernels
 =====================
 
 Which width, and shared by whom?
 
 Lesson 11 put explicit features in front of a linear model. Here are the kernels themselves,
-several at once, each twice::
+several at once, each twice. The sum runs over widths v:
 
-    k((x, s), (x', t))  =  sum over widths v
-                           ( theta_v,union  +  theta_v,own [s = t] )  exp(-gamma_v ||x - x'||^2)
+.. math::
+
+    k((x, s), (x', t)) = \sum_v \left( \theta_{v, \mathrm{union}}
+    + \theta_{v, \mathrm{own}} \, [s = t] \right) \exp(-\gamma_v \|x - x'\|^2)
 
 One part of the function of task t is shared by all tasks, one is its own, both in every width,
 and theta is learned beside them (``mkl_norm``, lessons 15 and 16).

@@ -1,22 +1,24 @@
-"""18. A graph of labels
+r"""18. A graph of labels
 =====================
 
 Which labels depend on each other is found one edge after the other.
 
 A sample has K labels. A score of the labelling y in {0,1}^K is a sum over labels and over the
-edges of a graph,
+edges (i, j) of a graph:
 
-::
+.. math::
 
-    F(x, y)  =  sum over k of <u_{k, y_k}, x>  +  sum over edges (i, j) of <v_{ij, y_i y_j}, x>
-    predicted: argmax over y of F(x, y)
+    F(x, y) = \sum_k \langle u_{k, y_k}, x \rangle
+    + \sum_{(i, j)} \langle v_{ij, y_i y_j}, x \rangle
 
-Every label has 2 columns of U (d, 2K), every edge 4 columns of V. With the *clique hinge* H (a
-maximum over all 2^K labellings, never enumerated)
+The y with the highest score is predicted. Every label has 2 columns of U (d, 2K), every edge 4
+columns of V. The loss is the *clique hinge* H, a maximum over all 2^K labellings that are never
+enumerated:
 
-::
+.. math::
 
-    minimize    mean over samples of H(U, V)  +  lam/2 ||U||^2  +  lam Omega_r( ||V_c|| )
+    \min_{U, V} \; \frac{1}{n} \sum_i H_i(U, V) + \frac{\lambda}{2} \|U\|^2
+    + \lambda \, \Omega_r \left( \|V_c\| \right)
 
 ``half_squared_k_support_norm(V, r)`` is Omega_r, half a squared norm of the norms of the edges'
 weights: it leaves whole edges out, and is the relaxation of "at most r edges". r = 1 is

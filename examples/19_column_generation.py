@@ -1,4 +1,4 @@
-"""19. Column generation
+r"""19. Column generation
 =====================
 
 Prices of edges that are not there, and a bound over all of them.
@@ -6,13 +6,17 @@ Prices of edges that are not there, and a bound over all of them.
 K labels have K(K-1)/2 possible edges, and few matter. Lesson 18 began with none, and added. Here
 is why that is allowed, and why it finds the right ones.
 
-::
+.. math::
 
-    P(A)  =  minimize over U, V, eta
-             lam/2 ||U||^2  +  lam/2 sum over c in A of ||V_c||^2 / eta_c  +  mean over i of xi_i
+    P(A) = \min_{U, V, \eta, \xi} \; \frac{\lambda}{2} \|U\|^2
+    + \frac{\lambda}{2} \sum_{c \in A} \frac{\|V_c\|^2}{\eta_c} + \frac{1}{n} \sum_i \xi_i
 
-             eta >= 0,  eta_c <= 1,  sum of eta <= r
-             xi_i  >=  Delta(y, y_i) + <W psi(x_i), Y(y) - Y(y_i)>     for all 2^K labellings y
+subject to, for all 2^K labellings y,
+
+.. math::
+
+    0 \le \eta_c \le 1, \qquad \sum_c \eta_c \le r, \qquad
+    \xi_i \ge \Delta(y, y_i) + \langle W \psi(x_i), Y(y) - Y(y_i) \rangle
 
 with W = (U, V), and Y(y) picks the columns of y. (r edges, relaxed: eta_c in [0, 1] instead of
 {0, 1}.)
@@ -23,12 +27,17 @@ those of A, all others are 0: an upper bound.
 THE DUAL: CUTS. The multipliers alpha_i of a sample's constraints are a random labelling of it
 (alpha_i >= 0, sum 1). With
 
-::
+.. math::
 
-    Z  =  1/(lam n) sum over i and y of alpha_i(y) ( Y(y_i) - Y(y) ) x_i'
-    b  =  mean over i of E[Delta(y, y_i)]
+    Z = \frac{1}{\lambda n} \sum_{i, y} \alpha_i(y) \left( Y(y_i) - Y(y) \right) x_i^T, \qquad
+    b = \frac{1}{n} \sum_i \mathrm{E}[\Delta(y, y_i)]
 
-    P(A)  =  maximize over alpha    b - lam/2 ( ||Z_U||^2 + the r largest of ||Z_c||^2, c in A )
+and with the sum over the r edges c of A whose norms are the largest,
+
+.. math::
+
+    P(A) = \max_\alpha \; b
+    - \frac{\lambda}{2} \left( \|Z_U\|^2 + \sum_{\mathrm{r\ largest}} \|Z_c\|^2 \right)
 
 Every edge (every graph of r edges) is one more function under which the dual has to stay: an edge
 that is left out of the primal is a *cut* that is left out of the dual. One statement, two
@@ -37,13 +46,13 @@ readings: COLUMN GENERATION in the primal is the method of CUTTING PLANES in the
 THE PRICE. Let V_c, c not in A, have norm t. With the multipliers of P(A) the objective is at
 least
 
-::
+.. math::
 
-    P(A)  +  lam t ( level - ||Z_c|| )
-    level  =  the r-th largest ||Z_c|| of A        (0 where A has fewer than r)
+    P(A) + \lambda t \left( \mathrm{level} - \|Z_c\| \right)
 
-so only an edge with ||Z_c|| > level can lower it. ||Z_c|| is known for all edges after the solve
-with few: *the dual scores*.
+The level is the r-th largest of the norms of A (0 where A has fewer than r). So only an edge with
+||Z_c|| > level can lower it. ||Z_c|| is known for all edges after the solve with few: *the dual
+scores*.
 
 THE PROOF. Put the scores of *all* edges into the dual function: a lower bound on the problem with
 all edges, from a solve with some.

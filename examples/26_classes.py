@@ -1,14 +1,25 @@
-"""26. One of several classes
+r"""26. One of several classes
 ==========================
 
 A digit is a 3 or an 8, not both: losses that compare all scores of a row.
 
-::
+Row j has the class c(j). The scores of the classes k are
 
-    min over W, b    a loss + lam * ||W||_*, the loss one of
-        sum_j [ log sum_k exp(z_jk) - z_jc(j) ]              softmax_loss
-        sum_j [ max_k (1[k != c(j)] + z_jk) - z_jc(j) ]      crammer_singer_loss
-    with z_jk = x_j^T w_k + b_k the score of class k, and c(j) the class of row j
+.. math::
+
+    z_{jk} = x_j^T w_k + b_k
+
+A loss plus lam times the trace norm of W is minimised. It is ``softmax_loss``,
+
+.. math::
+
+    \sum_j \left( \log \sum_k e^{z_{jk}} - z_{j c(j)} \right)
+
+or ``crammer_singer_loss``:
+
+.. math::
+
+    \sum_j \left( \max_k \left( [k \ne c(j)] + z_{jk} \right) - z_{j c(j)} \right)
 
 Handwritten digits, ten classes, each a task: column k of W scores class k, and the highest score
 is the answer. ONE AGAINST THE REST learns every column by itself: is this a 3, or any other digit?
