@@ -88,7 +88,6 @@ LONGER = {
     "docs/faq.md": 1,
     "docs/guides/imbalanced_labels.md": 7,
     "docs/models.md": 11,
-    "docs/papers.md": 40,
     "docs/proofs.md": 19,
     "docs/solver_matrix.md": 4,
 }
