@@ -14,16 +14,18 @@ __all__ = [
     "Claim",
     "by_share",
     "reading",
-    "table",
+    "tables",
     "verdict",
     "written",
 ]
 
 REPRODUCED, PARTLY, REFUTED, UNTESTED = "reproduced", "in part", "refuted", "not testable here"
+#: The most words of a cell; figures with more of them stand below the table.
+MOST_WORDS = 22
 #: How `by_share` judges.
 RULE = (
-    "A claim over several comparisons is reproduced where it holds in at least two thirds of them, refuted where it holds in at most "
-    "one third, and holds in part between."
+    "A claim over several comparisons is **reproduced** if it holds in at least two thirds of them. It is **refuted** if it holds in at most "
+    "one third. Between these it holds **in part**."
 )
 
 
@@ -64,19 +66,20 @@ def reading(claims: list[Claim]) -> list[str]:
     ]
 
 
-def table(claims: list[Claim]) -> list[str]:
-    """Rows for docs/papers.md."""
-    lines = ["| where | claim | verdict | seen | command |", "|---|---|---|---|---|"]
-    for claim in claims:
-        seen = claim.seen or "Not run on this machine; the command does it."
-        cells = (
-            claim.where,
-            claim.says,
-            f"**{claim.verdict}**",
-            seen,
-            f"`{claim.command}`" if claim.command else "",
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+def tables(claims: list[Claim]) -> list[str]:
+    """Return the lines of docs/papers.md on these claims: a command, its claims, and the figures that are too many for a cell."""
+    lines = []
+    for command in dict.fromkeys(claim.command for claim in claims):
+        some, notes = [claim for claim in claims if claim.command == command], []
+        lines += [f"```sh\n{command}\n```", "", "| where | claim | verdict | seen |", "|---|---|---|---|"]
+        for claim in some:
+            seen = claim.seen or "Not run on this machine."
+            if len(seen.split()) > MOST_WORDS:
+                notes.append(seen.replace("; ", ". "))
+                seen = f"figures {len(notes)}"
+            cells = (claim.where, claim.says, f"**{claim.verdict}**", seen)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines += ["", *(f"{k}. {note}" for k, note in enumerate(notes, 1)), *[""] * bool(notes)]
     return lines
 
 
