@@ -81,8 +81,6 @@ LONGER = {
     "docs/comparison.md": 6,
     "docs/extending/README.md": 1,
     "docs/extending/a_solver.md": 3,
-    "docs/models.md": 11,
-    "docs/solver_matrix.md": 4,
 }
 
 
