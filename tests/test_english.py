@@ -77,17 +77,6 @@ MOST_WORDS = 25
 
 #: page -> its parts that are longer; a page that is rewritten leaves this list, which is to be empty
 LONGER = {
-    "benchmarks/README.md": 15,
-    "docs/design.md": 1,
-    "docs/extending/README.md": 1,
-    "docs/extending/a_metric.md": 1,
-    "docs/extending/a_regularizer.md": 1,
-    "docs/extending/a_solver.md": 3,
-    "docs/faq.md": 1,
-    "docs/guides/imbalanced_labels.md": 7,
-    "docs/models.md": 11,
-    "docs/proofs.md": 19,
-    "docs/solver_matrix.md": 4,
 }
 
 

@@ -63,6 +63,8 @@ FOR_STUDY = (
 )  # fmt: skip
 #: Ways of `alternating` that need a minute and more where the model is convex, for which it is not made.
 SLOW_WHERE_CONVEX = ({"w_step": "gradient_descent"},)
+#: The most models that a row of the second table names.
+_ROW_MODELS = 6
 #: relative difference from the reference that a point without the proof is allowed
 NEAR = 1e-3
 
@@ -157,13 +159,15 @@ def markdown() -> str:
     lines = [
         "# Every solver on every model",
         "",
-        f"{len(found)} small models, those of the catalogue (`mtldsl models`) and others of every kind, by every solver that takes them, as it is and in {ways} "
-        f"other ways to call it: {len(all_cells)} solves to {TOL:g}, each beside the reference. A number is the largest relative difference between a "
-        "certified objective and the reference's, over all ways; of a model that is not convex, the most that cvxpy gains in any block. A dash: "
-        "the solver refuses the model, with a sentence. Solvers of rows that are elsewhere take none of these; the laws try them with "
-        "their rows in parts.",
+        f"{len(found)} small models, by every solver that takes them, beside the reference. They are those of the catalogue (`mtldsl models`) and others of "
+        f"every kind. Each solver is called as it is, and in {ways} other ways: {len(all_cells)} solves to {TOL:g}.",
         "",
-        "`python -m mtldsl.catalogue.matrix > docs/solver_matrix.md` makes this page anew in some minutes. Slow tests, of every run of CI, solve each model by every solver as it is, and by every way of it in turn.",
+        "A number is the largest relative difference between a certified objective and the reference's, over all ways. For a model that is not convex it is "
+        "the most that cvxpy gains in any block. A dash: the solver refuses the model, with a sentence. Distributed solvers take none of these; the laws "
+        "try them with their rows in parts.",
+        "",
+        "`python -m mtldsl.catalogue.matrix > docs/solver_matrix.md` makes this page anew in some minutes. Every run of CI has slow tests of each model by "
+        "every solver as it is, and by every way of it in turn.",
         "",
         "| model | " + " | ".join(f"`{solver}`" for solver in taken) + " |",
         "| --- |" + " --- |" * len(taken),
@@ -174,19 +178,23 @@ def markdown() -> str:
         "",
         "## Without the proof",
         "",
-        f"{len(unproven)} of these solves end without the proof to {TOL:g}, at most {NEAR:g} from the reference: ways that papers print, which are there for "
-        "study (5 s each); OSQP, asked for by name, on linear programs; and `alternating` on models that are convex, whose multipliers prove less than "
-        "other solvers' do. No one of them is what `auto` chooses.",
+        f"{len(unproven)} of these solves end without the proof to {TOL:g}, at most {NEAR:g} from the reference. `auto` chooses none of them:",
+        "",
+        "- ways that papers print, which are there for study (5 s each),",
+        "- OSQP, asked for by name, on linear programs,",
+        "- `alternating` on models that are convex, whose multipliers prove less than other solvers' do.",
         "",
         "| solver | way | on | farthest from the reference |",
         "| --- | --- | --- | --- |",
     ]
     for solver, typed in dict.fromkeys((cell.solver, _typed(cell.options)) for cell in unproven):
         on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
-        names = ", ".join(cell.model for cell in on)
-        lines.append(
-            f"| `{solver}` | {f'`{typed}`' if typed else 'as it is'} | {names} | {max(abs(cell.difference) for cell in on):.0e} |"
-        )
+        far = f"{max(abs(cell.difference) for cell in on):.0e}"
+        ends = f"`{solver}` | {f'`{typed}`' if typed else 'as it is'}", far
+        for first in range(0, len(on), _ROW_MODELS):  # a long list goes on in further rows
+            names = ", ".join(cell.model for cell in on[first : first + _ROW_MODELS])
+            lines.append(f"| {ends[0]} | {names} | {ends[1]} |")
+            ends = "as above | as above", "as above"
     return "\n".join(lines) + "\n"
 
 

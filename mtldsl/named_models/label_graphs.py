@@ -10,7 +10,7 @@ _CGM = 'Tan, Shi, van den Hengel, Shen, Gao, Hu and Zhang, "Learning graph struc
 _FAMILY = "Graphs of labels"
 _EDGES = "edges=[...] gives the edges that there may be: pairs of labels, or a networkx graph."
 _INPUTS = (
-    "Labels are -1 and +1 over a shared X; where some are missing, a row has the loss of its observed labels and the edges between them. intercept=True gives "
+    "Labels are -1 and +1 over a shared X. Where some are missing, a row has the loss of its observed labels and the edges between them. intercept=True gives "
     "labels intercepts without a penalty, a column of ones in X all of them with one."
 )
 
@@ -31,7 +31,7 @@ LABEL_GRAPHS: tuple[NamedModel, ...] = (
         name="Structured SVM",
         statement="clique_hinge(U, V, tasks) + lam * ridge(U) + lam * ridge(V)",
         about="Labels depend on each other along given edges, all pairs unless told otherwise.",
-        source=f'Tsochantaridis, Joachims, Hofmann and Altun, "Large margin methods for structured and interdependent output variables", JMLR 6, 2005; baselines of {_CGM}',
+        source='Tsochantaridis, Joachims, Hofmann and Altun, "Large margin methods for structured and interdependent output variables", JMLR 6, 2005; baselines of Tan et al., CVPR 2015',
         family=_FAMILY,
         weights=("U", "V"),
         edges="all",
@@ -54,7 +54,7 @@ LABEL_GRAPHS: tuple[NamedModel, ...] = (
         statement="pairwise_log_loss(U, V, tasks) + lam * ridge(U) + mu * column_group_norm(V)",
         about="Labels have probabilities along a graph, of which whole edges are left out.",
         source='Schmidt and Murphy, "Convex structure learning in log-linear models: beyond pairwise potentials", AISTATS 2010, its pairwise form; '
-        f"baseline of {_CGM}",
+        "baseline of Tan et al., CVPR 2015",
         family=_FAMILY,
         weights=("U", "V"),
         edges="all",

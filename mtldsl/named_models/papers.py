@@ -58,7 +58,7 @@ MODELS: tuple[NamedModel, ...] = (
         statement="squared_loss(W, tasks) + rho * trace_norm(W)",
         about="The tasks' weights lie near a space of few dimensions.",
         source='Pong, Tseng, Ji and Ye, "Trace norm regularization: reformulations, algorithms, and multi-task learning", SIAM '
-        f"Journal on Optimization 20, 2010; the name is that of {_NC_CMTL}",
+        "Journal on Optimization 20, 2010; name of Nie et al., 2018",
         family=_REGULARIZED,
         also=("MTL-REG(trace)",),
         note="rho is half the paper's parameter, whose loss is without the 1/2.",
@@ -100,8 +100,8 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         weights=("P", "Q"),
         also=("Dirty",),
-        note="W = P + Q. For the paper's loss, 1/(2n) times the sum of squares, rho1 is n lambda_b and rho2 is n lambda_s; "
-        "for a sum of squares without the 1/2, halve the parameters.",
+        note="W = P + Q. For the paper's loss, 1/(2n) times the sum of squares, rho1 is n lambda_b and rho2 is n lambda_s. "
+        "For a sum of squares without the 1/2, halve the parameters.",
     ),
     NamedModel(
         name="Incoherent sparse and low-rank",
@@ -205,7 +205,7 @@ MODELS: tuple[NamedModel, ...] = (
         statement="sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=eta, rho=rho)",
         about="How features and how tasks relate is learned: the same prior, its precisions by the flip-flop algorithm.",
         source='Zhang and Schneider, "Learning multiple tasks with a sparse matrix-normal penalty", NIPS 2010, without its sparsity, as the baseline '
-        f"of {_FETR}",
+        "of Zhao et al., UAI 2019",
         family=_COVARIANCES,
         subject_to=("Sigma1 >> lower", "Sigma1 << upper", "Sigma2 >> lower", "Sigma2 << upper"),
         learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
@@ -217,8 +217,8 @@ MODELS: tuple[NamedModel, ...] = (
         name="MSSL",
         statement="sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=eta) + lam * l1_norm(Sigma2)",
         about="Which tasks have nothing to do with each other, given the others, is learned: a sparse precision of the tasks.",
-        source='Goncalves, Das, Chatterjee, Sivakumar, Von Zuben and Banerjee, "Multi-task sparse structure learning", CIKM 2014; Goncalves, Von '
-        'Zuben and Banerjee, "Multi-task sparse structure learning with Gaussian copula models", JMLR 17, 2016',
+        source='Goncalves, Das, Chatterjee, Sivakumar, Von Zuben and Banerjee, "Multi-task sparse structure learning", CIKM 2014; with Gaussian '
+        "copula models, JMLR 17, 2016",
         family=_COVARIANCES,
         subject_to=("Sigma1 >> 1", "Sigma1 << 1"),
         learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
@@ -231,7 +231,7 @@ MODELS: tuple[NamedModel, ...] = (
         statement="sum_of_squares(W, tasks) + gamma * squared_cluster_norm(W, lower, upper, trace)",
         about="The tasks come in a few clusters, which ones is not known: a covariance of the tasks with eigenvalues within bounds.",
         source='Zhou, Chen and Ye, "Clustered multi-task learning via alternating structure optimization", NIPS 2011, eq. (8); after Jacob, Bach '
-        'and Vert, "Clustered multi-task learning: a convex formulation", NIPS 2008',
+        "and Vert, NIPS 2008",
         family=_COVARIANCES,
         also=("Clustered MTL", "cASO"),
         defaults={"lower": 0.1, "upper": 1.1},
