@@ -95,6 +95,7 @@ def _n_words(part: str) -> int:
 
 def test_sentences_and_cells_are_short():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks" / "README.md"]
+    pages = [page for page in pages if "repository" not in page.parts]  # what a build of the site has copied
     found = [
         f"{page.relative_to(ROOT)}: {part}"
         for page in pages
