@@ -23,7 +23,7 @@ from mtldsl.definitions.formula import DEFINITIONS
 from mtldsl.definitions.typed_values import TypedPoint
 from mtldsl.language.expressions import constraint, expression, objective
 from mtldsl.solution import readout, solved
-from tests.atoms.new_words import NEW
+from tests.atoms.new_words import NEW, Magnitudes
 from tests.loops import for_each
 from tests.models import shared
 
@@ -407,7 +407,7 @@ def test_a_parameter_counts_as_it_is_at_the_solve():
 def test_a_word_without_a_formula_is_taken_at_its_value():
     """One with a formula is not."""
     tasks, W = real()
-    cls, statement, _ = NEW["magnitudes"]
+    cls, statement = Magnitudes, NEW[Magnitudes]
     for formula, found in (
         (None, None),
         (lambda W, atom: np.sum(np.abs(W)), None),

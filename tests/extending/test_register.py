@@ -26,7 +26,7 @@ from mtldsl.extending import (
 from mtldsl.language.text.parse import parse_objective
 from mtldsl.solvers.registry import SOLVERS
 from mtldsl.testing import LawError, check_atom, check_solver
-from tests.atoms.new_words import NEW
+from tests.atoms.new_words import NEW, MarginShortfall
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -274,13 +274,13 @@ def test_a_slope_that_differences_reach_slowly_is_right():
 
 @pytest.mark.slow
 def test_the_laws_catch_a_loss_that_is_wrong():
-    cls, statement, marks = NEW["margin_shortfall"]
+    cls = MarginShortfall
     wrong = {
         "pointwise_prox": lambda self, z, y, step: cls.pointwise_prox(self, z, y, 1.01 * step),
         "slope": lambda self, z, y: 1.01 * cls.slope(self, z, y),
     }
     own = type("Wrong", (cls,), {"name": "wrong_shortfall", **wrong})
-    mtl.register(own, statement, **marks)
+    mtl.register(own, NEW[cls], sum_over_samples=True)
     with pytest.raises(LawError) as error:
         check_atom(own)
     for law in ("prox_is_the_minimiser", "fenchel_young_is_tight_at_the_prox", "gradient_is_the_derivative"):
