@@ -2,7 +2,7 @@
 
     python docs/_ext/pictures          draws those that are not there, or are older than what they are drawn from
 
-One file a subject: `weights` what penalties do, `curves` losses, metrics and penalties of singular values, `profiles` the corpus.
+One file a subject: `weights` what penalties do, `curves` losses, metrics and penalties of singular values, `profiles` the corpus, `guides` one picture per guide.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ROWS = ROOT / "benchmarks" / "results" / "corpus.parquet"
 
 def drawings() -> dict:
     """The name of each picture -> a function without arguments that returns a matplotlib Figure."""
-    from . import curves, profiles, weights
+    from . import curves, guides, profiles, weights
 
-    return {**curves.DRAWINGS, **weights.DRAWINGS, **profiles.DRAWINGS}
+    return {**curves.DRAWINGS, **weights.DRAWINGS, **profiles.DRAWINGS, **guides.DRAWINGS}
 
 
 def draw(folder: Path = FOLDER, names=None) -> list[Path]:

@@ -1,0 +1,91 @@
+"""One picture for a guide, drawn from what the guide's own session has computed."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mtldsl.pictures.axes import COLOURS, plain
+
+GUIDES = Path(__file__).parents[2] / "guides"
+
+
+def session(guide: str, until: str) -> dict:
+    """Run the guide's examples down to the words `until`; return their names."""
+    text, found, _ = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").partition(until)
+    assert found, f"{guide}.md: {until} is not there"
+    names: dict = {}
+    for block in re.findall(r"```pycon\n(.*?)```", text, re.DOTALL):
+        for example in doctest.DocTestParser().get_examples(block):
+            exec(compile(example.source, guide, "single"), names)
+    return names
+
+
+def low_rank():
+    solution = session("low_rank", "## Less shrinkage")["solution"]
+    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    spectrum = np.linalg.svd(solution.W, compute_uv=False)
+    ax.bar(np.arange(1, spectrum.size + 1), spectrum, color=COLOURS[0])
+    ax.set_xlabel("singular value of the learned weights", fontsize=12)
+    ax.set_ylabel("size", fontsize=12)
+    return plain(ax).figure
+
+
+def missing_labels():
+    observed = session("missing_labels", "## The model")["observed"]
+    figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    ax.imshow(~np.isnan(observed.T), cmap="Greys", aspect="auto", interpolation="nearest")
+    ax.set_xlabel("row", fontsize=12)
+    ax.set_ylabel("task", fontsize=12)
+    return figure
+
+
+def covariances():
+    correlation = session("covariances", "## What to look at")["solution"].Sigma2.frame("correlation")
+    figure, ax = plt.subplots(figsize=(6.4, 5), layout="constrained")
+    shown = ax.imshow(correlation, cmap="RdBu", vmin=-1, vmax=1)
+    ax.set_xticks(range(len(correlation)), correlation.columns, rotation=40, ha="right", fontsize=11)
+    ax.set_yticks(range(len(correlation)), correlation.index, fontsize=11)
+    figure.colorbar(shown, ax=ax)
+    return figure
+
+
+def groups():
+    solution = session("groups", "Beside it every group")["solution"]
+    figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+    largest = np.abs(solution.W).max()
+    shown = ax.imshow(solution.W, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
+    ax.set_xticks(range(solution.W.shape[1]), solution.task_names, fontsize=11)
+    ax.set_yticks(range(solution.W.shape[0]), solution.feature_names, fontsize=11)
+    figure.colorbar(shown, ax=ax)
+    return figure
+
+
+def imbalanced_labels():
+    names = session("imbalanced_labels", "**3. Weigh")
+    figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    test, places = names["test"], np.arange(10)
+    for k, (label, solution) in enumerate({"threshold 1/2": names["plain"], "tuned": names["cut"]}.items()):
+        scores = solution.scores(test, "f1")
+        ax.bar(places + 0.4 * k - 0.2, scores, 0.38, label=label, color=COLOURS[k])
+    ax.set_xticks(places, [f"is {digit}" for digit in range(10)], fontsize=11)
+    ax.set_ylabel("F1 on held-out rows", fontsize=12)
+    ax.legend(frameon=False, fontsize=11)
+    return plain(ax).figure
+
+
+def label_graphs():
+    solution = session("label_graphs", "`score` is the share")["solution"]
+    figure, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
+    solution.label_graph.plot(ax=ax)
+    return figure
+
+
+DRAWINGS = {
+    f"guide_{make.__name__}": make
+    for make in (covariances, groups, imbalanced_labels, label_graphs, low_rank, missing_labels)
+}
