@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,9 +21,10 @@ def session(guide: str, until: str) -> dict:
     text, found, _ = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").partition(until)
     assert found, f"{guide}.md: {until} is not there"
     names: dict = {}
-    for block in re.findall(r"```pycon\n(.*?)```", text, re.DOTALL):
-        for example in doctest.DocTestParser().get_examples(block):
-            exec(compile(example.source, guide, "single"), names)
+    with redirect_stdout(StringIO()):
+        for block in re.findall(r"```pycon\n(.*?)```", text, re.DOTALL):
+            for example in doctest.DocTestParser().get_examples(block):
+                exec(compile(example.source, guide, "exec"), names)
     return names
 
 
@@ -45,24 +48,13 @@ def missing_labels():
 
 
 def covariances():
-    correlation = session("covariances", "## What to look at")["solution"].Sigma2.frame("correlation")
-    figure, ax = plt.subplots(figsize=(6.4, 5), layout="constrained")
-    shown = ax.imshow(correlation, cmap="RdBu", vmin=-1, vmax=1)
-    ax.set_xticks(range(len(correlation)), correlation.columns, rotation=40, ha="right", fontsize=11)
-    ax.set_yticks(range(len(correlation)), correlation.index, fontsize=11)
-    figure.colorbar(shown, ax=ax)
-    return figure
+    solution = session("covariances", "## What to look at")["solution"]
+    return solution.Sigma2.plot().figure
 
 
 def groups():
     solution = session("groups", "Beside it every group")["solution"]
-    figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    largest = np.abs(solution.W).max()
-    shown = ax.imshow(solution.W, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
-    ax.set_xticks(range(solution.W.shape[1]), solution.task_names, fontsize=11)
-    ax.set_yticks(range(solution.W.shape[0]), solution.feature_names, fontsize=11)
-    figure.colorbar(shown, ax=ax)
-    return figure
+    return solution.plot_weights(order=None).figure
 
 
 def imbalanced_labels():
