@@ -124,9 +124,9 @@ WRONG LABELS ON TEST ROWS
    lam of {" and ".join(map(str, LAMS))}, by held-out rows of the training part; then fitted to all.
 
    model                lam   edges   wrong labels   mean F1   all right   no label at all""")
-chosen, on_test = {}, {}
+chosen, on_test, lams = {}, {}, {}
 for name, solve in models.items():
-    lam = min(LAMS, key=lambda one: measures(solve(fit, one), held_out)[0])
+    lams[name] = lam = min(LAMS, key=lambda one: measures(solve(fit, one), held_out)[0])
     chosen[name] = solve(train, lam)
     on_test[name] = measures(chosen[name], test)
     wrong, f1, right, none = on_test[name]
@@ -139,18 +139,20 @@ print(f"   {'no label, always':<18}{'':14}{np.mean(labels_of(test) > 0):15.4f}")
 best_graph = min(on_test[f"CGM, r = {R}"][0], on_test["  and refitted"][0])
 assert best_graph < on_test["no edge"][0]
 if is_scene:
-    n_edges = len(chosen[f"CGM, r = {R}"].label_graph.used)
+    n_edges, same = len(chosen[f"CGM, r = {R}"].label_graph.used), lams[f"CGM, r = {R}"]
+    alone = measures(models["no edge"](train, same), test)
     print(f"""
    Every image has a label, but a classifier per label leaves {on_test["no edge"][3]:.0%} of the
-   test images without: it says "no" to each of six labels where it is not sure. An edge scores
-   pairs of answers, and
+   test images without, and {alone[3]:.0%} at lam = {same}: it says "no" to each of six labels where
+   it is not sure. An edge scores pairs of answers, and
    "neither" is one of them: whether two labels both stay away is decided together. The learned
    graph, of {n_edges} edges, has as few wrong labels as all 15 have; all name more labels, and
    their F1 is higher. The refit brings little here.""")
     ours, everything, again = (
         on_test[name] for name in (f"CGM, r = {R}", "all edges", "  and refitted")
     )
-    assert on_test["no edge"][3] > 1.5 * ours[3]  # twice or less, by the lam that is chosen
+    # at the same lam: that of "no edge" is a choice between near equals
+    assert alone[3] > 2 * ours[3]
     assert (
         abs(ours[0] - everything[0]) < 0.003 > abs(ours[0] - again[0]) and everything[1] > ours[1]
     )

@@ -15,12 +15,19 @@ START = DOCS / "start.md"
 NAME = "example_report.html"
 
 
+def session(text: str, source: str) -> dict:
+    """Run the examples of a page without printing; return their names."""
+    names: dict = {}
+    with redirect_stdout(StringIO()):
+        for example in DocTestParser().get_examples(text):
+            exec(compile(example.source, source, "exec"), names)
+    return names
+
+
 def page() -> str:
     """The HTML that `solution.report(...)` writes at the end of the session."""
-    names: dict = {}
-    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(StringIO()):
-        for example in DocTestParser().get_examples(START.read_text(encoding="utf-8")):
-            exec(compile(example.source, START.name, "exec"), names)
+    with TemporaryDirectory() as folder, chdir(folder):
+        names = session(START.read_text(encoding="utf-8"), START.name)
         return names["page"].read_text(encoding="utf-8")
 
 

@@ -64,7 +64,7 @@ FOR_STUDY = (
 #: Ways of `alternating` that need a minute and more where the model is convex, for which it is not made.
 SLOW_WHERE_CONVEX = ({"w_step": "gradient_descent"},)
 #: The most models that a row of the second table names.
-_ROW_MODELS = 6
+MAX_ROW_MODELS = 6
 #: relative difference from the reference that a point without the proof is allowed
 NEAR = 1e-3
 
@@ -191,8 +191,8 @@ def markdown() -> str:
         on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
         far = f"{max(abs(cell.difference) for cell in on):.0e}"
         ends = f"`{solver}` | {f'`{typed}`' if typed else 'as it is'}", far
-        for first in range(0, len(on), _ROW_MODELS):  # a long list goes on in further rows
-            names = ", ".join(cell.model for cell in on[first : first + _ROW_MODELS])
+        for first in range(0, len(on), MAX_ROW_MODELS):  # a long list goes on in further rows
+            names = ", ".join(cell.model for cell in on[first : first + MAX_ROW_MODELS])
             lines.append(f"| {ends[0]} | {names} | {ends[1]} |")
             ends = "as above | as above", "as above"
     return "\n".join(lines) + "\n"

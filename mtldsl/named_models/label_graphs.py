@@ -59,6 +59,6 @@ LABEL_GRAPHS: tuple[NamedModel, ...] = (
         weights=("U", "V"),
         edges="all",
         also=("Pairwise CRF",),
-        note=f"The normaliser is exact, so that the graph must have a treewidth of at most 16. {_EDGES} {_INPUTS}",
+        note=f"The normaliser is exact: the graph has a treewidth of at most about 15, or 16 labels. {_EDGES} {_INPUTS}",
     ),
 )

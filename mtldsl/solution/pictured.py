@@ -62,8 +62,8 @@ class Pictured:
         # a bound of a model that is not convex is not what its objective falls to
         if best is None or self.stationarity is not None:
             return trace_plot(self.history, against=against, ax=ax)
-        proven = [
-            look | {"objective": best + look["objective"] - look["dual_bound"]}
+        proven = [  # in this order rounding cannot take it below the objective: no look has a bound above the best
+            look | {"objective": look["objective"] + (best - look["dual_bound"])}
             for look in self.history
             if np.isfinite(look["dual_bound"])
         ]

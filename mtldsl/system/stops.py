@@ -39,7 +39,7 @@ LATE_SHARE, LATE_SECONDS = 0.05, 0.15
 #: ... and again so often, for code that catches what it should not.
 AGAIN = 0.5
 
-#: What a first Ctrl-C is told where a solve answers it.
+#: The line on standard error after a first Ctrl-C, where a solve answers it.
 INTERRUPTED = "interrupted: what was found so far is kept; press again to stop at once"
 
 _end: ContextVar[float] = ContextVar("end of the time limit", default=float("inf"))

@@ -193,6 +193,28 @@ def test_units_and_offsets_are_no_faults(word, shift, scale, looked_at):
 # ----------------------------------------------------------------------------------------------------------- the price
 
 
+@pytest.mark.by_default("squared_loss")
+@pytest.mark.parametrize("word", ["squared_loss", "logistic_loss"])
+def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
+    """Sums of squares know their value anywhere; another loss needs a pass where its best point was not among its last."""
+    monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
+    tasks = DistributedTasks.cut(tables(LOSSES[word], n=800), 40)
+    W, seen, before = mtl.Weights(tasks, intercept=True), [], []
+    run, look = LocalParts.run, PartsCheck.value
+
+    def counted(parts, function, *given, **named):
+        seen.append((parts is tasks.parts, parts.n_parts))
+        return run(parts, function, *given, **named)
+
+    monkeypatch.setattr(LocalParts, "run", counted)
+    monkeypatch.setattr(PartsCheck, "value", lambda self: before.append(len(seen)) or look(self))
+    assert mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.l21_norm(W)).solve().is_certified
+    (began,) = before
+    passes = seen[began:].count((True, 40))
+    assert passes <= (word != "squared_loss")
+    assert sorted(seen[began:]) == [(False, 2), (False, 2)] + passes * [(True, 40)]
+
+
 def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
     monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables("sign", n=800), 40)

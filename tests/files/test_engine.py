@@ -16,6 +16,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError
 from mtldsl.files.problem_file import load_problem
+from mtldsl.system import stops
 from tests.loops import for_each
 
 pytest.importorskip("dask", reason="pip install -e .[dask]")
@@ -143,8 +144,10 @@ def test_ctrl_c_leaves_the_best_point_and_no_process(file, tmp_path):
     time.sleep(3.0)
     os.killpg(watched.pid, signal.SIGINT)  # as a terminal does: the workers hear it, too
     out, err = watched.communicate(timeout=60)
-    # on a slow machine the forecast is long enough to be said unasked
-    err = "".join(line for line in err.splitlines(True) if "usually needs" not in line)
+    # on a slow machine the forecast is long enough to be said unasked; a solve that has begun answers the first Ctrl-C
+    err = "".join(
+        line for line in err.splitlines(True) if "usually needs" not in line and stops.INTERRUPTED not in line
+    )
     assert (watched.returncode, err) in ((130, ""), (130, "mtldsl: interrupted before a point was found\n"))
     assert "NOT certified (interrupted)" in out or err
     ends = time.monotonic() + 120.0

@@ -51,7 +51,7 @@ def test_axes_go_in_and_come_out(plt, solution, draw):
 def test_convergence_falls_to_the_proven_bound(solution):
     ax = solution.plot_convergence()
     heights, gaps = (line.get_ydata() for line in ax.lines)
-    assert gaps[-1] >= heights[-1] - 1e-12 and heights[-1] > 0  # a difference of numbers near 62
+    assert gaps[-1] >= heights[-1] > 0
     assert {line.get_label() for line in ax.lines} == {"objective", "proven gap"}
     assert ax.get_yscale() == "log" and heights[-1] == pytest.approx(solution.objective - solution.dual_bound)
 

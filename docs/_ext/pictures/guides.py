@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import doctest
-import re
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_page import session
 
 from mtldsl.pictures.axes import COLOURS, plain
 
 GUIDES = Path(__file__).parents[2] / "guides"
 
 
-def session(guide: str, until: str) -> dict:
+def names_of(guide: str, until: str) -> dict:
     """Run the guide's examples down to the words `until`; return their names."""
     text, found, _ = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").partition(until)
     assert found, f"{guide}.md: {until} is not there"
-    names: dict = {}
-    with redirect_stdout(StringIO()):
-        for block in re.findall(r"```pycon\n(.*?)```", text, re.DOTALL):
-            for example in doctest.DocTestParser().get_examples(block):
-                exec(compile(example.source, guide, "exec"), names)
-    return names
+    return session(text, guide)
 
 
 def low_rank():
-    solution = session("low_rank", "## Less shrinkage")["solution"]
+    solution = names_of("low_rank", "## Less shrinkage")["solution"]
     figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
     spectrum = np.linalg.svd(solution.W, compute_uv=False)
     ax.bar(np.arange(1, spectrum.size + 1), spectrum, color=COLOURS[0])
@@ -39,7 +31,7 @@ def low_rank():
 
 
 def missing_labels():
-    observed = session("missing_labels", "## The model")["observed"]
+    observed = names_of("missing_labels", "## The model")["observed"]
     figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.imshow(~np.isnan(observed.T), cmap="Greys", aspect="auto", interpolation="nearest")
     ax.set_xlabel("row", fontsize=12)
@@ -48,17 +40,17 @@ def missing_labels():
 
 
 def covariances():
-    solution = session("covariances", "## What to look at")["solution"]
+    solution = names_of("covariances", "## What to look at")["solution"]
     return solution.Sigma2.plot().figure
 
 
 def groups():
-    solution = session("groups", "Beside it every group")["solution"]
+    solution = names_of("groups", "Beside it every group")["solution"]
     return solution.plot_weights(order=None).figure
 
 
 def imbalanced_labels():
-    names = session("imbalanced_labels", "**3. Weigh")
+    names = names_of("imbalanced_labels", "**3. Weigh")
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     test, places = names["test"], np.arange(10)
     for k, (label, solution) in enumerate({"threshold 1/2": names["plain"], "tuned": names["cut"]}.items()):
@@ -71,7 +63,7 @@ def imbalanced_labels():
 
 
 def label_graphs():
-    solution = session("label_graphs", "`score` is the share")["solution"]
+    solution = names_of("label_graphs", "`score` is the share")["solution"]
     figure, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
     solution.label_graph.plot(ax=ax)
     return figure

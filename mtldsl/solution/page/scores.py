@@ -83,24 +83,22 @@ def scores(facts: Facts) -> Section | None:
 
 
 def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
-    """Where a label is rare: how many rows are called positive, how many of these rightly, and how many positive rows are found."""
-    tasks = facts.scored
+    """Return a table of rare labels: rows that are called positive, the share that is right, and the share of positive rows that is found."""
+    solution, tasks = facts.solution, facts.scored
     assert tasks is not None
     try:
-        found = outputs_beside(facts.solution, tasks, "labels", "report(tasks)")
+        found = outputs_beside(solution, tasks, "labels", "report(tasks)")
     except MTLError:  # some tasks have numbers
         return []
     if measure_of_rare(float(np.mean(y > 0)) for y, _ in found) is None:
         return []
+    judged = np.stack([solution.scores(tasks, name) for name in ("precision", "recall")], axis=1)
     rows = []
     for i in shown.tolist():
-        y, called = (one > 0 for one in found[i])
-        right = int(np.sum(y & called))
-        precision, recall = (f"{right / n:.3f}" if n else "-" for n in (called.sum(), y.sum()))
-        rate = [f"{1000 * np.mean(one):,.0f}" for one in (y, called)]
-        rows.append((tasks.task_names[i], *rate, precision, recall))
+        rates = (f"{1000 * np.mean(one > 0):,.0f}" for one in found[i])
+        rows.append((tasks.task_names[i], *rates, *map(_short, judged[i].tolist())))
     head = ("task", "positive", "alarms", "precision", "recall")
-    where = "the tuned threshold" if facts.solution.thresholds is not None else "the threshold 0"
+    where = "the tuned threshold" if solution.thresholds is not None else "the threshold 0"
     notes = [
         f"An alarm is a row that is called positive, at {where}.",
         "Precision is the share of alarms that are right. Recall is the share of positive rows that raise one.",

@@ -15,8 +15,8 @@ from mtldsl.tasks import Tasks
 
 __all__ = ["convergence", "feature_sizes", "features", "path"]
 
-#: Features in the map of weights.
-_DRAWN = 30
+#: Features in the map of weights: more names than this are not legible below each other on one page.
+MAX_MAP_FEATURES = 30
 
 #: What the picture shows, and a line below it.
 _GAP = (
@@ -57,11 +57,11 @@ def features(facts: Facts) -> Section | None:
     ]
     text.append(f"Importance is {told}.")
     table = Table(("feature", "importance", "largest weight"), rows)
-    in_picture = order[:_DRAWN]
+    in_picture = order[:MAX_MAP_FEATURES]
     drawn = facts.pictures((
         lambda: plot_weights(W[in_picture], [solution.feature_names[j] for j in in_picture], solution.task_names, order=None),
         "the weights of features (down) and tasks (across); red is above zero, blue below",
-        "Features stand in the order of the table." if len(order) <= _DRAWN else f"The {_DRAWN} most important features, in the order of the table.",
+        "Features stand in the order of the table." if len(order) <= MAX_MAP_FEATURES else f"The {MAX_MAP_FEATURES} most important features, in the order of the table.",
     ))  # fmt: skip
     return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 
