@@ -57,6 +57,7 @@ def test_nothing_to_weigh_leaves_the_largest_equal_weights():
 # ---------------------------------------------------------------------------------------- the interior point method
 
 
+@pytest.mark.slow
 @for_each(
     "p, noise",
     [(1.0, 10.0**-k) for k in (0, 3, 6, 9, 12)] + [(1.0, 0.0), (1.05, 1e-9), (2.0, 1e-12), (10.0, 0.0)],

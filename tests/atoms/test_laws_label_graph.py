@@ -85,6 +85,7 @@ def degenerate():
     }
 
 
+@pytest.mark.slow
 @for_each("case, name, solver", list(zip(degenerate(), cycle(LOSSES), cycle(["auto", "admm"]), strict=False)))
 def test_degenerate_data(case, name, solver):
     X, Y, edges = degenerate()[case]

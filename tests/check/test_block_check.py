@@ -41,6 +41,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @for_each("name", MODELS)
 def test_agreement(name):
     """Every block agrees; and cvxpy itself, given the model with its matrices kept, ends at the solution's objective and weights."""

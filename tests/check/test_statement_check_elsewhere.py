@@ -215,6 +215,7 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
     assert sorted(seen[began:]) == [(False, 2), (False, 2)] + passes * [(True, 40)]
 
 
+@pytest.mark.slow
 def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
     monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables("sign", n=800), 40)

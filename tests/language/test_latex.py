@@ -78,6 +78,7 @@ def set_in_type(latex):
 WORDS = [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
 
 
+@pytest.mark.slow
 @for_each("word", WORDS)
 def test_every_word_of_an_argument_can_be_set(word):
     """Arguments take turns, two a word."""

@@ -124,6 +124,7 @@ def test_graphs_of_labels_and_wide_matrices(tmp_path):
         _holds(_random_proof(tmp_path / "graph", form, np.random.default_rng(0), 0.3), t)
 
 
+@pytest.mark.slow
 @for_each(
     "word, labels, intercept",
     [("squared_loss", "real", False), ("hinge_loss", "sign", True), ("logistic_loss", "sign", False)],

@@ -281,6 +281,7 @@ CONSTRAINTS = {
 }
 
 
+@pytest.mark.slow
 @for_each("name", CONSTRAINTS)
 @for_each("loss, layout", [("sum_of_squares", "shared"), ("logistic_loss", "separate")])
 def test_constraints_on_the_weights(name, loss, layout):
@@ -367,6 +368,7 @@ ARGUMENTS = {
 }
 
 
+@pytest.mark.slow
 @for_each(
     "name, layout, method", pairwise_cases(ARGUMENTS, ["shared", "separate"], ["lbfgs", "joint", "block"])
 )

@@ -44,6 +44,7 @@ def test_every_task_may_have_a_metric_of_its_own():
     assert_solved(mtl.minimize(10.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l21_norm(W)))
 
 
+@pytest.mark.slow
 @for_each("scale, coefficient", [(1e-4, 1e4), (1e4, 1e-6), (1.0, 3.0), (1e4, 1e4)])
 def test_units_and_strengths(scale, coefficient):
     """At a coefficient far too small for any weights, zero is proven."""

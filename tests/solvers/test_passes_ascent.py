@@ -81,6 +81,7 @@ def test_the_optimum_of_the_rows_here(solver, tol, words, how):
         assert look["dual_bound"] <= optimum * (1 + 1e-7)
 
 
+@pytest.mark.slow
 @for_each("solver", ["ascent_by_passes", "consensus"])
 @for_each("kind", ["sparse", "weights", "table", "missing", "views"])
 def test_layouts(solver, kind):

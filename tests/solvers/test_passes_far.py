@@ -74,6 +74,7 @@ def optimum(X, y, lam, intercept):
     return w, e - c @ w
 
 
+@pytest.mark.slow
 @for_each("intercept", [True, False])
 @for_each("name", FAR)
 def test_bound_and_objective_enclose_the_optimum(name, intercept):

@@ -94,6 +94,7 @@ def test_the_objective_never_rises(case, method):
     assert abs(sides[0] - sides[1]) / (2 * h) <= (2e-5 * size + 1e-6) * np.linalg.norm(P)
 
 
+@pytest.mark.slow
 @for_each("mu, eps, solver", [(0.05, 0.1, "alternating"), (0.5, 0.1, "alternating"), (0.2, 0, "admm")])
 def test_a_kink_where_tasks_interpolate(mu, eps, solver):
     """Tasks of fewer rows than features are fitted exactly; no direction leads down from the point returned."""

@@ -265,6 +265,7 @@ def test_rows_of_zeros_far_from_the_intercept():
 # ------------------------------------------------------------------------------------ models that once went wrong
 
 
+@pytest.mark.slow
 @for_each("word, p", [("absolute_loss", 1.0), ("squared_loss", 2.0), ("huber_loss", 1.0)])
 @for_each("seed", [2])
 def test_weights_do_not_lock_after_a_first_task_of_zeros(word, p, seed):

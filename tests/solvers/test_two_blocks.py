@@ -121,6 +121,7 @@ def test_every_metric_norm_and_layout(metric, norm, how):
 # --------------------------------------------------------------------------------------------- high accuracy
 
 
+@pytest.mark.slow
 @for_each("metric, layout", zip(METRICS, cycle(["shared", "missing"]), strict=False))
 def test_linear_programs_finish_an_l1_norm(metric, layout):
     intercept = layout == "missing" and takes_intercept(metric)
