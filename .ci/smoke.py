@@ -37,7 +37,7 @@ def main() -> None:
         check = problem.cross_check(solver=backend)
         print(check)
         assert check.agrees and check.backend == backend, backend
-    metric = mtl.minimize(mtl.l21_norm(W) + 3 * mtl.structured_hinge(W, signs, metric=mtl.FScore()))
+    metric = mtl.minimize(mtl.l21_norm(W) + 3 * mtl.structured_hinge(W, signs, metric=mtl.metrics.FScore()))
     assert metric.solve().status == "optimal"
     tables(X, Y, numbers)
     label_graph()

@@ -71,7 +71,7 @@ _OTHERS = {
     "total_variation": "total_variation(W)",
     "graph_laplacian": "graph_laplacian(W, W.shape[1] * np.eye(W.shape[1]) - 1.0)",
     "schatten_norm": "schatten_norm(W, 0.5)",
-    "mkl_norm": "mkl_norm(W, [mtl.union(), mtl.individual()], p=2)",
+    "mkl_norm": "mkl_norm(W, [mtl.similarities.union(), mtl.similarities.individual()], p=2)",
 }
 _METRICS = (
     "FScore()",

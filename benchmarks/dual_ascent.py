@@ -91,7 +91,7 @@ def in_tree(tasks: mtl.Tasks, tree: Tree, C: float, p: float = 2.0) -> mtl.Probl
     parents = [-1] * len(tree.parents)
     for node, parent in enumerate(tree.parents):
         parents[place[node]] = place.get(parent, -1)
-    return mtl.minimize(C * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.tree(parents)], p=p))
+    return mtl.minimize(C * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.tree(parents)], p=p))
 
 
 # ------------------------------------------------------------------------------------------------- against LIBLINEAR

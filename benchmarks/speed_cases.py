@@ -436,7 +436,7 @@ def bits(name: str) -> list:
         term = {
             "hinge": lambda: mtl.hinge_loss(W, tasks),
             "logistic": lambda: mtl.logistic_loss(W, tasks),
-            "F-score": lambda: 40 * mtl.structured_hinge(W, tasks, metric=mtl.FScore()),
+            "F-score": lambda: 40 * mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()),
         }[loss]()
         problem = mtl.minimize(term + 5 * getattr(mtl, f"{norm}_norm")(W))
     solution = problem.solve(tol=1e-6, max_seconds=100)

@@ -92,11 +92,11 @@ MODELS |= {
     "huber + graph": plain(mtl.huber_loss, times(1, mtl.l12_norm), (10000, 500, 30)),
     "square root + trace": plain(mtl.square_root_loss, times(0.5, mtl.trace_norm), (3000, 500, 30)),
     "quantile + squared trace": plain(mtl.quantile_loss, times(1, mtl.squared_trace_norm), (3000, 200, 20)),
-    "F-score + l1": plain(structured(mtl.FScore()), mtl.l1_norm, (5000, 300, 20), "sign"),
-    "F-score + trace": plain(structured(mtl.FScore()), mtl.trace_norm, (3000, 300, 20), "sign"),
-    "F-score + ridge": plain(structured(mtl.FScore()), mtl.ridge, (20000, 300, 20), "sign"),
-    "AUC + l21": plain(structured(mtl.AUC()), mtl.l21_norm, (5000, 300, 20), "sign"),
-    "ROC area + ridge": plain(structured(mtl.ROCArea()), mtl.ridge, (10000, 300, 20), "sign"),
+    "F-score + l1": plain(structured(mtl.metrics.FScore()), mtl.l1_norm, (5000, 300, 20), "sign"),
+    "F-score + trace": plain(structured(mtl.metrics.FScore()), mtl.trace_norm, (3000, 300, 20), "sign"),
+    "F-score + ridge": plain(structured(mtl.metrics.FScore()), mtl.ridge, (20000, 300, 20), "sign"),
+    "AUC + l21": plain(structured(mtl.metrics.AUC()), mtl.l21_norm, (5000, 300, 20), "sign"),
+    "ROC area + ridge": plain(structured(mtl.metrics.ROCArea()), mtl.ridge, (10000, 300, 20), "sign"),
     "absolute + log rank": plain(
         mtl.absolute_loss, times(5, mtl.log_rank, eps=0.01), (1000, 100, 20)
     ),
@@ -109,7 +109,7 @@ MODELS |= {
     "cvxpy scs": plain(
         mtl.hinge_loss, times(3, mtl.trace_norm), (200, 80, 30), "sign", solver="cvxpy", backend="scs"
     ),
-    "cvxpy planes": plain(structured(mtl.FScore()), mtl.trace_norm, (200, 30, 6), "sign", solver="cvxpy"),
+    "cvxpy planes": plain(structured(mtl.metrics.FScore()), mtl.trace_norm, (200, 30, 6), "sign", solver="cvxpy"),
     "cvxpy osqp": plain(mtl.absolute_loss, mtl.l1_norm, (400, 60, 10), solver="cvxpy", backend="osqp"),
 }  # fmt: skip
 
@@ -155,7 +155,7 @@ def views(loss, T, count):
         kernels = [B @ B.T for B in rng.normal(size=(count_, T_, 5))]
         W = mtl.Weights(tasks)
         return mtl.minimize(
-            10.0 * loss(W, tasks) + mtl.mkl_norm(W, [mtl.from_kernel(K) for K in kernels], p=2)
+            10.0 * loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.from_kernel(K) for K in kernels], p=2)
         ), {}
 
     return build
@@ -165,7 +165,7 @@ MODELS |= {
     "200 views, hinge": views(mtl.hinge_loss, 100, 200),
     "200 views, logistic": views(mtl.logistic_loss, 100, 200),
     "200 views, squared": views(mtl.squared_loss, 100, 200),
-    "50 views, F-score": views(structured(mtl.FScore()), 60, 50),
+    "50 views, F-score": views(structured(mtl.metrics.FScore()), 60, 50),
 }
 
 

@@ -67,8 +67,8 @@ def problem(X, Y, norm: str, loss: str):
     tasks = mtl.Tasks.shared(X, Y)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
     term = {
-        "AUC": lambda: mtl.structured_hinge(W, tasks, metric=mtl.AUC()),
-        "FScore": lambda: mtl.structured_hinge(W, tasks, metric=mtl.FScore()),
+        "AUC": lambda: mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC()),
+        "FScore": lambda: mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()),
         "hinge": lambda: 2 * mtl.hinge_loss(W, tasks),
         "least squares": lambda: mtl.squared_loss(W, tasks),
     }[loss]()

@@ -47,7 +47,7 @@ def problems(papers: Path | None):
     V = mtl.Weights(tasks)
     yield (
         "digits, F-score + ridge",
-        mtl.minimize(50 * mtl.structured_hinge(V, tasks, metric=mtl.FScore()) + mtl.ridge(V)),
+        mtl.minimize(50 * mtl.structured_hinge(V, tasks, metric=mtl.metrics.FScore()) + mtl.ridge(V)),
         [tasks],
     )
     yield "digits, hinge + ridge", mtl.minimize(mtl.hinge_loss(V, tasks) + mtl.ridge(V)), [tasks]

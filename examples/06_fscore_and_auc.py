@@ -46,8 +46,10 @@ from mtldsl.testing import exercise
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
 N_TASKS, N_FEATURES, N_RELEVANT, NOISE, POSITIVE = 6, 30, 6, 1.0, 0.06
-F1 = mtl.FScore()
-RANKING = mtl.ROCArea()  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
+F1 = mtl.metrics.FScore()
+RANKING = (
+    mtl.metrics.ROCArea()
+)  # AUC() is a loss of labels; the usual area under a ROC curve is ROCArea()
 
 rng = np.random.default_rng(0)
 patterns = np.zeros((N_FEATURES, 2))
@@ -77,7 +79,10 @@ norms = {"l1": mtl.l1_norm(W), "l21": mtl.l21_norm(W), "trace": mtl.trace_norm(W
 losses = {
     "MTL-REG": (mtl.squared_loss(W, train, mean=True), np.geomspace(5, 500, 6)),
     "MTL-CLS": (mtl.hinge_loss(W, train, mean=True), np.geomspace(50, 5000, 6)),
-    "SMTL, AUC": (mtl.structured_hinge(W, train, metric=mtl.AUC()), np.geomspace(0.1, 10, 6)),
+    "SMTL, AUC": (
+        mtl.structured_hinge(W, train, metric=mtl.metrics.AUC()),
+        np.geomspace(0.1, 10, 6),
+    ),
     "SMTL, F1": (mtl.structured_hinge(W, train, metric=F1), np.geomspace(0.05, 5, 6)),
 }
 

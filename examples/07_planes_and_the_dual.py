@@ -132,7 +132,9 @@ met = list(dict.fromkeys(highest.tolist()))
 tasks = mtl.Tasks.shared(x[:, None], y[:, None])
 C = 3.0
 W = mtl.Weights(tasks)
-problem = mtl.minimize(mtl.ridge(W) + C * mtl.structured_hinge(W, tasks, metric=mtl.FScore()))
+problem = mtl.minimize(
+    mtl.ridge(W) + C * mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
+)
 value = 0.5 * weights**2 + C * heights.max(axis=0)
 print(f"""ONE TASK, ONE FEATURE, {len(y)} SAMPLES: {len(labellings)} PLANES
 
@@ -176,7 +178,9 @@ w = -C * beta @ slopes2
 
 tasks2 = mtl.Tasks.shared(X, y2[:, None])
 V = mtl.Weights(tasks2, name="V")
-problem2 = mtl.minimize(mtl.ridge(V) + C * mtl.structured_hinge(V, tasks2, metric=mtl.FScore()))
+problem2 = mtl.minimize(
+    mtl.ridge(V) + C * mtl.structured_hinge(V, tasks2, metric=mtl.metrics.FScore())
+)
 solution2 = problem2.solve(solver="dual_ascent", tol=1e-9)
 n_planes = solution2.history[-1]["planes"]
 print(f"""
@@ -222,7 +226,9 @@ X3, truth = rng.normal(size=(200, 8)), rng.normal(size=(8, 3))
 Y3 = np.where(X3 @ truth + 1.5 * rng.normal(size=(200, 3)) > 3.0, 1.0, -1.0)
 tasks3 = mtl.Tasks.shared(X3, Y3)
 U = mtl.Weights(tasks3, name="U")
-problem3 = mtl.minimize(mtl.ridge(U) + 0.3 * mtl.structured_hinge(U, tasks3, metric=mtl.FScore()))
+problem3 = mtl.minimize(
+    mtl.ridge(U) + 0.3 * mtl.structured_hinge(U, tasks3, metric=mtl.metrics.FScore())
+)
 planes = problem3.solve(solver="dual_ascent", tol=1e-8)
 frank_wolfe = problem3.solve(
     solver="admm", inner="frank_wolfe", inner_steps=50, tol=1e-3, max_iter=60
@@ -373,7 +379,7 @@ def check_rescaled(answer):
     larger, share = answer(C, 10.0)
     tasks10 = mtl.Tasks.shared(10.0 * X, y2[:, None])
     V10 = mtl.Weights(tasks10, name="V10")
-    loss = mtl.structured_hinge(V10, tasks10, metric=mtl.FScore())
+    loss = mtl.structured_hinge(V10, tasks10, metric=mtl.metrics.FScore())
     found = mtl.minimize(mtl.ridge(V10) + larger * loss).solve(tol=1e-9)
     expected = solution2.objective * larger / C
     assert np.isclose(found.objective, expected, rtol=1e-6), (

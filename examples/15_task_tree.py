@@ -108,16 +108,21 @@ np.testing.assert_allclose(np.diag(expected), 100.0)
 
 def models(tree):
     W, C = mtl.Weights(tree.train), mtl.Parameter(1.0, name="C")
-    nodes = mtl.tree(tree.parents)
-    by_size = [mtl.from_kernel(np.outer(group, group) / group.sum()) for group in below.values()]
+    nodes = mtl.similarities.tree(tree.parents)
+    by_size = [
+        mtl.similarities.from_kernel(np.outer(group, group) / group.sum())
+        for group in below.values()
+    ]
     penalties = {
         "p = 1": mtl.mkl_norm(W, nodes, p=1),
         "p = 2": mtl.mkl_norm(W, nodes, p=2),
         "p = 3": mtl.mkl_norm(W, nodes, p=3),
         "Vanilla": mtl.mkl_norm(W, nodes, p=np.inf),
-        "Union": mtl.mkl_norm(W, mtl.union(), p=np.inf),
-        "Individual": mtl.mkl_norm(W, mtl.individual(), p=np.inf),
-        "told the truth": mtl.mkl_norm(W, mtl.from_kernel(tree.similarity / 100), p=np.inf),
+        "Union": mtl.mkl_norm(W, mtl.similarities.union(), p=np.inf),
+        "Individual": mtl.mkl_norm(W, mtl.similarities.individual(), p=np.inf),
+        "told the truth": mtl.mkl_norm(
+            W, mtl.similarities.from_kernel(tree.similarity / 100), p=np.inf
+        ),
         "p = 2, R_m / size": mtl.mkl_norm(W, by_size, p=2),
     }
     loss = C * mtl.hinge_loss(W, tree.train)
@@ -126,7 +131,7 @@ def models(tree):
 
 def auc(solution, tasks):
     """Area under the ROC curve, mean over tasks."""
-    return solution.score(tasks, metric=mtl.ROCArea())
+    return solution.score(tasks, metric=mtl.metrics.ROCArea())
 
 
 found, scores = {}, {}  # (draw, name, C) -> solution; -> (AUC on held-out rows, AUC on test rows)
@@ -262,12 +267,13 @@ eight = tasks.select(first)
 branch = {"00": None} | {
     node: parent for node, parent in tree.parents.items() if node.startswith("00") and node != "00"
 }
-W, theta = mtl.Weights(eight), mtl.KernelWeights([mtl.tree(branch)])
+W, theta = mtl.Weights(eight), mtl.KernelWeights([mtl.similarities.tree(branch)])
 loss = 1e-3 * mtl.hinge_loss(W, eight)
 kept = mtl.minimize(
-    loss + mtl.mkl_norm(W, mtl.tree(branch), theta), subject_to=[mtl.p_norm(theta, 2) <= 1]
+    loss + mtl.mkl_norm(W, mtl.similarities.tree(branch), theta),
+    subject_to=[mtl.p_norm(theta, 2) <= 1],
 )
-eliminated = mtl.minimize(loss + mtl.mkl_norm(W, mtl.tree(branch), p=2))
+eliminated = mtl.minimize(loss + mtl.mkl_norm(W, mtl.similarities.tree(branch), p=2))
 solution, other = kept.solve(tol=1e-7), eliminated.solve(tol=1e-7)
 print(f"""theta AS AN UNKNOWN OF ITS OWN IS THE SAME PROBLEM (here for the 8 tasks below node 00)
 

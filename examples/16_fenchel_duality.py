@@ -324,7 +324,7 @@ order = [
 ]  # tasks are in the order in which the table names them
 back = np.argsort(order)
 V, weight = mtl.Weights(tasks), mtl.KernelWeights(M)
-similarities = [mtl.from_kernel(r[np.ix_(back, back)]) for r in R]
+similarities = [mtl.similarities.from_kernel(r[np.ix_(back, back)]) for r in R]
 problem = mtl.minimize(
     C * mtl.hinge_loss(V, tasks) + mtl.mkl_norm(V, similarities, weight),
     subject_to=[mtl.p_norm(weight, p) <= 1],

@@ -66,7 +66,9 @@ def learned(table, p, widths=WIDTHS):
     )
     W, C = mtl.Weights(tasks), mtl.Parameter(1.0, name="C")
     shared_or_own = [
-        make(columns=view) for view in tasks.views for make in (mtl.union, mtl.identity)
+        make(columns=view)
+        for view in tasks.views
+        for make in (mtl.similarities.union, mtl.similarities.identity)
     ]
     return mtl.minimize(C * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, shared_or_own, p=p)), C
 
@@ -214,7 +216,9 @@ for name, kernel in (
     W, theta = mtl.Weights(tasks), mtl.KernelWeights(2)
     problem = mtl.minimize(
         mtl.hinge_loss(W, tasks)
-        + mtl.mkl_norm(W, [mtl.union(columns="k"), mtl.identity(columns="k")], theta),
+        + mtl.mkl_norm(
+            W, [mtl.similarities.union(columns="k"), mtl.similarities.identity(columns="k")], theta
+        ),
         subject_to=[mtl.p_norm(theta, 2) <= 1],
     )
     objectives[name] = problem.solve(tol=1e-8).objective
@@ -306,7 +310,7 @@ except ImportError:
 #    right with any number of rows?
 # 2. Take the slope away (truth without ``slope``). What does theta say now, and does it say it
 #    clearly?
-# 3. Replace mtl.union by mtl.tree over two groups of four tasks whose slopes agree. Is the group
-#    found?
+# 3. Replace mtl.similarities.union by mtl.similarities.tree over two groups of four tasks whose
+#    slopes agree. Is the group found?
 # 4. SVC has an intercept, and here there is none: does mtl.Weights(tasks, intercept=True) change
 #    anything? Why so little with a wide kernel?

@@ -10,6 +10,7 @@ print(problem.cross_check())
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+from warnings import warn
 
 from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import (
@@ -29,7 +30,6 @@ from mtldsl.language.unknowns.kernel_weights import p_norm
 from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.language.words import vocabulary as _vocabulary
-from mtldsl.language.words.vocabulary import *  # noqa: F403  the words themselves
 from mtldsl.language.words.worst_task import worst_task
 from mtldsl.system.defaults import defaults
 from mtldsl.tasks import AcrossLabels, Tasks
@@ -58,44 +58,50 @@ _LATER = {
     "unregister": "extending",
 }
 
-#: modules that are reached as attributes, and where they are
-_ROOMS = {
-    "datasets": "datasets",
-    "estimators": "estimators",
-    "metrics": "atoms.metrics",
-    "report": "report",
-    "similarities": "language.unknowns.similarities",
-}
+#: modules that are reached as attributes
+_ROOMS = ("datasets", "estimators", "metrics", "report", "similarities")
+
+#: names of two of these modules that stood here until 0.2, and the module
+_MOVED = dict.fromkeys(_vocabulary.METRICS, "metrics") | dict.fromkeys(
+    _vocabulary.SIMILARITIES, "similarities"
+)
+
+_words = {name: word for name, word in _vocabulary.WORDS.items() if name not in _MOVED}
+globals().update(_vocabulary.UNKNOWNS, **_words)
 
 
 def __getattr__(name: str):
-    """A name of `_LATER` or a word of one's own; data sets and reports, with their readers."""
+    """Return a name of `_LATER`, a public module, a moved name (and say so once), or a word of one's own."""
     if name in _LATER:
         # kept: the next time it is found without this function
         globals()[name] = getattr(import_module(f"mtldsl.{_LATER[name]}"), name)
         return globals()[name]
+    if name in _ROOMS:
+        return import_module(f"mtldsl.{name}")
+    if name in _MOVED:
+        room = _MOVED[name]
+        warn(f"mtldsl.{name} has moved; write mtldsl.{room}.{name}", FutureWarning, stacklevel=2)
+        globals()[name] = getattr(import_module(f"mtldsl.{room}"), name)  # said once
+        return globals()[name]
     if name in _vocabulary.WORDS:  # a word of one's own
         return _vocabulary.WORDS[name]
-    if name in _ROOMS:
-        return import_module(f"mtldsl.{_ROOMS[name]}")
     said = ""
     if not name.startswith("_"):  # what Python and tools look for
         from mtldsl.language.words.did_you_mean import advice, meant
 
-        instead, word = advice(name), meant(name, [*__dir__(), *__all__])
+        instead, word = advice(name), meant(name, [*__dir__(), *_MOVED])
+        word = f"{_MOVED[word]}.{word}" if word in _MOVED else word
         said = f"; write {instead}" if instead else f"; did you mean {word!r}?" if word else ""
     # without the module in it, or Python would add a guess of its own
     raise AttributeError(f"module 'mtldsl' has no attribute {name!r}{said}", name=name, obj=None)
 
 
 def __dir__() -> list[str]:
-    """What a user types. Metrics and similarities are listed by `mtl.metrics` and `mtl.similarities`; their names here work all the same."""
-    elsewhere = {*_vocabulary.METRICS, *_vocabulary.SIMILARITIES}
-    return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"} - elsewhere)
+    """List what a user types."""
+    return sorted({*__all__, *_vocabulary.WORDS, *_ROOMS, "__version__"} - {*_MOVED})
 
 
 __all__ = [  # pyrefly: ignore[unresolvable-dunder-all]  # words are found when the package is imported
     "AcrossLabels", "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.SIMILARITIES, *_vocabulary.UNKNOWNS,
-    *_vocabulary.WORDS,
+    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.UNKNOWNS, *_words,
 ]  # fmt: skip

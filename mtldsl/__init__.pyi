@@ -6,16 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from numpy.typing import ArrayLike
 
-from mtldsl import datasets, estimators, report
-from mtldsl.atoms import metrics
-from mtldsl.atoms.metrics.contingency import AUC, FScore
-from mtldsl.atoms.metrics.error_rates import BalancedError, ErrorRate
-from mtldsl.atoms.metrics.list_precision import AveragePrecision, NDCG
+from mtldsl import datasets, estimators, metrics, report, similarities
 from mtldsl.atoms.metrics.metric import Metric
-from mtldsl.atoms.metrics.partial_auc import PartialAUC
-from mtldsl.atoms.metrics.products import GMean, Jaccard
-from mtldsl.atoms.metrics.ranking import ROCArea
-from mtldsl.atoms.metrics.top import PrecisionAt, RecallAt
 from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, Interrupted, MTLError, MissingExtraError, ModelError, ProofError, SolverError
 from mtldsl.extending.own_solvers import register_solver
 from mtldsl.extending.own_words import register, unregister
@@ -24,12 +16,9 @@ from mtldsl.language.expressions.expression import Affine
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns import similarities
 from mtldsl.language.unknowns.covariances import FeatureCovariance, FeaturePrecision, TaskCovariance, TaskPrecision
 from mtldsl.language.unknowns.kernel_weights import KernelWeights, p_norm
 from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.unknowns.matrix_similarities import from_kernel, from_similarity, laplacian
-from mtldsl.language.unknowns.similarities import clusters, domain_adaptation, evgeniou_pontil, identity, individual, tree, union
 from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.language.words.worst_task import worst_task
 from mtldsl.named_models.lookup import model, models
@@ -41,35 +30,23 @@ from mtldsl.tasks.across import AcrossLabels
 from mtldsl.tasks.tasks import Tasks
 
 __all__ = [
-    "AUC",
     "AcrossLabels",
-    "AveragePrecision",
-    "BalancedError",
     "CrossCheckError",
     "DataError",
     "EdgeWeights",
-    "ErrorRate",
-    "FScore",
     "FeatureCovariance",
     "FeaturePrecision",
-    "GMean",
     "InfeasibleError",
     "Interrupted",
-    "Jaccard",
     "KernelWeights",
     "MTLError",
     "Metric",
     "MissingExtraError",
     "ModelError",
-    "NDCG",
     "NodeWeights",
     "Parameter",
-    "PartialAUC",
-    "PrecisionAt",
     "Problem",
     "ProofError",
-    "ROCArea",
-    "RecallAt",
     "Solution",
     "SolverError",
     "TaskCovariance",
@@ -80,20 +57,15 @@ __all__ = [
     "absolute_loss",
     "capped_trace_norm",
     "clique_hinge",
-    "clusters",
     "column_group_norm",
     "columns_on_simplex",
     "crammer_singer_loss",
     "datasets",
     "defaults",
-    "domain_adaptation",
     "estimators",
-    "evgeniou_pontil",
     "exponential_loss",
     "feature_covariance_norm",
     "frobenius_norm",
-    "from_kernel",
-    "from_similarity",
     "gamma_loss",
     "graph_laplacian",
     "group_norm",
@@ -101,14 +73,11 @@ __all__ = [
     "half_squared_k_support_norm",
     "hinge_loss",
     "huber_loss",
-    "identity",
-    "individual",
     "kronecker_ridge",
     "l12_norm",
     "l1_inf_norm",
     "l1_norm",
     "l21_norm",
-    "laplacian",
     "latent_group_norm",
     "log_rank",
     "logistic_loss",
@@ -144,9 +113,7 @@ __all__ = [
     "task_covariance_norm",
     "total_variation",
     "trace_norm",
-    "tree",
     "tree_norm",
-    "union",
     "unregister",
     "verify_proof",
     "worst_task",

@@ -121,7 +121,7 @@ def cost(loss, y, truth) -> float:
     if not wrong:
         return 0.0
     right = sum(y[k] and truth[k] for k in truth)
-    if isinstance(loss, mtl.Jaccard):
+    if isinstance(loss, mtl.metrics.Jaccard):
         return 1.0 - right / sum(y[k] or truth[k] for k in truth)
     square = loss.beta**2
     return 1.0 - (1.0 + square) * right / (sum(y.values()) + square * sum(truth.values()))

@@ -301,7 +301,8 @@ def hinge_around_known_weights_ridge():
 def f_score_around_known_weights_group_sparse():
     t, W = of(shared(39, labels="sign"))
     return mtl.minimize(
-        4.0 * mtl.structured_hinge(W + 0.2 * _weights(39), t, metric=mtl.FScore()) + 1.0 * mtl.l21_norm(W)
+        4.0 * mtl.structured_hinge(W + 0.2 * _weights(39), t, metric=mtl.metrics.FScore())
+        + 1.0 * mtl.l21_norm(W)
     )
 
 
@@ -310,14 +311,21 @@ def f_score_low_rank_plus_sparse_with_intercept():
     t = shared(23, labels="sign", missing=0.15)
     L, S = mtl.Weights(t, intercept=True, name="L"), mtl.Weights(t, name="S")
     return mtl.minimize(
-        4.0 * mtl.structured_hinge(L + S, t, metric=mtl.FScore()) + mtl.trace_norm(L) + 0.8 * mtl.l1_norm(S)
+        4.0 * mtl.structured_hinge(L + S, t, metric=mtl.metrics.FScore())
+        + mtl.trace_norm(L)
+        + 0.8 * mtl.l1_norm(S)
     )
 
 
 @model
 def a_metric_of_its_own_for_every_task_group_sparse():
     t, W = of(separate(24, labels="sign"))
-    metrics = [mtl.FScore(beta=2.0), mtl.AUC(), mtl.RecallAt(3), mtl.ROCArea()]
+    metrics = [
+        mtl.metrics.FScore(beta=2.0),
+        mtl.metrics.AUC(),
+        mtl.metrics.RecallAt(3),
+        mtl.metrics.ROCArea(),
+    ]
     return mtl.minimize(60.0 * mtl.structured_hinge(W, t, metric=metrics, mean=True) + 1.0 * mtl.l21_norm(W))
 
 
@@ -325,7 +333,7 @@ def a_metric_of_its_own_for_every_task_group_sparse():
 def auc_and_logistic_losses_nonnegative():
     t, W = of(shared(25, labels="sign", density=0.6), intercept=True)
     return mtl.minimize(
-        3.0 * mtl.structured_hinge(W, t, metric=mtl.AUC())
+        3.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.AUC())
         + 0.1 * mtl.logistic_loss(W, t)
         + 0.5 * mtl.l21_norm(W),
         subject_to=[W >= 0],
@@ -336,7 +344,7 @@ def auc_and_logistic_losses_nonnegative():
 def precision_in_a_trace_norm_ball_with_total_variation():
     t, W = of(shared(26, n=24, labels="sign"))
     return mtl.minimize(
-        4.0 * mtl.structured_hinge(W, t, metric=mtl.PrecisionAt(0.5)) + 0.5 * mtl.total_variation(W),
+        4.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.PrecisionAt(0.5)) + 0.5 * mtl.total_variation(W),
         subject_to=[mtl.trace_norm(W) <= 0.3],
     )
 
@@ -345,8 +353,8 @@ def precision_in_a_trace_norm_ball_with_total_variation():
 def two_structured_losses_share_an_intercept_and_a_ridge():
     t, W = of(separate(27, labels="sign"), intercept=True)
     return mtl.minimize(
-        2.0 * mtl.structured_hinge(W, t, metric=mtl.ROCArea())
-        + 3.0 * mtl.structured_hinge(W, t, metric=mtl.FScore(beta=0.5))
+        2.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.ROCArea())
+        + 3.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.FScore(beta=0.5))
         + 0.5 * mtl.ridge(W)
     )
 
@@ -355,7 +363,7 @@ def two_structured_losses_share_an_intercept_and_a_ridge():
 def error_rate_sparse_and_low_rank():
     t, W = of(shared(28, n=24, labels="sign"))
     return mtl.minimize(
-        0.3 * mtl.structured_hinge(W, t, metric=mtl.ErrorRate())
+        0.3 * mtl.structured_hinge(W, t, metric=mtl.metrics.ErrorRate())
         + 0.5 * mtl.l1_norm(W)
         + 0.5 * mtl.trace_norm(W)
     )

@@ -1,6 +1,8 @@
 """The first second of a new user: importing is light, and what README, package and metadata say of themselves agrees."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -42,8 +44,8 @@ def test_every_public_name_is_there_and_documented():
 def test_dir_shows_what_a_user_types_and_no_module():
     """In a process where everything was imported already: the modules are there, and are not shown."""
     fits, shown = first_steps()[2]
-    elsewhere = {*vocabulary.METRICS, *vocabulary.SIMILARITIES}
-    assert fits and set(shown) == {*mtldsl.__all__, *mtldsl._ROOMS, "__version__"} - elsewhere
+    assert fits and set(shown) == {*mtldsl.__all__, *mtldsl._ROOMS, "__version__"}
+    assert not {*vocabulary.METRICS, *vocabulary.SIMILARITIES} & set(shown)
     assert not {"errors", "annotations", "TYPE_CHECKING", "import_module", "language", "cli"} & set(shown)
     for name in shown:
         assert hasattr(mtldsl, name), name
@@ -102,3 +104,19 @@ def test_readme_shows_the_report_of_the_present_problem_file(command_line, monke
     assert len(described) > 8
     for line in described:
         assert line.rstrip() in readme, line
+
+
+def test_moved_names_work_and_say_so_once():
+    """In a process of its own: the names are kept once they were asked for."""
+    code = (
+        "import warnings, mtldsl as mtl\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        "    for name, room in mtl._MOVED.items():\n"
+        "        assert getattr(mtl, name) is getattr(mtl, name) is getattr(getattr(mtl, room), name)\n"
+        "assert [str(one.message) for one in said] == [\n"
+        "    f'mtldsl.{name} has moved; write mtldsl.{room}.{name}' for name, room in mtl._MOVED.items()\n"
+        "]\n"
+        "assert not set(mtl._MOVED) & set(mtl.__all__)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

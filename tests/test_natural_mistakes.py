@@ -97,7 +97,7 @@ MISTAKES = {
     "a graph": (lambda s: mtl.graph_laplacian(W, nx.path_graph(3)), mtl.ModelError, ["laplacian_matrix", "nodelist=tasks.task_names"]),
     "L of another size": (lambda s: mtl.graph_laplacian(W, np.eye(2)), mtl.ModelError, ["2"]),
     "metric='f1'": (lambda s: mtl.structured_hinge(W, TASKS, metric="f1"), mtl.ModelError, ["without quotes", "FScore()"]),
-    "metric=FScore": (lambda s: mtl.structured_hinge(W, TASKS, metric=mtl.FScore), mtl.ModelError, ["metric=FScore()"]),
+    "metric=FScore": (lambda s: mtl.structured_hinge(W, TASKS, metric=mtl.metrics.FScore), mtl.ModelError, ["metric=FScore()"]),
     # the statement
     "minimize(0)": (lambda s: mtl.minimize(sum([])), mtl.ModelError, ["a sum of losses"]),
     "minimize(W)": (lambda s: mtl.minimize(W), mtl.ModelError, ["minimize(W)", "a sum of losses"]),

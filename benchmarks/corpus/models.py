@@ -135,9 +135,9 @@ def _loss(word: str, W, tasks):
     import mtldsl as mtl
 
     if word == "structured_f":
-        return mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+        return mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
     if word == "structured_auc":
-        return mtl.structured_hinge(W, tasks, metric=mtl.AUC())
+        return mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC())
     if word == "quantile":
         return mtl.quantile_loss(W, tasks, q=critical.QUANTILE)
     if word == "huber":

@@ -36,12 +36,12 @@ COLUMNS = (
 
 def _tree(part: Part, hierarchy: str):
     if hierarchy != "unit trace":
-        return [mtl.tree(part.hierarchies[hierarchy])]
+        return [mtl.similarities.tree(part.hierarchies[hierarchy])]
     below = [
         leaves_below(part.hierarchies["true"], node, part.train.task_names)
         for node in part.hierarchies["true"]
     ]
-    return [mtl.from_kernel(np.outer(one, one) / one.sum()) for one in below]
+    return [mtl.similarities.from_kernel(np.outer(one, one) / one.sum()) for one in below]
 
 
 def leaves_below(parents: dict, node: str, tasks) -> np.ndarray:
@@ -58,16 +58,16 @@ def above(parents: dict, node: str) -> list[str]:
 
 
 def _union(part: Part, hierarchy: str):
-    return [mtl.union()]
+    return [mtl.similarities.union()]
 
 
 def _individual(part: Part, hierarchy: str):
-    return [mtl.individual()]
+    return [mtl.similarities.individual()]
 
 
 def _true(part: Part, hierarchy: str):
     # mu_s . mu_t / d: what the mus are like is known, and nothing is learned about the tasks
-    return [mtl.from_kernel(part.similarity / part.train.n_features)]
+    return [mtl.similarities.from_kernel(part.similarity / part.train.n_features)]
 
 
 #: method -> (similarities, p); p = inf: all weights are 1

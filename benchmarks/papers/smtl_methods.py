@@ -71,11 +71,11 @@ class Fit:
 
 
 def _f1(W, tasks):
-    return mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+    return mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
 
 
 def _auc(W, tasks):
-    return mtl.structured_hinge(W, tasks, metric=mtl.AUC())
+    return mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC())
 
 
 def _models() -> dict[str, Model]:

@@ -93,7 +93,7 @@ def groups() -> list[Group]:
     kinds: dict[str, list[str]] = {}
     for entry in catalogue():
         if entry.name in vocabulary.WORDS:
-            kinds.setdefault(entry.kind, []).append(f"mtldsl.{entry.name}")
+            kinds.setdefault(entry.kind, []).append(public_name(entry.name))
     errors = [name for name in mtldsl.__all__ if _is(getattr(mtldsl, name), BaseException)]
     unknowns = ["Weights", "NodeWeights", "EdgeWeights", *vocabulary.UNKNOWNS, "Parameter"]
     made = [
@@ -106,7 +106,7 @@ def groups() -> list[Group]:
         Group("losses", "Losses", "How predictions are judged.", [*kinds["loss"], "mtldsl.worst_task"]),
         Group("regularizers", "Regularizers", "What the weights are expected to look like.", kinds["regularizer"]),
         Group("structures", "Penalties that learn a matrix", "Covariances, precisions, similarities, functions of singular values.", kinds["structure"]),
-        Group("similarities", "Similarities between tasks", "What `mkl_norm` weighs.", _top(["TaskSimilarity", *vocabulary.SIMILARITIES])),
+        Group("similarities", "Similarities between tasks", "What `mkl_norm` weighs.", ["mtldsl.TaskSimilarity", *(f"mtldsl.similarities.{name}" for name in vocabulary.SIMILARITIES)]),
         Group("constraints", "Constraints", "Beside `>=`, `<=` and `==`.", [*kinds["constraint"], "mtldsl.p_norm"]),
         Group("metrics", "Metrics", "For `structured_hinge`, thresholds and scores.", ["mtldsl.Metric", "mtldsl.AcrossLabels", *kinds["metric"]]),
         Group("errors", "Errors", "All but `Interrupted` are an `MTLError`. Each quotes what was typed and says what to write instead.", _top(errors)),
@@ -129,11 +129,15 @@ def groups() -> list[Group]:
 @cache
 def formulas() -> dict[str, str]:
     """The formula of each word, as LaTeX."""
-    return {f"mtldsl.{entry.name}": entry.latex for entry in catalogue() if entry.name in vocabulary.WORDS}
+    return {public_name(entry.name): entry.latex for entry in catalogue() if entry.name in vocabulary.WORDS}
 
 
 def _is(value, kind: type) -> bool:
     return inspect.isclass(value) and issubclass(value, kind)
+
+
+def public_name(word: str) -> str:
+    return f"mtldsl.metrics.{word}" if word in vocabulary.METRICS else f"mtldsl.{word}"
 
 
 def _top(names) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from api_pages import public_name
 from sphinx.application import Sphinx
 
 from mtldsl.catalogue.pages import ABOUT, HEADINGS, other_names
@@ -78,7 +79,11 @@ def _section(entry: Entry) -> str:
     if source:
         facts["source"] = source
     listed = "\n".join(f"{label}\n: {text}\n" for label, text in facts.items())
-    api = f" [Everything about it](/api/mtldsl.{entry.name}.rst)." if entry.name in vocabulary.WORDS else ""
+    api = (
+        f" [Everything about it](/api/{public_name(entry.name)}.rst)."
+        if entry.name in vocabulary.WORDS
+        else ""
+    )
     return (
         f"### {entry.name}\n\n```python\n{entry.typed}\n```\n\n$$\n{entry.latex}\n$$\n\n{_plain(entry.summary)}{api}\n\n"
         f":::{{div}} facts\n{listed}:::"

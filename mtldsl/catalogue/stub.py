@@ -42,9 +42,9 @@ __version__: str
 
 #: What the lines below name beside what is public.
 _USED = {
-    "mtldsl": ["datasets", "estimators", "report"],
-    "mtldsl.atoms": ["metrics"],
-    "mtldsl.language.unknowns": ["similarities"],
+    "mtldsl": ["datasets", "estimators", "metrics", "report", "similarities"],
+    "mtldsl.atoms.metrics.metric": ["Metric"],
+    "mtldsl.language.unknowns.task_similarity": ["TaskSimilarity"],
     "mtldsl.language.expressions.constraint": ["Constraint"],
     "mtldsl.language.expressions.expression": ["Affine"],
     "mtldsl.language.expressions.objective": ["Objective"],

@@ -31,7 +31,7 @@ def metric_of(tune_thresholds) -> Metric | None:
     if not isinstance(metric, Metric):
         raise ModelError(
             f"tune_thresholds={quoted(tune_thresholds)}",
-            write_instead="write True for the F-score, or a metric such as mtl.FScore(beta=2)",
+            write_instead="write True for the F-score, or a metric such as mtl.metrics.FScore(beta=2)",
         )
     return metric
 

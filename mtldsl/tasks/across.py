@@ -70,7 +70,7 @@ class AcrossLabels:
     >>> across.table, across.left_out
     (<Tasks: 1 task, 4 features, sparse shared inputs, 6 labelled rows>, array([2]))
     >>> W = mtl.Weights(across.table)
-    >>> solution = mtl.minimize(mtl.ridge(W) + 10 * mtl.structured_hinge(W, across.table, metric=mtl.FScore())).solve()
+    >>> solution = mtl.minimize(mtl.ridge(W) + 10 * mtl.structured_hinge(W, across.table, metric=mtl.metrics.FScore())).solve()
     >>> X @ across.weights(solution["W"]) >= 0
     array([[ True, False],
            [False,  True],

@@ -86,7 +86,7 @@ def test_layouts_scales_weights_and_kernels(kind):
     assert np.allclose(found.scores[:, 0], expected, rtol=1e-4)
 
 
-@for_each("metric", [mtl.FScore(beta=2.0), mtl.ROCArea(), mtl.PrecisionAt(3)])
+@for_each("metric", [mtl.metrics.FScore(beta=2.0), mtl.metrics.ROCArea(), mtl.metrics.PrecisionAt(3)])
 def test_metrics_of_the_language_score_as_they_do_elsewhere(metric):
     tasks = labelled(8)
     problem, lam = model(tasks)

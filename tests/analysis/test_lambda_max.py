@@ -22,7 +22,13 @@ LOSSES = sorted(
     and atom.takes_intercept is not False
 )
 #: Not those that fix the number of positives, to which a constant does not matter.
-METRICS = [mtl.FScore(), mtl.FScore(beta=2.0), mtl.AUC(), mtl.ROCArea(), mtl.ErrorRate()]
+METRICS = [
+    mtl.metrics.FScore(),
+    mtl.metrics.FScore(beta=2.0),
+    mtl.metrics.AUC(),
+    mtl.metrics.ROCArea(),
+    mtl.metrics.ErrorRate(),
+]
 
 
 def tasks_for(loss, seed=0, share=0.5, n=N):
@@ -158,7 +164,7 @@ def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
     """No value makes the weights zero, and it says so: what they explain is at most lambda_max / lam of the losses."""
     tasks, lam = tasks_for("logistic_loss", seed=7), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)
-    norm = mtl.mkl_norm(W, [mtl.union(), mtl.individual()], p=p)
+    norm = mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.individual()], p=p)
     loss = mtl.logistic_loss(W, tasks)
     problem = mtl.minimize(lam * loss + norm if on_loss else loss + lam * norm)
     critical = problem.lambda_max(lam)

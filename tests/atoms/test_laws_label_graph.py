@@ -16,7 +16,7 @@ LOSSES = {
     "hinge": mtl.clique_hinge,
     "hinge with costs": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=[0.5, 2.0, 1.0, 0.0][: t.n_tasks]),
     "zero-one": lambda U, V, t: mtl.clique_hinge(U, V, t, loss="zero_one"),
-    "F-score of rows": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=mtl.FScore()),
+    "F-score of rows": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=mtl.metrics.FScore()),
     "likelihood": mtl.pairwise_log_loss,
 }
 every_loss = for_each("word", LOSSES.values(), ids=LOSSES)

@@ -62,11 +62,11 @@ def test_an_own_oracle_is_checked_and_not_believed(members, message):
 
 def test_a_metric_is_no_term():
     parameter = mtl.Parameter(1.0)
-    for typed in (lambda m: 2 * m, lambda m: m + mtl.AUC(), lambda m: parameter * m, lambda m: m / 2):
+    for typed in (lambda m: 2 * m, lambda m: m + mtl.metrics.AUC(), lambda m: parameter * m, lambda m: m / 2):
         with pytest.raises(
             mtl.ModelError, match=r"FScore\(\) is a metric, no term of a model: write structured_hinge"
         ):
-            typed(mtl.FScore())
+            typed(mtl.metrics.FScore())
 
 
 def test_a_warm_start_leaves_the_solution_it_starts_from_alone():

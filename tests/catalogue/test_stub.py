@@ -34,10 +34,10 @@ problem: mtl.Problem = mtl.minimize(
 solution: mtl.Solution = problem.solve(tol=1e-6)
 weights: np.ndarray = solution.W
 gap: float = solution.gap
-one = mtl.structured_hinge(W, tasks, metric=mtl.FScore(beta=2.0))
-each = mtl.structured_hinge(W, tasks, metric=[mtl.AUC(), mtl.ErrorRate()])
+one = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore(beta=2.0))
+each = mtl.structured_hinge(W, tasks, metric=[mtl.metrics.AUC(), mtl.metrics.ErrorRate()])
 learned = mtl.matrix_normal(W, mtl.FeaturePrecision(tasks), np.eye(2), eta=2.0)
-kernels = mtl.mkl_norm(W, [mtl.union(), mtl.individual()], p=2)
+kernels = mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.individual()], p=2)
 digits: Tasks = mtl.datasets.load_digits()
 """
 
@@ -48,7 +48,7 @@ WRONG = {
     "mtl.huber_loss(tasks, W)": '"Tasks"',
     "mtl.trace_norm()": "parameter|argument",
     "mtl.structured_hinge(W, tasks, metric='f1')": "metric",
-    "mtl.FScore(beat=2.0)": "beat",
+    "mtl.metrics.FScore(beat=2.0)": "beat",
     "mtl.minimize(mtl.squared_loss(W, tasks), constraints=[])": "constraints",
 }
 HEAD = """

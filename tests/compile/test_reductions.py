@@ -114,7 +114,7 @@ def f_score_between_two_other_losses_with_intercepts_moved():
     W = mtl.Weights(tasks, intercept=True)
     return mtl.minimize(
         mtl.logistic_loss(W, tasks)
-        + mtl.structured_hinge(2.0 * W - 0.3, tasks, metric=mtl.FScore())
+        + mtl.structured_hinge(2.0 * W - 0.3, tasks, metric=mtl.metrics.FScore())
         + 0.5 * mtl.squared_hinge_loss(W - 1.0, tasks)
         + mtl.trace_norm(W)
         + mtl.l1_norm(W)

@@ -60,7 +60,7 @@ MODELS = {
         subject_to=[W.sum(axis=0) == np.ones(3), W.sum(axis=1) <= np.ones((4, 1))],
     ),
     "metrics": lambda: mtl.minimize(
-        mtl.structured_hinge(mtl.Weights(SIGNS), SIGNS, metric=mtl.FScore(beta=2))
+        mtl.structured_hinge(mtl.Weights(SIGNS), SIGNS, metric=mtl.metrics.FScore(beta=2))
         + mtl.ridge(mtl.Weights(SIGNS))
     ),
 }
@@ -123,13 +123,13 @@ def test_sample_weights_stand_in_the_formula(loss, latex):
 
 def test_two_metrics_and_two_tables_are_told_apart():
     V, other = mtl.Weights(SIGNS), mtl.Tasks.shared(X[:10], np.sign(Y[:10]))
-    hinge = mtl.structured_hinge(V, SIGNS, metric=mtl.FScore(beta=2))
+    hinge = mtl.structured_hinge(V, SIGNS, metric=mtl.metrics.FScore(beta=2))
     assert any(
         r"$\Delta$ is one minus the F-score with $\beta = 2$" in one
         for one in listed(mtl.minimize(hinge)).values()
     )
     problem = mtl.minimize(
-        hinge + mtl.structured_hinge(V, other, metric=mtl.AUC()) + mtl.logistic_loss(V, SIGNS)
+        hinge + mtl.structured_hinge(V, other, metric=mtl.metrics.AUC()) + mtl.logistic_loss(V, SIGNS)
     )
     words = listed(problem)
     assert words[r"X^{(2)}_i,\; y^{(2)}_i"].startswith("the inputs and the labels of task $i$, 10 rows")

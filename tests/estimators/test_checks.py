@@ -24,7 +24,7 @@ HINGE = "squared_hinge_loss(W, tasks) + lam * l21_norm(W)"
 #: "sigmoid" is tried beside thresholds, below
 TUNED = (
     MultiTaskClassifier(lam=10.0, calibration="isotonic", inner_folds=2, tol=1e-10),
-    MultiTaskClassifier(HINGE, lam=1.0, tune_thresholds=mtl.ErrorRate(), inner_folds=2, tol=1e-10),
+    MultiTaskClassifier(HINGE, lam=1.0, tune_thresholds=mtl.metrics.ErrorRate(), inner_folds=2, tol=1e-10),
 )
 
 

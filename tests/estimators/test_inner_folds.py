@@ -33,7 +33,7 @@ def test_thresholds_are_the_best_for_scores_of_rows_left_out():
     tuned = clone(plain).set_params(tune_thresholds=True, inner_folds=4).fit(X, Y)
     z, signs, *_ = out_of_fold(plain, X, 2.0 * Y - 1.0, None, 4, 0)
     for i in range(3):
-        expected = best_threshold(z[:, i], signs[:, i], mtl.FScore())
+        expected = best_threshold(z[:, i], signs[:, i], mtl.metrics.FScore())
         assert tuned.thresholds_[i] == expected != 0.0
     scores = plain.fit(X, Y).decision_function(X)
     np.testing.assert_array_equal(tuned.decision_function(X), scores - tuned.thresholds_)
@@ -61,7 +61,7 @@ def test_the_solution_predicts_with_the_estimators_thresholds():
 
 def test_kernels_do_not_apply_thresholds_twice():
     X, Y = rare(150)
-    options = {"tune_thresholds": mtl.FScore(beta=2), "inner_folds": 3, "tol": 1e-3}
+    options = {"tune_thresholds": mtl.metrics.FScore(beta=2), "inner_folds": 3, "tol": 1e-3}
     fitted = KernelMultiTaskClassifier(C=1.0, **options).fit(X, Y)
     z = fitted.solution_.decision_function(X)
     np.testing.assert_array_equal(fitted.decision_function(X), z - fitted.thresholds_)
@@ -143,7 +143,12 @@ def test_thresholds_beside_probabilities_are_on_their_log_odds():
 def test_class_weights_count_for_thresholds_and_probabilities():
     """{class: weight} as that class's rows so often; "balanced" is for the fit alone."""
     X, Y = rare()
-    options = {"lam": 1.0, "tune_thresholds": mtl.ErrorRate(), "calibration": "isotonic", "tol": 1e-10}
+    options = {
+        "lam": 1.0,
+        "tune_thresholds": mtl.metrics.ErrorRate(),
+        "calibration": "isotonic",
+        "tol": 1e-10,
+    }
     stated = MultiTaskClassifier(class_weight={1: 5.0}, **options).fit(X, Y[:, 0])
     weighed = MultiTaskClassifier(**options).fit(X, Y[:, 0], 1.0 + 4.0 * Y[:, 0])
     np.testing.assert_array_equal(stated.thresholds_, weighed.thresholds_)
@@ -165,7 +170,7 @@ def test_predict_proba_is_there_only_where_it_means_something():
 @for_each(
     ("arguments", "says"),
     [
-        ({"tune_thresholds": "f1"}, "a metric such as mtl.FScore"),
+        ({"tune_thresholds": "f1"}, "a metric such as mtl.metrics.FScore"),
         ({"calibration": "platt"}, "'sigmoid' or 'isotonic'"),
         ({"calibration": "sigmoid", "inner_folds": 1}, "at least 2"),
         ({"tune_thresholds": True}, "highest score"),

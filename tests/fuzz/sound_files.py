@@ -40,7 +40,7 @@ def _write_solutions(folder: Path, X, Y) -> None:
     square_root = mtl.minimize(mtl.square_root_loss(V, scaled) + 2.0 * mtl.log_rank(V, eps=0.1))
     square_root.solve(tol=1e-3, starts=2, random_state=0, max_iter=50).save(folder / "learned" / "b.npz")
     theta = mtl.KernelWeights(3, "theta")
-    similarities = [mtl.union(), mtl.individual()]
+    similarities = [mtl.similarities.union(), mtl.similarities.individual()]
     kernels = 0.1 * mtl.hinge_loss(W := mtl.Weights(tasks), tasks) + mtl.mkl_norm(W, similarities, theta)
     mixed = mtl.minimize(kernels, subject_to=[mtl.p_norm(theta, 2) <= 1])
     mixed.solve(tol=1e-3).save(folder / "kernels" / "a.npz")

@@ -13,7 +13,7 @@ from tests.language.test_similarities import TASKS, tasks_of
 from tests.loops import for_each
 
 W = mtl.Weights(TASKS)
-SIMS = [mtl.union(), mtl.individual()]  # four kernels
+SIMS = [mtl.similarities.union(), mtl.similarities.individual()]  # four kernels
 
 
 def model(theta, constraints, weights=W):
@@ -66,7 +66,7 @@ def test_as_printed():
     assert (
         repr(mtl.p_norm(theta, np.inf) <= 1) == "p_norm(theta, inf) <= 1" and repr(theta <= 1) == "theta <= 1"
     )
-    many = [mtl.from_kernel(np.eye(3)) for _ in range(9)]
+    many = [mtl.similarities.from_kernel(np.eye(3)) for _ in range(9)]
     assert "[from_kernel(array(3, 3)), ... 9 similarities]" in mtl.mkl_norm(W, many, p=2).text
 
 
@@ -75,14 +75,16 @@ def test_weights_may_be_made_for_a_list_of_similarities():
 
 
 def test_names_of_the_weights():
-    twice = mtl.mkl_norm(W, [mtl.union(), mtl.union(), mtl.union(columns="x")], p=2)
+    twice = mtl.mkl_norm(
+        W, [mtl.similarities.union(), mtl.similarities.union(), mtl.similarities.union(columns="x")], p=2
+    )
     assert twice.terms[0].atom.names == ("union", "union (2)", "x: union")
     assert atom_of(model(np.ones(4), [])).names == ("union", "a", "b", "c")
 
 
 def test_rows_and_columns_of_an_expression():
     """Where tasks are selected their names go with them or make way for numbers, and kernels are of as many tasks as there are columns."""
-    kernels = mtl.mkl_norm(W @ np.ones((3, 2)), [mtl.union()], p=2).terms[0].atom.kernels
+    kernels = mtl.mkl_norm(W @ np.ones((3, 2)), [mtl.similarities.union()], p=2).terms[0].atom.kernels
     assert kernels[0].n_tasks == 2
 
 
@@ -105,7 +107,7 @@ REFUSED = {
     "theta second": (lambda: mtl.mkl_norm(W, THETA), "mkl_norm(W, theta)", "theta comes third"),
     "empty list": (lambda: mtl.mkl_norm(W, [], p=2), "mkl_norm(W, [], p=2)", "must be a list such as [union(), individual()]"),
     "a matrix": (lambda: mtl.mkl_norm(W, [np.eye(3)], p=2), "mkl_norm(W, [array(", "from_kernel(R) or from_similarity(Q)"),
-    "a helper not called": (lambda: mtl.mkl_norm(W, [mtl.union], p=2), "mkl_norm(W, [union], p=2)", "union is a helper that makes a similarity; write union()"),
+    "a helper not called": (lambda: mtl.mkl_norm(W, [mtl.similarities.union], p=2), "mkl_norm(W, [union], p=2)", "union is a helper that makes a similarity; write union()"),
     "p in the place of theta": (lambda: mtl.mkl_norm(W, SIMS, 2), "mkl_norm(W, [union(), individual()], 2)", "write p=2"),
     "neither theta nor p": (lambda: mtl.mkl_norm(W, SIMS), "mkl_norm(W, [union(), individual()])", "p_norm(theta, 2) <= 1, or p"),
     "both": (lambda: mtl.mkl_norm(W, SIMS, THETA, p=2), "mkl_norm(W, [union(), individual()], theta, p=2)", "give either theta"),
@@ -120,7 +122,7 @@ REFUSED = {
     "given, negative": (lambda: mtl.mkl_norm(W, SIMS, [1.0, -2.0, 1, 1]), "given weights", "such as np.ones(4)"),
     "given, all zero": (lambda: mtl.mkl_norm(W, SIMS, np.zeros(4)), "given weights", "not all zero"),
     "given, infinite": (lambda: mtl.mkl_norm(W, SIMS, [np.inf, 1, 1, 1]), "given weights", "finite"),
-    "a feature in no view": (lambda: mtl.mkl_norm(W, [mtl.union(columns=["x", "z"])], p=2), "mkl_norm(W, [union(columns=", "feature 1 is in no similarity"),
+    "a feature in no view": (lambda: mtl.mkl_norm(W, [mtl.similarities.union(columns=["x", "z"])], p=2), "mkl_norm(W, [union(columns=", "feature 1 is in no similarity"),
     "no bound": (lambda: model(THETA, []), "mkl_norm(W, [union(), individual()], theta): theta has no bound", "Add to subject_to: p_norm(theta, 2) <= 1"),
     "only >= 0": (lambda: model(THETA, [THETA >= 0]), "theta has no bound", "p_norm(theta, 2) <= 1"),
     "two norms": (lambda: model(THETA, [mtl.p_norm(THETA, 2) <= 1, THETA <= 1]).form(), "theta <= 1: theta is bounded in the 2-norm already", "keep one of the two"),
@@ -151,9 +153,9 @@ REFUSED = {
     "theta equal": (lambda: OPERATORS["=="](THETA, np.ones(4)), "theta == array", "in place of theta an array of given weights"),
     "a chain": (lambda: (THETA <= 1) << 2, "theta <= 1 is a constraint already", "a chain is two"),
     "theta in two terms": (lambda: twice(THETA), "theta stands in ", " and again in "),
-    "kernels of other tasks": (lambda: mtl.mkl_norm(OTHER, [mtl.from_kernel(np.eye(3))], p=2), "mkl_norm(V, [from_kernel(array(3, 3))], p=2)", "is of 3 tasks, but there are 2"),
+    "kernels of other tasks": (lambda: mtl.mkl_norm(OTHER, [mtl.similarities.from_kernel(np.eye(3))], p=2), "mkl_norm(V, [from_kernel(array(3, 3))], p=2)", "is of 3 tasks, but there are 2"),
     "a bound on the penalty": (lambda: mtl.mkl_norm(W, SIMS, p=2) <= 3.0, "mkl_norm(W, [union(), individual()], p=2)", "<= 3"),
-    "made for another list": (lambda: mtl.mkl_norm(W, SIMS, mtl.KernelWeights([mtl.union(), mtl.identity()])), "mkl_norm(W, [union(), individual()], theta)", "made for other similarities, which are 2 kernels"),
+    "made for another list": (lambda: mtl.mkl_norm(W, SIMS, mtl.KernelWeights([mtl.similarities.union(), mtl.similarities.identity()])), "mkl_norm(W, [union(), individual()], theta)", "made for other similarities, which are 2 kernels"),
     "truth of a bound": (lambda: bool(THETA <= 1), "theta <= 1 has no truth value", "two constraints"),
 }  # fmt: skip
 

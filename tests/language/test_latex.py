@@ -47,7 +47,7 @@ NEEDED = {
     "graph_laplacian": {"L": np.eye(3)},
     "kronecker_ridge": {"rows": np.eye(4), "columns": np.eye(3)},
     "half_squared_k_support_norm": {"r": 2},
-    "mkl_norm": {"similarities": [mtl.union(), mtl.identity()], "p": 1.5},
+    "mkl_norm": {"similarities": [mtl.similarities.union(), mtl.similarities.identity()], "p": 1.5},
     "matrix_normal": {
         "Sigma1": mtl.FeaturePrecision(TASKS["sign"], "my_precision"),
         "Sigma2": mtl.TaskPrecision(TASKS["sign"]),
@@ -111,7 +111,9 @@ def test_every_metric_inside_a_model_can_be_set(metric):
     )
     set_in_type(problem.objective.latex)
     assert "L - W" in problem.objective.latex and r"\Delta" in problem.objective.latex
-    of_all = mtl.structured_hinge(W, TASKS["sign"], metric=[metric, mtl.AUC(), mtl.FScore(beta=2.0)])
+    of_all = mtl.structured_hinge(
+        W, TASKS["sign"], metric=[metric, mtl.metrics.AUC(), mtl.metrics.FScore(beta=2.0)]
+    )
     set_in_type(of_all.latex)
     assert repr(metric) in problem.objective.text
 

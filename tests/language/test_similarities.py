@@ -43,29 +43,32 @@ SMOOTHED = {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * PATH)}
 @for_each(
     "similarity, expected",
     [
-        (mtl.union(), {"union": np.ones((3, 3))}),
-        (mtl.individual(), INDIVIDUAL),
-        (mtl.identity(), {"identity": np.eye(3)}),
-        (mtl.evgeniou_pontil(2.0, 4), {"evgeniou_pontil": 0.5 + np.eye(3) / 4}),
-        (mtl.domain_adaptation(), {"domain_adaptation": 1.0 + np.eye(3)}),
-        (mtl.clusters(["p", "q", "p"]), CLUSTERS),
-        (mtl.clusters({"c": "p", "b": "q", "a": "p"}), CLUSTERS),
-        (mtl.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None}), NODES),
+        (mtl.similarities.union(), {"union": np.ones((3, 3))}),
+        (mtl.similarities.individual(), INDIVIDUAL),
+        (mtl.similarities.identity(), {"identity": np.eye(3)}),
+        (mtl.similarities.evgeniou_pontil(2.0, 4), {"evgeniou_pontil": 0.5 + np.eye(3) / 4}),
+        (mtl.similarities.domain_adaptation(), {"domain_adaptation": 1.0 + np.eye(3)}),
+        (mtl.similarities.clusters(["p", "q", "p"]), CLUSTERS),
+        (mtl.similarities.clusters({"c": "p", "b": "q", "a": "p"}), CLUSTERS),
+        (mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None}), NODES),
         (
-            mtl.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top"}),
+            mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top"}),
             NODES,
         ),  # a root without a line of its own
-        (mtl.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
-        (mtl.tree([3, 3, 4, 4, -1]), {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL}),
-        (mtl.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
-        (mtl.tree({name: None for name in NAMES}), INDIVIDUAL),
-        (mtl.laplacian(PATH, gamma=0.5), SMOOTHED),
-        (mtl.laplacian(nx.path_graph(list(NAMES)), gamma=0.5), SMOOTHED),
-        (mtl.laplacian(nx.path_graph(3), gamma=0.5), SMOOTHED),
-        (mtl.laplacian(PATH, gamma=0), {"laplacian": np.eye(3)}),
-        (mtl.from_kernel(R), {"kernel": R}),
-        (mtl.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
-        (mtl.from_similarity(R), {"similarity": np.linalg.inv(R)}),
+        (mtl.similarities.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
+        (
+            mtl.similarities.tree([3, 3, 4, 4, -1]),
+            {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL},
+        ),
+        (mtl.similarities.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
+        (mtl.similarities.tree({name: None for name in NAMES}), INDIVIDUAL),
+        (mtl.similarities.laplacian(PATH, gamma=0.5), SMOOTHED),
+        (mtl.similarities.laplacian(nx.path_graph(list(NAMES)), gamma=0.5), SMOOTHED),
+        (mtl.similarities.laplacian(nx.path_graph(3), gamma=0.5), SMOOTHED),
+        (mtl.similarities.laplacian(PATH, gamma=0), {"laplacian": np.eye(3)}),
+        (mtl.similarities.from_kernel(R), {"kernel": R}),
+        (mtl.similarities.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
+        (mtl.similarities.from_similarity(R), {"similarity": np.linalg.inv(R)}),
     ],
 )
 def test_kernels(similarity, expected):
@@ -76,7 +79,7 @@ def test_kernels(similarity, expected):
 
 
 def test_a_kernel_of_rank_one_is_stored_as_such():
-    (kernel,) = mtl.from_kernel(indicator("a", "b")).kernels(TASKS, "")
+    (kernel,) = mtl.similarities.from_kernel(indicator("a", "b")).kernels(TASKS, "")
     assert kernel.factor.shape == (3, 1)
 
 
@@ -92,9 +95,9 @@ def test_a_kernel_of_rank_one_is_stored_as_such():
 )
 def test_columns(columns, positions):
     for similarity in (
-        mtl.union(columns),
-        mtl.individual(columns=columns),
-        mtl.laplacian(np.eye(3), columns=columns),
+        mtl.similarities.union(columns),
+        mtl.similarities.individual(columns=columns),
+        mtl.similarities.laplacian(np.eye(3), columns=columns),
     ):
         for kernel in similarity.kernels(TASKS, "typed"):
             assert (None if kernel.columns is None else kernel.columns.tolist()) == positions
@@ -102,8 +105,8 @@ def test_columns(columns, positions):
 
 def test_printed_as_typed():
     shown = [
-        mtl.union(), mtl.individual(columns="z"), mtl.evgeniou_pontil(1, 0.5), mtl.clusters(["aab"] * 3),
-        mtl.tree([-1]), mtl.laplacian(np.eye(2), 3), mtl.from_kernel(np.eye(2)), mtl.from_similarity(np.eye(2)),
+        mtl.similarities.union(), mtl.similarities.individual(columns="z"), mtl.similarities.evgeniou_pontil(1, 0.5), mtl.similarities.clusters(["aab"] * 3),
+        mtl.similarities.tree([-1]), mtl.similarities.laplacian(np.eye(2), 3), mtl.similarities.from_kernel(np.eye(2)), mtl.similarities.from_similarity(np.eye(2)),
     ]  # fmt: skip
     assert list(map(repr, shown)) == [
         "union()", "individual(columns='z')", "evgeniou_pontil(lam0=1, lam1=0.5)", "clusters(1 groups of 3 tasks)",
@@ -115,21 +118,21 @@ def test_printed_as_typed():
 
 #: as soon as it is typed: helper, what is quoted, the advice
 AT_ONCE = """
-mtl.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])
-mtl.clusters(3) | clusters(3) | one label a task
-mtl.tree('ab') | tree(parents) | root: None
-mtl.tree([0.5, -1]) | tree(parents) | -1 for the root
-mtl.tree([]) | tree(parents) | -1 for the root
-mtl.tree(nx.DiGraph([("r", "a"), ("r", "b"), ("q", "b"), ("r", "q")])) | node 'b' has two parents
-mtl.evgeniou_pontil(0, 1) | evgeniou_pontil | lam0 | a finite number > 0
-mtl.evgeniou_pontil(1, -1) | evgeniou_pontil | lam1 | a finite number > 0
-mtl.laplacian(np.eye(3), -1) | laplacian | gamma | a finite number >= 0
-mtl.laplacian(-np.eye(3)) | laplacian(array(3, 3), gamma=1) | semidefinite
-mtl.from_kernel([[1, 2], [0, 1]]) | from_kernel(array(2, 2)) | symmetric
-mtl.from_kernel([[1, 2], [2, 1]]) | from_kernel(array(2, 2)) | semidefinite
-mtl.from_kernel(np.zeros((3, 3))) | from_kernel(array(3, 3)) | leave it out
-mtl.from_similarity(np.ones((3, 3))) | from_similarity(array(3, 3)): Q is singular | write from_kernel(R)
-mtl.from_similarity([[1, 2], [2, 1]]) | from_similarity( | semidefinite
+mtl.similarities.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])
+mtl.similarities.clusters(3) | clusters(3) | one label a task
+mtl.similarities.tree('ab') | tree(parents) | root: None
+mtl.similarities.tree([0.5, -1]) | tree(parents) | -1 for the root
+mtl.similarities.tree([]) | tree(parents) | -1 for the root
+mtl.similarities.tree(nx.DiGraph([("r", "a"), ("r", "b"), ("q", "b"), ("r", "q")])) | node 'b' has two parents
+mtl.similarities.evgeniou_pontil(0, 1) | evgeniou_pontil | lam0 | a finite number > 0
+mtl.similarities.evgeniou_pontil(1, -1) | evgeniou_pontil | lam1 | a finite number > 0
+mtl.similarities.laplacian(np.eye(3), -1) | laplacian | gamma | a finite number >= 0
+mtl.similarities.laplacian(-np.eye(3)) | laplacian(array(3, 3), gamma=1) | semidefinite
+mtl.similarities.from_kernel([[1, 2], [0, 1]]) | from_kernel(array(2, 2)) | symmetric
+mtl.similarities.from_kernel([[1, 2], [2, 1]]) | from_kernel(array(2, 2)) | semidefinite
+mtl.similarities.from_kernel(np.zeros((3, 3))) | from_kernel(array(3, 3)) | leave it out
+mtl.similarities.from_similarity(np.ones((3, 3))) | from_similarity(array(3, 3)): Q is singular | write from_kernel(R)
+mtl.similarities.from_similarity([[1, 2], [2, 1]]) | from_similarity( | semidefinite
 """
 
 
@@ -141,28 +144,28 @@ def test_refused_as_soon_as_typed(typed, said):
 @for_each("Q", [np.diag([1.0, 1.0, 0.0]), np.diag([1.0, 1.0, 1e-17]), indicator("a", "b")])
 def test_every_singular_similarity_is_sent_to_from_kernel(Q):
     with pytest.raises(ModelError, match=r"from_kernel\(R\)"):
-        mtl.from_similarity(Q)
+        mtl.similarities.from_similarity(Q)
 
 
 #: where it meets the tasks
 WITH_TASKS = {
-    "kernel of other tasks": (mtl.from_kernel(np.eye(2)), r"from_kernel\(array\(2, 2\)\) is of 2 tasks, but there are 3", "a row and a column for every task"),
-    "clusters of other tasks": (mtl.clusters(["p", "q"]), "2 labels for 3 tasks", "give one label a task"),
-    "a parent that is not a node": (mtl.tree({"a": "top", "b": "topp", "c": "top", "top": None}), r"'topp' stand only as parents", "None for the root"),
-    "clusters without a task": (mtl.clusters({"a": 1, "b": 1}), r"clusters\(...\): task 'c' is missing", "name every task once"),
-    "clusters of a stranger": (mtl.clusters({"a": 1, "b": 1, "c": 2, "d": 2}), "there is no task 'd'", "the tasks are 'a', 'b', 'c'"),
-    "graph without a task": (mtl.laplacian(nx.path_graph(["a", "b"])), "task 'c' is missing", "name every task once"),
-    "graph of strangers": (mtl.laplacian(nx.path_graph(["a", "b", "c", "d"])), "no task 'd'", "the tasks are"),
-    "tree without a task": (mtl.tree({"a": "top", "b": "top", "top": None}), "task 'c' is not in the tree", r"\{'c': 'group', 'group': None\}"),
-    "tree with a barren node": (mtl.tree({"a": "top", "b": "top", "c": "top", "top": None, "x": "top"}), "node 'x' has no child and is not a task", "the leaves have to be the tasks"),
-    "tree with a task inside": (mtl.tree({"a": "b", "b": "top", "c": "top", "top": None}), "task 'b' has children", "the tasks have to be the leaves"),
-    "tree in a circle": (mtl.tree({"a": "p", "b": "p", "c": "p", "p": "q", "q": "p"}), "go round in a circle", "one node has to be the root"),
-    "tree of too few": (mtl.tree([-1, -1]), "2 nodes for 3 tasks", "the first 3 are the tasks"),
-    "tree with a parent nowhere": (mtl.tree([3, 3, 7, -1]), "the parent of node 2 is 7", "a position up to 3, or -1"),
-    "no such view": (mtl.union(columns="text"), r"union\(columns='text'\): there is no view or feature 'text'", "there are no views, and the features 'x', 'y'"),
-    "no such feature": (mtl.union(columns=["x", "w"]), "there is no feature 'w'", "the features are 'x', 'y', 'z', 'u'"),
-    "positions outside": (mtl.union(columns=[9]), r"union\(columns=\[9\]\)", "there are 4 features"),
-    "no feature": (mtl.union(columns=slice(2, 2)), "is about no feature", "leave columns=... out"),
+    "kernel of other tasks": (mtl.similarities.from_kernel(np.eye(2)), r"from_kernel\(array\(2, 2\)\) is of 2 tasks, but there are 3", "a row and a column for every task"),
+    "clusters of other tasks": (mtl.similarities.clusters(["p", "q"]), "2 labels for 3 tasks", "give one label a task"),
+    "a parent that is not a node": (mtl.similarities.tree({"a": "top", "b": "topp", "c": "top", "top": None}), r"'topp' stand only as parents", "None for the root"),
+    "clusters without a task": (mtl.similarities.clusters({"a": 1, "b": 1}), r"clusters\(...\): task 'c' is missing", "name every task once"),
+    "clusters of a stranger": (mtl.similarities.clusters({"a": 1, "b": 1, "c": 2, "d": 2}), "there is no task 'd'", "the tasks are 'a', 'b', 'c'"),
+    "graph without a task": (mtl.similarities.laplacian(nx.path_graph(["a", "b"])), "task 'c' is missing", "name every task once"),
+    "graph of strangers": (mtl.similarities.laplacian(nx.path_graph(["a", "b", "c", "d"])), "no task 'd'", "the tasks are"),
+    "tree without a task": (mtl.similarities.tree({"a": "top", "b": "top", "top": None}), "task 'c' is not in the tree", r"\{'c': 'group', 'group': None\}"),
+    "tree with a barren node": (mtl.similarities.tree({"a": "top", "b": "top", "c": "top", "top": None, "x": "top"}), "node 'x' has no child and is not a task", "the leaves have to be the tasks"),
+    "tree with a task inside": (mtl.similarities.tree({"a": "b", "b": "top", "c": "top", "top": None}), "task 'b' has children", "the tasks have to be the leaves"),
+    "tree in a circle": (mtl.similarities.tree({"a": "p", "b": "p", "c": "p", "p": "q", "q": "p"}), "go round in a circle", "one node has to be the root"),
+    "tree of too few": (mtl.similarities.tree([-1, -1]), "2 nodes for 3 tasks", "the first 3 are the tasks"),
+    "tree with a parent nowhere": (mtl.similarities.tree([3, 3, 7, -1]), "the parent of node 2 is 7", "a position up to 3, or -1"),
+    "no such view": (mtl.similarities.union(columns="text"), r"union\(columns='text'\): there is no view or feature 'text'", "there are no views, and the features 'x', 'y'"),
+    "no such feature": (mtl.similarities.union(columns=["x", "w"]), "there is no feature 'w'", "the features are 'x', 'y', 'z', 'u'"),
+    "positions outside": (mtl.similarities.union(columns=[9]), r"union\(columns=\[9\]\)", "there are 4 features"),
+    "no feature": (mtl.similarities.union(columns=slice(2, 2)), "is about no feature", "leave columns=... out"),
 }  # fmt: skip
 
 
@@ -184,18 +187,27 @@ def _of(similarity, *names):
 def test_a_graph_is_of_task_ids_not_of_positions():
     graph = nx.Graph([(2, 0)])
     graph.add_nodes_from(range(4))
-    R = _of(mtl.laplacian(graph), 2, 0, 3, 1)
+    R = _of(mtl.similarities.laplacian(graph), 2, 0, 3, 1)
     assert R[0, 1] > 0.1 and R[2:].sum() == pytest.approx(2.0)
-    assert _of(mtl.laplacian(nx.Graph([(10, 20), (30, 40)])), 10, 20, 30, 40)[0, 1] > 0.1
+    assert _of(mtl.similarities.laplacian(nx.Graph([(10, 20), (30, 40)])), 10, 20, 30, 40)[0, 1] > 0.1
 
 
 def test_labelled_tables_are_matched_by_name():
     pandas = pytest.importorskip("pandas")
     names = ["c", "b", "a"]
     R = pandas.DataFrame(np.diag([100.0, 1.0, 2.0]), index=names, columns=names)
-    assert _of(mtl.from_kernel(R), "a", "b", "c").diagonal().tolist() == pytest.approx([2.0, 1.0, 100.0])
-    assert _of(mtl.from_similarity(R), "a", "b", "c").diagonal().tolist() == pytest.approx([0.5, 1.0, 0.01])
+    assert _of(mtl.similarities.from_kernel(R), "a", "b", "c").diagonal().tolist() == pytest.approx(
+        [2.0, 1.0, 100.0]
+    )
+    assert _of(mtl.similarities.from_similarity(R), "a", "b", "c").diagonal().tolist() == pytest.approx(
+        [0.5, 1.0, 0.01]
+    )
     labels = pandas.Series(["p", "q", "p"], index=["a", "b", "c"])
-    assert _of(mtl.clusters(labels), "c", "a", "b").tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert _of(mtl.similarities.clusters(labels), "c", "a", "b").tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
     with pytest.raises(mtl.ModelError, match="rows and columns have different labels"):
-        _of(mtl.from_kernel(pandas.DataFrame(np.eye(3), index=names, columns=list("abc"))), "a", "b", "c")
+        _of(
+            mtl.similarities.from_kernel(pandas.DataFrame(np.eye(3), index=names, columns=list("abc"))),
+            "a",
+            "b",
+            "c",
+        )

@@ -46,24 +46,24 @@ mtl.Parameter(-2.0) | 'lam' | -2.0 | >= 0
 mtl.huber_loss(W, REAL, threshold=2.0) | huber_loss(W, tasks) | 'threshold' | delta
 mtl.group_norm(W) | group_norm(W) | groups
 mtl.hinge_loss(W, REAL) | hinge_loss(W, tasks) | -1 | +1
-mtl.structured_hinge(W, SIGN, metric=mtl.FScore) | structured_hinge(..., metric=FScore) | not a metric | write metric=FScore()
+mtl.structured_hinge(W, SIGN, metric=mtl.metrics.FScore) | structured_hinge(..., metric=FScore) | not a metric | write metric=FScore()
 mtl.structured_hinge(W, SIGN, metric='F1') | structured_hinge(..., metric='F1') | without quotes | metric=FScore() | mtldsl.Metric
 mtl.structured_hinge(W, SIGN, metric=0.5) | structured_hinge(..., metric=0.5) | not a metric | FScore(), AUC()
 mtl.structured_hinge(W, SIGN, metric=[]) | metric=[] | not a metric
 mtl.structured_hinge(W, SIGN, metric=X) | structured_hinge(..., metric=array([[ | not a metric
-mtl.structured_hinge(W, SIGN, metric=mtl.FScore(beta=0)) | FScore(..., beta=0) | beta must be a number | beta=1.0
-mtl.PrecisionAt(0) | PrecisionAt(k=0) | k=10 | k=0.1
-mtl.structured_hinge(W, NAMED, metric=mtl.PrecisionAt(1000)) | metric=PrecisionAt(k=1000) | task 'red' | k=1000 | the task has 12 | k=12
-mtl.structured_hinge(W, SIGN, metric=[mtl.FScore(), mtl.AUC()]) | structured_hinge(..., metric=[...]) | 2 metrics for 3 tasks | one a task
-mtl.structured_hinge(W, NAMED, metric=dict.fromkeys(['red', 'blue', 'gren', 'green'], mtl.AUC())) | metric={...} | no task 'gren' | 'red', 'blue', 'green'
-mtl.structured_hinge(W, NAMED, metric={'red': mtl.AUC(), 'green': mtl.FScore()}) | metric={...} | task 'blue' has no metric
+mtl.structured_hinge(W, SIGN, metric=mtl.metrics.FScore(beta=0)) | FScore(..., beta=0) | beta must be a number | beta=1.0
+mtl.metrics.PrecisionAt(0) | PrecisionAt(k=0) | k=10 | k=0.1
+mtl.structured_hinge(W, NAMED, metric=mtl.metrics.PrecisionAt(1000)) | metric=PrecisionAt(k=1000) | task 'red' | k=1000 | the task has 12 | k=12
+mtl.structured_hinge(W, SIGN, metric=[mtl.metrics.FScore(), mtl.metrics.AUC()]) | structured_hinge(..., metric=[...]) | 2 metrics for 3 tasks | one a task
+mtl.structured_hinge(W, NAMED, metric=dict.fromkeys(['red', 'blue', 'gren', 'green'], mtl.metrics.AUC())) | metric={...} | no task 'gren' | 'red', 'blue', 'green'
+mtl.structured_hinge(W, NAMED, metric={'red': mtl.metrics.AUC(), 'green': mtl.metrics.FScore()}) | metric={...} | task 'blue' has no metric
 mtl.structured_hinge(W, SIGN, metric={'metric': 'GScore'}) | 'GScore' | import the module
 mtl.structured_hinge(W, WEIGHTED) | structured_hinge(W, tasks) | sample weights | repeat rows | hinge_loss
 mtl.structured_hinge(W, ONE_CLASS) | structured_hinge(W, tasks) | task 'task2' has one class only | leave the task out
 mtl.structured_hinge(W, REAL) | structured_hinge(W, tasks) | labels must be -1 or +1
-mtl.hinge_loss(W, SIGN, metric=mtl.FScore()) | hinge_loss(W, tasks) | no parameter 'metric'
-mtl.minimize(mtl.FScore(beta=2)) | FScore(beta=2.0) | sum of losses
-mtl.l1_norm(W) + mtl.FScore() | l1_norm(W) + FScore() | only terms
+mtl.hinge_loss(W, SIGN, metric=mtl.metrics.FScore()) | hinge_loss(W, tasks) | no parameter 'metric'
+mtl.minimize(mtl.metrics.FScore(beta=2)) | FScore(beta=2.0) | sum of losses
+mtl.l1_norm(W) + mtl.metrics.FScore() | l1_norm(W) + FScore() | only terms
 mtl.poisson_loss(W, REAL) | poisson_loss(W, tasks)
 mtl.l1_norm(mtl.ridge(W)) | l1_norm( | ridge(W) | Objective
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[3]) | contains 3 | not a constraint

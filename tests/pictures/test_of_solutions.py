@@ -167,7 +167,9 @@ def test_learned_matrices_and_weights_draw_themselves(plt):
     solution = mtl.minimize(objective, subject_to=[S >> 0.1, S << 10]).solve()
     ax = plt.subplots()[1]
     assert solution.S.plot(ax=ax) is ax
-    objective = mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.individual()], theta)
+    objective = mtl.hinge_loss(W, tasks) + mtl.mkl_norm(
+        W, [mtl.similarities.union(), mtl.similarities.individual()], theta
+    )
     found = mtl.minimize(objective, subject_to=[mtl.p_norm(theta, 2) <= 1]).solve().kernel_weights
     ax = plt.subplots()[1]
     assert found.plot(ax=ax) is ax and any("0." in text.get_text() for text in ax.texts)

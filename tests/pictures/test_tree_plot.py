@@ -59,7 +59,9 @@ def test_the_tree_is_that_of_the_parents():
     X = np.random.default_rng(0).normal(size=(40, 3))
     tasks = mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10))
     W = mtl.Weights(tasks)
-    solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.tree(up)], p=2)).solve()
+    solution = mtl.minimize(
+        mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.tree(up)], p=2)
+    ).solve()
     nodes = nodes_of(solution.kernel_weights)
     assert {node.name: node.parent and node.parent.name for node in nodes} == up | {"top": None}
     weights = dict(zip(solution.kernel_weights.names, solution.kernel_weights.values, strict=True))

@@ -81,7 +81,7 @@ def test_no_finite_bound_is_said_not_hidden(bounded):
     tasks = shared(1, labels="sign")
     W = mtl.Weights(tasks)
     rows = mtl.l1_norm(W) if bounded else mtl.l1_norm(W[:3, :])
-    form = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + rows).form()
+    form = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()) + rows).form()
     bound, note = dual_bound(form, form.zeros())
     assert np.isfinite(bound) == bounded
     assert bounded == (note == "")
@@ -274,7 +274,7 @@ def test_the_losses_infimum_is_a_bound_where_they_reach_it():
     signs = np.array([1.0, -1.0, 1.0, -1.0])
     told_apart = mtl.Tasks.shared(np.column_stack([np.zeros((4, 2)), signs]), signs[:, None])
     U = mtl.Weights(told_apart, name="U")
-    labelling = mtl.structured_hinge(U, told_apart, metric=mtl.FScore()) + mtl.l1_norm(U[:2, :])
+    labelling = mtl.structured_hinge(U, told_apart, metric=mtl.metrics.FScore()) + mtl.l1_norm(U[:2, :])
     best["U"] = np.array([[0.0], [0.0], [10.0]])
     wrong = [np.array([0.3, -0.1, 0.5, 1.3]), np.zeros(2)]
     bound, _ = dual_bound(mtl.minimize(labelling + loss).form(), best, wrong)
@@ -284,9 +284,9 @@ def test_the_losses_infimum_is_a_bound_where_they_reach_it():
 # --------------------------------------------------------------------------------------- structured hinges
 
 STRUCTURED = {
-    "f1": mtl.FScore(), "f2": mtl.FScore(beta=2.0), "auc": mtl.AUC(), "rocarea": mtl.ROCArea(), "errors": mtl.ErrorRate(), "balanced": mtl.BalancedError(), "jaccard": mtl.Jaccard(), "gmean": mtl.GMean(),
-    "area": mtl.PartialAUC(0.5), "part": mtl.PartialAUC(0.9, 0.3), "ap": mtl.AveragePrecision(), "ndcg": mtl.NDCG(),
-    "precision": mtl.PrecisionAt(0.4), "recall": mtl.RecallAt(3), "several": [mtl.AUC(), mtl.FScore(), mtl.ROCArea(), mtl.ErrorRate()],
+    "f1": mtl.metrics.FScore(), "f2": mtl.metrics.FScore(beta=2.0), "auc": mtl.metrics.AUC(), "rocarea": mtl.metrics.ROCArea(), "errors": mtl.metrics.ErrorRate(), "balanced": mtl.metrics.BalancedError(), "jaccard": mtl.metrics.Jaccard(), "gmean": mtl.metrics.GMean(),
+    "area": mtl.metrics.PartialAUC(0.5), "part": mtl.metrics.PartialAUC(0.9, 0.3), "ap": mtl.metrics.AveragePrecision(), "ndcg": mtl.metrics.NDCG(),
+    "precision": mtl.metrics.PrecisionAt(0.4), "recall": mtl.metrics.RecallAt(3), "several": [mtl.metrics.AUC(), mtl.metrics.FScore(), mtl.metrics.ROCArea(), mtl.metrics.ErrorRate()],
 }  # fmt: skip
 
 
@@ -329,7 +329,9 @@ def test_no_mixture_of_labellings_proves_more_than_the_optimum(first):
 
 def _hold_below_the_optimum(metric, kind):
     tasks = shared(30, n=6 if isinstance(metric, Orders) else 12, labels="sign", missing=0.1)
-    takes = not isinstance(metric, (mtl.PrecisionAt, mtl.RecallAt))  # the others are refused an intercept
+    takes = not isinstance(
+        metric, (mtl.metrics.PrecisionAt, mtl.metrics.RecallAt)
+    )  # the others are refused an intercept
     W = mtl.Weights(tasks, intercept=takes and kind in ("intercept", "two losses"))
     loss = 4.0 * mtl.structured_hinge(W, tasks, metric=metric)
     objective, constraints = {
@@ -340,7 +342,7 @@ def _hold_below_the_optimum(metric, kind):
         "intercept": (loss + mtl.l21_norm(W) + 0.1 * mtl.ridge(W), []),
         "two losses": (
             loss
-            + 3.0 * mtl.structured_hinge(W, tasks, metric=mtl.FScore() if takes else metric)
+            + 3.0 * mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore() if takes else metric)
             + mtl.l1_norm(W),
             [],
         ),

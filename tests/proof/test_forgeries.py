@@ -38,7 +38,7 @@ def _worst_task():
 def _orders():
     t = models.shared(6, n=10, labels="sign")
     W = mtl.Weights(t)
-    return mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.AveragePrecision()) + mtl.ridge(W))
+    return mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.metrics.AveragePrecision()) + mtl.ridge(W))
 
 
 def _groups():

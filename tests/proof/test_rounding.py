@@ -56,7 +56,9 @@ def test_weights_just_outside_a_singular_kernel_are_allowed():
     X = rng.normal(size=(60, 4))
     tasks = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(4, 3)) + rng.normal(size=(60, 3))))
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(10 * mtl.logistic_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union()], p=np.inf))
+    problem = mtl.minimize(
+        10 * mtl.logistic_loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.union()], p=np.inf)
+    )
     form, best = problem.form(), problem.solve(tol=1e-12).W
     (loss,) = form.losses
     u = loss.dual_at({"W": best})

@@ -85,7 +85,9 @@ def test_outside_the_range():
 
 def problem_of(given, word, form, p, theta=None):
     tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
-    return model(tasks, LOSSES[word], [mtl.from_kernel(R) for R in given["R"]], form, p, given["C"], theta)
+    return model(
+        tasks, LOSSES[word], [mtl.similarities.from_kernel(R) for R in given["R"]], form, p, given["C"], theta
+    )
 
 
 @pytest.mark.slow
@@ -126,7 +128,7 @@ def test_cross_check_of_the_reference_itself(loss, form):
     problem = model(
         tasks,
         LOSSES[loss],
-        [mtl.union(), mtl.individual()],
+        [mtl.similarities.union(), mtl.similarities.individual()],
         form,
         2,
         given=np.array([0.5, 1, 1, 0.2, 0.7]),
@@ -147,7 +149,7 @@ def test_cross_check_of_an_expression_beside_other_terms():
     L, S, theta = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S"), mtl.KernelWeights()
     objective = (
         mtl.squared_loss(L + S, tasks)
-        + mtl.mkl_norm(L + S, [mtl.union(), mtl.identity()], theta)
+        + mtl.mkl_norm(L + S, [mtl.similarities.union(), mtl.similarities.identity()], theta)
         + mtl.l1_norm(S)
     )
     problem = mtl.minimize(objective, subject_to=[theta.sum() <= 2, S >= 0])
@@ -159,7 +161,9 @@ def test_cross_check_of_an_expression_beside_other_terms():
 @pytest.mark.slow
 def test_weights_that_are_not_the_best_are_noticed():
     """Others of the ball, too large, too small, one negative."""
-    problem = model(tasks_of(), mtl.hinge_loss, [mtl.union(), mtl.individual()], "kept", 2)
+    problem = model(
+        tasks_of(), mtl.hinge_loss, [mtl.similarities.union(), mtl.similarities.individual()], "kept", 2
+    )
     solution = problem.solve(solver="cvxpy")
     shown = solution.learned["theta"]
     assert isinstance(shown, LearnedWeights)
@@ -178,7 +182,7 @@ def test_beside_a_term_that_is_not_convex():
     objective = (
         mtl.squared_loss(W, tasks)
         + 0.1 * mtl.log_rank(W)
-        + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2)
+        + mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.identity()], p=2)
     )
     check = mtl.minimize(objective).cross_check()
     assert check.agrees, check
@@ -192,8 +196,8 @@ def test_laplacian_and_from_similarity_are_kronecker_ridges():
     Lap = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
     Q = np.diag([2.0, 1.0, 1.5, 1.0]) - 0.3 * np.diag(np.ones(3), 1) - 0.3 * np.diag(np.ones(3), -1)
     for similarity, columns in (
-        (mtl.laplacian(Lap, 0.8), np.eye(4) + 0.8 * Lap),
-        (mtl.from_similarity(Q), Q),
+        (mtl.similarities.laplacian(Lap, 0.8), np.eye(4) + 0.8 * Lap),
+        (mtl.similarities.from_similarity(Q), Q),
     ):
         W = mtl.Weights(tasks, intercept=False)
         ridge = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.kronecker_ridge(W, np.eye(6), columns))
@@ -205,9 +209,15 @@ def test_views_of_own_weights_are_models_of_own_features():
     """Given weights: the sum of the penalties of the rows."""
     tasks = tasks_of()
     W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3, 4, 5])]
+    sims = [
+        mtl.similarities.union(columns=[0, 1]),
+        mtl.similarities.identity(columns=[0, 1]),
+        mtl.similarities.identity(columns=[2, 3, 4, 5]),
+    ]
     together = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, [0.5, 1.0, 2.0]))
-    penalty = mtl.mkl_norm(W[:2], [mtl.union(), mtl.identity()], [0.5, 1.0]) + 0.5 * mtl.ridge(W[2:])
+    penalty = mtl.mkl_norm(
+        W[:2], [mtl.similarities.union(), mtl.similarities.identity()], [0.5, 1.0]
+    ) + 0.5 * mtl.ridge(W[2:])
     assert optimum(together) == pytest.approx(
         optimum(mtl.minimize(mtl.hinge_loss(W, tasks) + penalty)), rel=1e-8
     )
@@ -219,6 +229,9 @@ def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.check.by_reference, "MAX_OWN_VARIABLES", 8)
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=2))
+    problem = mtl.minimize(
+        mtl.hinge_loss(W, tasks)
+        + mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.identity()], p=2)
+    )
     with pytest.raises(mtl.SolverError, match=r"are 9 variables, .* fewer tasks or features"):
         problem.cross_check()

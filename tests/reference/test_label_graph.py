@@ -92,7 +92,7 @@ def by_planes(form, monkeypatch):
         ("some", "hamming"),
         ("some", [0.5, 2.0, 1.0, 0.0]),
         ("some", "zero_one"),
-        ("some", mtl.FScore()),
+        ("some", mtl.metrics.FScore()),
     ],
     ids=str,
 )

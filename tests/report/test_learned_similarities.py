@@ -44,7 +44,7 @@ def model(similarities, theta=None, subject_to=(), **options):
 
 
 def test_weights_by_name_and_the_samples_that_count():
-    solution, record, text = run(model([mtl.tree(UP)], p=2))
+    solution, record, text = run(model([mtl.similarities.tree(UP)], p=2))
     (found,) = record["solution"]["similarities"]
     assert found["names"] == ["top", "x", "y", *"abcd"] and found["how"] == "eliminated"
     np.testing.assert_array_equal(found["weights"], solution.kernel_weights.values)
@@ -63,7 +63,7 @@ def test_weights_by_name_and_the_samples_that_count():
 
 
 def test_how_alike_the_tasks_are_by_the_sum_of_the_indicators():
-    _, record, text = run(model([mtl.tree(UP)], p=2))
+    _, record, text = run(model([mtl.similarities.tree(UP)], p=2))
     (found,) = record["solution"]["similarities"]
     theta = dict(zip(found["names"], found["weights"], strict=True))
     K = np.full((4, 4), theta["top"])
@@ -84,7 +84,7 @@ def test_how_alike_the_tasks_are_by_the_sum_of_the_indicators():
 
 @pytest.mark.slow
 def test_where_the_weights_come_from_is_said():
-    theta, both = mtl.KernelWeights(name="eta"), [mtl.union(), mtl.identity()]
+    theta, both = mtl.KernelWeights(name="eta"), [mtl.similarities.union(), mtl.similarities.identity()]
     _, record, text = run(model(both, theta, [mtl.p_norm(theta, 1.5) <= 2]))
     expected = {"kind": "weights", "axis": "task similarities", "shape": [2]}
     assert record["model"]["learned"] == {"eta": expected}
@@ -100,14 +100,18 @@ def test_where_the_weights_come_from_is_said():
 
 def test_weights_that_are_zero_are_counted_and_have_no_bar():
     theta = np.array([1.0, 0.5, 0.0, 1e-9, 0.0])
-    _, record, text = run(model([mtl.union(), mtl.individual()], theta))
+    _, record, text = run(model([mtl.similarities.union(), mtl.similarities.individual()], theta))
     assert record["solution"]["similarities"][0]["zeros"] == 3 and "zero: 3 of 5" in text
     part = text[text.index("Weights of task similarities") : text.index("zero: 3 of 5")]
     assert "union" in part and "  a  " in part and "  b  " not in part
 
 
 def test_every_view_has_its_own_similarity():
-    views = [mtl.union(columns=[0, 1]), mtl.identity(columns=[0, 1]), mtl.identity(columns=[2, 3, 4])]
+    views = [
+        mtl.similarities.union(columns=[0, 1]),
+        mtl.similarities.identity(columns=[0, 1]),
+        mtl.similarities.identity(columns=[2, 3, 4]),
+    ]
     _, record, text = run(model(views, p=2))
     first, second = record["solution"]["similarities"][0]["tasks"]
     theta = record["solution"]["similarities"][0]["weights"]
@@ -118,7 +122,7 @@ def test_every_view_has_its_own_similarity():
 
 def test_a_task_in_no_group_is_like_none():
     """Its weights are zero, and it has no correlations."""
-    _, record, text = run(model([mtl.from_kernel(np.diag([1.0, 1.0, 1.0, 0.0]))], p=1))
+    _, record, text = run(model([mtl.similarities.from_kernel(np.diag([1.0, 1.0, 1.0, 0.0]))], p=1))
     (tasks,) = record["solution"]["similarities"][0]["tasks"]
     pairs = [one["pair"] for key in ("most", "least") for one in tasks[key]]
     assert pairs and not any("d" in pair for pair in pairs) and "nan" not in text
@@ -127,13 +131,17 @@ def test_a_task_in_no_group_is_like_none():
 
 def test_a_term_with_coefficient_zero_and_one_task():
     theta = mtl.KernelWeights()
-    objective = mtl.hinge_loss(W, TASKS) + mtl.ridge(W) + 0.0 * mtl.mkl_norm(W, [mtl.union()], theta)
+    objective = (
+        mtl.hinge_loss(W, TASKS) + mtl.ridge(W) + 0.0 * mtl.mkl_norm(W, [mtl.similarities.union()], theta)
+    )
     _, record, text = run(mtl.minimize(objective, [mtl.p_norm(theta, 2) <= 1]))
     assert record["solution"]["similarities"] == [] and "Weights of task similarities" not in text
     X = np.random.default_rng(0).normal(size=(8, 2))
     alone = mtl.Tasks.shared(X, np.resize([1.0, -1.0, -1.0], (8, 1)))
     V = mtl.Weights(alone)
-    _, record, text = run(mtl.minimize(mtl.hinge_loss(V, alone) + mtl.mkl_norm(V, [mtl.union()], p=2)), alone)
+    _, record, text = run(
+        mtl.minimize(mtl.hinge_loss(V, alone) + mtl.mkl_norm(V, [mtl.similarities.union()], p=2)), alone
+    )
     assert "most alike" not in text and "union  1  " in text
 
 
@@ -143,7 +151,7 @@ def test_many_tasks_are_shown_by_the_largest_weights():
     tasks = data([f"t{k}" for k in range(n)], rows=4)
     U = mtl.Weights(tasks)
     up = np.concatenate([n + np.arange(n) // 10, np.full(n // 10, n + n // 10), [-1]])
-    problem = mtl.minimize(mtl.hinge_loss(U, tasks) + mtl.mkl_norm(U, [mtl.tree(up)], p=2))
+    problem = mtl.minimize(mtl.hinge_loss(U, tasks) + mtl.mkl_norm(U, [mtl.similarities.tree(up)], p=2))
     _, record, text = run(problem, tasks, tol=1e-2)
     (found,) = record["solution"]["similarities"]
     assert len(found["weights"]) == n + n // 10 + 1 and len(found["tasks"][0]["most"]) == 3

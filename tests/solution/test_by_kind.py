@@ -79,7 +79,7 @@ def test_scores_are_of_each_kind(solved):
     assert scores[age] == pytest.approx(1 - np.sum((y - z[:, age]) ** 2) / np.sum((y - y.mean()) ** 2))
     assert solution.score(tasks, "f1").left_out == ("weight", "height", "age")
     assert solution.score(tasks, "mse").left_out == ("ill", "cured")
-    of_labels = solution.scores(tasks, mtl.FScore())
+    of_labels = solution.scores(tasks, mtl.metrics.FScore())
     np.testing.assert_array_equal(np.isnan(of_labels), [n in NUMBERS for n in ORDER])
     assert solution.bootstrap(tasks, n=10).estimate == pytest.approx(float(np.mean(scores)))
 
@@ -89,7 +89,10 @@ def test_only_labels_are_cut_at_thresholds(solved):
     tuned, numbers = solution.tune_threshold(tasks), [ORDER.index(name) for name in NUMBERS]
     assert np.all(tuned.thresholds[numbers] == 0.0)
     np.testing.assert_array_equal(tuned.predict(tasks.X)[:, numbers], solution.predict(tasks.X)[:, numbers])
-    assert np.nanmin(tuned.scores(tasks, mtl.FScore()) - solution.scores(tasks, mtl.FScore())) >= 0
+    assert (
+        np.nanmin(tuned.scores(tasks, mtl.metrics.FScore()) - solution.scores(tasks, mtl.metrics.FScore()))
+        >= 0
+    )
 
 
 def test_a_file_keeps_the_kinds(solved, tmp_path):

@@ -163,12 +163,12 @@ def test_scores_are_of_the_labels_and_of_the_margins(hinge, likelihood):
     right = (labels == new[1]).mean(axis=0)
     np.testing.assert_allclose(hinge.scores(tasks), right)
     assert hinge.score(tasks) == pytest.approx(right.mean())
-    np.testing.assert_allclose(hinge.scores(tasks, mtl.ErrorRate()), right)
+    np.testing.assert_allclose(hinge.scores(tasks, mtl.metrics.ErrorRate()), right)
     squares = (likelihood.predict_proba(new[0]) - (new[1] > 0)) ** 2
     np.testing.assert_allclose(likelihood.scores(tasks, "brier"), squares.mean(axis=0))
     with pytest.raises(ModelError, match="predicts labellings, and this measure is of numbers"):
         hinge.scores(tasks, "mse")
-    f1, auc = hinge.scores(tasks, mtl.FScore()), hinge.scores(tasks, mtl.ROCArea())
+    f1, auc = hinge.scores(tasks, mtl.metrics.FScore()), hinge.scores(tasks, mtl.metrics.ROCArea())
     np.testing.assert_allclose(hinge.scores(tasks, "roc_auc"), auc)
     for k in range(4):
         y, z = new[1][:, k] > 0, labels[:, k] > 0

@@ -164,17 +164,17 @@ class Missed(mtl.Metric):
 
 
 METRICS = {
-    "FScore": (mtl.FScore(), lambda y, z: sk.f1_score(y > 0, z >= 0)),
-    "FScore(beta=2)": (mtl.FScore(beta=2), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=2)),
-    "FScore(beta=0.5)": (mtl.FScore(beta=0.5), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=0.5)),
-    "ErrorRate": (mtl.ErrorRate(), lambda y, z: sk.accuracy_score(y > 0, z >= 0)),
-    "PartialAUC": (mtl.PartialAUC(1.0), lambda y, z: sk.roc_auc_score(y > 0, z)),
-    "AveragePrecision": (mtl.AveragePrecision(), lambda y, z: sk.average_precision_score(y > 0, z)),
-    "NDCG": (mtl.NDCG(), lambda y, z: sk.ndcg_score((y > 0)[None, :].astype(float), z[None, :])),
-    "ROCArea": (mtl.ROCArea(), lambda y, z: sk.roc_auc_score(y > 0, z)),
-    "AUC": (mtl.AUC(), lambda y, z: 1 - (1 - sk.recall_score(y > 0, z >= 0)) * (1 - sk.recall_score(y < 0, z < 0))),
-    "PrecisionAt(19)": (mtl.PrecisionAt(19), lambda y, z: sk.precision_score(y > 0, z >= np.sort(z)[-19])),
-    "RecallAt(0.55)": (mtl.RecallAt(0.55), lambda y, z: sk.recall_score(y > 0, z >= np.sort(z)[-round(0.55 * len(z))])),
+    "FScore": (mtl.metrics.FScore(), lambda y, z: sk.f1_score(y > 0, z >= 0)),
+    "FScore(beta=2)": (mtl.metrics.FScore(beta=2), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=2)),
+    "FScore(beta=0.5)": (mtl.metrics.FScore(beta=0.5), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=0.5)),
+    "ErrorRate": (mtl.metrics.ErrorRate(), lambda y, z: sk.accuracy_score(y > 0, z >= 0)),
+    "PartialAUC": (mtl.metrics.PartialAUC(1.0), lambda y, z: sk.roc_auc_score(y > 0, z)),
+    "AveragePrecision": (mtl.metrics.AveragePrecision(), lambda y, z: sk.average_precision_score(y > 0, z)),
+    "NDCG": (mtl.metrics.NDCG(), lambda y, z: sk.ndcg_score((y > 0)[None, :].astype(float), z[None, :])),
+    "ROCArea": (mtl.metrics.ROCArea(), lambda y, z: sk.roc_auc_score(y > 0, z)),
+    "AUC": (mtl.metrics.AUC(), lambda y, z: 1 - (1 - sk.recall_score(y > 0, z >= 0)) * (1 - sk.recall_score(y < 0, z < 0))),
+    "PrecisionAt(19)": (mtl.metrics.PrecisionAt(19), lambda y, z: sk.precision_score(y > 0, z >= np.sort(z)[-19])),
+    "RecallAt(0.55)": (mtl.metrics.RecallAt(0.55), lambda y, z: sk.recall_score(y > 0, z >= np.sort(z)[-round(0.55 * len(z))])),
     "own": (Missed(), lambda y, z: sk.recall_score(y > 0, z >= 0)),
 }  # fmt: skip
 
@@ -188,7 +188,9 @@ def test_scores_under_a_metric_are_scikit_learns(classified, name):
     np.testing.assert_allclose(solution.scores(tasks, metric=metric), by_hand, rtol=1e-12)
     assert solution.score(tasks, metric) == pytest.approx(np.mean(by_hand))
     assert len(set(by_hand)) > 1  # the tasks differ, so that their order is checked
-    in_one_task = solution.scores(tasks, metric=[mtl.ErrorRate(), metric, mtl.ErrorRate(), mtl.AUC()])
+    in_one_task = solution.scores(
+        tasks, metric=[mtl.metrics.ErrorRate(), metric, mtl.metrics.ErrorRate(), mtl.metrics.AUC()]
+    )
     assert in_one_task[1] == pytest.approx(by_hand[1])
     assert in_one_task[2] == pytest.approx(solution.scores(tasks)[2])
 
@@ -197,11 +199,11 @@ def test_equal_scores_under_metrics_of_rankings():
     """The second place is shared by one positive and two negatives."""
     y = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
     z = np.array([2.0, 1.0, 1.0, 1.0, 0.0, -1.0])
-    assert score_of(mtl.ROCArea(), z, y) == pytest.approx(sk.roc_auc_score(y > 0, z))
-    assert score_of(mtl.PrecisionAt(2), z, y) == pytest.approx((1 + 1 / 3) / 2)
-    assert score_of(mtl.RecallAt(3), z, y) == pytest.approx((1 + 2 / 3) / 3)
-    assert score_of(mtl.PrecisionAt(6), z, y) == pytest.approx(0.5)
-    assert score_of(mtl.PrecisionAt(1), z, y, threshold=5.0) == 1.0  # no threshold counts
+    assert score_of(mtl.metrics.ROCArea(), z, y) == pytest.approx(sk.roc_auc_score(y > 0, z))
+    assert score_of(mtl.metrics.PrecisionAt(2), z, y) == pytest.approx((1 + 1 / 3) / 2)
+    assert score_of(mtl.metrics.RecallAt(3), z, y) == pytest.approx((1 + 2 / 3) / 3)
+    assert score_of(mtl.metrics.PrecisionAt(6), z, y) == pytest.approx(0.5)
+    assert score_of(mtl.metrics.PrecisionAt(1), z, y, threshold=5.0) == 1.0  # no threshold counts
 
 
 def test_metrics_of_ones_own_score_themselves(monkeypatch):
@@ -214,12 +216,14 @@ def test_metrics_of_ones_own_score_themselves(monkeypatch):
         def score(self, z, positive, threshold):
             return float(positive[np.argmax(z)])
 
-    class MissedAlone(mtl.ErrorRate):
+    class MissedAlone(mtl.metrics.ErrorRate):
         def delta(self, b, c, positives, negatives):
             return c / positives + 0.0 * b
 
     z, y = np.array([0.1, 0.9, -0.5]), np.array([1.0, -1.0, 1.0])
-    assert score_of(MissedAlone(), z, y) == 0.5 and score_of(mtl.ErrorRate(), z, y) == pytest.approx(1 / 3)
+    assert score_of(MissedAlone(), z, y) == 0.5 and score_of(mtl.metrics.ErrorRate(), z, y) == pytest.approx(
+        1 / 3
+    )
     assert score_of(FirstIsPositive(), z, y) == 0.0 and score_of(FirstIsPositive(), -z, y) == 1.0
     FirstIsPositive.scored_by_order = False
     with pytest.raises(mtl.ModelError, match="measures rankings, and has no score"):
@@ -232,10 +236,10 @@ def test_wrong_metrics_of_scores_are_named(classified):
     one_class = mtl.Tasks.shared(tasks.X, labels)
     for given, metric, kind, message in (
         (tasks, "roc_au", mtl.ModelError, r"^scores\(tasks, metric='roc_au'\): there is no such measure; write 'roc_auc'"),
-        (tasks, mtl.AUC, mtl.ModelError, r"write metric=AUC\(\)"),
-        (tasks, [mtl.AUC()], mtl.ModelError, "1 metrics for 4 tasks"),
-        (tasks, mtl.PrecisionAt(1000), mtl.ModelError, r"metric=PrecisionAt\(k=1000\)\): task .*the task has 40"),
-        (one_class, mtl.FScore(), mtl.DataError, r"^scores\(tasks\): task 'task1' has one class only"),
+        (tasks, mtl.metrics.AUC, mtl.ModelError, r"write metric=AUC\(\)"),
+        (tasks, [mtl.metrics.AUC()], mtl.ModelError, "1 metrics for 4 tasks"),
+        (tasks, mtl.metrics.PrecisionAt(1000), mtl.ModelError, r"metric=PrecisionAt\(k=1000\)\): task .*the task has 40"),
+        (one_class, mtl.metrics.FScore(), mtl.DataError, r"^scores\(tasks\): task 'task1' has one class only"),
     ):  # fmt: skip
         with pytest.raises(kind, match=message):
             solution.scores(given, metric)
@@ -243,7 +247,7 @@ def test_wrong_metrics_of_scores_are_named(classified):
         solution.score(tasks, "g1")
     assert solution.scores(one_class)[1] <= 1.0  # accuracy needs no second class
     with pytest.raises(mtl.DataError, match="labels must be -1 or"):
-        fitted(shared(3), mtl.squared_loss).scores(shared(3), mtl.FScore())
+        fitted(shared(3), mtl.squared_loss).scores(shared(3), mtl.metrics.FScore())
 
 
 def hinged(metric):
@@ -253,11 +257,11 @@ def hinged(metric):
     return tasks, mtl.minimize(hinge + 1e-3 * mtl.l21_norm(W)).solve(tol=1e-4)
 
 
-EACH = [mtl.FScore(beta=2), mtl.ErrorRate(), Missed(), mtl.AUC()]
+EACH = [mtl.metrics.FScore(beta=2), mtl.metrics.ErrorRate(), Missed(), mtl.metrics.AUC()]
 
 
 @pytest.mark.slow
-@for_each("metric", [mtl.FScore(), mtl.FScore(beta=2), mtl.PrecisionAt(0.25), EACH])
+@for_each("metric", [mtl.metrics.FScore(), mtl.metrics.FScore(beta=2), mtl.metrics.PrecisionAt(0.25), EACH])
 def test_structured_losses_are_saved(tmp_path, metric):
     tasks, solution = hinged(metric)
     loaded = mtl.Solution.load(solution.save(tmp_path / "hinge"))
@@ -269,7 +273,7 @@ def test_structured_losses_are_saved(tmp_path, metric):
     if not isinstance(metric, list):  # Missed is best where all are labelled +1, which tuning refuses
         first, *others = (s.tune_threshold(tasks).thresholds for s in (solution, loaded, again))
         np.testing.assert_array_equal(others, [first, first])
-    plain = loaded.loss["parameters"].get("metric", mtl.FScore())
+    plain = loaded.loss["parameters"].get("metric", mtl.metrics.FScore())
     rebuilt = StructuredHinge(metric=plain)
     assert repr(rebuilt.metric) == repr(tuple(metric) if isinstance(metric, list) else metric)
 
@@ -288,7 +292,9 @@ def test_a_metric_of_ones_own_is_needed_only_to_tune_with_it(tmp_path, monkeypat
     loaded = mtl.Solution.load(path)
     np.testing.assert_array_equal(loaded.predict(tasks.X), solution.predict(tasks.X))
     np.testing.assert_array_equal(loaded.scores(tasks), solution.scores(tasks))
-    np.testing.assert_allclose(loaded.scores(tasks, mtl.FScore()), solution.scores(tasks, mtl.FScore()))
+    np.testing.assert_allclose(
+        loaded.scores(tasks, mtl.metrics.FScore()), solution.scores(tasks, mtl.metrics.FScore())
+    )
     np.testing.assert_array_equal(mtl.Solution.load(loaded.save(tmp_path / "b")).W, solution.W)
     with pytest.raises(mtl.ModelError, match="'Balanced' is not known here: import the module"):
         loaded.tune_threshold(tasks)

@@ -29,8 +29,15 @@ class Cost(mtl.Metric):
         return np.where(np.asarray(b) <= negatives / 2, self.price * b + c, -np.inf)
 
 
-EACH = [mtl.FScore(), mtl.ErrorRate(), Balanced(), mtl.FScore(beta=2)]
-METRICS = [mtl.FScore(), mtl.FScore(beta=2), mtl.FScore(beta=0.3), mtl.ErrorRate(), Balanced(), Cost()]
+EACH = [mtl.metrics.FScore(), mtl.metrics.ErrorRate(), Balanced(), mtl.metrics.FScore(beta=2)]
+METRICS = [
+    mtl.metrics.FScore(),
+    mtl.metrics.FScore(beta=2),
+    mtl.metrics.FScore(beta=0.3),
+    mtl.metrics.ErrorRate(),
+    Balanced(),
+    Cost(),
+]
 
 
 def table(z, y, threshold):
@@ -67,7 +74,12 @@ def test_no_threshold_is_better(data):
 def test_at_k_exactly_k_are_positive_or_it_says_why_not(data):
     z, y = data
     ordered = np.sort(z)[::-1]
-    for metric in (mtl.PrecisionAt(1), mtl.PrecisionAt(0.5), mtl.RecallAt(2), mtl.RecallAt(0.3)):
+    for metric in (
+        mtl.metrics.PrecisionAt(1),
+        mtl.metrics.PrecisionAt(0.5),
+        mtl.metrics.RecallAt(2),
+        mtl.metrics.RecallAt(0.3),
+    ):
         k = metric.count(int(np.sum(y > 0)), int(np.sum(y < 0)))
         gap = np.inf if k == len(z) else ordered[k - 1] - ordered[k]
         if gap > 1e-12 * np.abs(z).max():
@@ -79,33 +91,38 @@ def test_at_k_exactly_k_are_positive_or_it_says_why_not(data):
 
 def test_places_by_hand():
     y = np.array([1.0, 1.0, -1.0, -1.0])
-    assert best_threshold([0.75, 0.5, 0.25, -1.0], y, mtl.ErrorRate()) == 0.375  # half way
-    assert best_threshold([5.0, 4.0, 3.0, 2.0], np.array([1.0, 1.0, 1.0, -1.0]), mtl.ErrorRate()) == 2.5
+    assert best_threshold([0.75, 0.5, 0.25, -1.0], y, mtl.metrics.ErrorRate()) == 0.375  # half way
+    assert (
+        best_threshold([5.0, 4.0, 3.0, 2.0], np.array([1.0, 1.0, 1.0, -1.0]), mtl.metrics.ErrorRate()) == 2.5
+    )
     # one label for all is best: 0 where it gives that, else half a mean gap beyond the last score
     mostly = np.array([-1.0, 1.0, 1.0, 1.0])
-    assert best_threshold([4.0, 3.0, 2.0, 1.0], mostly, mtl.FScore()) == 0.0
-    assert best_threshold([2.0, 1.0, 0.0, -1.0], mostly, mtl.FScore()) == -1.5
-    assert best_threshold([-1.0, -2.0, -3.0, -4.0], mostly, mtl.ErrorRate()) == -4.5
-    assert best_threshold([1.0, 2.0, 3.0, 4.0], -mostly, mtl.ErrorRate()) == 4.5
-    assert best_threshold([-4.0, -3.0, -2.0, -1.0], -mostly, mtl.ErrorRate()) == 0.0
-    assert best_threshold([3.0, 3.0, 3.0, 3.0], mostly, mtl.FScore()) == 0.0
-    assert best_threshold([-3.0, -3.0, -3.0, -3.0], mostly, mtl.FScore()) == -6.0
-    assert best_threshold(np.zeros(4), mostly, mtl.FScore()) == -1.0
+    assert best_threshold([4.0, 3.0, 2.0, 1.0], mostly, mtl.metrics.FScore()) == 0.0
+    assert best_threshold([2.0, 1.0, 0.0, -1.0], mostly, mtl.metrics.FScore()) == -1.5
+    assert best_threshold([-1.0, -2.0, -3.0, -4.0], mostly, mtl.metrics.ErrorRate()) == -4.5
+    assert best_threshold([1.0, 2.0, 3.0, 4.0], -mostly, mtl.metrics.ErrorRate()) == 4.5
+    assert best_threshold([-4.0, -3.0, -2.0, -1.0], -mostly, mtl.metrics.ErrorRate()) == 0.0
+    assert best_threshold([3.0, 3.0, 3.0, 3.0], mostly, mtl.metrics.FScore()) == 0.0
+    assert best_threshold([-3.0, -3.0, -3.0, -3.0], mostly, mtl.metrics.FScore()) == -6.0
+    assert best_threshold(np.zeros(4), mostly, mtl.metrics.FScore()) == -1.0
     # one error at -2 and at 2.25: the nearest to zero
     z, y = np.array([-3.0, -1.0, 0.5, 4.0]), np.array([-1.0, 1.0, -1.0, 1.0])
-    assert best_threshold(z, y, mtl.ErrorRate()) == -2.0 and best_threshold(-z, -y, mtl.ErrorRate()) == 2.0
-    assert best_threshold(z - 2.0, y, mtl.ErrorRate()) == 0.25
+    assert (
+        best_threshold(z, y, mtl.metrics.ErrorRate()) == -2.0
+        and best_threshold(-z, -y, mtl.metrics.ErrorRate()) == 2.0
+    )
+    assert best_threshold(z - 2.0, y, mtl.metrics.ErrorRate()) == 0.25
 
 
 def test_neighbouring_floats_are_one_score():
     """Two rows alike, whose products a matrix product rounded apart, get one label."""
     y = np.array([1.0, -1.0, 1.0, -1.0])
     z = np.array([1.0, 1.0 - 1e-16, 1.0 + 3e-16, -1.0])
-    assert best_threshold(z, y, mtl.ErrorRate()) == pytest.approx(0.0, abs=1e-15)
+    assert best_threshold(z, y, mtl.metrics.ErrorRate()) == pytest.approx(0.0, abs=1e-15)
     huge = np.array([1e300, -1e300, 5e307, -5e307])
-    assert np.array_equal(huge >= best_threshold(huge, y, mtl.ErrorRate()), y > 0)
+    assert np.array_equal(huge >= best_threshold(huge, y, mtl.metrics.ErrorRate()), y > 0)
     tiny = np.array([5e-324, 0.0, 1e-323, -5e-324])  # the least floats there are
-    assert np.array_equal(tiny >= best_threshold(tiny, y, mtl.ErrorRate()), y > 0)
+    assert np.array_equal(tiny >= best_threshold(tiny, y, mtl.metrics.ErrorRate()), y > 0)
 
 
 def test_what_is_refused_says_the_call_the_metric_and_the_task():
@@ -116,9 +133,9 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
             return np.where((np.asarray(b) == 0) & (np.asarray(c) == 0), 0.0, np.nan)
 
     for metric, said in (
-        (mtl.ROCArea(), r"ROCArea\(\) measures the ranking.*metric=FScore\(\)"),
+        (mtl.metrics.ROCArea(), r"ROCArea\(\) measures the ranking.*metric=FScore\(\)"),
         (
-            mtl.AUC(),
+            mtl.metrics.AUC(),
             r"^best_threshold: under AUC\(\) it costs nothing to label every sample \+1.*metric=FScore\(\)",
         ),
         (Nowhere(), r"Nowhere\(\) is NaN at b="),
@@ -126,7 +143,7 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
         with pytest.raises(mtl.ModelError, match=said):
             best_threshold(z, y, metric)
     with pytest.raises(mtl.DataError, match=r"^tune_threshold\(tasks, metric=RecallAt\(k=2\)\): task 'a': no threshold gives labels"):  # fmt: skip
-        best_threshold([0.5, 0.5, 0.5], y, mtl.RecallAt(k=2), "tune_threshold(tasks)", "a")
+        best_threshold([0.5, 0.5, 0.5], y, mtl.metrics.RecallAt(k=2), "tune_threshold(tasks)", "a")
 
 
 # ------------------------------------------------------------------------------------------ tuned solutions
@@ -155,7 +172,7 @@ LAYOUTS = {
 @pytest.mark.slow
 @for_each("layout, standardised", [("shared", False), ("separate", True), ("missing labels", True)])
 def test_a_tuned_solution_has_every_tasks_best_threshold(layout, standardised):
-    raw, metric = LAYOUTS[layout](), mtl.FScore(beta=2)
+    raw, metric = LAYOUTS[layout](), mtl.metrics.FScore(beta=2)
     tasks = raw.standardize() if standardised else raw
     solution = solved(tasks)
     scores = solution.decision_function(raw.inputs)
@@ -183,17 +200,23 @@ def test_the_metric_of_the_loss_is_the_default():
     def thresholds(solution, **options):
         return solution.tune_threshold(tasks, **options).thresholds
 
-    plain, weighted, of_each = (solved(tasks, m) for m in (mtl.FScore(), mtl.FScore(beta=5), EACH))
-    cases = ((plain, mtl.FScore()), (weighted, mtl.FScore(beta=5)), (solved(tasks), mtl.FScore()))
+    plain, weighted, of_each = (
+        solved(tasks, m) for m in (mtl.metrics.FScore(), mtl.metrics.FScore(beta=5), EACH)
+    )
+    cases = (
+        (plain, mtl.metrics.FScore()),
+        (weighted, mtl.metrics.FScore(beta=5)),
+        (solved(tasks), mtl.metrics.FScore()),
+    )
     for solution, metric in cases:
         np.testing.assert_array_equal(thresholds(solution), thresholds(solution, metric=metric))
     each = [thresholds(of_each, metric=m)[i] for i, m in enumerate(EACH)]
     np.testing.assert_array_equal(thresholds(of_each), each)
     by_name = dict(zip(tasks.task_names, EACH, strict=True))
     np.testing.assert_array_equal(thresholds(of_each, metric=by_name), each)
-    assert not np.array_equal(thresholds(weighted, metric=mtl.FScore()), thresholds(weighted))
+    assert not np.array_equal(thresholds(weighted, metric=mtl.metrics.FScore()), thresholds(weighted))
     # tuned again, it forgets the first thresholds
-    again = plain.tune_threshold(tasks, metric=mtl.FScore(beta=9)).tune_threshold(tasks)
+    again = plain.tune_threshold(tasks, metric=mtl.metrics.FScore(beta=9)).tune_threshold(tasks)
     np.testing.assert_array_equal(again.thresholds, thresholds(plain))
 
 
@@ -205,14 +228,16 @@ def test_a_least_squares_fit_to_labels_becomes_a_classifier():
     assert set(np.unique(tuned.predict(tasks.X))) == {-1.0, 1.0}
     accuracy = np.mean(tuned.predict(tasks.X) == tasks.targets.reshape(4, 60).T, axis=0)
     np.testing.assert_allclose(tuned.scores(tasks), accuracy)
-    np.testing.assert_allclose(tuned.scores(tasks, metric=mtl.ErrorRate()), accuracy)
-    assert tuned.score(tasks, metric=mtl.FScore()) >= solution.score(tasks, metric=mtl.FScore())
+    np.testing.assert_allclose(tuned.scores(tasks, metric=mtl.metrics.ErrorRate()), accuracy)
+    assert tuned.score(tasks, metric=mtl.metrics.FScore()) >= solution.score(
+        tasks, metric=mtl.metrics.FScore()
+    )
     np.testing.assert_array_equal(solution.predict(tasks.X), solution.decision_function(tasks.X))
 
 
 def test_thresholds_are_saved(tmp_path):
     tasks = shared(3, n=60, labels="sign")
-    tuned = solved(tasks).tune_threshold(tasks, metric=mtl.FScore(beta=3))
+    tuned = solved(tasks).tune_threshold(tasks, metric=mtl.metrics.FScore(beta=3))
     loaded = mtl.Solution.load(tuned.save(tmp_path / "tuned"))
     np.testing.assert_array_equal(loaded.thresholds, tuned.thresholds)
     np.testing.assert_array_equal(loaded.predict(tasks.X), tuned.predict(tasks.X))
@@ -222,7 +247,7 @@ def test_thresholds_are_saved(tmp_path):
 
 def test_wrong_tuning_is_refused():
     tasks = shared(3, n=60, labels="sign")
-    solution = solved(tasks, mtl.AUC())
+    solution = solved(tasks, mtl.metrics.AUC())
 
     def ones(Y):
         Y[:, 1] = 1.0
@@ -232,24 +257,24 @@ def test_wrong_tuning_is_refused():
 
     weighted = mtl.Tasks.shared(tasks.X, tasks.targets.reshape(4, 60).T, sample_weights=np.full(60, 2.0))
     for given_tasks, metric, kind, message in (
-        (labels(ones), mtl.FScore(), mtl.DataError, r"^tune_threshold\(tasks\): task 'task1' has one class only"),
-        (labels(zeros), mtl.FScore(), mtl.DataError, "labels must be -1 or .1; for labels 0/1 write"),
-        (weighted, mtl.FScore(), mtl.DataError, "sample weights.*repeat rows"),
-        (tasks.select([0, 1]), mtl.FScore(), mtl.DataError, r"^tune_threshold: the tasks are .* x 2 tasks"),
-        (tasks, [mtl.FScore()] * 2 + [mtl.ROCArea()] * 2, mtl.ModelError, r"^tune_threshold\(tasks, metric=ROCArea\(\)\): task 'task2': "),
+        (labels(ones), mtl.metrics.FScore(), mtl.DataError, r"^tune_threshold\(tasks\): task 'task1' has one class only"),
+        (labels(zeros), mtl.metrics.FScore(), mtl.DataError, "labels must be -1 or .1; for labels 0/1 write"),
+        (weighted, mtl.metrics.FScore(), mtl.DataError, "sample weights.*repeat rows"),
+        (tasks.select([0, 1]), mtl.metrics.FScore(), mtl.DataError, r"^tune_threshold: the tasks are .* x 2 tasks"),
+        (tasks, [mtl.metrics.FScore()] * 2 + [mtl.metrics.ROCArea()] * 2, mtl.ModelError, r"^tune_threshold\(tasks, metric=ROCArea\(\)\): task 'task2': "),
         (tasks, None, mtl.ModelError, r"under AUC\(\) it costs nothing to label every sample \+1"),
         (tasks, "F1", mtl.ModelError, r"^tune_threshold\(tasks, metric='F1'\): this is not a metric; .*without quotes"),
-        (tasks, mtl.FScore, mtl.ModelError, r"metric=FScore\): this is not a metric; write metric=FScore\(\)"),
-        (tasks, [mtl.FScore()] * 2, mtl.ModelError, r"^tune_threshold\(tasks, metric=\[...\]\): 2 metrics for 4 tasks"),
-        (tasks, {"nobody": mtl.FScore()}, mtl.ModelError, "there is no task 'nobody'"),
-        (tasks, mtl.PrecisionAt(61), mtl.ModelError, r"metric=PrecisionAt\(k=61\)\): task 'task0'.*the task has 60"),
+        (tasks, mtl.metrics.FScore, mtl.ModelError, r"metric=FScore\): this is not a metric; write metric=FScore\(\)"),
+        (tasks, [mtl.metrics.FScore()] * 2, mtl.ModelError, r"^tune_threshold\(tasks, metric=\[...\]\): 2 metrics for 4 tasks"),
+        (tasks, {"nobody": mtl.metrics.FScore()}, mtl.ModelError, "there is no task 'nobody'"),
+        (tasks, mtl.metrics.PrecisionAt(61), mtl.ModelError, r"metric=PrecisionAt\(k=61\)\): task 'task0'.*the task has 60"),
     ):  # fmt: skip
         with pytest.raises(kind, match=message):
             solution.tune_threshold(given_tasks, metric)
     standardised = tasks.take_rows(np.arange(30)).standardize()
     said = r"^tune_threshold: these tasks were standardised with statistics other"
     with pytest.raises(mtl.DataError, match=said):
-        solution.tune_threshold(standardised, mtl.FScore())
+        solution.tune_threshold(standardised, mtl.metrics.FScore())
     counts = shared(3, labels="count")
     W = mtl.Weights(counts)
     of_counts = mtl.minimize(mtl.poisson_loss(W, counts) + mtl.ridge(W)).solve()

@@ -90,7 +90,7 @@ def hard(seed=0, n=120, d=20, m=3, decades=0.5):
 
 def test_the_warm_start_of_a_structured_hinge_is_not_lost():
     t, W = hard()
-    problem = mtl.minimize(mtl.trace_norm(W) + 100 * mtl.structured_hinge(W, t, metric=mtl.FScore()))
+    problem = mtl.minimize(mtl.trace_norm(W) + 100 * mtl.structured_hinge(W, t, metric=mtl.metrics.FScore()))
     before = problem.solve("admm", max_iter=60)
     assert before.status == "iteration_limit"  # so that there is something to lose
     again = problem.solve("admm", warm_start={"W": before.W}, max_iter=3)
@@ -162,7 +162,7 @@ def test_an_interrupted_run_returns_a_better_warm_start(monkeypatch):
 def test_a_path_cut_short_loses_nothing_of_the_point_before():
     t, W = hard(1)
     C = mtl.Parameter(1.0, name="C")
-    problem = mtl.minimize(mtl.trace_norm(W) + C * mtl.structured_hinge(W, t, metric=mtl.FScore()))
+    problem = mtl.minimize(mtl.trace_norm(W) + C * mtl.structured_hinge(W, t, metric=mtl.metrics.FScore()))
     before = None
     for solution in problem.path(C, [20.0, 100.0, 500.0], solver="admm", max_iter=20):
         C.value = solution.parameters["C"]
@@ -256,7 +256,7 @@ def test_constants_where_the_slope_never_changes_sign():
     assert form.value(best_constants(form)) <= 1e-12
     t = mtl.Tasks.shared(X, np.sign(X[:, :1]))
     W = mtl.Weights(t, intercept=True)
-    form = mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.ROCArea()) + mtl.ridge(W)).form()
+    form = mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.metrics.ROCArea()) + mtl.ridge(W)).form()
     assert not best_constants(form)["W.intercept"].any()
 
 

@@ -15,7 +15,7 @@ from tests.loops import for_each
 from tests.models import separate, shared
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
 
-BOTH = [mtl.union(), mtl.individual()]
+BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 
 # -------------------------------------------------------------------------------------------------------- the file
@@ -103,7 +103,9 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
     written = path.read_bytes()
     rng = np.random.default_rng(0)
     kernels = [rng.normal(size=(4, 4)) for _ in range(2)]
-    of_kernel = [problem_of(tasks, C=C, similarities=[mtl.from_kernel(B @ B.T)]) for B in kernels]
+    of_kernel = [
+        problem_of(tasks, C=C, similarities=[mtl.similarities.from_kernel(B @ B.T)]) for B in kernels
+    ]
     solve(of_kernel[0], tmp_path / "kernel.npz")
     solve(problem_of(shared(3, labels="sign")), tmp_path / "shared.npz")
 
@@ -114,7 +116,7 @@ def test_a_file_is_of_one_model_and_its_data(tmp_path):
 
     refused(problem_of(tasks, C=C, p=2.0), path, "model")
     refused(problem_of(tasks, C=C, word=mtl.squared_hinge_loss), path, "model")
-    refused(problem_of(tasks, C=C, similarities=[mtl.union()]), path, "model")
+    refused(problem_of(tasks, C=C, similarities=[mtl.similarities.union()]), path, "model")
     refused(problem_of(tasks, C=C, intercept=True), path, "")
     doubled = [np.full(n, 2.0) for n in tasks.counts]
     for other in (

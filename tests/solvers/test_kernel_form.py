@@ -20,7 +20,7 @@ def both(labels="sign", **layout):
     return tasks, mtl.Weights(tasks)
 
 
-SIMILARITIES = [mtl.union(), mtl.individual()]
+SIMILARITIES = [mtl.similarities.union(), mtl.similarities.individual()]
 
 
 def refused_models():

@@ -13,9 +13,9 @@ N, D, K = 20, 3, 4
 TABLE = [[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 0.5, 2.0], [2.0, 1.0, 0.0, 1.0], [5.0, 2.0, 1.0, 0.0]]
 LOSSES = {
     "zero-one": "zero_one",
-    "F-score": mtl.FScore(),
-    "F2-score": mtl.FScore(beta=2.0),
-    "Jaccard": mtl.Jaccard(),
+    "F-score": mtl.metrics.FScore(),
+    "F2-score": mtl.metrics.FScore(beta=2.0),
+    "Jaccard": mtl.metrics.Jaccard(),
     "a table": {("a", "c"): TABLE},
     "tables of single labels": {("b",): [[0, 5], [1, 0]], ("d",): [[0, 1], [1, 0]], (0, "d"): TABLE},
 }
@@ -76,12 +76,12 @@ def test_a_metric_of_ones_own_and_its_limits():
     assert own.solve(tol=1e-7).objective == pytest.approx(half.solve(tol=1e-7).objective, rel=3e-7)
     assert own.cross_check().agrees
     with pytest.raises(mtl.ModelError, match=r"loss=AUC\(\) is nan where .* in a row with 0 of 4 true ones"):
-        model(mtl.AUC()).solve()
+        model(mtl.metrics.AUC()).solve()
 
 
 REFUSED = [
     ("zero-one", 'write loss="hamming" or "zero_one", a metric such as FScore'),
-    (mtl.PrecisionAt(2), "not of labellings of any number of positives"),
+    (mtl.metrics.PrecisionAt(2), "not of labellings of any number of positives"),
     ({("a", "z"): TABLE}, "there is no label 'z'; there are 'a', 'b', 'c', 'd'"),
     ({("a", "b"): [[0, 1], [1, 0]]}, "a table of 4 by 4 finite numbers >= 0"),
     ({("a", "b"): np.ones((4, 4))}, "right values cost nothing"),
@@ -104,12 +104,12 @@ def test_whole_labellings_are_of_few_labels():
     model("hamming", k=17, n=3, edges=[])
     with pytest.raises(mtl.SolverError, match="the paper's method is of costs of single labels"):
         model("zero_one").solve("clique_generation", method="spdca")
-    assert whole_costs("hamming") is None and isinstance(whole_costs(mtl.FScore()), OfMetric)
+    assert whole_costs("hamming") is None and isinstance(whole_costs(mtl.metrics.FScore()), OfMetric)
 
 
 def test_as_it_is_printed():
     assert "loss='zero_one'" in str(model("zero_one"))
-    assert "loss=FScore()" in str(model(mtl.FScore()))
+    assert "loss=FScore()" in str(model(mtl.metrics.FScore()))
     assert "loss=<costs of 0-2>" in str(model({("a", "c"): TABLE}))
     for costs in ([1, 2, 0.5, 0], {"d": 0, "a": 1, "c": 0.5, "b": 2}):
         assert "loss=[1, 2, 0.5, 0])" in str(model(costs))

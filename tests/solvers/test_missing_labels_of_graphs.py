@@ -25,7 +25,7 @@ COSTS = {
     "hamming": "hamming",
     "a cost a label": [0.5, 2.0, 1.0, 0.0],
     "zero-one": "zero_one",
-    "F-score": mtl.FScore(),
+    "F-score": mtl.metrics.FScore(),
     "tables": {(0, 2): TABLE, (1,): [[0.0, 5.0], [1.0, 0.0]]},
 }
 WORDS = {

@@ -12,7 +12,7 @@ from tests.solvers.test_multipliers import PENALTIES, assert_solved
 
 #: samples have no weights here
 LAYOUTS = [layout for layout in ALL_LAYOUTS if layout != "weighted"]
-METRICS = {"AUC": mtl.AUC(), "F1": mtl.FScore(), "F2": mtl.FScore(beta=2.0)}
+METRICS = {"AUC": mtl.metrics.AUC(), "F1": mtl.metrics.FScore(), "F2": mtl.metrics.FScore(beta=2.0)}
 
 
 def problem_of(layout, penalty, metric, intercept, coefficient=20.0):
@@ -39,7 +39,10 @@ def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
 @pytest.mark.slow
 def test_every_task_may_have_a_metric_of_its_own():
     tasks = ALL_LAYOUTS["shared"]("sign")
-    metrics = [(mtl.AUC(), mtl.FScore(), mtl.FScore(beta=3.0))[i % 3] for i in range(tasks.n_tasks)]
+    metrics = [
+        (mtl.metrics.AUC(), mtl.metrics.FScore(), mtl.metrics.FScore(beta=3.0))[i % 3]
+        for i in range(tasks.n_tasks)
+    ]
     W = mtl.Weights(tasks, intercept=True)
     assert_solved(mtl.minimize(10.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l21_norm(W)))
 
@@ -54,7 +57,7 @@ def test_units_and_strengths(scale, coefficient):
     tasks = mtl.Tasks.shared(X, Y)
     W = mtl.Weights(tasks, intercept=True)
     for penalty in (mtl.l1_norm, mtl.trace_norm):
-        hinge = mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+        hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
         assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
 
 
@@ -65,7 +68,7 @@ def test_ridges_far_from_and_near_to_separable(coefficient):
     X = rng.normal(size=(40, 90))
     tasks = mtl.Tasks.shared(X, np.where(X[:, :3] > 0.3, 1.0, -1.0))
     W = mtl.Weights(tasks)
-    for metric in (mtl.AUC(), mtl.FScore()):
+    for metric in (mtl.metrics.AUC(), mtl.metrics.FScore()):
         problem = mtl.minimize(coefficient * mtl.structured_hinge(W, tasks, metric=metric) + mtl.ridge(W))
         assert_solved(problem, tol=1e-6, max_iter=1000)
 
@@ -77,7 +80,7 @@ def test_one_positive_and_one_negative():
     Y = np.ones((40, 3))
     Y[:20, 0], Y[0, 1], Y[1:, 2] = -1.0, -1.0, -1.0
     tasks = mtl.Tasks.shared(X, Y)
-    for metric in (mtl.AUC(), mtl.FScore()):
+    for metric in (mtl.metrics.AUC(), mtl.metrics.FScore()):
         for intercept in (False, True):
             W = mtl.Weights(tasks, intercept=intercept)
             assert_solved(
@@ -87,12 +90,12 @@ def test_one_positive_and_one_negative():
 
 @pytest.mark.slow
 def test_it_goes_on_from_planes_and_along_a_path():
-    problem = problem_of("shared", "l21", mtl.FScore(), True)
+    problem = problem_of("shared", "l21", mtl.metrics.FScore(), True)
     planes = problem.solve(solver="admm", tol=1e-3)
     assert_solved(problem, warm_start=planes)
     tasks, C = ALL_LAYOUTS["separate"]("sign"), mtl.Parameter(1.0, name="C")
     W = mtl.Weights(tasks)
-    model = mtl.minimize(C * mtl.structured_hinge(W, tasks, metric=mtl.AUC()) + mtl.l1_norm(W))
+    model = mtl.minimize(C * mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC()) + mtl.l1_norm(W))
     for solution in model.path(C, [1.0, 5.0, 25.0], solver="multipliers", tol=1e-6):
         assert solution.status == "optimal"
 
@@ -100,5 +103,5 @@ def test_it_goes_on_from_planes_and_along_a_path():
 @pytest.mark.slow
 def test_a_saved_proof_holds(tmp_path):
     """The F-score's witness is a random labelling that thresholds give."""
-    solution = assert_solved(problem_of("shared", "l21", mtl.FScore(), True), tol=1e-6)
+    solution = assert_solved(problem_of("shared", "l21", mtl.metrics.FScore(), True), tol=1e-6)
     assert mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True)).confirmed

@@ -115,7 +115,7 @@ def test_constraints(words):
 def test_paths_and_critical_values(kind, loss):
     tasks = tables(kind, "real" if loss is mtl.squared_loss else "sign")
     away, tops, paths = DistributedTasks.cut(tasks, PARTS), [], []
-    metric = {"metric": mtl.AUC()} if loss is mtl.structured_hinge else {}
+    metric = {"metric": mtl.metrics.AUC()} if loss is mtl.structured_hinge else {}
     for one in (away, tasks):
         lam = mtl.Parameter(1.0, name="lam")
         W = mtl.Weights(one, intercept=not metric)

@@ -159,7 +159,7 @@ def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
 def planes(norm=mtl.ridge, intercept=False):
     tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
     W = mtl.Weights(tasks, intercept=intercept)
-    hinge = mtl.structured_hinge(W, tasks, metric=mtl.FScore())
+    hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
     return mtl.minimize(20.0 * hinge + norm(W)), tasks.parts
 
 

@@ -14,7 +14,7 @@ from tests.loops import for_each
 from tests.solvers.test_passes import PARTS
 
 METRICS = [
-    mtl.FScore(), mtl.FScore(0.5), mtl.AUC(), mtl.ROCArea(), mtl.ErrorRate(), mtl.PrecisionAt(9), mtl.RecallAt(9),
+    mtl.metrics.FScore(), mtl.metrics.FScore(0.5), mtl.metrics.AUC(), mtl.metrics.ROCArea(), mtl.metrics.ErrorRate(), mtl.metrics.PrecisionAt(9), mtl.metrics.RecallAt(9),
 ]  # fmt: skip
 NAMES = [repr(metric) for metric in METRICS]
 
@@ -106,7 +106,7 @@ def test_the_optimum_is_that_of_rows_here(metric, norm):
 
 @pytest.mark.slow
 def test_a_metric_a_task_and_constraints_and_means():
-    metrics = [mtl.AUC(), mtl.FScore(), mtl.ROCArea()]
+    metrics = [mtl.metrics.AUC(), mtl.metrics.FScore(), mtl.metrics.ROCArea()]
     found = []
     for one in both(tables("grouped")):
         W = mtl.Weights(one)
@@ -127,16 +127,16 @@ def test_a_metric_of_ones_own_is_checked_where_the_rows_are():
 
 def test_who_takes_it_and_what_moves():
     away, here = both(tables())
-    said = problem(away, mtl.AUC()).explain()
+    said = problem(away, mtl.metrics.AUC()).explain()
     assert said.chosen == "planes_by_passes"
     assert "scores of every task go to one worker" in " ".join(str(said).split())
-    assert "planes_by_passes" not in str(problem(here, mtl.AUC()).explain())
+    assert "planes_by_passes" not in str(problem(here, mtl.metrics.AUC()).explain())
     W = mtl.Weights(away)
-    two = mtl.structured_hinge(W, away, metric=mtl.AUC()) + mtl.structured_hinge(W, away)
+    two = mtl.structured_hinge(W, away, metric=mtl.metrics.AUC()) + mtl.structured_hinge(W, away)
     with pytest.raises(ModelError, match="is a second loss"):
         mtl.minimize(two + mtl.ridge(W)).solve()
     with pytest.raises(ModelError, match="the rows of structured_hinge"):
-        problem(away, mtl.AUC()).solve(solver="admm")
+        problem(away, mtl.metrics.AUC()).solve(solver="admm")
 
 
 @pytest.mark.slow
@@ -149,6 +149,6 @@ def test_on_a_cluster(each_cluster):
         away = mtl.Tasks.from_dask(
             da.from_array(np.asarray(here.X), chunks=(40, -1)), da.from_array(Y, chunks=(40, -1))
         )
-        found = problem(away, mtl.FScore(), intercept=True).solve(tol=1e-4)
-    alone = problem(DistributedTasks.cut(here, 4), mtl.FScore(), intercept=True).solve(tol=1e-4)
+        found = problem(away, mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
+    alone = problem(DistributedTasks.cut(here, 4), mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
     assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()

@@ -82,11 +82,11 @@ def test_a_run_cut_short_is_no_worse_than_the_plain_ray(name):
     "metric, regularizer, intercept",
     [
         (None, mtl.ridge, True),
-        (mtl.FScore(), mtl.trace_norm, False),
-        (mtl.ROCArea(), mtl.l21_norm, True),
-        (mtl.ErrorRate(), mtl.ridge, False),
+        (mtl.metrics.FScore(), mtl.trace_norm, False),
+        (mtl.metrics.ROCArea(), mtl.l21_norm, True),
+        (mtl.metrics.ErrorRate(), mtl.ridge, False),
         (None, mtl.l21_norm, False),
-        (mtl.FScore(), mtl.ridge, True),
+        (mtl.metrics.FScore(), mtl.ridge, True),
     ],
 )
 def test_hard_hinges_do_not_end_at_zero(metric, regularizer, intercept):

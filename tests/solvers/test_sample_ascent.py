@@ -14,7 +14,7 @@ from tests.loops import for_each
 from tests.models import D, M, separate, shared
 from tests.solvers.test_admm import FIXTURES
 
-BOTH = [mtl.union(), mtl.individual()]
+BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 #: word -> what its labels are
 LOSSES = {
@@ -66,7 +66,7 @@ def fixture(name):
         pytest.skip(f"{path} is absent")
     found = json.loads(path.read_text())
     tasks = mtl.Tasks.grouped(*(np.array(found[part]) for part in ("X", "y", "tau")))
-    return found, tasks, [mtl.from_kernel(R) for R in found["R"]]
+    return found, tasks, [mtl.similarities.from_kernel(R) for R in found["R"]]
 
 
 @for_each("seed", [0, 2])
@@ -109,13 +109,17 @@ HALF = np.array([[1.0, 0.5], [1.0, 0.0], [-0.5, 1.0], [0.0, 2.0]])
 
 SIMILARITIES = [
     BOTH,
-    [mtl.identity()],
-    [mtl.tree([4, 4, 5, 5, 6, 6, -1])],
-    [mtl.clusters(["a", "a", "b", "b"], normalize=True), mtl.identity()],
-    [mtl.laplacian(PATH, 0.5), mtl.union()],
-    [mtl.evgeniou_pontil(0.5, 2.0), mtl.individual()],
-    [mtl.from_kernel(HALF @ HALF.T), mtl.union()],  # of rank 2 together
-    [mtl.union(columns=slice(0, 4)), mtl.individual(columns=[2, 3, 4, 5]), mtl.identity(columns=[0, 5])],
+    [mtl.similarities.identity()],
+    [mtl.similarities.tree([4, 4, 5, 5, 6, 6, -1])],
+    [mtl.similarities.clusters(["a", "a", "b", "b"], normalize=True), mtl.similarities.identity()],
+    [mtl.similarities.laplacian(PATH, 0.5), mtl.similarities.union()],
+    [mtl.similarities.evgeniou_pontil(0.5, 2.0), mtl.similarities.individual()],
+    [mtl.similarities.from_kernel(HALF @ HALF.T), mtl.similarities.union()],  # of rank 2 together
+    [
+        mtl.similarities.union(columns=slice(0, 4)),
+        mtl.similarities.individual(columns=[2, 3, 4, 5]),
+        mtl.similarities.identity(columns=[0, 5]),
+    ],
 ]
 
 
@@ -235,7 +239,7 @@ ODD = {
     "no inputs": (no_inputs, {}, list(product(["hinge_loss", "logistic_loss"], [False, True]))),
     "unequal classes": (
         unequal_classes,
-        {"C": 1e-6, "p": np.inf, "similarities": [mtl.identity()]},
+        {"C": 1e-6, "p": np.inf, "similarities": [mtl.similarities.identity()]},
         [("hinge_loss", True)],
     ),
     "tiny C": (
@@ -286,8 +290,12 @@ def test_warm_start_from_other_similarities_data_and_unknowns():
     before = model(*arrays(), p=1.0).solve(solver="dual_ascent")
     others = [
         model(*arrays(), p=2.0),  # a smaller exponent left some at zero
-        model(*arrays(), similarities=[mtl.union(), mtl.identity()]),  # fewer weights
-        model(*arrays(), similarities=[mtl.individual(), mtl.union()], p=1.5),  # as many, of others
+        model(
+            *arrays(), similarities=[mtl.similarities.union(), mtl.similarities.identity()]
+        ),  # fewer weights
+        model(
+            *arrays(), similarities=[mtl.similarities.individual(), mtl.similarities.union()], p=1.5
+        ),  # as many, of others
         model(*arrays(seed=3), p=1.0),
         model(*arrays(n=7, seed=3), p=1.0),
         model(*arrays(labels="real"), mtl.squared_loss),  # multipliers without bounds
@@ -311,7 +319,7 @@ def test_path_over_C_is_as_certified_as_cold_starts(p):
     """From a C where weights are lean to one where they are not, and back."""
     Xs, ys = arrays(n_tasks=4, n=20, d=5, noise=2.0)
     C = mtl.Parameter(1.0, name="C")
-    problem = model(Xs, ys, C=C, p=p, similarities=[mtl.tree([4, 4, 5, 5, 6, 6, -1])])
+    problem = model(Xs, ys, C=C, p=p, similarities=[mtl.similarities.tree([4, 4, 5, 5, 6, 6, -1])])
     grid = [1e-5, 1e-3, 1e-1, 1.0, 1e-2, 1e-4]
     for value, solution in zip(grid, list(problem.path(C, grid)), strict=True):
         assert solution.status == "optimal" and solution.solver == "dual_ascent", (value, solution)
@@ -416,7 +424,7 @@ def test_options_belong_to_samples_or_to_planes():
         problem_of().solve(solver="dual_ascent", pull=1)
     tasks = shared(3, n=12, labels="sign")
     W = mtl.Weights(tasks)
-    planes = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.FScore()) + mtl.ridge(W))
+    planes = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()) + mtl.ridge(W))
     for name, value in {"shrinking": True, "seed": 1, "checkpoint": "run", "progress": True}.items():
         said = f"{name}=.*not for this model; here dual_ascent takes (?!shrinking).*pull="
         with pytest.raises(SolverError, match=said):

@@ -21,8 +21,8 @@ LOSSES = {
     "hinge": (mtl.hinge_loss, {}, 0.3),
     "absolute": (mtl.absolute_loss, {}, 0.3),
     "quantile": (mtl.quantile_loss, {"q": 0.7}, 0.5),
-    "fscore": (mtl.structured_hinge, {"metric": mtl.FScore()}, 6.0),
-    "auc": (mtl.structured_hinge, {"metric": mtl.AUC()}, 6.0),
+    "fscore": (mtl.structured_hinge, {"metric": mtl.metrics.FScore()}, 6.0),
+    "auc": (mtl.structured_hinge, {"metric": mtl.metrics.AUC()}, 6.0),
 }
 
 

@@ -81,7 +81,7 @@ LARGE = {
         lambda: mtl.graph_laplacian(mtl.Weights(many(9)), sparse.csr_array((10**6, 10**6))), ModelError, "1,000,000 x"
     ),
     "kernel": (lambda: of_kernel(shared(2000, 3)).predict(np.ones((2 * 10**6, 3))), DataError, "the kernel of 2,000,000"),
-    "from_kernel": (lambda: mtl.from_kernel(sparse.csr_array((60_000, 60_000))), ModelError, "60,000 rows and columns"),
+    "from_kernel": (lambda: mtl.similarities.from_kernel(sparse.csr_array((60_000, 60_000))), ModelError, "60,000 rows and columns"),
     "predict": (
         lambda: solved(mtl.ridge, shared(9, 3, 300)).predict(sparse.csr_array((2 * 10**6, 3))), DataError, "part by part"
     ),

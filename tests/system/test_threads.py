@@ -124,7 +124,9 @@ def _prove(problem, solution, lam, folder):
 
 
 def _mkl_value(problem, solution, lam, folder):
-    mtl.mkl_norm(problem.weights[0], [mtl.union(), mtl.identity()], p=2).terms[0].atom.value(solution.W)
+    mtl.mkl_norm(problem.weights[0], [mtl.similarities.union(), mtl.similarities.identity()], p=2).terms[
+        0
+    ].atom.value(solution.W)
 
 
 DOORS = {

@@ -41,7 +41,9 @@ def test_losses_are_those_of_the_table_and_of_its_rows(kind, missing):
         B = size * rng.normal(size=(D, M))
         Z = X @ B
         known = ~np.isnan(Y)
-        micro = value(mtl.structured_hinge(W, across.table, metric=mtl.FScore()), B, across, mtl.ridge(W))
+        micro = value(
+            mtl.structured_hinge(W, across.table, metric=mtl.metrics.FScore()), B, across, mtl.ridge(W)
+        )
         # the highest table of counts, by enumeration
         up, down = np.sort(Z[known & (Y > 0)]), np.sort(Z[known & (Y < 0)])[::-1]
         worth = [
@@ -60,7 +62,7 @@ def test_losses_are_those_of_the_table_and_of_its_rows(kind, missing):
             value(
                 mtl.structured_hinge(W @ across.spread, across.rows, metric=metric), B, across, mtl.ridge(W)
             )
-            for metric in (mtl.ROCArea(), mtl.FScore())
+            for metric in (mtl.metrics.ROCArea(), mtl.metrics.FScore())
         )
         by_pairs = value(mtl.hinge_loss(W, across.pairs), B, across, mtl.ridge(W))
         assert by_pairs == pytest.approx(pairs, rel=1e-10)
@@ -74,9 +76,9 @@ def test_optima_are_proven_and_agree_with_the_reference():
     W = mtl.Weights(across.table)
     rows = W @ across.spread
     for loss in (
-        mtl.structured_hinge(W, across.table, metric=mtl.FScore()),
-        mtl.structured_hinge(rows, across.rows, metric=mtl.FScore()) / len(whole_rows(Y)),
-        mtl.structured_hinge(rows, across.rows, metric=mtl.ROCArea()) / len(whole_rows(Y)),
+        mtl.structured_hinge(W, across.table, metric=mtl.metrics.FScore()),
+        mtl.structured_hinge(rows, across.rows, metric=mtl.metrics.FScore()) / len(whole_rows(Y)),
+        mtl.structured_hinge(rows, across.rows, metric=mtl.metrics.ROCArea()) / len(whole_rows(Y)),
     ):
         problem = mtl.minimize(mtl.group_norm(W, across.features) + 10 * loss)
         solution = problem.solve()
@@ -91,7 +93,7 @@ def test_optima_are_proven_and_agree_with_the_reference():
 def test_a_metric_of_rows_is_a_clique_hinge_without_edges():
     """The values at any weights, and the optima, of which W is half the difference of U's columns."""
     X, Y, tasks, rng = data(5)
-    metric = mtl.Jaccard()
+    metric = mtl.metrics.Jaccard()
     across = mtl.AcrossLabels(tasks)
     rows, n = across.labelled, len(whole_rows(Y))
     assert rows.X.shape == (n, D) and rows.task_names == tasks.task_names
@@ -133,6 +135,6 @@ def test_what_is_refused():
 def test_a_metric_of_rows_with_gaps_is_of_their_observed_labels():
     gaps = mtl.AcrossLabels(data(3, missing=0.2)[2]).labelled
     nodes = mtl.NodeWeights(gaps)
-    loss = mtl.clique_hinge(nodes, mtl.EdgeWeights(gaps, []), gaps, loss=mtl.FScore())
+    loss = mtl.clique_hinge(nodes, mtl.EdgeWeights(gaps, []), gaps, loss=mtl.metrics.FScore())
     solution = mtl.minimize(loss + 0.1 * mtl.ridge(nodes)).solve(tol=1e-4, cross_check=True)
     assert solution.is_optimal and solution.cross_check.agrees

@@ -202,8 +202,8 @@ OTHERS = {  # places that take names, lists, words, switches, Tasks, models
     "squared_loss(v)": lambda v: mtl.squared_loss(v, TASKS),
     "squared_loss(W, v)": lambda v: mtl.squared_loss(W, v),
     "group_norm": lambda v: mtl.group_norm(W, v),
-    "clusters": lambda v: mtl.mkl_norm(W, [mtl.clusters(v)]),
-    "union(columns)": lambda v: mtl.mkl_norm(W, [mtl.union(columns=v)]),
+    "clusters": lambda v: mtl.mkl_norm(W, [mtl.similarities.clusters(v)]),
+    "union(columns)": lambda v: mtl.mkl_norm(W, [mtl.similarities.union(columns=v)]),
     "minimize": mtl.minimize,
     "subject_to": lambda v: mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=v),
     "subject_to=[v]": lambda v: mtl.minimize(mtl.squared_loss(W, TASKS), subject_to=[v]),
@@ -218,8 +218,8 @@ OTHERS = {  # places that take names, lists, words, switches, Tasks, models
     "refit": PROBLEM.refit,
     "to_cvxpy": lambda v: v is None or PROBLEM.to_cvxpy(at=v),
     "cross_check": lambda v: v is None or PROBLEM.cross_check(v),
-    "mkl_norm(theta)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], v),
-    "mkl_norm(p)": lambda v: mtl.mkl_norm(W, [mtl.union(), mtl.identity()], p=v),
+    "mkl_norm(theta)": lambda v: mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.identity()], v),
+    "mkl_norm(p)": lambda v: mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.identity()], p=v),
 }
 MADE = {  # places that read files or make data
     "density": lambda v: mtl.datasets.make_low_rank(2, 4, 3, 1, density=v),

@@ -208,7 +208,9 @@ def test_scores_of_raw_standardised_and_kernelised_tasks_agree():
         solution.scores(Tasks.grouped(X[:, :3], y, IDS))
     with pytest.raises(DataError, match="statistics other than the training tasks'"):
         test.standardize().with_kernels(train.kernel_map)
-    assert np.isfinite(solution.tune_threshold(Tasks.grouped(X, SIGN, IDS), mtl.ErrorRate()).thresholds).all()
+    assert np.isfinite(
+        solution.tune_threshold(Tasks.grouped(X, SIGN, IDS), mtl.metrics.ErrorRate()).thresholds
+    ).all()
 
 
 def test_parts_of_kernelised_tasks_keep_the_optimum():
@@ -369,7 +371,7 @@ def mkl_dual(kernels, labels, C, p_dual):
 def test_learned_weights_of_kernels_by_the_kernel_dual(p, p_dual):
     tasks = Tasks.shared(X, SIGN, kernels={"near": RBF, "straight": "linear"})
     W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.identity(columns="near"), mtl.identity(columns="straight")]
+    sims = [mtl.similarities.identity(columns="near"), mtl.similarities.identity(columns="straight")]
     solution = mtl.minimize(2.0 * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, p=p)).solve(tol=1e-8)
     expected = mkl_dual([rbf(X, X), X @ X.T], SIGN, 2.0, p_dual)
     assert solution.status == "optimal"

@@ -80,7 +80,11 @@ def test_tasks_with_string_kernels_are_solved_and_saved(tmp_path):
         phi = np.asarray(tasks.X)[:, tasks.views[name]]
         np.testing.assert_allclose(phi @ phi.T, K, atol=1e-7)
     W = mtl.Weights(tasks)
-    similarities = [make(columns=name) for name in tasks.views for make in (mtl.union, mtl.identity)]
+    similarities = [
+        make(columns=name)
+        for name in tasks.views
+        for make in (mtl.similarities.union, mtl.similarities.identity)
+    ]
     solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, similarities, p=1.5)).solve()
     assert solution.status == "optimal"
     new, expected = motif(seed=1)

@@ -70,8 +70,8 @@ def metrics():
     c, b = np.meshgrid(np.arange(0, positives + 1), np.arange(0, 41))
     shown = {
         "error rate": (b + c) / (positives + negatives),
-        "1 - F1": mtl.FScore().delta(b, c, positives, negatives),
-        "1 - AUC of the labels": mtl.AUC().delta(b, c, positives, negatives),
+        "1 - F1": mtl.metrics.FScore().delta(b, c, positives, negatives),
+        "1 - AUC of the labels": mtl.metrics.AUC().delta(b, c, positives, negatives),
     }
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained", sharey=True)
     for ax, (name, cost) in zip(axes, shown.items(), strict=True):

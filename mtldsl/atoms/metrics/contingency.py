@@ -51,7 +51,7 @@ class FScore(Metric):
 
     Examples
     --------
-    >>> from mtldsl import FScore
+    >>> from mtldsl.metrics import FScore
     >>> FScore(beta=2.0).delta(b=1, c=1, positives=4, negatives=6)
     0.25
     >>> import numpy as np
@@ -159,7 +159,7 @@ class AUC(Metric):
 
     Examples
     --------
-    >>> from mtldsl import AUC
+    >>> from mtldsl.metrics import AUC
     >>> AUC().delta(b=3, c=1, positives=4, negatives=6)
     0.125
     >>> import numpy as np

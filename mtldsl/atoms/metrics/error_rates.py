@@ -37,7 +37,7 @@ class ErrorRate(Metric):
 
     Examples
     --------
-    >>> from mtldsl import ErrorRate
+    >>> from mtldsl.metrics import ErrorRate
     >>> import numpy as np
     >>> z, y = np.array([2.0, 0.5, -0.5]), np.array([1.0, 1.0, -1.0])
     >>> ErrorRate().most_violated(z, y).value
@@ -106,7 +106,7 @@ class BalancedError(Metric):
 
     Examples
     --------
-    >>> from mtldsl import BalancedError
+    >>> from mtldsl.metrics import BalancedError
     >>> BalancedError().delta(b=3, c=1, positives=4, negatives=6)
     0.375
     >>> import numpy as np

@@ -73,7 +73,7 @@ class AveragePrecision(_ByPlaces):
 
     Examples
     --------
-    >>> from mtldsl import AveragePrecision
+    >>> from mtldsl.metrics import AveragePrecision
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> round(AveragePrecision().score(z, y > 0, 0.0), 4)
@@ -129,7 +129,7 @@ class NDCG(_ByPlaces):
 
     Examples
     --------
-    >>> from mtldsl import NDCG
+    >>> from mtldsl.metrics import NDCG
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> round(NDCG().score(z, y > 0, 0.0), 4)

@@ -55,7 +55,7 @@ class PartialAUC(Orders):
 
     Examples
     --------
-    >>> from mtldsl import PartialAUC
+    >>> from mtldsl.metrics import PartialAUC
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> plane = PartialAUC(max_fpr=0.5).most_violated(z, y)

@@ -76,7 +76,7 @@ class Jaccard(_Product):
 
     Examples
     --------
-    >>> from mtldsl import Jaccard
+    >>> from mtldsl.metrics import Jaccard
     >>> float(Jaccard().delta(b=1, c=1, positives=3, negatives=5))
     0.5
     >>> import numpy as np
@@ -116,7 +116,7 @@ class GMean(_Product):
 
     Examples
     --------
-    >>> from mtldsl import GMean
+    >>> from mtldsl.metrics import GMean
     >>> GMean().delta(b=0, c=3, positives=4, negatives=6)
     0.5
     >>> import numpy as np

@@ -43,7 +43,7 @@ class ROCArea(Metric):
 
     Examples
     --------
-    >>> from mtldsl import ROCArea
+    >>> from mtldsl.metrics import ROCArea
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> plane = ROCArea().most_violated(z, y)

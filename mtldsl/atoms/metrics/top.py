@@ -209,7 +209,7 @@ class PrecisionAt(_Top):
 
     Examples
     --------
-    >>> from mtldsl import PrecisionAt
+    >>> from mtldsl.metrics import PrecisionAt
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> plane = PrecisionAt(k=1).most_violated(z, y)
@@ -261,7 +261,7 @@ class RecallAt(_Top):
 
     Examples
     --------
-    >>> from mtldsl import RecallAt
+    >>> from mtldsl.metrics import RecallAt
     >>> import numpy as np
     >>> z, y = np.array([0.9, 0.1, 0.2, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])
     >>> plane = RecallAt(k=2).most_violated(z, y)

@@ -31,7 +31,7 @@ class TaskTree:
     """What `make_task_tree` makes: T = 2^depth tasks over d features, and the tree they come from.
 
     train, test : Tasks, named after the leaves: "00101" is reached from the root by left, left, right, left, right
-    parents     : {node: its parent, ..., "root": None}, what `mtl.tree` takes; 2^(depth + 1) - 1 nodes
+    parents     : {node: its parent, ..., "root": None}, what `mtl.similarities.tree` takes; 2^(depth + 1) - 1 nodes
     similarity  : (T, T) mu_s . mu_t, the true task similarity; n_features on the diagonal
     mus         : (d, T) column t is mu_t, the difference between the means of the classes +1 and -1 of task t
     variance    : of every feature within a class
@@ -219,7 +219,7 @@ def _ridge(X, y, s, ridge) -> np.ndarray:
 
 
 def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict[str, str | None]:
-    """A binary tree of tasks from their similarity: {node: its parent, ..., "root": None}, what `mtl.tree` takes.
+    """A binary tree of tasks from their similarity: {node: its parent, ..., "root": None}, what `mtl.similarities.tree` takes.
 
     similarity : (T, T) symmetric, the diagonal > 0; only its cosines S[s, t] / sqrt(S[s, s] S[t, t]) count
     names      : T task names, the leaves. Inner nodes are "group 1", "group 2", ... in the order of merging; the last is "root"

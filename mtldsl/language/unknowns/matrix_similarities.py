@@ -52,7 +52,7 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
 
     name : of its weight
 
-    >>> from mtldsl import from_kernel
+    >>> from mtldsl.similarities import from_kernel
     >>> from_kernel([[1.0, 0.5], [0.5, 1.0]])
     from_kernel(array(2, 2))
     """

@@ -41,7 +41,7 @@ def __dir__() -> list[str]:
 def union(columns=None) -> TaskSimilarity:
     """All tasks are one: R = 1 1^T, so that this part of W is the same for all tasks.
 
-    >>> from mtldsl import union
+    >>> from mtldsl.similarities import union
     >>> import mtldsl as mtl
     >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
     >>> union().kernels(tasks, "")[0].matrix
@@ -54,7 +54,7 @@ def union(columns=None) -> TaskSimilarity:
 def individual(columns=None) -> TaskSimilarity:
     """Every task by itself: for each task t an indicator R = e_t e_t^T, with a weight of its own, named after the task.
 
-    >>> from mtldsl import individual
+    >>> from mtldsl.similarities import individual
     >>> import mtldsl as mtl
     >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
     >>> [kernel.name for kernel in individual().kernels(tasks, "")]
@@ -113,7 +113,7 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     normalize : divide each indicator by its trace, the size of its group, so that a weight says how much a group shares, not how large
         it is
 
-    >>> from mtldsl import clusters
+    >>> from mtldsl.similarities import clusters
     >>> clusters(["a", "a", "b"])
     clusters(2 groups of 3 tasks)
     """
@@ -167,7 +167,7 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
         parents, -1 for the root, in which the first T nodes are the tasks; or a networkx DiGraph with edges from parent to child
     normalize : divide each indicator by its trace, the number of tasks below the node; without, weights follow the size of groups
 
-    >>> from mtldsl import tree
+    >>> from mtldsl.similarities import tree
     >>> tree({"a": "top", "b": "top", "top": None})
     tree(3 nodes)
     """

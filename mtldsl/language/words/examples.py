@@ -36,7 +36,7 @@ _ARGUMENTS = {
     "capped_trace_norm": ", tau=1.0",
     "schatten_norm": ", p=0.5",
     "spectral_penalty": ", np.log1p, lambda s: 1 / (1 + s)",
-    "mkl_norm": ", [mtl.union(), mtl.individual()], p=2",
+    "mkl_norm": ", [mtl.similarities.union(), mtl.similarities.individual()], p=2",
 }
 
 #: word -> (lines that come before the model, its objective beside the loss, its constraints)

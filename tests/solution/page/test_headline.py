@@ -71,7 +71,7 @@ def test_a_model_that_is_worse_than_the_mean_says_so():
 @pytest.mark.slow
 def test_the_metric_learned_for_or_chosen_by_comes_first():
     train, test = made(n=80)
-    learned = fitted(train, mtl.structured_hinge, tol=1e-2, metric=mtl.FScore(beta=2.0))
+    learned = fitted(train, mtl.structured_hinge, tol=1e-2, metric=mtl.metrics.FScore(beta=2.0))
     assert numbers(Facts(learned, test, bootstrap=20))[0].name.startswith("FScore(beta=2.0), mean of 3")
     W, lam = mtl.Weights(train, intercept=True), mtl.Parameter(1.0, "lam")
     problem = mtl.minimize(mtl.logistic_loss(W, train) + lam * mtl.ridge(W))

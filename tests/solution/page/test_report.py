@@ -56,7 +56,7 @@ def parts():
 @pytest.fixture(scope="module")
 def model(parts):
     W, lam = mtl.Weights(parts[0], intercept=True), mtl.Parameter(1.0, "lam")
-    loss = mtl.structured_hinge(W, parts[0], metric=mtl.FScore(beta=2.0))
+    loss = mtl.structured_hinge(W, parts[0], metric=mtl.metrics.FScore(beta=2.0))
     return lam, mtl.minimize(loss + lam * mtl.l21_norm(W) + 0.1 * mtl.ridge(W))
 
 
@@ -94,7 +94,7 @@ def test_the_score_comes_first_then_the_proof_then_sections(page, parts):
     assert f"{solution.relative_gap:.1e}" in text and f"{solution.objective:.6g}" in text
     assert [each for each in (*SECTIONS, solution.trained_on.fingerprint()) if each not in text] == []
     assert "&lt;script&gt;" in html and "<script>" not in html
-    for metric in (mtl.FScore(beta=2.0), "f1", "roc_auc", "accuracy"):
+    for metric in (mtl.metrics.FScore(beta=2.0), "f1", "roc_auc", "accuracy"):
         for score in solution.scores(parts[1], metric):
             assert f"{score:.3f} [" in text, metric
     first, held_out = (one.per_task(one.targets)[0] for one in parts)

@@ -1,0 +1,8 @@
+"""Public door of the similarities between tasks: `mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.individual()])`."""
+
+from mtldsl.language.unknowns.similarities import *  # noqa: F403
+from mtldsl.language.unknowns.similarities import __all__
+
+
+def __dir__() -> list[str]:
+    return __all__
