@@ -46,16 +46,16 @@ __version__ = "0.2.0"
 #: what is imported where it is first asked for, and from where: problems bring the compiler and the solvers, models by name the parser
 #: and the papers
 _LATER = {
-    "Problem": "problem",
-    "minimize": "problem",
-    "Solution": "solution.solution",
-    "model": "named_models",
-    "models": "named_models",
-    "verify_proof": "proof.verifying",
+    "Problem": "mtldsl.problem",
+    "minimize": "mtldsl.problem",
+    "Solution": "mtldsl.solution.solution",
+    "model": "mtldsl.named_models.lookup",
+    "models": "mtldsl.named_models.lookup",
+    "verify_proof": "mtldsl.proof.verifying",
     # how words and solvers of one's own enter the language
-    "register": "extending",
-    "register_solver": "extending",
-    "unregister": "extending",
+    "register": "mtldsl.extending",
+    "register_solver": "mtldsl.extending",
+    "unregister": "mtldsl.extending",
 }
 
 #: modules that are reached as attributes
@@ -74,7 +74,7 @@ def __getattr__(name: str):
     """Return a name of `_LATER`, a public module, a moved name (and say so once), or a word of one's own."""
     if name in _LATER:
         # kept: the next time it is found without this function
-        globals()[name] = getattr(import_module(f"mtldsl.{_LATER[name]}"), name)
+        globals()[name] = getattr(import_module(_LATER[name]), name)
         return globals()[name]
     if name in _ROOMS:
         return import_module(f"mtldsl.{name}")

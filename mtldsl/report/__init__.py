@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from mtldsl.pictures.weights import plot_weights
 
 _WHERE = {
-    "clustered_order": "clustered_order",
-    "co_occurrence_plot": "co_occurrence",
-    "film": "film",
-    "graph_plot": "graph",
-    "graph_strip": "graph_strip",
-    "heatmap": "heatmap",
-    "label_order": "graph_places",
-    "plot_calibration": "calibration",
-    "plot_cross_validation": "cross_validation",
-    "plot_path": "path",
-    "plot_scores": "scores",
-    "plot_weights": "weights",
-    "trace_plot": "trace",
-    "tree_plot": "tree",
+    "clustered_order": "mtldsl.pictures.clustered_order",
+    "co_occurrence_plot": "mtldsl.pictures.co_occurrence",
+    "film": "mtldsl.pictures.film",
+    "graph_plot": "mtldsl.pictures.graph",
+    "graph_strip": "mtldsl.pictures.graph_strip",
+    "heatmap": "mtldsl.pictures.heatmap",
+    "label_order": "mtldsl.pictures.graph_places",
+    "plot_calibration": "mtldsl.pictures.calibration",
+    "plot_cross_validation": "mtldsl.pictures.cross_validation",
+    "plot_path": "mtldsl.pictures.path",
+    "plot_scores": "mtldsl.pictures.scores",
+    "plot_weights": "mtldsl.pictures.weights",
+    "trace_plot": "mtldsl.pictures.trace",
+    "tree_plot": "mtldsl.pictures.tree",
 }
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 def __getattr__(name: str):
     """What draws is imported where it is first asked for."""
     if name in _WHERE:
-        return getattr(import_module(f"mtldsl.pictures.{_WHERE[name]}"), name)
+        return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'mtldsl.report' has no attribute {name!r}")
 
 
