@@ -358,7 +358,7 @@ class House:
         else:
             subject = self.subjects[target].most_common(1)[0][0]
             head = f"{subject[:1].upper()}{subject[1:]}".rstrip(".") + "."
-        lines = [f'"""{head}"""', ""]
+        lines = [f'{"r" if chr(92) in head else ""}"""{head}"""', ""]
         if future:
             lines += ["from __future__ import annotations", ""]
         for only in (False, True):
@@ -376,7 +376,7 @@ class House:
         if directory:
             lines += ["", "def __dir__() -> list[str]:", "    return __all__", ""]
         seen: set[str] = set()
-        for k, (name, body) in enumerate(bodies):
+        for name, body in bodies:
             body = self.without_repeats(name, body, seen)
             if not body.strip():
                 continue
