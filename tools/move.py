@@ -354,11 +354,12 @@ class House:
         stem = Path(target).stem
         own = [one for one in names if Path(self.modules[one].path).stem == stem] or names[: len(names) == 1]
         if own:
-            head = self.in_text(ast.get_docstring(self.modules[own[0]].tree, clean=False) or "")
+            doc = self.modules[own[0]].tree.body[0]
+            head = self.in_text(self.segment(self.modules[own[0]], doc)) if isinstance(doc, ast.Expr) else ""
         else:
             subject = self.subjects[target].most_common(1)[0][0]
-            head = f"{subject[:1].upper()}{subject[1:]}".rstrip(".") + "."
-        lines = [f'{"r" if chr(92) in head else ""}"""{head}"""', ""]
+            head = f'"""{subject[:1].upper()}{subject[1:]}'.rstrip(".") + '."""'
+        lines = [head, ""]
         if future:
             lines += ["from __future__ import annotations", ""]
         for only in (False, True):
