@@ -147,7 +147,7 @@ class _Comparison:
             }
             losses: Any = form.losses
             for loss in losses:
-                value = loss.claim(x) if not loss.tasks.in_memory else loss.value_at(x)
+                value = loss.value_at(x) if loss.tasks.in_memory else loss.claim(x)
                 self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
             for f in form.functions:
                 if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rich.console import Group
 
 from mtldsl.report.layout import pairs, section
-
-if TYPE_CHECKING:
-    from mtldsl.files.problem_file import ProblemFile
 
 __all__ = ["describe_rows", "rows_elsewhere"]
 
@@ -17,20 +14,21 @@ __all__ = ["describe_rows", "rows_elsewhere"]
 _STEPS = ("validation", "solve", "cross_check")
 
 
-def describe_rows(file: ProblemFile, counts: list[tuple[int, int]]) -> dict | None:
-    """Where the rows of a file's tasks are, and what each step took; None where they are in this process.
+def describe_rows(facts: dict[str, Any], cluster: Any, counts: list[tuple[int, int]]) -> dict | None:
+    """Where rows are, and what each step took; None where they are in memory.
 
+    facts  : `Tasks.storage_facts` of the training tasks
+    cluster: the workers that a file named; None: those of this process
     counts : (runs over the rows, bytes moved) before the first step and after each
     """
-    facts = file.tasks_train.storage_facts()
     if not facts:
         return None
     steps = zip(_STEPS, counts, counts[1:], strict=False)
     return {
         "parts": facts["parts"],
         "names": facts["names"],
-        "where": "this process, in threads" if file.cluster is None else file.cluster.where,
-        "address": None if file.cluster is None else file.cluster.address,
+        "where": "this process, in threads" if cluster is None else cluster.where,
+        "address": None if cluster is None else cluster.address,
         "workers": facts["workers"],
         "passes": {name: after[0] - before[0] for name, before, after in steps},
         "bytes_moved": counts[-1][1] - counts[0][1] if counts else 0,
