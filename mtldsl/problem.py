@@ -25,7 +25,6 @@ from mtldsl.solution.solved import solution_of
 from mtldsl.solvers.asking import refuse_parameters
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.limits import checked_jobs, checked_limits
-from mtldsl.solvers.passes.whereabouts import whereabouts
 from mtldsl.solvers.registry import answers
 from mtldsl.solvers.solve import seen_by_solvers, solve_form
 from mtldsl.system import compiling, stops
@@ -116,7 +115,8 @@ class Problem(Resampled, Taught, Checked, Statement):
     def explain(self) -> Explanation:
         """Every solver: chosen, possible or refused, each with its reason in one line."""
         form = self.form()
-        return Explanation(str(self), tuple(answers(seen_by_solvers(form))), whereabouts(form))
+        notes = (loss.tasks.storage_note(loss, form) for loss in form.losses)
+        return Explanation(str(self), tuple(answers(seen_by_solvers(form))), " ".join(filter(None, notes)))
 
     def solve(
         self,

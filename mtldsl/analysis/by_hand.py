@@ -15,6 +15,7 @@ from mtldsl.errors import ModelError
 from mtldsl.proof.bound import prove
 from mtldsl.proof.multipliers import make_stationary
 from mtldsl.proof.residual import stationarity
+from mtldsl.tasks import require_in_memory
 from mtldsl.values.sparse_matrix import read_dense
 
 __all__ = ["check_bound", "value_at"]
@@ -37,9 +38,9 @@ def check_bound(
         raise ModelError(
             "this model is not convex: multipliers prove no bound on its optimum", term="check_bound(u)"
         )
-    if form.elsewhere:
-        raise ModelError(
-            f"the rows of {form.elsewhere[0].typed} are elsewhere, and its multipliers with them", term="check_bound(u)",
+    for loss in form.losses:
+        require_in_memory(
+            loss.tasks, "its multipliers with them", "check_bound(u)", rows=f"the rows of {loss.typed}",
             write_instead="take tasks.subsample(rows)",
         )  # fmt: skip
     given, own = apart(form, given)

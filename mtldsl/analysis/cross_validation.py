@@ -8,7 +8,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from mtldsl.analysis.cross_validated import CrossValidation, Trial
-from mtldsl.analysis.elsewhere import PartElsewhere, parts_elsewhere
 from mtldsl.analysis.grid import Grid, grid_of
 from mtldsl.analysis.in_parallel import Parts, in_parallel, jobs_of
 from mtldsl.analysis.parts import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
@@ -84,9 +83,8 @@ def cross_validate(
             "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
         )  # fmt: skip
     two = needs_two_classes(problem)
-    if tasks.is_distributed:
-        parts: Any = parts_elsewhere(tasks, folds, stratify, groups, random_state, two, one_class, by, _TYPED)
-    else:
+    parts = tasks.cv_folds(folds, stratify, groups, random_state, two, one_class, _TYPED)
+    if parts is None:
         parts = [
             make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
             for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
@@ -171,7 +169,7 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part | PartElsewhere) -> list[Trial]:
+def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
     model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
@@ -193,8 +191,7 @@ def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part | Par
             found.append(Trial((*before, value), score, solution.status, solution.seconds))
     if len(found) != len(grid.points):
         raise KeyboardInterrupt
-    if isinstance(part, PartElsewhere):
-        part.count(tasks, train)
+    part.count(tasks, train)
     return found
 
 

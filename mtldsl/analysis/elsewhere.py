@@ -78,7 +78,7 @@ class _Columns:
 
 
 def parts_elsewhere(
-    tasks: Any, folds, stratify, groups, random_state, two: bool, one_class: str, by: Measure, typed: str
+    tasks: Any, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
 ) -> list[PartElsewhere]:
     """As `make_part` for every fold, in one pass. DataError for lists of rows, which are as long as the data."""
     if as_whole(folds) is None:

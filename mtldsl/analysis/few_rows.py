@@ -61,7 +61,7 @@ class FewRows:
 
 def _pays(loss: LossTerm, values: int) -> bool:
     tasks = loss.tasks
-    if loss.atom.quadratic is None or tasks.is_distributed or tasks.is_sparse:
+    if loss.atom.quadratic is None or not tasks.in_memory or tasks.is_sparse:
         return False
     n, d, m = float(tasks.n_samples), tasks.n_features, tasks.n_tasks
     common = loss.is_shared_complete and tasks.sample_weights is None

@@ -98,7 +98,7 @@ def in_parallel(
     Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
     """
     number = jobs_of(n_jobs)
-    if number == 1 or tasks.is_distributed:
+    if number == 1 or not tasks.in_memory:
         found: Iterable = (function(common, tasks, *one) for one in work)
     else:
         from joblib import Parallel, delayed

@@ -107,6 +107,10 @@ class Part:
         """The tasks that can be learned, in the rows to learn on."""
         return scaled_anew(taken(tasks, self.kept, self.learned))
 
+    @staticmethod
+    def count(tasks: Tasks, made_of_them: Tasks) -> None:
+        """Count passes over a side as passes over the rows of all tasks; of rows in memory none are counted."""
+
     @property
     def left_out(self) -> list[str]:
         return [name for name, there in zip(self.names, self.learned, strict=True) if not there]

@@ -94,7 +94,7 @@ class _Walk:
         self.ended = ""  # the solver that had the last value proven
         form = problem.form()
         # a limit of time counts what `solve` counts
-        self.is_plain = not form.elsewhere and solve_options.get("max_seconds") is None
+        self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
         pays = self.is_plain and FewRows.pays(form, values)
         self.few = FewRows(Centred().apply(form)[0]) if pays else None
 

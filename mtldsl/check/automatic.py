@@ -61,7 +61,7 @@ def _too_large(problem, solution: Solution) -> str | None:
     from mtldsl.reference.workload import workload
 
     form = problem.form()
-    if form.elsewhere:
+    if not form.in_memory:
         return "the rows are elsewhere"
     size = workload(stated(form, solution))
     return None if size <= MAX_SIZE else f"the model is too large (workload {size:,} > {MAX_SIZE:,})"

@@ -20,7 +20,7 @@ from mtldsl.proof.certificate import certify, objective_scale
 from mtldsl.solution.solution import Solution
 from mtldsl.system import stops
 from mtldsl.system.threads import on_one_blas_thread
-from mtldsl.tasks import DistributedTasks, Tasks
+from mtldsl.tasks import Tasks
 
 __all__ = ["TOLERANCE", "BlockCheck", "Checkable", "CrossCheck", "compared", "cross_check"]
 
@@ -31,9 +31,6 @@ MAX_SIZE = 1_000_000
 
 #: Tasks of a problem above that size from which on no subsample of rows is small enough for cvxpy.
 MOST_TASKS = 10_000
-
-#: Parts that drawn rows are cut into.
-_PARTS = 4
 
 
 class Checkable(Protocol):
@@ -147,7 +144,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     form = problem.form()
     if solution is not None:
         _check_belongs(problem, form, solution)
-    if form.elsewhere:
+    if not form.in_memory:
         here, ours, scope = _drawn(problem, solution, max_size, random_state)
         if not here.is_convex:
             return check_blocks(here, ours, scope, solver, tol, None, random_state)
@@ -173,12 +170,11 @@ def _drawn(problem: Checkable, solution: Solution | None, max_size: int | None, 
     rows = max(
         2, int(min(np.mean(tasks.counts), (max_size or MAX_SIZE) / (tasks.n_features * tasks.n_tasks)))
     )
-    some = tasks.subsample(rows, random_state)
+    some, apart = tasks.sample_for_check(rows, random_state)
     options = {} if solution is None else {"solver": solution.solver, "tol": solution.tol}
-    ours = _solved(problem.with_tasks(DistributedTasks.cut(some, _PARTS)), **options)
-    scope = (
-        f"on {rows} rows a task, drawn where the rows are (random_state={random_state}), in {_PARTS} parts"
-    )
+    ours = _solved(problem.with_tasks(apart), **options)
+    parts = apart.storage_facts()["parts"]
+    scope = f"on {rows} rows a task, drawn where the rows are (random_state={random_state}), in {parts} parts"
     return problem.with_tasks(some).form(), ours, scope
 
 

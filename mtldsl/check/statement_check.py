@@ -147,7 +147,7 @@ class _Comparison:
             }
             losses: Any = form.losses
             for loss in losses:
-                value = loss.claim(x) if loss.tasks.is_distributed else loss.value_at(x)
+                value = loss.value_at(x) if loss.tasks.in_memory else loss.claim(x)
                 self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
             for f in form.functions:
                 if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
@@ -335,7 +335,7 @@ def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
 
 def _is_elsewhere(term: Any) -> bool:
     """Tell whether it is a loss whose rows are elsewhere, and counts."""
-    if not term.is_loss or not term.tasks.is_distributed:
+    if not term.is_loss or term.tasks.in_memory:
         return False
     return term.coefficient.value != 0.0 and 0 not in term.argument.shape
 

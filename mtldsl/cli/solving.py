@@ -129,8 +129,8 @@ def run_file(file, progress: bool = False) -> Ran:
 
 def _passes(file) -> tuple[int, int]:
     """(runs over the rows, bytes moved by them) so far, where the rows are elsewhere."""
-    tasks = file.tasks_train
-    return (tasks.parts.passes, tasks.parts.bytes_moved) if tasks.is_distributed else (0, 0)
+    facts = file.tasks_train.storage_facts()
+    return facts.get("passes", 0), facts.get("bytes_moved", 0)
 
 
 SOLVE = Command(

@@ -51,10 +51,15 @@ class NormalForm:
     def constraints(self) -> tuple[FunctionTerm, ...]:
         return tuple(f for f in self.functions if f.is_constraint)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether this process holds the rows of all losses."""
+        return all(loss.tasks.in_memory for loss in self.losses)
+
     @cached_property
     def elsewhere(self) -> tuple[LossTerm, ...]:
         """The losses whose rows are not in this process."""
-        return tuple(loss for loss in self.losses if loss.tasks.is_distributed)
+        return tuple(loss for loss in self.losses if not loss.tasks.in_memory)
 
     @cached_property
     def entangled_intercepts(self) -> str | None:

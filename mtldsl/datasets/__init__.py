@@ -8,6 +8,8 @@ Every function returns `Tasks`; the generators return (Tasks, W_true), `make_cal
 """
 
 from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mtldsl.datasets.formats.arff import read_arff
 from mtldsl.datasets.formats.array_files import read_libsvm, read_mat, read_npz
@@ -29,8 +31,10 @@ from mtldsl.datasets.published.papers import (
     load_school,
     load_segmentation,
 )
-from mtldsl.datasets.scanning.scan import from_parts, scan
 from mtldsl.tasks.string_kernels import encode_sequences, spectrum_kernel, weighted_degree_kernel
+
+if TYPE_CHECKING:
+    from mtldsl.datasets.scanning.scan import from_parts, scan
 
 __all__ = [
     "LOADERS",
@@ -70,6 +74,18 @@ __all__ = [
     "stored",
     "weighted_degree_kernel",
 ]
+
+
+def __getattr__(name: str):
+    """Return a function of Dask's workers, imported where it is first asked for."""
+    if name not in ("from_parts", "scan"):
+        raise AttributeError(f"module 'mtldsl.datasets' has no attribute {name!r}", name=name)
+    globals()[name] = getattr(import_module("mtldsl.datasets.scanning.scan"), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def _tasks_of(generator):

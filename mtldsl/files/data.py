@@ -69,14 +69,14 @@ def _read(reading: Reading) -> None:
                 how["groups"] = groups_of(
                     reading, split["groups"], numbers_of_rows(tasks), ("split", "groups")
                 )
-            if not tasks.is_distributed:
+            if tasks.in_memory:
                 reading.train_rows, reading.test_rows = _divided(tasks, how)
             elif reading.predictions is not None and "new" not in reading.predictions:
                 raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
             tasks, test = tasks.split(**how)
     if standardize:
         with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
-            own = {} if tasks.is_distributed else {"each_fold": True}  # folds of rows elsewhere share these
+            own = {"each_fold": True} if tasks.in_memory else {}  # folds of rows elsewhere share these
             tasks = tasks.standardize(**standardize, **own)
             assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)

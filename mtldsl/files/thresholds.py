@@ -25,7 +25,7 @@ def _read(reading: Reading) -> None:
         return
     if "beta" in said and said.get("metric", "f1") != "f1":
         raise file.error('beta is of metric = "f1"', ("thresholds", "beta"))
-    if reading.train.is_distributed:
+    if not reading.train.in_memory:
         raise file.error("rows that stay where they are have no thresholds here", ("thresholds",))
     reading.thresholds = said
 

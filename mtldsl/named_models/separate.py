@@ -35,7 +35,7 @@ def separate_models(tasks: Tasks | None) -> Solution | None:
            [0., 1.],
            [0., 0.]])
     """
-    if tasks is None or tasks.is_distributed or tasks.n_tasks < 2:
+    if tasks is None or not tasks.in_memory or tasks.n_tasks < 2:
         return None
     labels = bool(np.isin(tasks.targets, (-1.0, 1.0)).all())
     W, lam = Weights(tasks, intercept=True), Parameter(1.0, name="lam")

@@ -78,7 +78,7 @@ class Unattained:
 
 def falls_for_ever(form: NormalForm) -> bool:
     """Whether a loss does; all that it takes to ask `unattained` at all."""
-    return not form.elsewhere and any(_takes(loss) for loss in form.losses)
+    return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
 def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Unattained | None:

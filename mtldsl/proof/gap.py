@@ -73,8 +73,8 @@ def objective_scale(form: NormalForm) -> float:
 def _medians(loss: LossTerm) -> np.ndarray:
     """(m,) of every task's labels; of an even number of them the mean of the middle two. Their means, where rows are elsewhere: these are known."""
     tasks: Any = loss.tasks
-    if tasks.is_distributed:
-        return tasks.label_facts.total / tasks.counts
+    if not tasks.in_memory:
+        return tasks.label_sums()[0] / tasks.counts
     if tasks.is_shared and tasks.mask is None:
         return _median_of_rows(tasks.targets.reshape(tasks.n_tasks, -1))
     return np.array([_median_of_rows(y[None, :])[0] for y in tasks.per_task(tasks.targets)])

@@ -47,7 +47,7 @@ class Member:
 def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> Member | None:
     """The loss as a member; None where it is of another block, or its multipliers are not plain numbers of rows in memory."""
     entries = [entry for entry in loss.map.entries if entry.block == block]
-    if len(entries) != 1 or loss.tasks.is_distributed or type(u) is not np.ndarray:
+    if len(entries) != 1 or not loss.tasks.in_memory or type(u) is not np.ndarray:
         return None
     right = sparse.eye_array(n_tasks) if entries[0].right is None else entries[0].right
     return Member(index, loss, entries[0].left, sparse.csr_array(entries[0].coefficient * right))

@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from rich.console import Group
 
 from mtldsl.report.layout import pairs, section
 
-if TYPE_CHECKING:
-    from mtldsl.files.problem_file import ProblemFile
-
-__all__ = ["constant_scores", "describe_rows", "rows_elsewhere"]
+__all__ = ["describe_rows", "rows_elsewhere"]
 
 #: what is done, in this order
 _STEPS = ("validation", "solve", "cross_check")
 
 
-def describe_rows(file: ProblemFile, counts: list[tuple[int, int]]) -> dict | None:
-    """Where the rows of a file's tasks are, and what each step took; None where they are in this process.
+def describe_rows(facts: dict[str, Any], cluster: Any, counts: list[tuple[int, int]]) -> dict | None:
+    """Where rows are, and what each step took; None where they are in memory.
 
+    facts  : `Tasks.storage_facts` of the training tasks
+    cluster: the workers that a file named; None: those of this process
     counts : (runs over the rows, bytes moved) before the first step and after each
     """
-    tasks: Any = file.tasks_train
-    if not tasks.is_distributed:
+    if not facts:
         return None
     steps = zip(_STEPS, counts, counts[1:], strict=False)
     return {
-        "parts": tasks.parts.n_parts,
-        "names": list(tasks.parts.names),
-        "where": "this process, in threads" if file.cluster is None else file.cluster.where,
-        "address": None if file.cluster is None else file.cluster.address,
-        "workers": tasks.parts.n_workers,
+        "parts": facts["parts"],
+        "names": facts["names"],
+        "where": "this process, in threads" if cluster is None else cluster.where,
+        "address": None if cluster is None else cluster.address,
+        "workers": facts["workers"],
         "passes": {name: after[0] - before[0] for name, before, after in steps},
         "bytes_moved": counts[-1][1] - counts[0][1] if counts else 0,
     }
-
-
-def constant_scores(train: Any, tasks: Any, classes: bool) -> np.ndarray:
-    """(m,) what a constant learned on the training rows scores, from what is known of the labels: its accuracy, or its R^2."""
-    learned, facts = train.label_facts.total / train.counts, tasks.label_facts
-    if classes:
-        share = tasks.positives / tasks.counts
-        return np.where(learned > 0, share, 1.0 - share)
-    n = tasks.counts
-    spread = facts.deviations
-    there = facts.distinct > 1
-    lost = spread + n * (facts.total / n - learned) ** 2
-    return np.where(there, 1.0 - lost / np.where(there, spread, 1.0), np.nan)
 
 
 def rows_elsewhere(rows: dict) -> Group:

@@ -125,7 +125,7 @@ def describe_run(
         **{name: describe(file.problem, solution) for name, describe in TOLD.items()},
         "starts": describe_starts(solution),
     }
-    record["rows"] = describe_rows(file, counts or [])
+    record["rows"] = describe_rows(file.tasks_train.storage_facts(), file.cluster, counts or [])
     record["scores"] = describe_scores(file, solution)
     record["cross_check"] = _check(check)
     values = None if chosen is None else [solution.parameters[name] for name in chosen.names]

@@ -8,7 +8,6 @@ from mtldsl.atoms.metrics import Metric
 from mtldsl.errors import MTLError
 from mtldsl.files.problem_file import ProblemFile
 from mtldsl.problem import Problem
-from mtldsl.report.elsewhere import constant_scores
 from mtldsl.scoring.rare import measure_of_rare
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.guess import constant_score
@@ -24,7 +23,7 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     """Per task on the held-out rows, or on the training rows where none were held out, beside the simplest guess."""
     tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
     classes = sign_tasks(solution.loss, file.tasks_train.n_tasks) & (solution.loss["labels"] != "indicators")
-    scores, guesses = solution.scores(tasks), _guess(file.tasks_train, tasks, classes)
+    scores, guesses = solution.scores(tasks), tasks.constant_scores(_guess, file.tasks_train, classes)
     rows = [
         {"task": name, "rows": int(count), "score": float(score), "guess": float(guess), "metrics": {}}
         for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
@@ -62,7 +61,7 @@ def _measured(
             reasons.append(str(error))
             continue
         for i, (row, metric, score) in enumerate(zip(rows, of_tasks, scores, strict=True)):
-            guess = float("nan") if tasks.is_distributed else _constant(metric, file.tasks_train, tasks, i)
+            guess = _constant(metric, file.tasks_train, tasks, i) if tasks.in_memory else float("nan")
             row["metrics"][repr(metric)] = {"score": float(score), "guess": guess}
     means = {}
     for name in dict.fromkeys(name for row in rows for name in row["metrics"]):
@@ -86,7 +85,7 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
             reasons.append(str(error))
             continue
         guess = np.full(tasks.n_tasks, np.nan)
-        if not tasks.is_distributed:
+        if tasks.in_memory:
             guess = constant_score(by, file.tasks_train, tasks, sign_tasks(solution.loss, tasks.n_tasks))
         if score.by_task is not None:
             for row, own, beside in zip(rows, score.by_task, guess, strict=True):
@@ -125,7 +124,7 @@ def _seeing(file: ProblemFile, solution: Solution) -> list[str]:
     if chosen_by is not None:
         return [chosen_by]
     tasks = file.tasks_train
-    if solution.loss["labels"] != "sign" or tasks.is_distributed or _learned_for(file.problem, 1):
+    if solution.loss["labels"] != "sign" or not tasks.in_memory or _learned_for(file.problem, 1):
         return []
     seen = measure_of_rare(float(np.mean(y > 0)) for y in tasks.per_task(tasks.targets))
     return [] if seen is None else [seen]
@@ -148,10 +147,8 @@ def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
     return float(score_of(metric, np.full(len(y), sign), y))
 
 
-def _guess(train: Tasks, tasks: Tasks, classes: np.ndarray) -> np.ndarray:
+def _guess(tasks: Tasks, train: Tasks, classes: np.ndarray) -> np.ndarray:
     """What a constant learned on the training rows scores: its accuracy, or its R^2."""
-    if tasks.is_distributed:
-        return constant_scores(train, tasks, bool(classes.all()))
     learned = [np.mean(y) for y in train.per_task(train.targets)]
     targets = tasks.per_task(tasks.targets)
     return np.array(

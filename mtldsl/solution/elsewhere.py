@@ -26,7 +26,7 @@ from mtldsl.solution.predictors import (
     probabilities,
 )
 from mtldsl.solution.ranked_elsewhere import best_by_task, measure_by_task, measure_of_rows, metrics_by_task
-from mtldsl.tasks.distributed import TaskSum
+from mtldsl.tasks.distributed.sums import TaskSum
 
 __all__ = ["named_elsewhere", "score_elsewhere", "scores_elsewhere", "thresholds_elsewhere"]
 

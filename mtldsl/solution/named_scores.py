@@ -8,7 +8,6 @@ from mtldsl.errors import ModelError
 from mtldsl.scoring.measure import Measure, Needs
 from mtldsl.scoring.measures import measure
 from mtldsl.scoring.score import Score, evaluate
-from mtldsl.solution.elsewhere import named_elsewhere
 from mtldsl.solution.predictors import Fitted, predictor_of, require_signs
 from mtldsl.tasks import Tasks
 from mtldsl.tasks.derived import label_table
@@ -18,8 +17,10 @@ __all__ = ["named_score", "named_scores", "outputs_beside", "truth_of"]
 
 def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
     """The score over all tasks; see `Solution.score`."""
-    if tasks.is_distributed:
-        return named_elsewhere(fitted, tasks, name, method)
+    return tasks.apply_scoring(_named_score, fitted, name, method)
+
+
+def _named_score(tasks: Tasks, fitted: Fitted, name: str, method: str) -> Score:
     typed = f"{method}(tasks, metric={name!r})"
     found = measure(name, f"{method}(tasks, metric")
     like = fitted.schema.alike(tasks, method)

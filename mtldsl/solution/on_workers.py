@@ -11,7 +11,7 @@ from mtldsl.errors import DataError
 from mtldsl.solution.predictors import Fitted, TaskByTask, predictor_class, predictor_of, probabilities
 from mtldsl.tasks.schema import Schema
 
-__all__ = ["answering"]
+__all__ = ["predictor_for"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,9 @@ class _Predicting:
     schema: Schema
 
 
-def answering(fitted: Fitted, X) -> Any:
-    """Who predicts for these inputs: the workers, where they are Dask's, which is not imported for the question."""
-    of_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
-    return _OnWorkers(fitted) if of_dask else predictor_of(fitted)
+def predictor_for(fitted: Fitted, X) -> Any:
+    """See `mtldsl.solution.predictors.predictor_for`, of Dask's types."""
+    return _OnWorkers(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
 
 
 class _OnWorkers:

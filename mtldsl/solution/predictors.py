@@ -5,6 +5,7 @@ A loss that predicts in a way of its own adds a file with a `Predictor`, and a l
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from mtldsl.tasks import Tasks
 from mtldsl.tasks.labels import require_kind
 
 __all__ = [
+    "LAZY_INPUTS",
     "PREDICTORS",
     "Fitted",
     "Predictor",
@@ -27,6 +29,7 @@ __all__ = [
     "default_measure",
     "loss_of",
     "predictor_class",
+    "predictor_for",
     "predictor_of",
     "probabilities",
     "require_signs",
@@ -59,6 +62,9 @@ class Predictor(Protocol):
         ...
 
 
+#: By the package of a type of inputs, which is not imported for the question.
+LAZY_INPUTS = dict.fromkeys(("dask", "dask_expr"), "mtldsl.solution.on_workers")
+
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
 PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": OneClass}
 
@@ -72,6 +78,12 @@ def predictor_class(loss: dict) -> type[Predictor]:
 
 def predictor_of(fitted: Fitted) -> Predictor:
     return predictor_class(fitted.loss)(fitted)
+
+
+def predictor_for(fitted: Fitted, X) -> Any:
+    """Who predicts for these inputs: the package of their type may have predictors that leave them where they are."""
+    module = LAZY_INPUTS.get(type(X).__module__.partition(".")[0])
+    return predictor_of(fitted) if module is None else import_module(module).predictor_for(fitted, X)
 
 
 def default_measure(loss: dict) -> str:

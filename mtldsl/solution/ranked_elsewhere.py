@@ -19,8 +19,8 @@ from mtldsl.solution.asked import Asked
 from mtldsl.solution.scoring import score_of
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.tasks.derived import label_table
-from mtldsl.tasks.distributed import TaskSum
 from mtldsl.tasks.distributed.exchange import Columns
+from mtldsl.tasks.distributed.sums import TaskSum
 
 __all__ = ["best_by_task", "measure_by_task", "measure_of_rows", "metrics_by_task"]
 

@@ -10,10 +10,9 @@ import numpy as np
 from mtldsl.scoring.intervals import ScoreIntervals
 from mtldsl.scoring.score import Score, mean_score
 from mtldsl.solution.bootstrap import bootstrap_scores
-from mtldsl.solution.elsewhere import scores_elsewhere, thresholds_elsewhere
 from mtldsl.solution.named_scores import named_score, named_scores
 from mtldsl.solution.predictors import predictor_of
-from mtldsl.tasks import require_tasks
+from mtldsl.tasks import Tasks, require_tasks
 from mtldsl.values.arguments import complete
 
 __all__ = ["Scored"]
@@ -46,11 +45,9 @@ class Scored:
 
     def _scores(self, tasks, metric, method: str) -> np.ndarray:
         require_tasks(tasks, f"{method}(tasks)")
-        if tasks.is_distributed and not isinstance(metric, str):
-            return scores_elsewhere(cast(Any, self), tasks, metric, method)
         if isinstance(metric, str):
             return named_scores(cast(Any, self), tasks, metric, method)
-        return predictor_of(cast(Any, self)).scores(tasks, metric, method)
+        return tasks.apply_scoring(_scores, self, metric, method)
 
     def tune_threshold(self, tasks, metric=None) -> Self:
         """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
@@ -67,11 +64,7 @@ class Scored:
         """
         typed = "tune_threshold(tasks)"
         require_tasks(tasks, typed)
-        if tasks.is_distributed:
-            found = thresholds_elsewhere(cast(Any, self), tasks, metric, typed)
-        else:
-            found = predictor_of(cast(Any, self)).tuned_thresholds(tasks, metric, typed)
-        return replace(cast(Any, self), thresholds=found)
+        return replace(cast(Any, self), thresholds=tasks.apply_tuning(_thresholds, self, metric, typed))
 
     @complete("write solution.score(tasks), or solution.score(tasks, metric='f1')")
     def score(self, tasks, metric=None) -> Score:
@@ -104,3 +97,11 @@ class Scored:
         """
         require_tasks(tasks, "bootstrap(tasks)")
         return bootstrap_scores(cast(Any, self), tasks, metric, n, level, groups, random_state)
+
+
+def _scores(tasks: Tasks, fitted: Any, metric, method: str) -> np.ndarray:
+    return predictor_of(fitted).scores(tasks, metric, method)
+
+
+def _thresholds(tasks: Tasks, fitted: Any, metric, typed: str) -> np.ndarray:
+    return predictor_of(fitted).tuned_thresholds(tasks, metric, typed)

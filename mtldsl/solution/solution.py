@@ -18,9 +18,9 @@ from mtldsl.solution.label_graph import LearnedGraph
 from mtldsl.solution.labellings import OverLabels
 from mtldsl.solution.later import Field
 from mtldsl.solution.learned_matrix import LearnedMatrix
-from mtldsl.solution.on_workers import answering
 from mtldsl.solution.panel import panel_of
 from mtldsl.solution.pictured import Pictured
+from mtldsl.solution.predictors import predictor_for
 from mtldsl.solution.scored import Scored
 from mtldsl.solution.stored import Stored
 from mtldsl.system.compiling import compiling_too
@@ -291,7 +291,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
         kernels give K (n, training rows) in place of X, or {"name of the kernel": K, ..., "X": the inputs of other kernels}.
         DataError where the columns do not fit: another number, or a table whose column names are not those learned on.
         """
-        return answering(self, X).decision_function(X)
+        return predictor_for(self, X).decision_function(X)
 
     @complete("write solution.predict(X)")
     def predict(self, X, return_certified: bool = False):
@@ -305,7 +305,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
             It is where inference is exact (`solution.label_graph.inference`). ModelError for other losses
         """
         return_certified = as_flag(return_certified, "predict(X, return_certified")
-        return answering(self, X).predict(X, return_certified)
+        return predictor_for(self, X).predict(X, return_certified)
 
     def predict_proba(self, X):
         """P(label = +1) for the logistic loss, shaped like `decision_function`; for `pairwise_log_loss` the marginal of every label.
@@ -313,4 +313,4 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
         The labels that are each more probable than not need not be the most probable labelling, which `predict` gives. ModelError for
         other losses.
         """
-        return answering(self, X).predict_proba(X)
+        return predictor_for(self, X).predict_proba(X)

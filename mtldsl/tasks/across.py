@@ -80,7 +80,7 @@ class AcrossLabels:
     def __init__(self, tasks: Tasks):
         typed = "AcrossLabels(tasks)"
         require_tasks(tasks, typed)
-        if tasks.is_distributed or not tasks.is_shared:
+        if not tasks.is_shared:
             raise DataError(
                 "these tasks do not share their inputs", term=typed, write_instead="write Tasks.shared(X, Y)"
             )

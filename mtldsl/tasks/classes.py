@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mtldsl.errors import DataError
-
-if TYPE_CHECKING:
-    from mtldsl.tasks.data import TaskData
+from mtldsl.tasks.data import TaskData, require_in_memory
 
 __all__ = ["require_classes", "signs_of_classes"]
 
@@ -53,10 +49,9 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def require_classes(tasks: TaskData, typed: str) -> None:
     """DataError unless every row belongs to one task: one shared X, no label missing, one +1 a row, and one weight a row."""
-    if tasks.is_distributed:
-        raise DataError(
-            "the rows of these tasks are elsewhere, and a row's classes are wanted together", term=typed
-        )
+    require_in_memory(
+        tasks, "a row's classes are wanted together", typed, DataError, rows="the rows of these tasks"
+    )
     if not tasks.is_shared or tasks.mask is not None:
         what = "have inputs of their own" if not tasks.is_shared else "lack labels in some rows"
         raise DataError(

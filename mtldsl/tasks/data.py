@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.system.kept import cached_property
 from mtldsl.tasks.by_features import ByFeatures
 from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mtldsl.tasks.gaps import Imputation
     from mtldsl.tasks.kernel_map import KernelMap
 
-__all__ = ["T", "TaskData"]
+__all__ = ["T", "TaskData", "require_in_memory"]
 
 #: samples of which a temporary stays in the cache
 _PIECE = 1 << 14
@@ -32,10 +32,11 @@ T = TypeVar("T", bound="TaskData")
 class TaskData:
     """The numbers and names of m tasks, read-only. All other files of this folder take it; only `Tasks` is built on top of them."""
 
-    #: whether rows are in parts elsewhere (`mtldsl.tasks.distributed`); then nothing here is as long as the data
+    #: whether this process holds the rows; without them nothing here is as long as the data
+    in_memory: ClassVar[bool] = True
     is_distributed: ClassVar[bool] = False
 
-    imputation: Imputation | None = None  # of rows elsewhere there is none
+    imputation: Imputation | None = None
     description: DataDescription = NOTHING_KNOWN
 
     def __new__(cls, *typed, **parts):
@@ -100,8 +101,6 @@ class TaskData:
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: what Dask goes by where it sends them."""
-        if self.is_distributed:
-            return 64
         X = self._shared if self.is_shared else self._stacked
         arrays = [*((X.data, X.indices, X.indptr) if self.is_sparse else (X,)), self.targets, self.sample_weights, self.mask]  # fmt: skip
         return sum(one.nbytes for one in arrays if one is not None)
@@ -233,6 +232,14 @@ class TaskData:
                 found += [(tasks, part, ends[:1]) for part in parts]
             first = last
         return found
+
+
+def require_in_memory(
+    tasks: TaskData, why: str, typed: str, error: type[MTLError] = ModelError, rows: str = "the rows", write_instead: str = ""
+) -> None:  # fmt: skip
+    """Raise the error, which says why, for tasks whose rows this process does not hold."""
+    if not tasks.in_memory:
+        raise error(f"{rows} are elsewhere, and {why}", term=typed, write_instead=write_instead)
 
 
 def _frozen(array) -> Any:

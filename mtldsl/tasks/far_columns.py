@@ -28,7 +28,7 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     that memory does not hold twice.
     """
     X = tasks.X if tasks.is_shared else tasks.stacked
-    if tasks.is_distributed or tasks.is_sparse or tasks.kernel_map is not None or is_mapped(X):
+    if tasks.is_sparse or tasks.kernel_map is not None or is_mapped(X):
         return None
     counts = np.array([len(X)]) if tasks.is_shared else tasks.counts
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])

@@ -1,20 +1,19 @@
-"""The constructors of `Tasks` whose rows are elsewhere: their words stand here, what they do in `mtldsl.tasks.distributed`."""
+"""Constructors of `Tasks` from Dask: the door to `mtldsl.tasks.distributed`, which is imported when one of them is called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import Any
 
 from mtldsl.tasks.data import TaskData
 
 __all__ = ["FromDask"]
 
+_DISTRIBUTED = "mtldsl.tasks.distributed.given"
+
 
 class FromDask(TaskData):
     """What Dask has, as tasks. They are `Tasks`, too, and hold no rows."""
-
-    #: constructors of tasks whose rows are elsewhere; `mtldsl.tasks.distributed`, which is built on this class, says what they are
-    elsewhere: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     @classmethod
     def from_dask(
@@ -32,7 +31,7 @@ class FromDask(TaskData):
         done by the active `distributed.Client`, or else by threads of this process. The rows stay where they are: `tasks.X`, `tasks.targets`
         and the like are DataError here.
         """
-        return cls.elsewhere["arrays"](X, Y, sample_weights, task_names, feature_names, keep)
+        return import_module(_DISTRIBUTED).of_arrays(X, Y, sample_weights, task_names, feature_names, keep)
 
     @classmethod
     def from_dask_dataframe(
@@ -46,4 +45,4 @@ class FromDask(TaskData):
         sample_weights : the column of weights, > 0
         keep           : as in `from_dask`
         """
-        return cls.elsewhere["frame"](df, features, labels, task, sample_weights, keep)
+        return import_module(_DISTRIBUTED).of_frame(df, features, labels, task, sample_weights, keep)

@@ -13,7 +13,6 @@ from mtldsl.tasks.given import require_tasks
 from mtldsl.tasks.imputation import filled_by
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_map import KernelMap
-from mtldsl.tasks.labels import require_kind
 from mtldsl.tasks.names import elsewhere, unlike
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.tasks import Tasks
@@ -114,14 +113,8 @@ class Schema:
 
     def _refuse_other_units(self, tasks: Tasks, typed: str) -> None:
         """DataError for labels 0/1 of what was learned on -1 and +1."""
-        if not self.description.signs:
-            return
-        if tasks.is_distributed:
-            facts: Any = tasks.label_facts  # type: ignore[attr-defined]
-            if not facts.not_01.any() and facts.minimum.min() == 0.0:
-                tasks.require_labels("sign", typed)
-        elif np.isin(tasks.targets, (0.0, 1.0)).all():
-            require_kind(tasks, "sign", typed)
+        if self.description.signs:
+            tasks.refuse_01(typed)
 
     def _refuse_strangers(self, tasks: Tasks, typed: str, feature_names: tuple[str, ...]) -> None:
         for what, learned, given in (

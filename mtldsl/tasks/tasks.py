@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from mtldsl.tasks.folding import folds
 from mtldsl.tasks.from_dask import FromDask
 from mtldsl.tasks.inputs import as_design
 from mtldsl.tasks.kernel_views import with_kernels
-from mtldsl.tasks.labels import require_labels
+from mtldsl.tasks.labels import require_kind, require_labels
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.linear_map import LinearMap
 from mtldsl.tasks.names import unlike
@@ -35,15 +36,19 @@ __all__ = ["Tasks"]
 _OF_SOLVERS = frozenset(
     [
         "adjoint",
+        "apply_scoring",
+        "apply_tuning",
         "by_features",
         "column_lengths",
+        "constant_scores",
         "cross",
-        "elsewhere",
+        "cv_folds",
         "entries_a_row",
         "fingerprint",
         "forward",
         "gram",
         "imputation",
+        "in_memory",
         "is_distributed",
         "kernel_map",
         "label_sums",
@@ -53,11 +58,15 @@ _OF_SOLVERS = frozenset(
         "offsets",
         "one_table",
         "place",
+        "refuse_01",
         "require_labels",
+        "sample_for_check",
         "scaled_by",
         "shift",
         "source_rows",
         "stacked",
+        "storage_facts",
+        "storage_note",
         "sums",
         "sums_of",
         "task_of",
@@ -170,6 +179,11 @@ class Tasks(LinearMap, FromDask, Shown):
         `typed` is the loss as the user wrote it, for the message.
         """
         require_labels(self, kind, typed)
+
+    def refuse_01(self, typed: str) -> None:
+        """DataError where all labels are 0 and 1, for what takes -1 and +1."""
+        if np.isin(self.targets, (0.0, 1.0)).all():
+            require_kind(self, "sign", typed)
 
     # -------------------------------------------------------------------------------- other tasks from these
 
@@ -322,6 +336,39 @@ class Tasks(LinearMap, FromDask, Shown):
         if X.shape[1] != self.n_features:
             raise DataError(f"X has {X.shape[1]} columns, but these tasks have {self.n_features} features")
         return X if self.scaling is None else self.scaling.apply(X)
+
+    # -------------------------------------- hooks: tasks whose rows are not in this process have answers of their own
+
+    def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
+        """Scores function(self, solution, measure, method): by the name of a measure for all tasks together, else one a task."""
+        return function(self, solution, measure, method)
+
+    def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
+        """Thresholds function(self, solution, metric, typed), one a task."""
+        return function(self, solution, metric, typed)
+
+    def constant_scores(self, function: Callable, train: Tasks, classes: np.ndarray) -> np.ndarray:
+        """Scores function(self, train, classes) of constants that are learned on `train`, one a task."""
+        return function(self, train, classes)
+
+    def cv_folds(
+        self, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
+    ) -> list | None:
+        """None: folds are made of rows. Else objects with the methods of `mtldsl.analysis.parts.Part`, one a fold."""
+        return None
+
+    def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:
+        """(a subsample, the same rows kept as those of these tasks are), for two solvers that are compared."""
+        some = self.subsample(rows, random_state)
+        return some, some
+
+    def storage_facts(self) -> dict[str, Any]:
+        """Plain values on where the rows are and how often they were gone through; empty for those in memory."""
+        return {}
+
+    def storage_note(self, loss: Any, form: Any) -> str:
+        """Sentences on where the rows of a loss of a form are, and what moves; empty for those in memory."""
+        return ""
 
     # ---------------------------------------------------------------------------------------------- about
 

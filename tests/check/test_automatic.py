@@ -10,6 +10,7 @@ from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.check import cross_check as checking
 from mtldsl.errors import CrossCheckError, ModelError
 from mtldsl.system import stops
+from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 from tests.models import shared
 
@@ -69,7 +70,7 @@ def test_by_default_large_models_are_left_alone_and_say_so(problem, monkeypatch)
 def test_rows_elsewhere_are_left_alone_by_default():
     rng = np.random.default_rng(0)
     tasks = mtl.Tasks.shared(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)))
-    apart = checking.DistributedTasks.cut(tasks, 2)
+    apart = DistributedTasks.cut(tasks, 2)
     problem = mtl.minimize(mtl.squared_loss(W := mtl.Weights(apart), apart) + mtl.l21_norm(W))
     with mtl.defaults(cross_check=True):
         assert problem.solve().cross_check == "not made: the rows are elsewhere"

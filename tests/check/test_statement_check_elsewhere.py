@@ -12,7 +12,7 @@ from mtldsl.atoms.losses.logistic import LogisticLoss
 from mtldsl.check.rows import CheckSettings, PartsCheck
 from mtldsl.compile.terms import few_rows, moments, row_slabs
 from mtldsl.errors import LostClusterError
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
 from tests.check import test_statement_check as faults
 from tests.check.test_statement_check import tables

@@ -26,7 +26,7 @@ from mtldsl.proof.certificate import certify
 from mtldsl.solvers.admm.lifted import plane_function
 from mtldsl.solvers.registry import get_solver, in_turn
 from mtldsl.solvers.solver import Point
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 
 L = np.longdouble

@@ -57,7 +57,7 @@ def write(quirk, path, columns=None):
 
 def found_in(tasks):
     """({feature: column}, labels) of tasks, wherever their rows are."""
-    tasks = tasks.subsample(10**6, 0) if tasks.is_distributed else tasks
+    tasks = tasks if tasks.in_memory else tasks.subsample(10**6, 0)
     X = tasks.X if tasks.is_shared else tasks.stacked
     X = X.toarray() if sparse.issparse(X) else X
     X = X[tasks.mask[:, 0]] if tasks.mask is not None else X  # the rows of the label

@@ -65,7 +65,7 @@ def test_a_folder_beside_the_file_has_the_answer_of_its_rows(file, monkeypatch, 
     monkeypatch.chdir(tmp_path.parent)  # the path is relative to the problem file
     text = DASK + LABELS + 'features = ["x0", "x1", "x2"]\nkeep = true\n[solve]\ntol = 1e-9\n'
     with load_problem(file(text)) as loaded:
-        assert loaded.tasks_train.is_distributed and loaded.tasks_train.parts.keep and loaded.cluster is None
+        assert not loaded.tasks_train.in_memory and loaded.tasks_train.parts.keep and loaded.cluster is None
         assert loaded.tasks_train.parts.names == ("0.parquet", "1.parquet", "2.parquet")
         solution = loaded.problem.solve(**loaded.solve)
     assert solution.status == "optimal" and solution.objective == pytest.approx(in_memory(), rel=1e-8)

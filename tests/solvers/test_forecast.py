@@ -8,7 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.system import passes
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
 
 

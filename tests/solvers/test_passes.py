@@ -8,7 +8,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 
 PARTS = 4

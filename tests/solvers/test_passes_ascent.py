@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.solvers.registry import get_solver
 from mtldsl.system import memory
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 from tests.solvers.test_passes import stated, tables
 from tests.solvers.test_passes_checkpoint import broken_off

@@ -9,7 +9,7 @@ import mtldsl as mtl
 from mtldsl import SolverError
 from mtldsl.solvers.passes.checkpoint import Folder
 from mtldsl.solvers.passes.planes import PlanesByPasses
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
 from tests.loops import for_each
 

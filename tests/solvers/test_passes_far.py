@@ -8,7 +8,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.proof.gap import objective_scale
-from mtldsl.tasks import DistributedTasks
+from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

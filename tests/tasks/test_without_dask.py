@@ -73,5 +73,5 @@ def test_all_else_works(hidden):
     tasks = mtl.Tasks.shared(np.eye(3), np.ones(3))
     W, lam = mtl.Weights(tasks), mtl.Parameter(0.1, name="lam")
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(W))
-    assert problem.solve().status == "optimal" and not tasks.is_distributed
+    assert problem.solve().status == "optimal" and tasks.in_memory
     assert problem.cross_validate(lam, [0.1, 0.01], folds=3, metric="mse").n_folds == 3

@@ -89,7 +89,7 @@ def _moves(form: NormalForm) -> dict[str, Shift]:
     found = {}
     for name in _free_intercepts(form):
         sharing = [loss for loss in form.losses if name in loss.intercepts]
-        if any(len(loss.intercepts) > 1 or loss.tasks.is_distributed for loss in sharing):
+        if any(len(loss.intercepts) > 1 or not loss.tasks.in_memory for loss in sharing):
             continue
         first = sharing[0]
         far = first.tasks.near_zero if all(_has_inputs_of(first, loss) for loss in sharing) else None

@@ -70,7 +70,7 @@ class Gathered:
         if not form.losses:
             return "there is no loss"
         for loss in form.losses:
-            if not loss.tasks.is_distributed:
+            if loss.tasks.in_memory:
                 return f"the rows of {loss.typed} are here"
             if loss.atom.quadratic is None and not loss.atom.radial:
                 return f"{loss.typed} is not a function of sums of squared residuals"

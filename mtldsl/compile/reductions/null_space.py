@@ -271,7 +271,7 @@ def _loss(loss: LossTerm, bases: dict[str, Bases]) -> LossTerm:
     plain = (
         own is not None and own.left is not None and loss.map.multiple_of(name) and loss.map.offset is None
     )
-    if plain and not tasks.is_distributed and _stays_small(loss, own):
+    if plain and tasks.in_memory and _stays_small(loss, own):
         assert own is not None
         turned = _turned_inputs(tasks, own.left)
         entry = Entry(name, loss.map.entries[0].coefficient, None, _turned(own.right))

@@ -15,7 +15,7 @@ from mtldsl.tasks import Tasks
 from mtldsl.tasks.gram import gram, require_gram_memory
 
 if TYPE_CHECKING:
-    from mtldsl.tasks.distributed import DistributedTasks, Part
+    from mtldsl.tasks.distributed.parts import Part
 
 __all__ = [
     "Moments",
@@ -214,12 +214,12 @@ class Moments:
         return found
 
 
-def has_one_gram(tasks: DistributedTasks | Any) -> bool:
+def has_one_gram(tasks: Any) -> bool:
     """Whether all tasks have one Gram matrix: one table, every label there, no weights."""
     return bool(tasks.is_table and not tasks.n_missing and not tasks.is_weighted)
 
 
-def moments_of(tasks: DistributedTasks | Any) -> Moments:
+def moments_of(tasks: Any) -> Moments:
     """In one pass, the first time that it is asked for."""
     known = tasks.__dict__.get("_moments")
     if known is None:
@@ -234,12 +234,12 @@ def moments_here(tasks: Tasks) -> Moments:
     return Moments(**_of_rows(tasks, np.arange(tasks.n_tasks), tasks.n_tasks))
 
 
-def known_moments(tasks: DistributedTasks | Any) -> Moments | None:
+def known_moments(tasks: Any) -> Moments | None:
     """Those that need no pass, None where nobody has asked for them."""
     return tasks.__dict__.get("_moments")
 
 
-def remember_moments(tasks: DistributedTasks | Any, known: Moments) -> None:
+def remember_moments(tasks: Any, known: Moments) -> None:
     """What the moments of these rows are, and what follows from them."""
     tasks.__dict__["_moments"] = known
     if not tasks.is_weighted:  # so that they need not be asked for

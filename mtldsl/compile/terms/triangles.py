@@ -13,7 +13,7 @@ from mtldsl.compile.terms.moments import is_one_table, mean_of, moments_of, row_
 
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks
-    from mtldsl.tasks.distributed import DistributedTasks, Part
+    from mtldsl.tasks.distributed.parts import Part
 
 __all__ = ["Triangle", "factors_of"]
 
@@ -90,7 +90,7 @@ def factors_of(tasks: Any, reflected: bool = False) -> Factors:
     return known.get(True) or known[False]
 
 
-def _triangles_of(tasks: DistributedTasks | Any) -> Factors:
+def _triangles_of(tasks: Any) -> Factors:
     """The rows as few, in a pass."""
     found = tasks.parts.run(_of_part, tasks.n_tasks)
     common = found.get(_TOGETHER)

@@ -49,7 +49,7 @@ def shares_of(losses: Sequence[Term]) -> Shares | None:
     known = [(term, columns_of(term.argument)) for term in losses]
     whole = losses[0].argument.parts[0].weights.tasks
     parts = [part for term in losses for part in term.argument.parts]
-    if whole.is_distributed or any(part.weights.tasks is not whole for part in parts):
+    if not whole.in_memory or any(part.weights.tasks is not whole for part in parts):
         return None
     distinct: dict[tuple[int, ...], Term] = {}
     for term, columns in known:
@@ -141,7 +141,7 @@ def _is_of(whole: Tasks, columns: np.ndarray, own: Tasks | None) -> bool:
     """Whether the tasks of a loss are these of the whole: the same labels of the same rows."""
     if (
         own is None
-        or own.is_distributed
+        or not own.in_memory
         or own.is_shared != whole.is_shared
         or own.n_features != whole.n_features
     ):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.objective import Objective
 from mtldsl.language.words.learned_argument import short
+from mtldsl.tasks import require_in_memory
 from mtldsl.values.arguments import complete
 
 __all__ = ["worst_task"]
@@ -69,9 +70,6 @@ def worst_task(loss: Objective) -> Objective:
             term=typed,
             write_instead="take squared_loss, absolute_loss, huber_loss, logistic_loss or hinge_loss",
         )
-    if term.tasks.is_distributed:
-        raise ModelError(
-            "the rows are elsewhere, and the largest loss is only known where they are here", term=typed
-        )
+    require_in_memory(term.tasks, "the largest loss is only known where they are here", typed)
     text, latex = term.atom_text, term.atom_latex.replace(r"\sum_i ", r"\max_i ", 1)
     return Objective([replace(term, worst=True, atom_text=f"worst_task({text})", atom_latex=latex)])

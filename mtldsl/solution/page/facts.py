@@ -61,7 +61,7 @@ class Facts:
     def training(self) -> Tasks | None:
         """The rows that were learned on; None for a solution from a file, and for rows that are elsewhere."""
         tasks = self.solution.trained_on
-        return None if tasks is None or tasks.is_distributed else tasks
+        return None if tasks is None or not tasks.in_memory else tasks
 
     @property
     def scored(self) -> Tasks | None:

@@ -147,7 +147,7 @@ def _percent(share: float) -> str:
 
 
 def _rows(tasks: Tasks) -> int:
-    return tasks.X.shape[0] if tasks.is_shared and not tasks.is_distributed else tasks.n_samples
+    return tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
 
 
 def _several(count: int, noun: str) -> str:

@@ -16,9 +16,7 @@ class SolverByPasses(Solver):
     def refuses(self, form: NormalForm) -> str | None:
         if not form.losses:
             return "no loss has a coefficient > 0."
-        here = (
-            f"the rows of {loss.typed} are here." for loss in form.losses if not loss.tasks.is_distributed
-        )
+        here = (f"the rows of {loss.typed} are here." for loss in form.losses if loss.tasks.in_memory)
         return next(here, None) or self.refuses_elsewhere(form)
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -26,7 +24,7 @@ class SolverByPasses(Solver):
         raise NotImplementedError
 
     def solves_only(self, form: NormalForm) -> str | None:
-        return None if form.elsewhere else "rows that are elsewhere"
+        return "rows that are elsewhere" if form.in_memory else None
 
 
 def sum_over_samples(form: NormalForm) -> LossTerm | str:

@@ -194,7 +194,7 @@ def identity_of(form: NormalForm) -> dict[str, str]:
     losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
     functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
     tables: list[Any] = [one.tasks for one in form.losses]
-    data = [tasks.parts.mark if tasks.is_distributed else tasks.fingerprint() for tasks in tables]
+    data = [tasks.fingerprint() if tasks.in_memory else tasks.parts.mark for tasks in tables]
     numbers = digest(losses, functions, form.blocks, form.constant)
     return {"model": form.typed, "data": digest(data), "numbers": numbers}
 

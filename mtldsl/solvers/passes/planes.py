@@ -61,7 +61,7 @@ class PlanesByPasses(SolverByPasses):
         return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
 
     def solves_only(self, form: NormalForm) -> str | None:
-        fits = all(loss.tasks.is_distributed and has_one_maximum_a_task(loss) for loss in form.losses)
+        fits = all(not loss.tasks.in_memory and has_one_maximum_a_task(loss) for loss in form.losses)
         return None if fits and form.losses else "structured hinges of rows that are elsewhere"
 
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:

@@ -14,19 +14,12 @@ __all__ = ["whereabouts"]
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def whereabouts(form: NormalForm) -> str:
-    """A few sentences; "" where all rows are here."""
-    if not form.elsewhere:
-        return ""
-    gathered = Gathered().accepts(form) is None
-    return " ".join(_of(loss, gathered) for loss in form.elsewhere)
-
-
-def _of(loss: LossTerm, gathered: bool) -> str:
+def whereabouts(loss: LossTerm, form: NormalForm) -> str:
+    """A few sentences on a loss of a form."""
     tasks: Any = loss.tasks
     parts, (d, m) = tasks.parts, (tasks.n_features, tasks.n_tasks)
     place = f"those of {loss.typed} are in {parts.n_parts} parts ({parts.where}, workers: {parts.n_workers});"
-    if gathered:
+    if Gathered().accepts(form) is None:
         grams = 1 if has_one_gram(tasks) else m
         return (
             f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "

@@ -57,7 +57,7 @@ def kernel_form(form: NormalForm) -> KernelForm | str:
 
 def _some_labels(loss: LossTerm) -> np.ndarray:
     """Labels to ask by: whether a conjugate is quadratic does not depend on them, and they may be elsewhere."""
-    return np.ones(1) if loss.tasks.is_distributed else loss.tasks.targets
+    return loss.tasks.targets if loss.tasks.in_memory else np.ones(1)
 
 
 @lru_cache(maxsize=8)

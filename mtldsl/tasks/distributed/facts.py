@@ -11,7 +11,7 @@ from mtldsl.tasks.data import TaskData
 from mtldsl.tasks.distributed.parts import Part
 from mtldsl.tasks.labels import LABEL_KINDS
 
-__all__ = ["Facts", "LabelFacts", "facts_of", "facts_of_tasks"]
+__all__ = ["Facts", "LabelFacts", "constant_scores", "facts_of", "facts_of_tasks"]
 
 #: columns of `Facts.sums`
 _SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
@@ -139,6 +139,11 @@ class LabelFacts:
         """(m,) 1 where all labels of the task are the same, else 2."""
         return np.where(self.minimum < self.maximum, 2, 1)
 
+    @property
+    def positives(self) -> np.ndarray:
+        """(m,) how many labels -1 or +1 are +1; of other labels, nothing that is of use."""
+        return np.rint((self.counts + self.total) / 2).astype(int)
+
     def are(self, kind: str) -> np.ndarray:
         """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
         return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
@@ -174,3 +179,15 @@ class LabelFacts:
                 + Spelled(" (tasks.without_one_class() leaves out all such)", "")
                 + ", or give it labels of both classes",
             )
+
+
+def constant_scores(train: LabelFacts, facts: LabelFacts, classes: bool) -> np.ndarray:
+    """(m,) what a constant learned on the training rows scores, from what is known of the labels: its accuracy, or its R^2."""
+    learned, n = train.total / train.counts, facts.counts
+    if classes:
+        share = facts.positives / n
+        return np.where(learned > 0, share, 1.0 - share)
+    spread = facts.deviations
+    there = facts.distinct > 1
+    lost = spread + n * (facts.total / n - learned) ** 2
+    return np.where(there, 1.0 - lost / np.where(there, spread, 1.0), np.nan)

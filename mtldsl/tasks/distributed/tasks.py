@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +13,7 @@ from mtldsl.tasks.distributed import divided
 from mtldsl.tasks.distributed.about import describe, one_line
 from mtldsl.tasks.distributed.cut import cut_parts
 from mtldsl.tasks.distributed.drawn import drawn_from
-from mtldsl.tasks.distributed.facts import Facts, LabelFacts, facts_of
+from mtldsl.tasks.distributed.facts import Facts, LabelFacts, constant_scores, facts_of
 from mtldsl.tasks.distributed.fewer import with_features, with_tasks
 from mtldsl.tasks.distributed.here import tasks_of
 from mtldsl.tasks.distributed.moments import moments_of, scaled
@@ -37,6 +38,7 @@ class DistributedTasks(Tasks):
     are `parts.run(function, ...)`; what is known of the labels is `label_facts`.
     """
 
+    in_memory = False
     is_distributed = True
 
     def __new__(cls, *typed, **parts):
@@ -137,7 +139,7 @@ class DistributedTasks(Tasks):
     @property
     def positives(self) -> np.ndarray:  # type: ignore[override]
         """(m,) how many labels -1 or +1 are +1; of other labels, nothing that is of use."""
-        return np.rint((self.counts + self.label_facts.total) / 2).astype(int)
+        return self.label_facts.positives
 
     @property
     def totals(self) -> np.ndarray:  # type: ignore[override]
@@ -276,6 +278,60 @@ class DistributedTasks(Tasks):
         """See `Tasks.require_labels`. The error names partition, row and task."""
         self.label_facts.require(kind, typed, self.task_names, self.parts.names)
 
+    def refuse_01(self, typed: str) -> None:
+        """See `Tasks.refuse_01`."""
+        if not self.label_facts.not_01.any() and self.label_facts.minimum.min() == 0.0:
+            self.require_labels("sign", typed)
+
+    # ---------------------------------------------------------------------------------------------------- hooks
+
+    def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
+        """See `Tasks.apply_scoring`: sums of the parts, in one pass."""
+        from mtldsl.solution.elsewhere import named_elsewhere, scores_elsewhere
+
+        apply = named_elsewhere if isinstance(measure, str) else scores_elsewhere
+        return apply(solution, self, measure, method)
+
+    def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
+        """See `Tasks.apply_tuning`: all scores of a task, on one worker."""
+        from mtldsl.solution.elsewhere import thresholds_elsewhere
+
+        return thresholds_elsewhere(solution, self, metric, typed)
+
+    def constant_scores(self, function: Callable, train: Any, classes: np.ndarray) -> np.ndarray:
+        """See `Tasks.constant_scores`."""
+        return constant_scores(train.label_facts, self.label_facts, bool(classes.all()))
+
+    def cv_folds(
+        self, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
+    ) -> list | None:
+        """See `Tasks.cv_folds`: dealt where the rows are, in one pass."""
+        from mtldsl.analysis.elsewhere import parts_elsewhere
+
+        return parts_elsewhere(self, folds, stratify, groups, random_state, two, one_class, typed)
+
+    def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:
+        """See `Tasks.sample_for_check`: drawn where the rows are, and cut into parts here."""
+        some = self.subsample(rows, random_state)
+        return some, self.cut(some, _CHECKED_PARTS)
+
+    def storage_facts(self) -> dict[str, Any]:
+        """See `Tasks.storage_facts`."""
+        parts = self.parts
+        return {
+            "parts": parts.n_parts,
+            "names": list(parts.names),
+            "workers": parts.n_workers,
+            "passes": parts.passes,
+            "bytes_moved": parts.bytes_moved,
+        }
+
+    def storage_note(self, loss: Any, form: Any) -> str:
+        """See `Tasks.storage_note`."""
+        from mtldsl.solvers.passes.whereabouts import whereabouts
+
+        return whereabouts(loss, form)
+
     # ---------------------------------------------------------------------------------------------------- about
 
     def fingerprint(self) -> str:
@@ -294,6 +350,13 @@ class DistributedTasks(Tasks):
     def __repr__(self) -> str:
         return one_line(self)
 
+    def __sizeof__(self) -> int:
+        """Bytes that Dask moves with these tasks: no rows."""
+        return 64
+
+
+#: parts that rows drawn for a cross-check are cut into
+_CHECKED_PARTS = 4
 
 _SOME = "write tasks.subsample(rows) to have some of them here"
 _SUM = "write tasks.parts.run(function, ...) for a sum over all rows"

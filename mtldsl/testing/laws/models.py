@@ -7,7 +7,8 @@ import numpy as np
 from mtldsl.language.expressions.weights import Weights
 from mtldsl.language.words import vocabulary as words
 from mtldsl.problem import Problem, minimize
-from mtldsl.tasks import DistributedTasks, Tasks
+from mtldsl.tasks import Tasks
+from mtldsl.tasks.distributed import DistributedTasks
 
 __all__ = ["MODELS", "model_for"]
 

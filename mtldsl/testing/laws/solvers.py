@@ -39,7 +39,7 @@ def _seen(solver, model: str):
 
 
 def _labels(form) -> list[np.ndarray]:
-    return [np.array(loss.tasks.targets) for loss in form.losses if not loss.tasks.is_distributed]
+    return [np.array(loss.tasks.targets) for loss in form.losses if loss.tasks.in_memory]
 
 
 _law = partial(law, LAWS, object)

@@ -43,7 +43,7 @@ def test_arrays(engine, keep):
     made = Tasks.from_dask(
         da.from_array(X, chunks=(30, 3)), da.from_array(Y, chunks=(45, 1)), sample_weights=WEIGHTS, task_names=["a", "b"], keep=keep
     )  # fmt: skip
-    assert made.is_distributed and made.is_weighted and made.parts.n_parts == 3 and made.parts.passes == 1
+    assert not made.in_memory and made.is_weighted and made.parts.n_parts == 3 and made.parts.passes == 1
     assert made.parts.keep is (keep is None)
     same(made, TABLE)
     same(made.standardize(), TABLE.standardize())

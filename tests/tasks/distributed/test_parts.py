@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.report.elsewhere import constant_scores
 from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
+from mtldsl.tasks.distributed.facts import constant_scores
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -69,7 +69,9 @@ def test_spreads_of_labels_far_from_zero_are_those_of_the_labels():
     truth = 90 * np.std(np.round(2**20 * signal) / 2**20, axis=0) ** 2
     for tasks in (far, cut):
         assert tasks.label_sums()[1] == pytest.approx(truth, rel=1e-6)  # as far as the mean has digits
-    assert constant_scores(cut, cut, classes=False) == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert constant_scores(cut.label_facts, cut.label_facts, classes=False) == pytest.approx(
+        [0.0, 0.0], abs=1e-12
+    )
 
 
 def test_what_is_as_long_as_the_data_says_where_it_is():
@@ -86,7 +88,7 @@ def test_what_is_as_long_as_the_data_says_where_it_is():
         ):
             ask()
     assert DistributedTasks.cut(LAYOUTS["table"], 2).sample_weights is None
-    assert cut.is_distributed and not LAYOUTS["table"].is_distributed
+    assert not cut.in_memory and LAYOUTS["table"].in_memory
     missing = np.isnan(HOLES).sum()
     assert cut.n_missing == missing and f"({missing} missing)" in repr(cut) and "rows in 4 parts" in repr(cut)
 
