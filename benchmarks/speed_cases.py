@@ -145,7 +145,9 @@ def fixed() -> dict[str, float]:
     for name, (text, _) in MODELS.items():
         Y = scores if name.startswith("squares") else np.where(scores > np.quantile(scores, 0.7), 1.0, -1.0)
         tasks = mtl.Tasks.shared(X, Y)
-        problem = mtl.minimize(eval(text, vars(mtl) | {"W": mtl.Weights(tasks), "tasks": tasks}))
+        problem = mtl.minimize(
+            eval(text, vars(mtl) | vars(mtl.metrics) | {"W": mtl.Weights(tasks), "tasks": tasks})
+        )
         if problem.solve().status != "optimal":
             raise SystemExit(f"{name} is not solved")
         found[name] = 1e3 * _least(lambda p=problem: [p.solve() for _ in range(20)], 5) / 20
@@ -329,7 +331,9 @@ def _memory_problem(family: str):
         Y = scores if "squared" in FAMILIES[family] else np.where(scores > 0.2, 1.0, -1.0)
         tasks = mtl.Tasks.shared(X, Y)
         W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-        problem = mtl.minimize(eval(FAMILIES[family], vars(mtl) | {"W": W, "tasks": tasks, "lam": lam}))
+        problem = mtl.minimize(
+            eval(FAMILIES[family], vars(mtl) | vars(mtl.metrics) | {"W": W, "tasks": tasks, "lam": lam})
+        )
         if "lam" in FAMILIES[family]:
             top = problem.lambda_max(lam)
             lam.value = 0.1 * float(top)
