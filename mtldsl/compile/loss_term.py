@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mtldsl.system.kept import cached_property
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks
 
-__all__ = ["LossTerm"]
+__all__ = ["LossTerm", "register_term", "term_type"]
 
 #: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
 _KINK_SHARE = 64 * float(np.finfo(float).eps)
@@ -38,6 +38,11 @@ class LossTerm:
     map: LinearMap  # onto (d, m)
     intercepts: tuple[str, ...]
     typed: str
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        """Tell whether a loss of these tasks becomes a term of this type."""
+        return True
 
     @property
     def sums_tasks(self) -> bool:
@@ -304,3 +309,20 @@ class LossTerm:
         scale = 1.0 if self.scale is None else self.scale
         size = self.tasks.n_samples
         return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
+
+
+#: the types of terms, in the order in which they were registered
+_TYPES: list[type[LossTerm]] = [LossTerm]
+
+T = TypeVar("T", bound=type[LossTerm])
+
+
+def register_term(cls: T) -> T:
+    """Register a type of terms, for the losses that it `handles`; it is asked before those registered so far."""
+    _TYPES.append(cls)
+    return cls
+
+
+def term_type(loss: Loss, tasks: Tasks) -> type[LossTerm]:
+    """Return the type of term that a loss of these tasks becomes."""
+    return next(cls for cls in reversed(_TYPES) if cls.handles(loss, tasks))

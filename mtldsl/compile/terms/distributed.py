@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.linear_map import Blocks, Entry, LinearMap
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.compile.terms.moments import moments_here
 from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.compile.terms.triangles import factors_of
@@ -85,10 +87,15 @@ class RowDual:
         return np.sqrt(np.einsum("km,km->m", self.share**2, self.seen["squares"]))
 
 
+@register_term
 class DistributedTerm(LossTerm):
     """sum over tasks i of coefficients[i] * atom(X_i v_i + b_i), with the rows in the parts of `tasks`."""
 
     tasks: Any  # DistributedTasks
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return tasks.is_distributed
 
     @property
     def shifts_apart(self) -> bool:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.atoms.function import Loss
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-from mtldsl.compile.normal_form import Entry, LinearMap
+from mtldsl.compile.linear_map import Entry, LinearMap
+from mtldsl.compile.loss_term import register_term
 from mtldsl.compile.terms.distributed import DistributedTerm, Scores
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.tasks import Tasks
@@ -65,10 +67,15 @@ class PlaneDual:
         return {"labels": self.sizes, "sums": self.sums, "work": self.work}[name]
 
 
+@register_term
 class StructuredElsewhere(DistributedTerm):
     """sum over tasks i of coefficients[i] * f_i(X_i v_i + b_i), f_i the structured hinge of task i's metric."""
 
     atom: Any  # StructuredHinge
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return tasks.is_distributed and StructuredTerm.handles(loss, tasks)
 
     def metric(self, i: int) -> Any:
         return self.atom.of_task(i).metric

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,6 +30,9 @@ from mtldsl.values.seed import generator
 
 __all__ = ["DistributedTasks"]
 
+#: registers the types of terms of losses on such rows; they are built on this room, so that the first such tasks import them
+_TERMS = "mtldsl.compile.terms.structured_elsewhere"
+
 
 class DistributedTasks(Tasks):
     """m tasks over d features whose rows are in `parts`. Made by `Tasks.from_dask` and its siblings; it never changes.
@@ -40,6 +44,7 @@ class DistributedTasks(Tasks):
     is_distributed = True
 
     def __new__(cls, *typed, **parts):
+        import_module(_TERMS)
         return object.__new__(cls)
 
     def __init__(
