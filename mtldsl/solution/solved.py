@@ -106,12 +106,9 @@ def _multipliers(run: Run) -> dict[str, np.ndarray]:
     losses, functions = run.outcome.duals
     found = {}
     for t, loss in enumerate(run.form.losses):
-        if loss.tasks.is_distributed:  # as long as the data
-            continue
-        given = None if losses is None else losses[t]
-        found[loss.typed] = loss.shown(
-            loss.dual_at(run.blocks) if given is None else loss.dual_project(given)
-        )
+        shown = loss.shown_at(run.blocks, None if losses is None else losses[t])
+        if shown is not None:
+            found[loss.typed] = shown
     for k, f in enumerate(run.form.functions):
         if functions is not None and functions[k] is not None:
             found[f.typed] = np.asarray(functions[k])

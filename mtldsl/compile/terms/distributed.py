@@ -102,6 +102,10 @@ class DistributedTerm(LossTerm):
         return False
 
     @property
+    def has_cheap_lines(self) -> bool:
+        return False
+
+    @property
     def is_shared_complete(self) -> bool:
         return False
 
@@ -119,8 +123,8 @@ class DistributedTerm(LossTerm):
         at = V, b, bool(self.intercepts)
         return self.tasks.parts.run(_look, self.tasks.n_tasks, self.atom, self.coefficients, *at)
 
-    def by_labels(self) -> LossTerm | None:
-        """A loss of two rows a task, or one, with the same best constants beside weights of zero; None where sums of labels do not tell them."""
+    def constant_statistics(self) -> LossTerm | None:
+        """Return a loss of two rows a task, or one; None where sums of labels do not tell the best constants."""
         tasks, facts, d = self.tasks, self.tasks.label_facts, self.tasks.n_features
         names = {"task_names": tasks.task_names, "feature_names": tasks.feature_names}
         if self.atom.labels == "sign":
@@ -149,6 +153,13 @@ class DistributedTerm(LossTerm):
         for name in self.intercepts:
             b = b + x[name][0]
         return self._remembered(self.map.forward(x), b)
+
+    def predictions_without_weights(self, x: Blocks) -> Scores:  # type: ignore[override]
+        return self.predictions(x)
+
+    @property
+    def has_one_slope_at_zero(self) -> bool:
+        return self.atom.smooth
 
     def offset_predictions(self) -> Scores | None:  # type: ignore[override]
         return (
@@ -232,6 +243,13 @@ class DistributedTerm(LossTerm):
         smaller = sides.min(axis=0)
         shrunk = np.divide(smaller, sides, out=np.ones_like(sides), where=sides > smaller)
         return replace(u, share=u.share * shrunk)
+
+    def absolute_adjoint(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+        """Return what |X_i|^T |u_i| is at most, by Cauchy and Schwarz: without a pass."""
+        return self.column_lengths * u.length
+
+    def shown_at(self, x: Blocks, given) -> None:
+        return None  # as long as the data
 
     def work(self, u: RowDual, x: Blocks) -> np.ndarray:  # type: ignore[override]
         return u.total("work")

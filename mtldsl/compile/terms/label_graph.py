@@ -100,6 +100,10 @@ class LabelGraphTerm(LossTerm):
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return loss.labels == "indicators"
 
+    @property
+    def has_cheap_lines(self) -> bool:
+        return False  # scores need an inference of their own at every point
+
     @cached_property
     def cliques(self) -> Cliques:
         return self.atom.cliques
@@ -189,6 +193,13 @@ class LabelGraphTerm(LossTerm):
     def shown(self, u):
         """(n, S), CSR where the solver has labellings."""
         return u.table if isinstance(u, LabelDual) else np.asarray(u)
+
+    def plain_multipliers(self, u):
+        if not isinstance(u, RandomLabellings):
+            return u
+        n, labels = self.truth.shape
+        fits = len(u.starts) == n + 1 and u.labels.shape[1] == labels
+        return np.asarray(self.dual_project(u)) if fits else None
 
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):

@@ -61,6 +61,10 @@ class StructuredTerm(LossTerm):
         return found if len({one.total is None for one in found}) == 1 else None
 
     @property
+    def has_one_slope_at_zero(self) -> bool | None:
+        return False if self.intercepts and self.atom.takes_intercept else None
+
+    @property
     def has_score_steps(self) -> bool:
         return all(metric.exact_prox for _, _, metric, _, _ in self.tasks_apart)
 

@@ -105,7 +105,7 @@ class StructuredElsewhere(DistributedTerm):
         return PlaneDual(*(c * one for one in (*(seen[name] for name in names), length, seen["promised"])))
 
     @cached_property
-    def has_one_slope_at_zero(self) -> bool:
+    def has_one_slope_at_zero(self) -> bool:  # type: ignore[override]
         """Whether one labelling of every task is the highest plane where all scores are zero."""
         if self.intercepts or self.map.offset is not None:
             return False
@@ -115,7 +115,7 @@ class StructuredElsewhere(DistributedTerm):
         known = [self.metric(i).at_constants(p, n, True) for i, (p, n) in enumerate(sizes)]
         return all(one is not None and np.ptp(one.positive) == 0.0 == np.ptp(one.negative) for one in known)
 
-    def by_labels(self) -> None:
+    def constant_statistics(self) -> None:
         return None
 
     def value(self, z: Scores) -> float:
