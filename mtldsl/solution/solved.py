@@ -54,7 +54,7 @@ def solution_of(run: Run, tol: float) -> Solution:
         feature_names=tuple(tasks.feature_names),
         scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
         imputation=None if filled is None else {"strategy": filled.strategy, "values": filled.values},
-        description=replace(tasks.description, signs=_is_signs(tasks)),
+        description=replace(tasks.description, signs=tasks.has_signs),
         kernel_map=tasks.kernel_map,
         history=outcome.history,
         stationarity=certificate.stationarity,
@@ -92,13 +92,6 @@ def _facts_of(term: Term) -> dict[str, Any]:
         "parameters": atom.arguments(),
         "labels": "sign" if term.source is not None or atom.labels == "classes" else atom.labels,
     }
-
-
-def _is_signs(tasks: Any) -> bool:
-    """Whether all labels are -1 or +1."""
-    if tasks.is_distributed:
-        return bool(tasks.label_facts.are("sign").all())
-    return bool((np.abs(tasks.targets) == 1.0).all())
 
 
 def _multipliers(run: Run) -> dict[str, np.ndarray]:

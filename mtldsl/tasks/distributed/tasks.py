@@ -291,6 +291,11 @@ class DistributedTasks(Tasks):
         """Sizes and kinds as plain values, for reports and saved files."""
         return describe(self)
 
+    @property
+    def has_signs(self) -> bool:
+        """See `Tasks.has_signs`."""
+        return bool(self.label_facts.are("sign").all())
+
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """See `Tasks.label_sums`."""
         facts = self.label_facts
