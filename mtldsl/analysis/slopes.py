@@ -9,11 +9,10 @@ import numpy as np
 
 from mtldsl.analysis.boxes import Boxes, flips, two_lines
 from mtldsl.atoms.function import SeparableLoss
-from mtldsl.compile.constants import best_constants, without_weights
+from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import LossTerm, NormalForm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
-from mtldsl.compile.terms.structured_elsewhere import StructuredElsewhere
 from mtldsl.errors import ModelError
 
 __all__ = ["Slopes", "slopes_at_zero"]
@@ -55,7 +54,7 @@ def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable
     sets: list[Slopes] = []
     points = []
     for losses in _sharing(form):
-        at = [without_weights(loss, x) for loss in losses]
+        at = [loss.predictions_without_weights(x) for loss in losses]
         points += zip(losses, at, strict=True)
         sets.append(_set_of(losses, at, typed))
     return sets, lambda: sum(loss.value(z) for loss, z in points)
@@ -115,7 +114,7 @@ def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, n
 
 
 def _is_two_lines(loss: LossTerm) -> bool:
-    if not isinstance(loss.atom, SeparableLoss) or loss.tasks.is_distributed:
+    if not (isinstance(loss.atom, SeparableLoss) and loss.shifts_apart):
         return False
     quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
     return quadratic is not None and quadratic[1] == 0.0
@@ -124,12 +123,8 @@ def _is_two_lines(loss: LossTerm) -> bool:
 def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     """Whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
     kink has its own."""
-    if isinstance(loss, StructuredElsewhere):
+    if loss.has_one_slope_at_zero is not None:
         return loss.has_one_slope_at_zero
-    if loss.atom.smooth or loss.tasks.is_distributed:
-        return loss.atom.smooth
-    if isinstance(loss, StructuredTerm) and loss.intercepts and loss.atom.takes_intercept:
-        return False
     rng = np.random.default_rng(0)
     for direction in (1.0, *rng.normal(size=(3, z.size))):
         step = 1e-7 * (1.0 + np.abs(z)) * direction

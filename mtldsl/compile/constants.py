@@ -9,13 +9,12 @@ import numpy as np
 
 from mtldsl.atoms.function import SeparableLoss
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
-from mtldsl.compile.terms.distributed import DistributedTerm
 from mtldsl.compile.terms.rows import RowTerm
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.compile.terms.structured_constants import lowest_constants
 from mtldsl.compile.terms.worst_task import WorstTaskTerm
 
-__all__ = ["best_constants", "without_weights"]
+__all__ = ["best_constants"]
 
 #: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
 _GROWTHS = 40
@@ -37,9 +36,8 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     names = [block.name for block in form.blocks if block.intercept_of is not None]
     if not names:
         return None
-    losses = [loss.by_labels() if isinstance(loss, DistributedTerm) else loss for loss in form.losses]
-    known = [loss for loss in losses if loss is not None]
-    if len(known) < len(losses):
+    known = [loss for loss in (one.constant_statistics() for one in form.losses) if loss is not None]
+    if len(known) < len(form.losses):
         return None
     x = form.zeros()
     for name in names:
@@ -49,22 +47,10 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     return x
 
 
-def without_weights(loss: LossTerm, x: Blocks) -> np.ndarray:
-    """The predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
-    if loss.tasks.is_distributed:
-        return loss.predictions(x)
-    if not loss.intercepts:
-        return loss.predictions(x) if loss.map.offset is not None else np.zeros(loss.tasks.n_samples)
-    offset = loss.offset_predictions()
-    constants = cast(np.ndarray, sum(x[name][0] for name in loss.intercepts))
-    z = np.repeat(constants, loss.tasks.counts)
-    return z if offset is None else z + offset
-
-
 def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
     # constants that are best for every task are so for the worst one
     sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
-    at = [without_weights(loss, x) for loss in sharing]
+    at = [loss.predictions_without_weights(x) for loss in sharing]
     if len(sharing) == 1:
         (loss,), (z,) = sharing, at
         if loss.atom.radial:

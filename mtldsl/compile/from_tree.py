@@ -15,7 +15,7 @@ from mtldsl.atoms.losses.worst_task import WorstTaskLoss
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.atoms.structures import Range, Structure
 from mtldsl.compile.checks import check_convexity, on_weights, weights_of
-from mtldsl.compile.kinds import kind_of
+from mtldsl.compile.loss_term import term_type
 from mtldsl.compile.normal_form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
 from mtldsl.compile.sparse_precisions import penalised_in, with_norms
 from mtldsl.compile.terms.label_graph import LabelGraphTerm, labelled_totals
@@ -165,7 +165,7 @@ def _loss_term(term: Term) -> LossTerm:
         labels = cast(LabelGraphLoss, atom).cliques.n_labels
         wider, image = with_constant(tasks, linear_map(term.argument), name, labels)
         return LabelGraphTerm(atom, coefficients, wider, image, (), term.text)
-    return kind_of(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
+    return term_type(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
 
 
 def linear_map(expression: Argument) -> LinearMap:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from mtldsl.system.kept import cached_property
 if TYPE_CHECKING:
     from mtldsl.tasks import Tasks
 
-__all__ = ["LossTerm"]
+__all__ = ["LossTerm", "register_term", "term_type"]
 
 #: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
 _KINK_SHARE = 64 * float(np.finfo(float).eps)
+
+#: Entries of inputs whose absolute values are taken at once.
+_ENTRIES = 1 << 22
 
 #: Predictions up to so many, 64 MB, are kept beside the last value asked for.
 _KEPT_PREDICTIONS = 1 << 23
@@ -39,6 +42,11 @@ class LossTerm:
     intercepts: tuple[str, ...]
     typed: str
 
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        """Tell whether a loss of these tasks becomes a term of this type."""
+        return True
+
     @property
     def sums_tasks(self) -> bool:
         """Whether it is a sum over tasks, each of which may be left out."""
@@ -53,6 +61,11 @@ class LossTerm:
     def shifts_apart(self) -> bool:
         """Whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
         return self.atom.separable
+
+    @property
+    def has_cheap_lines(self) -> bool:
+        """Whether one product with the data serves all points of a line."""
+        return True
 
     @property
     def has_score_steps(self) -> bool:
@@ -110,7 +123,7 @@ class LossTerm:
         There a value moves with the prediction by that slope, whatever the multiplier is.
         """
         atom = self.atom
-        if not isinstance(atom, SeparableLoss) or atom.smooth or self.tasks.is_distributed:
+        if not (isinstance(atom, SeparableLoss) and self.shifts_apart) or atom.smooth:
             return None
         z, y = self.known_predictions(x), self.tasks.targets
         summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
@@ -136,6 +149,19 @@ class LossTerm:
     def absolute_sums(self, u) -> np.ndarray:
         """(m,) the same of their absolute values."""
         return self.tasks.sums_of(np.abs, np.asarray(u))
+
+    def absolute_adjoint(self, u) -> np.ndarray:
+        """Return |X_i|^T |u_i| of every task, (d, m)."""
+        tasks, sizes = self.tasks, np.abs(np.asarray(u))
+        if tasks.is_shared:
+            table = np.zeros((tasks.X.shape[0], tasks.n_tasks))
+            if tasks.mask is None:
+                table[:] = sizes.reshape(tasks.n_tasks, -1).T
+            else:
+                table.T[tasks.mask.T] = sizes
+            return _absolute_times(tasks.X, table)
+        pairs = zip(tasks.inputs, tasks.per_task(sizes), strict=True)
+        return np.hstack([_absolute_times(X, own[:, None]) for X, own in pairs])
 
     def work(self, u, x: Blocks) -> np.ndarray:
         """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
@@ -173,6 +199,24 @@ class LossTerm:
     def offset_predictions(self) -> np.ndarray | None:
         """The predictions of the map's constant part, None where it has none."""
         return None if self.map.offset is None else self.tasks.forward(self.map.offset)
+
+    def predictions_without_weights(self, x: Blocks) -> np.ndarray:
+        """Return the predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
+        if not self.intercepts:
+            return self.predictions(x) if self.map.offset is not None else np.zeros(self.tasks.n_samples)
+        offset = self.offset_predictions()
+        constants = cast(np.ndarray, sum(x[name][0] for name in self.intercepts))
+        z = np.repeat(constants, self.tasks.counts)
+        return z if offset is None else z + offset
+
+    def constant_statistics(self) -> LossTerm | None:
+        """Return a loss with the same best constants beside weights of zero, of as few rows as are known; None where none is known."""
+        return self
+
+    @property
+    def has_one_slope_at_zero(self) -> bool | None:
+        """Whether the loss has one gradient where the weights are zero and the constants best; None where that is to be looked at."""
+        return True if self.atom.smooth else None
 
     def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
         """into += adjoint of x -> predictions (without offset) at u."""
@@ -231,6 +275,14 @@ class LossTerm:
     def shown(self, u) -> np.ndarray:
         """Multipliers as a user sees them, who may write into them."""
         return np.array(u)
+
+    def shown_at(self, x: Blocks, given) -> np.ndarray | None:
+        """Return the multipliers given, or without them the gradient at a point, as a user sees them; None where they are not here."""
+        return self.shown(self.dual_at(x) if given is None else self.dual_project(given))
+
+    def plain_multipliers(self, u):
+        """Return multipliers as the numbers that they stand for, from which a solver can start; None where they are of other data."""
+        return u
 
     def value(self, z) -> float:
         if self.atom.separable:
@@ -304,3 +356,29 @@ class LossTerm:
         scale = 1.0 if self.scale is None else self.scale
         size = self.tasks.n_samples
         return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
+
+
+def _absolute_times(X, table) -> np.ndarray:
+    """Return |X|^T table, a slab of rows at a time: no copy of all inputs."""
+    step = max(1, _ENTRIES // max(X.shape[1], 1))
+    total = np.zeros((X.shape[1], table.shape[1]))
+    for first in range(0, X.shape[0], step):
+        total += abs(X[first : first + step]).T @ table[first : first + step]
+    return total
+
+
+#: the types of terms, in the order in which they were registered
+_TYPES: list[type[LossTerm]] = [LossTerm]
+
+T = TypeVar("T", bound=type[LossTerm])
+
+
+def register_term(cls: T) -> T:
+    """Register a type of terms, for the losses that it `handles`; it is asked before those registered so far."""
+    _TYPES.append(cls)
+    return cls
+
+
+def term_type(loss: Loss, tasks: Tasks) -> type[LossTerm]:
+    """Return the type of term that a loss of these tasks becomes."""
+    return next(cls for cls in reversed(_TYPES) if cls.handles(loss, tasks))

@@ -31,9 +31,6 @@ ROUNDING = 1e-12
 #: how many times the size of the solution weights may have that are paid for
 REACH = 100.0
 
-#: entries of inputs whose absolute values are taken at once
-_SLAB = 1 << 22
-
 
 def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
     """r = sum A^T u + sum B^T v on every block; `only` these are needed: intercepts alone cost no product with the inputs."""
@@ -63,11 +60,7 @@ def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> B
 def add_magnitudes(loss: LossTerm, dual, size: Blocks, on_weights: bool = True) -> None:
     """Add |A|^T |u| of one loss, `on_weights` too or on its intercepts alone."""
     if on_weights:
-        if loss.tasks.is_distributed:  # no pass for it: by Cauchy and Schwarz it is at most this
-            absolute = loss.column_lengths * dual.length
-        else:
-            absolute = _absolute_adjoint(loss, np.abs(np.asarray(dual)))
-        _add_absolute(loss.map, absolute, size)
+        _add_absolute(loss.map, loss.absolute_adjoint(dual), size)
     _add_to_intercepts(loss, loss.absolute_sums(dual), size)
 
 
@@ -89,31 +82,6 @@ def _add_absolute(linear_map, Z, into: Blocks) -> None:
         if entry.right is not None:
             image = image @ abs(entry.right).T
         into[entry.block] += abs(entry.coefficient) * image
-
-
-def _absolute_adjoint(loss: LossTerm, dual) -> np.ndarray:
-    """(d, m): |X_i|^T |u_i| of every task."""
-    tasks = loss.tasks
-    if tasks.is_shared:
-        table = np.zeros((tasks.X.shape[0], tasks.n_tasks))
-        if tasks.mask is None:
-            table[:] = dual.reshape(tasks.n_tasks, -1).T
-        else:
-            table.T[tasks.mask.T] = dual
-        return _absolute_times(tasks.X, table)
-    columns = [
-        _absolute_times(X, part[:, None]) for X, part in zip(tasks.inputs, tasks.per_task(dual), strict=True)
-    ]
-    return np.hstack(columns)
-
-
-def _absolute_times(X, table) -> np.ndarray:
-    """|X|^T table, a slab of rows at a time: no copy of all inputs."""
-    step = max(1, _SLAB // max(X.shape[1], 1))
-    total = np.zeros((X.shape[1], table.shape[1]))
-    for first in range(0, X.shape[0], step):
-        total += abs(X[first : first + step]).T @ table[first : first + step]
-    return total
 
 
 def largest_share(residual: np.ndarray, size: np.ndarray) -> float:

@@ -1,10 +1,11 @@
-"""Formulas in HTML: MathML, which browsers draw without fonts or scripts from elsewhere."""
+"""Formulas in HTML: MathML, which browsers draw without fonts or scripts from elsewhere; names in LaTeX."""
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-__all__ = ["mathml", "text_latex", "words_latex", "words_mathml"]
+__all__ = ["escaped", "mathml", "matrix_latex", "text_latex", "words_latex", "words_mathml"]
 
 #: What LaTeX reads as commands, as it is written in text.
 _SPECIAL = str.maketrans(
@@ -16,6 +17,8 @@ _SPECIAL = str.maketrans(
         )
     }
 )
+
+_MATRIX_NAME = re.compile(r"(Sigma|Omega|Lambda|Theta|theta|eta|beta|gamma|Phi|Psi)(\d*)$")
 
 
 def mathml(latex: str) -> str:
@@ -36,6 +39,20 @@ def text_latex(text: str) -> str:
     a\_r \textbar{}\textbar{}W\_r\textbar{}\textbar{} at 50 \%
     """
     return text.translate(_SPECIAL)
+
+
+def escaped(name: str) -> str:
+    """Return a name inside LaTeX's math mode."""
+    return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\{}^~<>']", "", name))
+
+
+def matrix_latex(name: str) -> str:
+    """Return Sigma1 as \\Sigma_1, D as D, Other as \\mathrm{Other}."""
+    greek = _MATRIX_NAME.match(name)
+    if greek:
+        index = greek[2] if len(greek[2]) < 2 else f"{{{greek[2]}}}"
+        return rf"\{greek[1]}" + (f"_{index}" if index else "")
+    return name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
 
 
 def words_latex(words: str) -> str:

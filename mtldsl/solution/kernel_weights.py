@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.structures import MKLNorm
-from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.compile.terms.structure import StructureTerm, structure_terms
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.unknowns.learned import LearnedUnknown
@@ -212,9 +211,8 @@ class LearnedWeights:
 
 def _support(loss_duals) -> int | None:
     """How many multipliers of the losses are not zero; those of a splitting method are so to its accuracy only."""
-    if loss_duals is None or any(
-        isinstance(u, list | RowDual) for u in loss_duals
-    ):  # of a structured loss they are labellings
+    # of a structured loss they may be labellings, of rows elsewhere sums over them
+    if loss_duals is None or not all(hasattr(u, "__array__") for u in loss_duals):
         return None
     return sum(
         int(np.sum(np.abs(u) > _ZERO * np.max(np.abs(u), initial=0.0))) for u in map(np.asarray, loss_duals)

@@ -54,7 +54,7 @@ def solution_of(run: Run, tol: float) -> Solution:
         feature_names=tuple(tasks.feature_names),
         scaling=None if scaling is None else {"mean": scaling.mean, "scale": scaling.scale},
         imputation=None if filled is None else {"strategy": filled.strategy, "values": filled.values},
-        description=replace(tasks.description, signs=_is_signs(tasks)),
+        description=replace(tasks.description, signs=tasks.has_signs),
         kernel_map=tasks.kernel_map,
         history=outcome.history,
         stationarity=certificate.stationarity,
@@ -94,24 +94,14 @@ def _facts_of(term: Term) -> dict[str, Any]:
     }
 
 
-def _is_signs(tasks: Any) -> bool:
-    """Whether all labels are -1 or +1."""
-    if tasks.is_distributed:
-        return bool(tasks.label_facts.are("sign").all())
-    return bool((np.abs(tasks.targets) == 1.0).all())
-
-
 def _multipliers(run: Run) -> dict[str, np.ndarray]:
     """Those that came with the point, by term as typed; for a loss without, its gradient."""
     losses, functions = run.outcome.duals
     found = {}
     for t, loss in enumerate(run.form.losses):
-        if loss.tasks.is_distributed:  # as long as the data
-            continue
-        given = None if losses is None else losses[t]
-        found[loss.typed] = loss.shown(
-            loss.dual_at(run.blocks) if given is None else loss.dual_project(given)
-        )
+        shown = loss.shown_at(run.blocks, None if losses is None else losses[t])
+        if shown is not None:
+            found[loss.typed] = shown
     for k, f in enumerate(run.form.functions):
         if functions is not None and functions[k] is not None:
             found[f.typed] = np.asarray(functions[k])

@@ -13,7 +13,7 @@ from mtldsl.proof.bound import infimum
 from mtldsl.proof.certificate import Certificate, certify, dual_bound
 from mtldsl.solvers.best_point import Kept, guesses
 from mtldsl.solvers.evidence import Evidence
-from mtldsl.solvers.rays import Lines
+from mtldsl.solvers.rays import Lines, best_between
 from mtldsl.system import stops
 
 __all__ = ["Closing"]
@@ -67,8 +67,12 @@ class Closing(Evidence):
         with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
             for blocks in self.lines.plain():
                 self._offer(blocks)
-            for blocks in self.lines.towards(self.best.lowest, shown):
-                self._offer(blocks)
+            best = self.best.lowest
+            # the best point on the way from it to one just shown that lies above: too far out, in a direction that may be good
+            if shown is not None and best.objective < shown.objective < np.inf:
+                found = best_between(self.form, best.blocks, shown.blocks)
+                if found is not None:
+                    self._offer(found)
 
     @property
     def _is_far(self) -> bool:

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, Entry, LossTerm, NormalForm
-from mtldsl.solvers.best_point import Kept, projected
+from mtldsl.solvers.admm.points import dykstra
 
-__all__ = ["Lines", "best_between", "best_of_ray", "plain_points", "plain_rays"]
+__all__ = ["Lines", "best_between", "best_of_ray", "plain_points", "plain_rays", "projected"]
 
 #: c is searched by factors of 16 from 1 on, at most so often, until the objective rises; then by golden sections of log c.
 _FACTOR, _FACTORS, _SECTIONS = 16.0, 15, 36
@@ -25,10 +25,7 @@ class Lines:
 
     def __init__(self, form: NormalForm):
         self.form = form
-        # a line must be worth one product: scores that need an inference of their own have to be asked for at every point
-        self.can_be_searched = form.is_convex and all(
-            loss.atom.labels != "indicators" and not loss.tasks.is_distributed for loss in form.losses
-        )
+        self.can_be_searched = form.is_convex and all(loss.has_cheap_lines for loss in form.losses)
         self._looks, self._next, self._plain_is_done = 0, 8, False
 
     def are_due(self) -> bool:
@@ -43,13 +40,6 @@ class Lines:
         if not self._plain_is_done:
             self._plain_is_done = True
             yield from plain_points(self.form)
-
-    def towards(self, best: Kept, shown: Kept | None) -> Iterator[Blocks]:
-        """The best point on the way from the best one to one just shown that lies above it: too far out, in a direction that may be good."""
-        if shown is not None and best.objective < shown.objective < np.inf:
-            found = best_between(self.form, best.blocks, shown.blocks)
-            if found is not None:
-                yield found
 
 
 def best_of_ray(form: NormalForm, x: Blocks, v: Blocks) -> Blocks | None:
@@ -72,6 +62,16 @@ def plain_points(form: NormalForm) -> Iterator[Blocks]:
             found = best_of_ray(form, x, projected(form, v))
         if found is not None:
             yield found
+
+
+def projected(form: NormalForm, x: Blocks) -> Blocks:
+    """Return each block in the sets that bind it by itself."""
+    moved = dict(x)
+    for name in x:
+        sets = [f.atom for f in form.constraints if f.map.identity_of == name]
+        if sets:
+            moved[name] = dykstra(sets, np.array(x[name]))
+    return moved
 
 
 def plain_rays(form: NormalForm) -> Iterator[tuple[Blocks, Blocks]]:

@@ -7,12 +7,12 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.compile.terms.label_graph import LabelGraphTerm, RandomLabellings
+from mtldsl.compile.terms.random_labellings import RandomLabellings
 from mtldsl.errors import SolverError
 from mtldsl.solvers.solver import Point
 from mtldsl.values.sparse_matrix import read_dense
 
-__all__ = ["Solved", "plain_multipliers", "starting_point"]
+__all__ = ["Solved", "starting_point"]
 
 
 class Solved(Protocol):
@@ -50,7 +50,7 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
         state is not None
     ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
         point.loss_duals, point.function_duals, point.state = (
-            plain_multipliers(form, state.loss_duals),
+            _plain_multipliers(form, state.loss_duals),
             state.function_duals,
             state.state,
         )
@@ -64,22 +64,14 @@ def _is_solved(value) -> TypeGuard[Solved]:
     return hasattr(value, "blocks") and (state is None or is_point)
 
 
-def plain_multipliers(form: NormalForm, loss_duals):
+def _plain_multipliers(form: NormalForm, loss_duals):
     """Random labellings as the multipliers that they stand for; None where they are of other data."""
     if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
         return loss_duals
     if len(loss_duals) != len(form.losses):
         return None
-    found = []
-    for loss, u in zip(form.losses, loss_duals, strict=True):
-        if isinstance(u, RandomLabellings):
-            if not isinstance(loss, LabelGraphTerm) or len(u.starts) != len(loss.truth) + 1:
-                return None
-            if u.labels.shape[1] != loss.truth.shape[1]:
-                return None
-            u = np.asarray(loss.dual_project(u))
-        found.append(u)
-    return found
+    found = [loss.plain_multipliers(u) for loss, u in zip(form.losses, loss_duals, strict=True)]
+    return None if any(u is None or isinstance(u, RandomLabellings) for u in found) else found
 
 
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:

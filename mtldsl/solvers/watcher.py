@@ -17,7 +17,6 @@ from mtldsl.solvers.closing import Closing
 from mtldsl.solvers.point import effort_of
 from mtldsl.solvers.progress import Progress
 from mtldsl.solvers.solver import Point
-from mtldsl.solvers.warm_start import plain_multipliers
 from mtldsl.system import stops
 from mtldsl.system.told import Listener, line_of
 
@@ -152,7 +151,10 @@ class Watcher(Closing):
     def point_to_go_on_from(self) -> Point:
         """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
         loss_duals, function_duals = self.bound_duals
-        return Point(self.kept.blocks, plain_multipliers(self.form, loss_duals), function_duals)
+        if loss_duals is not None:
+            pairs = zip(self.form.losses, loss_duals, strict=True)
+            loss_duals = [loss.plain_multipliers(u) for loss, u in pairs]
+        return Point(self.kept.blocks, loss_duals, function_duals)
 
     def insist_on(self, point: Point) -> None:
         """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""

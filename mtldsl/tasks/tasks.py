@@ -47,6 +47,7 @@ _OF_SOLVERS = frozenset(
         "fingerprint",
         "forward",
         "gram",
+        "has_signs",
         "imputation",
         "in_memory",
         "is_distributed",
@@ -379,6 +380,11 @@ class Tasks(LinearMap, FromDask, Shown):
     def fingerprint(self) -> str:
         """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
         return fingerprint(self)
+
+    @property
+    def has_signs(self) -> bool:
+        """Whether all labels are -1 or +1."""
+        return bool((np.abs(self.targets) == 1.0).all())
 
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(sum, sum of squared deviations from the mean, least, largest) of every task's labels, (m,) each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.atoms.loss import Loss, SeparableLoss
 
 __all__ = ["WorstTaskLoss"]
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.compile.kinds import kind_of
+from mtldsl.compile.loss_term import term_type
 from mtldsl.compile.normal_form import Blocks, LossTerm, NormalForm
 from mtldsl.compile.reductions.reduction import Point, Promise
 from mtldsl.compile.terms.few_rows import Factors
@@ -108,6 +108,6 @@ def can_be_reflected(form: NormalForm) -> bool:
 def on_few_rows(losses: Sequence[LossTerm], here: Sequence[Tasks]) -> tuple[LossTerm, ...]:
     """The losses of these rows, without intercepts."""
     return tuple(
-        kind_of(loss.atom, tasks)(loss.atom, loss.coefficients, tasks, loss.map, (), loss.typed)
+        term_type(loss.atom, tasks)(loss.atom, loss.coefficients, tasks, loss.map, (), loss.typed)
         for loss, tasks in zip(losses, here, strict=True)
     )

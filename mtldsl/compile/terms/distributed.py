@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, Entry, LinearMap, LossTerm
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.linear_map import Blocks, Entry, LinearMap
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.compile.terms.moments import moments_here
 from mtldsl.compile.terms.seen_sums import SeenSums
 from mtldsl.compile.terms.triangles import factors_of
@@ -85,13 +87,22 @@ class RowDual:
         return np.sqrt(np.einsum("km,km->m", self.share**2, self.seen["squares"]))
 
 
+@register_term
 class DistributedTerm(LossTerm):
     """sum over tasks i of coefficients[i] * atom(X_i v_i + b_i), with the rows in the parts of `tasks`."""
 
     tasks: Any  # DistributedTasks
 
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return tasks.is_distributed
+
     @property
     def shifts_apart(self) -> bool:
+        return False
+
+    @property
+    def has_cheap_lines(self) -> bool:
         return False
 
     @property
@@ -112,8 +123,8 @@ class DistributedTerm(LossTerm):
         at = V, b, bool(self.intercepts)
         return self.tasks.parts.run(_look, self.tasks.n_tasks, self.atom, self.coefficients, *at)
 
-    def by_labels(self) -> LossTerm | None:
-        """A loss of two rows a task, or one, with the same best constants beside weights of zero; None where sums of labels do not tell them."""
+    def constant_statistics(self) -> LossTerm | None:
+        """Return a loss of two rows a task, or one; None where sums of labels do not tell the best constants."""
         tasks, facts, d = self.tasks, self.tasks.label_facts, self.tasks.n_features
         names = {"task_names": tasks.task_names, "feature_names": tasks.feature_names}
         if self.atom.labels == "sign":
@@ -142,6 +153,13 @@ class DistributedTerm(LossTerm):
         for name in self.intercepts:
             b = b + x[name][0]
         return self._remembered(self.map.forward(x), b)
+
+    def predictions_without_weights(self, x: Blocks) -> Scores:  # type: ignore[override]
+        return self.predictions(x)
+
+    @property
+    def has_one_slope_at_zero(self) -> bool:
+        return self.atom.smooth
 
     def offset_predictions(self) -> Scores | None:  # type: ignore[override]
         return (
@@ -225,6 +243,13 @@ class DistributedTerm(LossTerm):
         smaller = sides.min(axis=0)
         shrunk = np.divide(smaller, sides, out=np.ones_like(sides), where=sides > smaller)
         return replace(u, share=u.share * shrunk)
+
+    def absolute_adjoint(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+        """Return what |X_i|^T |u_i| is at most, by Cauchy and Schwarz: without a pass."""
+        return self.column_lengths * u.length
+
+    def shown_at(self, x: Blocks, given) -> None:
+        return None  # as long as the data
 
     def work(self, u: RowDual, x: Blocks) -> np.ndarray:  # type: ignore[override]
         return u.total("work")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.compile.normal_form import Blocks, LossTerm
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.linear_map import Blocks
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.compile.terms.label_intercepts import Flips, each_flipped, flipping, flips_for, mixed_with_flips
 from mtldsl.compile.terms.random_labellings import RandomLabellings
 from mtldsl.inference import GAP
@@ -18,6 +20,7 @@ from mtldsl.inference.marginals import changes_times, expected_changes
 
 if TYPE_CHECKING:
     from mtldsl.inference.cliques import Cliques
+    from mtldsl.tasks import Tasks
 
 __all__ = ["LabelDual", "LabelGraphTerm", "RandomLabellings", "balance_labels", "labelled_totals"]
 
@@ -82,6 +85,7 @@ def _x_log_x(x):
     return np.where(x > 0, x * np.log(np.maximum(x, np.finfo(float).tiny)), 0.0)
 
 
+@register_term
 class LabelGraphTerm(LossTerm):
     """sum over samples i of weights_i * f_i(scores of sample i), f_i the atom's function of one sample.
 
@@ -91,6 +95,14 @@ class LabelGraphTerm(LossTerm):
     """
 
     atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return loss.labels == "indicators"
+
+    @property
+    def has_cheap_lines(self) -> bool:
+        return False  # scores need an inference of their own at every point
 
     @cached_property
     def cliques(self) -> Cliques:
@@ -181,6 +193,13 @@ class LabelGraphTerm(LossTerm):
     def shown(self, u):
         """(n, S), CSR where the solver has labellings."""
         return u.table if isinstance(u, LabelDual) else np.asarray(u)
+
+    def plain_multipliers(self, u):
+        if not isinstance(u, RandomLabellings):
+            return u
+        n, labels = self.truth.shape
+        fits = len(u.starts) == n + 1 and u.labels.shape[1] == labels
+        return np.asarray(self.dual_project(u)) if fits else None
 
     def dual_project(self, u) -> LabelDual:
         if isinstance(u, LabelDual):

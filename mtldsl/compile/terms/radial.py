@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.compile.normal_form import LossTerm
+from mtldsl.atoms.function import Loss
+from mtldsl.compile.loss_term import LossTerm, register_term
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
 
 __all__ = ["RadialTerm"]
 
 
+@register_term
 @dataclass(frozen=True, eq=False)
 class RadialTerm(LossTerm):
     """sum over tasks i of coefficients[i] * h(t_i), t_i = ||sqrt(s) (z_i - y_i)||, h = `atom.value_of_norm`."""
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return loss.radial and not loss.separable
 
     def _sums(self, per_sample) -> np.ndarray:
         """The sums over every task's samples: (m,)."""

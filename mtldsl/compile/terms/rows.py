@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.atoms.function import Loss
 from mtldsl.atoms.losses.rows import less_own, on_simplex, plus_own
-from mtldsl.compile.loss_term import LossTerm
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.system.kept import cached_property
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
 
 __all__ = ["RowTerm"]
 
 
+@register_term
 @dataclass(frozen=True, eq=False)
 class RowTerm(LossTerm):
     """sum over rows j of weights_j * f_j(scores of row j), f_j the atom's function of one row; the tasks are the classes."""
 
     atom: Any  # a RowLoss
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return loss.labels == "classes"
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from mtldsl.atoms.function import Loss
 from mtldsl.atoms.metrics.batch import Batch, Highest
 from mtldsl.atoms.metrics.own import check_oracle, is_own
 from mtldsl.atoms.metrics.violation import AtConstant, Violation, classes_of
-from mtldsl.compile.normal_form import LossTerm
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.compile.terms.mixture import Mixture, ProvenDual
 
 if TYPE_CHECKING:
     from mtldsl.atoms.losses import StructuredHinge
+    from mtldsl.tasks import Tasks
 
 __all__ = ["StructuredTerm"]
 
 
+@register_term
 class StructuredTerm(LossTerm):
     """sum over tasks i of coefficients[i] * f_i(predictions of task i), f_i the structured hinge of task i's metric.
 
@@ -26,6 +29,10 @@ class StructuredTerm(LossTerm):
     """
 
     atom: StructuredHinge
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return loss.max_affine and not loss.separable and loss.labels != "indicators"
 
     @cached_property
     def tasks_apart(self) -> list[tuple[slice, float, Any, np.ndarray, Any]]:
@@ -52,6 +59,10 @@ class StructuredTerm(LossTerm):
             return None
         found = cast(list[AtConstant], known)
         return found if len({one.total is None for one in found}) == 1 else None
+
+    @property
+    def has_one_slope_at_zero(self) -> bool | None:
+        return False if self.intercepts and self.atom.takes_intercept else None
 
     @property
     def has_score_steps(self) -> bool:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.atoms.function import Loss
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-from mtldsl.compile.normal_form import Entry, LinearMap
+from mtldsl.compile.linear_map import Entry, LinearMap
+from mtldsl.compile.loss_term import register_term
 from mtldsl.compile.terms.distributed import DistributedTerm, Scores
 from mtldsl.compile.terms.structured import StructuredTerm
 from mtldsl.tasks import Tasks
@@ -65,10 +67,15 @@ class PlaneDual:
         return {"labels": self.sizes, "sums": self.sums, "work": self.work}[name]
 
 
+@register_term
 class StructuredElsewhere(DistributedTerm):
     """sum over tasks i of coefficients[i] * f_i(X_i v_i + b_i), f_i the structured hinge of task i's metric."""
 
     atom: Any  # StructuredHinge
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return tasks.is_distributed and StructuredTerm.handles(loss, tasks)
 
     def metric(self, i: int) -> Any:
         return self.atom.of_task(i).metric
@@ -98,7 +105,7 @@ class StructuredElsewhere(DistributedTerm):
         return PlaneDual(*(c * one for one in (*(seen[name] for name in names), length, seen["promised"])))
 
     @cached_property
-    def has_one_slope_at_zero(self) -> bool:
+    def has_one_slope_at_zero(self) -> bool:  # type: ignore[override]
         """Whether one labelling of every task is the highest plane where all scores are zero."""
         if self.intercepts or self.map.offset is not None:
             return False
@@ -108,7 +115,7 @@ class StructuredElsewhere(DistributedTerm):
         known = [self.metric(i).at_constants(p, n, True) for i, (p, n) in enumerate(sizes)]
         return all(one is not None and np.ptp(one.positive) == 0.0 == np.ptp(one.negative) for one in known)
 
-    def by_labels(self) -> None:
+    def constant_statistics(self) -> None:
         return None
 
     def value(self, z: Scores) -> float:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtldsl.atoms.calculus.shares import level_shares
-from mtldsl.atoms.function import SeparableLoss
-from mtldsl.compile.loss_term import LossTerm
+from mtldsl.atoms.function import Loss, SeparableLoss
+from mtldsl.atoms.losses.worst_task import WorstTaskLoss
+from mtldsl.compile.loss_term import LossTerm, register_term
 from mtldsl.system.kept import cached_property
+
+if TYPE_CHECKING:
+    from mtldsl.tasks import Tasks
 
 __all__ = ["WorstTaskTerm"]
 
@@ -18,6 +22,7 @@ __all__ = ["WorstTaskTerm"]
 _DIFFERENCE = 1e-5
 
 
+@register_term
 @dataclass(frozen=True, eq=False)
 class WorstTaskTerm(LossTerm):
     """max over tasks i of coefficients[i] * f(X_i map(x)_i + intercept_i), which is max over p in the simplex of sum_i p_i f_i.
@@ -28,6 +33,10 @@ class WorstTaskTerm(LossTerm):
     """
 
     atom: Any  # a WorstTaskLoss
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return isinstance(loss, WorstTaskLoss)
 
     @property
     def sums_tasks(self) -> bool:

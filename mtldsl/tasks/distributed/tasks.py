@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,6 +31,9 @@ from mtldsl.values.seed import generator
 
 __all__ = ["DistributedTasks"]
 
+#: registers the types of terms of losses on such rows; they are built on this room, so that the first such tasks import them
+_TERMS = "mtldsl.compile.terms.structured_elsewhere"
+
 
 class DistributedTasks(Tasks):
     """m tasks over d features whose rows are in `parts`. Made by `Tasks.from_dask` and its siblings; it never changes.
@@ -42,6 +46,7 @@ class DistributedTasks(Tasks):
     is_distributed = True
 
     def __new__(cls, *typed, **parts):
+        import_module(_TERMS)
         return object.__new__(cls)
 
     def __init__(
@@ -341,6 +346,11 @@ class DistributedTasks(Tasks):
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
         return describe(self)
+
+    @property
+    def has_signs(self) -> bool:
+        """See `Tasks.has_signs`."""
+        return bool(self.label_facts.are("sign").all())
 
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """See `Tasks.label_sums`."""
