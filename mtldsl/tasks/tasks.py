@@ -37,6 +37,7 @@ _OF_SOLVERS = frozenset(
     [
         "adjoint",
         "apply_scoring",
+        "apply_solving",
         "apply_tuning",
         "by_features",
         "column_lengths",
@@ -58,6 +59,7 @@ _OF_SOLVERS = frozenset(
         "offsets",
         "one_table",
         "place",
+        "presolved",
         "refuse_01",
         "require_labels",
         "sample_for_check",
@@ -342,6 +344,14 @@ class Tasks(LinearMap, FromDask, Shown):
     def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
         """Scores function(self, solution, measure, method): by the name of a measure for all tasks together, else one a task."""
         return function(self, solution, measure, method)
+
+    def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
+        """Outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
+        return function(form, warm_start, how)
+
+    def presolved(self, form: Any) -> Any:
+        """The form that takes the place of a form with these tasks in every solve; None: that form itself."""
+        return None
 
     def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
         """Thresholds function(self, solution, metric, typed), one a task."""
