@@ -11,9 +11,9 @@ import numpy as np
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, structure_terms
-from mtldsl.solvers.admm.points import dykstra
+from mtldsl.solvers.linear_algebra.projection import projected
 
-__all__ = ["BestPoint", "Kept", "guesses", "projected"]
+__all__ = ["BestPoint", "Kept", "guesses"]
 
 #: What rounding leaves of an objective, relative to the terms that it is the sum of.
 _ROUNDING = 1e-13
@@ -131,13 +131,3 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Ke
         if one.violation > 0.0:
             yield Kept.guess(form, projected(form, one.blocks))
         yield one
-
-
-def projected(form: NormalForm, x: Blocks) -> Blocks:
-    """Each block in the sets that bind it by itself."""
-    moved = dict(x)
-    for name in x:
-        sets = [f.atom for f in form.constraints if f.map.identity_of == name]
-        if sets:
-            moved[name] = dykstra(sets, np.array(x[name]))
-    return moved

@@ -13,7 +13,7 @@ from mtldsl.proof.bound import infimum
 from mtldsl.proof.certificate import Certificate, certify, dual_bound
 from mtldsl.solvers.best_point import Kept, guesses
 from mtldsl.solvers.evidence import Evidence
-from mtldsl.solvers.rays import Lines
+from mtldsl.solvers.rays import Lines, best_between
 from mtldsl.system import stops
 
 __all__ = ["Closing"]
@@ -67,8 +67,12 @@ class Closing(Evidence):
         with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
             for blocks in self.lines.plain():
                 self._offer(blocks)
-            for blocks in self.lines.towards(self.best.lowest, shown):
-                self._offer(blocks)
+            lowest = self.best.lowest
+            if shown is not None and lowest.objective < shown.objective < np.inf:
+                # what was just shown lies too far out, in a direction that may be good
+                between = best_between(self.form, lowest.blocks, shown.blocks)
+                if between is not None:
+                    self._offer(between)
 
     @property
     def _is_far(self) -> bool:

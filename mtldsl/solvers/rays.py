@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, Entry, LossTerm, NormalForm
-from mtldsl.solvers.best_point import Kept, projected
+from mtldsl.solvers.linear_algebra.projection import projected
 
 __all__ = ["Lines", "best_between", "best_of_ray", "plain_points", "plain_rays"]
 
@@ -43,13 +43,6 @@ class Lines:
         if not self._plain_is_done:
             self._plain_is_done = True
             yield from plain_points(self.form)
-
-    def towards(self, best: Kept, shown: Kept | None) -> Iterator[Blocks]:
-        """The best point on the way from the best one to one just shown that lies above it: too far out, in a direction that may be good."""
-        if shown is not None and best.objective < shown.objective < np.inf:
-            found = best_between(self.form, best.blocks, shown.blocks)
-            if found is not None:
-                yield found
 
 
 def best_of_ray(form: NormalForm, x: Blocks, v: Blocks) -> Blocks | None:

@@ -39,7 +39,7 @@ def chain(m: int) -> np.ndarray:
 
 def stated(tasks, words: str, intercept: bool = False, constraint: str = ""):
     W = mtl.Weights(tasks, intercept=intercept)
-    names = vars(mtl) | {"W": W, "tasks": tasks, "chain": chain}
+    names = vars(mtl) | vars(mtl.metrics) | {"W": W, "tasks": tasks, "chain": chain}
     subject_to = [eval(one, names) for one in constraint.split(";") if one]
     return mtl.minimize(eval(words, names), subject_to=subject_to)
 
