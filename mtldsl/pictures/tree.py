@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.errors import DataError
-from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.pictures.figure import ordinal, short, trim
 from mtldsl.pictures.laminar import Node, nodes_of
+from mtldsl.shown.math import matrix_latex
 from mtldsl.system.pyplot import pyplot
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import numpy as np
 
 from mtldsl.atoms.structures import MKLNorm
 from mtldsl.compile.terms.structure import structure_terms
-from mtldsl.language.unknowns.learned import matrix_latex
 from mtldsl.problem import Problem
 from mtldsl.report.unicode_math import to_unicode
+from mtldsl.shown.math import matrix_latex
 from mtldsl.solution.kernel_weights import LearnedWeights
 from mtldsl.solution.learned_matrix import correlation_of
 from mtldsl.solution.solution import Solution

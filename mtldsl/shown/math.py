@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-__all__ = ["mathml", "text_latex", "words_latex", "words_mathml"]
+__all__ = ["escaped", "mathml", "matrix_latex", "text_latex", "words_latex", "words_mathml"]
 
 #: What LaTeX reads as commands, as it is written in text.
 _SPECIAL = str.maketrans(
@@ -16,6 +17,23 @@ _SPECIAL = str.maketrans(
         )
     }
 )
+
+#: Names of Greek letters, with an index.
+_GREEK = re.compile(r"(Sigma|Omega|Lambda|Theta|theta|eta|beta|gamma|Phi|Psi)(\d*)$")
+
+
+def escaped(name: str) -> str:
+    """A name inside LaTeX's math mode."""
+    return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\{}^~<>']", "", name))
+
+
+def matrix_latex(name: str) -> str:
+    """Sigma1 as \\Sigma_1, D as D, Other as \\mathrm{Other}."""
+    greek = _GREEK.match(name)
+    if greek:
+        index = greek[2] if len(greek[2]) < 2 else f"{{{greek[2]}}}"
+        return rf"\{greek[1]}" + (f"_{index}" if index else "")
+    return name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
 
 
 def mathml(latex: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from mtldsl.shown.math import escaped
 from mtldsl.values.listing import as_list, shape_of
 from mtldsl.values.number import as_float, quoted
 
-__all__ = ["constant_latex", "escaped", "index_latex", "index_text", "number_latex"]
+__all__ = ["constant_latex", "index_latex", "index_text", "number_latex"]
 
 
 def number_latex(value: float) -> str:
@@ -20,11 +19,6 @@ def number_latex(value: float) -> str:
         return text
     power = f"10^{{{int(exponent)}}}"
     return power if mantissa == "1" else f"-{power}" if mantissa == "-1" else rf"{mantissa} \cdot {power}"
-
-
-def escaped(name: str) -> str:
-    """A name inside LaTeX's math mode."""
-    return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\{}^~<>']", "", name))
 
 
 def constant_latex(value) -> str:

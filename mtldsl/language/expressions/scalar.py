@@ -9,8 +9,9 @@ from math import inf, isfinite
 import numpy as np
 
 from mtldsl.errors import ModelError
-from mtldsl.language.expressions.latex import escaped, number_latex
+from mtldsl.language.expressions.latex import number_latex
 from mtldsl.language.expressions.mixable import NoArray
+from mtldsl.shown.math import escaped
 from mtldsl.values.arguments import complete
 from mtldsl.values.number import as_float, is_scalar, quoted
 from mtldsl.values.size import LARGEST, SMALLEST

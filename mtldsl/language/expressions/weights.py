@@ -6,9 +6,9 @@ import numpy as np
 
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions.expression import Affine, Part
-from mtldsl.language.expressions.latex import escaped
 from mtldsl.language.expressions.operation import block
 from mtldsl.language.expressions.scalar import ONE
+from mtldsl.shown.math import escaped
 from mtldsl.tasks import Tasks
 from mtldsl.values.arguments import complete
 from mtldsl.values.number import quoted

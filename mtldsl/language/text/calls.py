@@ -16,9 +16,10 @@ from mtldsl.language.text.file_words import CALLABLE, declared, typed_usage
 from mtldsl.language.text.kinds import kind_of
 from mtldsl.language.text.syntax import Syntax
 from mtldsl.language.unknowns.kernel_weights import KernelWeights
-from mtldsl.language.unknowns.learned import LearnedUnknown, matrix_latex
+from mtldsl.language.unknowns.learned import LearnedUnknown
 from mtldsl.language.words.did_you_mean import meant, nearest
 from mtldsl.language.words.vocabulary import UNKNOWNS, WORDS, unknown_of
+from mtldsl.shown.math import matrix_latex
 
 __all__ = ["METHODS_OF_VALUES", "OPERAND_ERRORS", "Calls", "declaration_of", "shortened"]
 

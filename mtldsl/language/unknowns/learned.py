@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.structures import Range
 from mtldsl.errors import ModelError, Spelled
-from mtldsl.language.expressions.latex import escaped, number_latex
+from mtldsl.language.expressions.latex import number_latex
 from mtldsl.language.spelling import made
 from mtldsl.language.unknowns.ranges import RangeConstraint, Trace, number_of, shown
+from mtldsl.shown.math import matrix_latex
 from mtldsl.tasks import Tasks
 
-__all__ = ["LearnedUnknown", "matrix_latex"]
+__all__ = ["LearnedUnknown"]
 
 
 class LearnedUnknown:
@@ -166,15 +166,3 @@ class LearnedUnknown:
     @property
     def T(self):
         self._no_arithmetic()
-
-
-_GREEK = re.compile(r"(Sigma|Omega|Lambda|Theta|theta|eta|beta|gamma|Phi|Psi)(\d*)$")
-
-
-def matrix_latex(name: str) -> str:
-    """Sigma1 as \\Sigma_1, D as D, Other as \\mathrm{Other}."""
-    greek = _GREEK.match(name)
-    if greek:
-        index = greek[2] if len(greek[2]) < 2 else f"{{{greek[2]}}}"
-        return rf"\{greek[1]}" + (f"_{index}" if index else "")
-    return name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
