@@ -32,6 +32,7 @@ from mtldsl.language.unknowns.task_similarity import TaskSimilarity
 from mtldsl.language.words import vocabulary as _vocabulary
 from mtldsl.language.words.worst_task import worst_task
 from mtldsl.system.defaults import defaults
+from mtldsl.system.version import VERSION
 from mtldsl.tasks import AcrossLabels, Tasks
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from mtldsl.proof.verifying import verify_proof
     from mtldsl.solution.solution import Solution
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 #: what is imported where it is first asked for, and from where: problems bring the compiler and the solvers, models by name the parser
 #: and the papers

@@ -39,7 +39,7 @@ class CvxpySolver:
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 1_000_000_000  # more than any backend's own limit, which then holds
     takes_nonconvex: ClassVar[bool] = False
-    takes_distributed: ClassVar[bool] = False
+    needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
 
@@ -64,6 +64,9 @@ class CvxpySolver:
 
     def yields(self, form: NormalForm) -> str | None:
         return None
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        return False
 
     def patience(self, form: NormalForm) -> int:
         return 300  # of no use: it shows one point

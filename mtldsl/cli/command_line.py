@@ -6,7 +6,6 @@ import argparse
 import sys
 from io import TextIOWrapper
 
-import mtldsl
 from mtldsl.cli.along import CV, PATH
 from mtldsl.cli.command import BAD_INPUT, FAILED
 from mtldsl.cli.completion import completion
@@ -22,6 +21,7 @@ from mtldsl.errors import MTLError, SolverError
 from mtldsl.language.words.did_you_mean import nearest
 from mtldsl.system import stops
 from mtldsl.system.inputs import noting_inputs
+from mtldsl.system.version import VERSION
 
 __all__ = ["main"]
 
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Solve multi-task models with a proof, and check them against an independent formulation.",
         epilog="exit codes: 0 certified and agreeing, 1 not certified or disagreeing, 2 bad input, 130 interrupted (143 by SIGTERM)",
     )
-    parser.add_argument("--version", action="version", version=f"mtldsl {mtldsl.__version__}")
+    parser.add_argument("--version", action="version", version=f"mtldsl {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=argparse.ArgumentParser)
     for command in COMMANDS:
         command.add_to(commands)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from typing import Any, cast
 
 from mtldsl.errors import SolverError
 from mtldsl.solvers.registry import LAST, SOLVERS
@@ -20,7 +22,7 @@ _MEMBERS = (
     "writes",
     "max_iter",
     "takes_nonconvex",
-    "takes_distributed",
+    "needs_rows",
     "takes_spans",
     "below_guesses",
     "refuses",
@@ -48,13 +50,20 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     ...     name = "nothing"
     >>> register_solver(Nothing())
     Traceback (most recent call last):
-    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, takes_distributed, takes_spans, below_guesses, refuses, solves_only, yields, patience, pace, shift, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
+    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, yields, patience, pace, shift, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
     """
     shown = f"{type(solver).__name__}()"
     if isinstance(solver, type):
         raise SolverError(
             f"register_solver({solver.__name__}): this is a class; write register_solver({solver.__name__}())"
         )
+    if hasattr(solver, "takes_distributed"):  # its name until 0.2
+        warnings.warn(
+            f"register_solver({shown}): takes_distributed = {solver.takes_distributed} is now written needs_rows = {not solver.takes_distributed}",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        cast(Any, solver).needs_rows = not solver.takes_distributed
     missing = [member for member in _MEMBERS if not hasattr(solver, member)]
     missing += [
         name

@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-import mtldsl
 from mtldsl.analysis.cross_validated import CrossValidation
 from mtldsl.check.comparison import CrossCheck
 from mtldsl.check.comparison_blocks import BlockCheck
@@ -25,6 +24,7 @@ from mtldsl.report.similarities import describe_similarities, describe_theta
 from mtldsl.report.unicode_math import to_unicode
 from mtldsl.report.validation import describe_validation
 from mtldsl.solution.solution import Solution
+from mtldsl.system.version import VERSION
 
 __all__ = ["describe_explanation", "describe_file", "describe_run", "plain"]
 
@@ -45,7 +45,7 @@ def describe_file(file: ProblemFile) -> dict:
     """The model and the data of a problem file."""
     problem, filled = file.problem, file.tasks_train.imputation
     return {
-        "mtldsl": mtldsl.__version__,
+        "mtldsl": VERSION,
         "file": str(file.path),
         "title": file.title,
         "model": {

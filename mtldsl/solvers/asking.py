@@ -7,9 +7,8 @@ from difflib import get_close_matches
 from itertools import chain
 
 from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, refusal
+from mtldsl.solvers.registry import LAST, candidates, get_solver, in_turn, nearest, refusal
 from mtldsl.solvers.turns import Turns
 from mtldsl.values.number import quoted
 
@@ -61,16 +60,7 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
             write_instead='write "auto", or a name that explain() lists',
         )
     if solver == "auto":
-        known = (
-            {key for name in in_turn(form) for key in get_solver(name).options} if form.elsewhere else set()
-        )
-        if form.elsewhere and set(options) == {"checkpoint"} and "checkpoint" not in known:
-            raise SolverError(
-                f"no solver that takes this model writes checkpoints ({', '.join(in_turn(form)) or 'none takes it'})",
-                term="solve(checkpoint=...)",
-                write_instead="leave it out",
-            )
-        if not set(options) <= known & {"checkpoint"}:
+        if options and not set(options) <= _common_options(form):
             raise SolverError(
                 "options belong to one solver",
                 term=f"solve({', '.join(f'{key}=...' for key in options)})",
@@ -135,6 +125,12 @@ def _instead(options: Iterable[str]) -> str:
     return "name it with solver=..."
 
 
+def _common_options(form: NormalForm) -> set[str]:
+    """The options that "auto" hands on: files that solvers without need of rows write, whichever of them solves the form."""
+    accepting = map(get_solver, in_turn(form))
+    return {key for solver in accepting if not solver.needs_rows for key in solver.writes}
+
+
 def _automatic(form: NormalForm) -> Iterator[str]:
     """Every fast solver that takes the form; then the reference, which is slow even to import and takes convex models only."""
     taken = False
@@ -142,18 +138,14 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         taken = True
         yield name
     if taken:
-        if form.is_convex and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE and not form.elsewhere:
+        if form.is_convex and form.in_memory and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE:
             yield LAST
         return
     last = refusal(get_solver(LAST), form) if form.is_convex else None
     if last is None and form.is_convex:
         yield LAST
         return
-    nearest = ["admm"] if form.is_convex else ["admm", "alternating"]
-    if form.elsewhere:
-        whole = any(map(has_one_maximum_a_task, form.losses))
-        nearest = ["planes_by_passes"] if whole else ["majorization", "newton_by_passes"]
-    reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest]
+    reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest(form)]
     raise ModelError(
         f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
     )

@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.compile.terms.structure import Structures, structure_terms
-from mtldsl.solvers.rays import projected
+from mtldsl.solvers.linear_algebra.projection import projected
 
 __all__ = ["BestPoint", "Kept", "guesses"]
 

@@ -67,12 +67,12 @@ class Closing(Evidence):
         with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
             for blocks in self.lines.plain():
                 self._offer(blocks)
-            best = self.best.lowest
-            # the best point on the way from it to one just shown that lies above: too far out, in a direction that may be good
-            if shown is not None and best.objective < shown.objective < np.inf:
-                found = best_between(self.form, best.blocks, shown.blocks)
-                if found is not None:
-                    self._offer(found)
+            lowest = self.best.lowest
+            if shown is not None and lowest.objective < shown.objective < np.inf:
+                # what was just shown lies too far out, in a direction that may be good
+                between = best_between(self.form, lowest.blocks, shown.blocks)
+                if between is not None:
+                    self._offer(between)
 
     @property
     def _is_far(self) -> bool:

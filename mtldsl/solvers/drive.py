@@ -84,10 +84,8 @@ def drive(
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
-        usual = getattr(
-            chosen, "usual_passes", None
-        )  # from how many to how many: of solvers that make passes
-        if form.elsewhere and usual is not None:
+        usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
+        if usual is not None:
             passes.expect(name, usual(form))
         watcher.begin(name, turn.progress(), chosen.below_guesses)
         point, failure = None, None

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from mtldsl.compile.constants import best_constants
 from mtldsl.compile.normal_form import Blocks, Entry, LossTerm, NormalForm
-from mtldsl.solvers.admm.points import dykstra
+from mtldsl.solvers.linear_algebra.projection import projected
 
-__all__ = ["Lines", "best_between", "best_of_ray", "plain_points", "plain_rays", "projected"]
+__all__ = ["Lines", "best_between", "best_of_ray", "plain_points", "plain_rays"]
 
 #: c is searched by factors of 16 from 1 on, at most so often, until the objective rises; then by golden sections of log c.
 _FACTOR, _FACTORS, _SECTIONS = 16.0, 15, 36
@@ -62,16 +62,6 @@ def plain_points(form: NormalForm) -> Iterator[Blocks]:
             found = best_of_ray(form, x, projected(form, v))
         if found is not None:
             yield found
-
-
-def projected(form: NormalForm, x: Blocks) -> Blocks:
-    """Return each block in the sets that bind it by itself."""
-    moved = dict(x)
-    for name in x:
-        sets = [f.atom for f in form.constraints if f.map.identity_of == name]
-        if sets:
-            moved[name] = dykstra(sets, np.array(x[name]))
-    return moved
 
 
 def plain_rays(form: NormalForm) -> Iterator[tuple[Blocks, Blocks]]:

@@ -15,7 +15,17 @@ from mtldsl.errors import SolverError
 if TYPE_CHECKING:
     from mtldsl.solvers.solver import Solver
 
-__all__ = ["LAST", "SOLVERS", "Answer", "answers", "candidates", "get_solver", "in_turn", "refusal"]
+__all__ = [
+    "LAST",
+    "SOLVERS",
+    "Answer",
+    "answers",
+    "candidates",
+    "get_solver",
+    "in_turn",
+    "nearest",
+    "refusal",
+]
 
 #: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex. Solvers of one's own
 #: stand here themselves (mtldsl.extending)
@@ -83,7 +93,7 @@ def _kind(solver: Solver, form: NormalForm) -> str | None:
     """The kind of models that a solver is for, where the form is of another one."""
     if _wants_convexity(solver, form):
         return "convex models"
-    if form.elsewhere and not solver.takes_distributed:
+    if solver.needs_rows and not form.in_memory:
         return "rows that are here"
     return solver.solves_only(form)
 
@@ -93,7 +103,7 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
     if _wants_convexity(solver, form):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
-    if form.elsewhere and not solver.takes_distributed:
+    if solver.needs_rows and not form.in_memory:
         return f"the rows of {form.elsewhere[0].typed} are elsewhere."
     try:
         return solver.refuses(form)
@@ -107,7 +117,7 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     for name in names:
         solver = get_solver(name)
         reason = refusal(solver, form)
-        if reason is not None and solver.takes_distributed and not form.elsewhere:
+        if reason is not None and form.in_memory and not solver.needs_rows:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
             found.append(Answer(name, solver.summary, None, solver.yields(form)))
@@ -140,6 +150,16 @@ def in_turn(form: NormalForm) -> Iterator[str]:
         else:
             yielding.append(name)
     yield from yielding
+
+
+def nearest(form: NormalForm) -> list[str]:
+    """Those whose refusals say best what stands in the way where no solver takes the form."""
+    names = [name for name, found in SOLVERS.items() if isinstance(found, str) and name != LAST]
+    return [
+        name
+        for name in names
+        if (solver := get_solver(name)).needs_rows == form.in_memory and solver.is_nearest(form)
+    ]
 
 
 def _place(name: str, yielded: str | None) -> int:

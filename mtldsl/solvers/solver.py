@@ -28,7 +28,7 @@ class Solver(Protocol):
     writes          : options that name a file to write
     max_iter        : the iterations that a run has where nobody says how many
     takes_nonconvex : whether it is asked about forms with functions that are not convex
-    takes_distributed : whether it is asked about losses whose rows are elsewhere
+    needs_rows      : whether it is asked only about losses whose rows are in this process
     takes_spans     : whether models of few samples go to it in the coordinates of their span (`spans`)
     below_guesses   : whether no point that it ends at lies above its start, zero or the best constants by more than the accuracy asked for;
                       then these are not even looked at where it ends with a proof
@@ -41,7 +41,7 @@ class Solver(Protocol):
     writes: ClassVar[tuple[str, ...]] = ()
     max_iter: ClassVar[int] = 100_000
     takes_nonconvex: ClassVar[bool] = False
-    takes_distributed: ClassVar[bool] = False
+    needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
 
@@ -57,6 +57,10 @@ class Solver(Protocol):
     def yields(self, form: NormalForm) -> str | None:
         """Why another solver that takes the form too should be tried first; None where there is no reason."""
         return None
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        """Whether its refusal is among those that are told where no solver takes the form; asked of the package's own solvers."""
+        return False
 
     def patience(self, form: NormalForm) -> int:
         """Iterations without progress after which another solver, where one takes the form too, has its turn."""

@@ -15,17 +15,14 @@ from mtldsl.tasks.about import describe, fingerprint, one_line
 from mtldsl.tasks.classes import signs_of_classes
 from mtldsl.tasks.derived import scaled_by, standardize, with_targets
 from mtldsl.tasks.far_columns import columns_near_zero
-from mtldsl.tasks.folding import folds
 from mtldsl.tasks.from_dask import FromDask
 from mtldsl.tasks.inputs import as_design
-from mtldsl.tasks.kernel_views import with_kernels
 from mtldsl.tasks.labels import require_kind, require_labels
 from mtldsl.tasks.layouts import of_lists, of_long_table, of_table
 from mtldsl.tasks.linear_map import LinearMap
 from mtldsl.tasks.names import unlike
 from mtldsl.tasks.one_class import without_one_class
 from mtldsl.tasks.panel import panel_of
-from mtldsl.tasks.partition import split, subsample
 from mtldsl.tasks.scaling import Scaling
 from mtldsl.tasks.selection import select, select_features, take_rows
 from mtldsl.values.arguments import complete
@@ -37,6 +34,7 @@ _OF_SOLVERS = frozenset(
     [
         "adjoint",
         "apply_scoring",
+        "apply_solving",
         "apply_tuning",
         "by_features",
         "column_lengths",
@@ -59,6 +57,7 @@ _OF_SOLVERS = frozenset(
         "offsets",
         "one_table",
         "place",
+        "presolved",
         "refuse_01",
         "require_labels",
         "sample_for_check",
@@ -199,6 +198,8 @@ class Tasks(LinearMap, FromDask, Shown):
         Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
         impossible.
         """
+        from mtldsl.tasks.partition import split
+
         return split(self, test_size, random_state, stratify, groups)
 
     def folds(
@@ -220,10 +221,14 @@ class Tasks(LinearMap, FromDask, Shown):
         >>> [test.targets.tolist() for train, test in tasks.folds(2)]
         [[1.0, -1.0], [1.0, -1.0]]
         """
+        from mtldsl.tasks.folding import folds
+
         return folds(self, k, stratify, groups, random_state)
 
     def subsample(self, rows: int, random_state=None) -> Tasks:
         """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
+        from mtldsl.tasks.partition import subsample
+
         return subsample(self, rows, random_state)
 
     def select(self, tasks) -> Tasks:
@@ -320,6 +325,8 @@ class Tasks(LinearMap, FromDask, Shown):
         >>> tasks.views, tasks.feature_names[-1]
         ({'rbf': slice(0, 3, None), 'linear': slice(3, 5, None)}, 'linear[1]')
         """
+        from mtldsl.tasks.kernel_views import with_kernels
+
         return with_kernels(self, kernels)
 
     def transform(self, X):
@@ -343,6 +350,14 @@ class Tasks(LinearMap, FromDask, Shown):
     def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
         """Scores function(self, solution, measure, method): by the name of a measure for all tasks together, else one a task."""
         return function(self, solution, measure, method)
+
+    def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
+        """Outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
+        return function(form, warm_start, how)
+
+    def presolved(self, form: Any) -> Any:
+        """The form that takes the place of a form with these tasks in every solve; None: that form itself."""
+        return None
 
     def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
         """Thresholds function(self, solution, metric, typed), one a task."""

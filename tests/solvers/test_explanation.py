@@ -55,7 +55,7 @@ def test_solvers_of_convex_models_fold_into_one_clause():
 def test_verdicts_still_have_every_solver_with_its_own_reason():
     problem = mtl.minimize(mtl.squared_loss(W, TASKS) + 2 * mtl.l21_norm(W))
     verdicts = {name: (verdict, reason) for name, verdict, reason in problem.explain().verdicts()}
-    assert set(verdicts) == {name for name in SOLVERS if not get_solver(name).takes_distributed}
+    assert set(verdicts) == {name for name in SOLVERS if get_solver(name).needs_rows}
     assert verdicts["clique_generation"] == ("refused", "squared_loss(W, tasks) is not a clique_hinge.")
 
 
@@ -95,7 +95,7 @@ def test_every_solver_is_for_some_model_and_most_are_not_for_all():
     signs = DistributedTasks.cut(TASKS.with_targets(np.resize([1.0, -1.0], TASKS.n_samples)), 2)
     S = mtl.Weights(signs)
     elsewhere += [mtl.minimize(mtl.structured_hinge(S, signs) + mtl.ridge(S)).form()]
-    asked = {name: forms + elsewhere * get_solver(name).takes_distributed for name in SOLVERS}
+    asked = {name: forms + elsewhere * (not get_solver(name).needs_rows) for name in SOLVERS}
     said = {name: {get_solver(name).solves_only(form) for form in asked[name]} for name in SOLVERS}
     assert all(None in kinds for kinds in said.values()), said
     assert sum(len(kinds) > 1 for kinds in said.values()) >= 6, said

@@ -129,6 +129,9 @@ class ADMM(Solver):
             return f"{curved[0].typed} is smooth and not quadratic: gradient and Newton steps need no proximal step of it"
         return None
 
+    def is_nearest(self, form: NormalForm) -> bool:
+        return True
+
     def patience(self, form: NormalForm) -> int:
         if not _steps_wait(form):
             return super().patience(form)

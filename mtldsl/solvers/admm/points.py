@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks
+from mtldsl.solvers.linear_algebra.projection import dykstra
 from mtldsl.solvers.linear_algebra.split import Split
 from mtldsl.solvers.solver import Point
 
@@ -70,17 +71,3 @@ class PointMaker:
         if len(sets) == 1:
             return sets[0].project(array)
         return dykstra(sets, array) if sets else array
-
-
-def dykstra(sets, array: np.ndarray, rounds: int = 100) -> np.ndarray:
-    """The projection on an intersection, by Dykstra's alternating projections (stopped where it is inside to rounding)."""
-    corrections = [np.zeros_like(array) for _ in sets]
-    size = 1.0 + np.abs(array).max(initial=0.0)
-    for _ in range(rounds):
-        for i, one in enumerate(sets):
-            moved = array + corrections[i]
-            array = one.project(moved)
-            corrections[i] = moved - array
-        if max(one.violation(array) for one in sets) <= 1e-13 * size:
-            break
-    return array

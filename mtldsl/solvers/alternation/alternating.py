@@ -83,6 +83,9 @@ class Alternating(Solver):
     def solves_only(self, form: NormalForm) -> str | None:
         return None if structure_terms(form) else "models with learned matrices or reweighted penalties"
 
+    def is_nearest(self, form: NormalForm) -> bool:
+        return not form.is_convex
+
     def solve(
         self,
         form: NormalForm,

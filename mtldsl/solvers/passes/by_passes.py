@@ -11,7 +11,7 @@ __all__ = ["SolverByPasses", "sum_over_samples"]
 class SolverByPasses(Solver):
     """A solver for losses whose rows are elsewhere, and only for these."""
 
-    takes_distributed = True
+    needs_rows = False
 
     def refuses(self, form: NormalForm) -> str | None:
         if not form.losses:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.terms.distributed import RowDual
 from mtldsl.proof.bound import dual_bound
 from mtldsl.solvers.passes import newton
@@ -77,6 +78,9 @@ class Majorization(SolverByPasses):
     def patience(self, form: NormalForm) -> int:
         """Where the curvature varies much, Newton steps take fewer passes."""
         return _PATIENCE
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        return not any(map(has_one_maximum_a_task, form.losses))
 
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 25, 60

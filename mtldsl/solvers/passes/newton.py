@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.compile.reductions.lifted import has_one_maximum_a_task
 from mtldsl.compile.terms.distributed import DistributedTerm, RowDual
 from mtldsl.compile.terms.moments import moments_of
 from mtldsl.errors import SolverError
@@ -71,6 +72,9 @@ class NewtonByPasses(SolverByPasses):
         if hessians_are_too_many(form):
             return "a Hessian of every task is more than should be kept here."
         return None
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        return not any(map(has_one_maximum_a_task, form.losses))
 
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         """Measured: three losses of either kind beside four penalties, 400 to 3,000 rows of 6 to 60 features, and the runs of half a GB to 8 GB."""

@@ -64,6 +64,9 @@ class PlanesByPasses(SolverByPasses):
         fits = all(not loss.tasks.in_memory and has_one_maximum_a_task(loss) for loss in form.losses)
         return None if fits and form.losses else "structured hinges of rows that are elsewhere"
 
+    def is_nearest(self, form: NormalForm) -> bool:
+        return any(map(has_one_maximum_a_task, form.losses))
+
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         """Two for a look."""
         return 40, 280

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["newton_cost", "newton_steps"]
+__all__ = ["newton_cost", "newton_steps", "sweep_cost"]
 
 #: relative to the largest curvature: makes collinear columns, among which the data cannot choose, share a step
 _REGULARIZATION = 1e-13
@@ -151,3 +151,9 @@ def _tied_systems(A, ties, rhs):
 def _shared_part(rhs, coupling):
     """(I - coupling)^{-1} rhs."""
     return np.linalg.solve(np.eye(len(coupling)) * (1.0 + _REGULARIZATION) - coupling, rhs)
+
+
+def sweep_cost(state) -> float:
+    """Floating point operations of a sweep, about."""
+    m, p = state.W.shape
+    return 4.0 * m * p**2

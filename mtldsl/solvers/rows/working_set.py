@@ -13,18 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.rows.newton import newton_cost, newton_steps
+from mtldsl.solvers.rows.extrapolation import History, extrapolate
+from mtldsl.solvers.rows.newton import newton_cost, newton_steps, sweep_cost
 from mtldsl.solvers.rows.penalty import RowPenalty
 from mtldsl.solvers.rows.states import ResidualState
 
-__all__ = ["DEAR", "History", "WorkingSet", "extrapolate", "sweep_cost"]
+__all__ = ["DEAR", "WorkingSet"]
 
 #: sweeps that a run counts for once it has become dear: more than another solver that takes the form waits for
 DEAR = 2e6
 
 _MEMORY = 5  # sweeps from one extrapolation to the next
-#: numbers of what is carried beside the weights up to which that of earlier iterates is kept
-_REMEMBERED = 1 << 17
 _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
 
 _PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
@@ -181,7 +180,7 @@ def _rounds_at_once(state, most: int) -> int:
 
 def one_round(state, target: float) -> bool:
     """Sweeps and an extrapolation; whether the gap on the rows is known, and at most target."""
-    history = History(state)
+    history = History(state, _MEMORY)
     history.add(state)
     assert history.carried is not None  # kept where compiled rounds are taken
     state.sweep_into(history.W[1:], history.carried[1:])
@@ -191,14 +190,8 @@ def one_round(state, target: float) -> bool:
     return state.knows_gap and own_gap(state) <= target
 
 
-def sweep_cost(state) -> float:
-    """Floating point operations of a sweep, about."""
-    m, p = state.W.shape
-    return 4.0 * m * p**2
-
-
 def _own_cost(state) -> float:
-    """The same, of sparse inputs too."""
+    """Floating point operations of a sweep, of sparse inputs too."""
     return sweep_cost(state) if state.takes_newton else state.sweep_cost
 
 
@@ -226,42 +219,3 @@ def objective_and_bound(
 def relative(objective: float, bound: float) -> float:
     """The gap over the larger of the two."""
     return (objective - bound) / max(abs(objective), abs(bound), _TINY)
-
-
-class History:
-    """The iterates of so many sweeps and the one before them, a row each.
-
-    carried : None where they are large and the state knows what belongs to weights, `carried_at`
-    """
-
-    def __init__(self, state, sweeps: int = _MEMORY):
-        self.W = np.empty((sweeps + 1, state.W.size))
-        self.carried = None
-        if state.carried.size <= _REMEMBERED or not hasattr(state, "carried_at"):
-            self.carried = np.empty((sweeps + 1, state.carried.size))
-        self.n = 0
-
-    def add(self, state) -> None:
-        self.W[self.n] = state.W.ravel()
-        if self.carried is not None:
-            self.carried[self.n] = state.carried.ravel()
-        self.n += 1
-
-
-def extrapolate(state, history: History) -> None:
-    """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
-    steps = history.W[1:] - history.W[:-1]
-    gram = steps @ steps.T
-    gram.flat[:: len(gram) + 1] += 1e-12 * gram.trace()
-    try:
-        weights = np.linalg.solve(gram, np.ones(len(gram)))
-    except np.linalg.LinAlgError:  # no step at all
-        return
-    weights /= weights.sum()
-    W = (weights @ history.W[1:]).reshape(state.W.shape)
-    if history.carried is None:
-        carried = state.carried_at(W)
-    else:
-        carried = (weights @ history.carried[1:]).reshape(state.carried.shape)
-    if state.objective(W, carried) < state.objective(state.W, state.carried):
-        state.W, state.carried = W, carried

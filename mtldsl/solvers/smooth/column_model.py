@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.solvers.rows.extrapolation import History, extrapolate
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.rows.working_set import History, extrapolate
 from mtldsl.solvers.smooth.designs import SparseColumns
 
 __all__ = ["ColumnModel"]

@@ -15,7 +15,7 @@ import numpy as np
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.single_block import single_block
 from mtldsl.solvers.point import Point
-from mtldsl.solvers.rows.working_set import History, extrapolate
+from mtldsl.solvers.rows.extrapolation import History, extrapolate
 from mtldsl.solvers.smooth.designs import design_of
 from mtldsl.solvers.smooth.samples import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.smooth.working_newton import State, WorkingNewton

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.solvers.rows.newton import newton_cost, newton_steps
+from mtldsl.solvers.rows.extrapolation import History, extrapolate
+from mtldsl.solvers.rows.newton import newton_cost, newton_steps, sweep_cost
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.rows.working_set import History, extrapolate, sweep_cost
 from mtldsl.solvers.smooth.column_model import ColumnModel
 from mtldsl.solvers.smooth.designs import DenseColumns
 from mtldsl.solvers.smooth.one_task import ColumnsOfTask, TaskModel

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mtldsl.solvers.rows.extrapolation import History, extrapolate
 from mtldsl.solvers.rows.penalty import RowPenalty
-from mtldsl.solvers.rows.working_set import History, extrapolate
 from mtldsl.tasks.by_features import ByFeatures
 
 __all__ = ["ColumnsOfTask", "TaskModel"]

@@ -297,6 +297,18 @@ class DistributedTasks(Tasks):
         apply = named_elsewhere if isinstance(measure, str) else scores_elsewhere
         return apply(solution, self, measure, method)
 
+    def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
+        """See `Tasks.apply_solving`: with a forecast, a checkpoint, and on few rows where squares allow it."""
+        from mtldsl.solvers.passes.run import solved
+
+        return solved(function, form, warm_start, how)
+
+    def presolved(self, form: Any) -> Any:
+        """See `Tasks.presolved`: the form of a few rows, where squares allow it."""
+        from mtldsl.solvers.passes.run import on_few_rows
+
+        return on_few_rows(form)
+
     def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
         """See `Tasks.apply_tuning`: all scores of a task, on one worker."""
         from mtldsl.solution.elsewhere import thresholds_elsewhere

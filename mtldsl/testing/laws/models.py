@@ -111,6 +111,6 @@ def model_for(solver, name: str) -> Problem:
     whole = any(
         loss.atom.labels in ("indicators", "classes") for loss in problem.form().losses
     )  # labellings, of all tasks at once
-    if not solver.takes_distributed or tasks is None or whole:
+    if solver.needs_rows or tasks is None or whole:
         return problem
     return problem.with_tasks(DistributedTasks.cut(tasks, 3))
