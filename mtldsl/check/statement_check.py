@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.check.rows import PartsCheck, ShareCheck
+from mtldsl.check.rows import ShareCheck
 from mtldsl.compile.normal_form import NormalForm
 from mtldsl.compile.statement import Statement
 from mtldsl.compile.terms.structure import StructureTerm
@@ -58,7 +58,7 @@ class _Comparison:
         self.terms: Any = statement.objective.terms
         self.constraints: Any = statement.constraints
         self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
-        self.checks: dict[int, PartsCheck] = {}  # by term
+        self.checks: dict[int, Any] = {}  # of losses whose rows are not in memory, by term
         self.is_cut_short = solution.status in ("time_limit", "interrupted") or solution.interrupted
 
     def run(self) -> None:
@@ -80,17 +80,20 @@ class _Comparison:
 
     @property
     def _has_no_time(self) -> bool:
-        """Tell whether a run was cut short whose rows are elsewhere: there a pass may take minutes. Few rows are looked at but after a signal."""
+        """Tell whether a run was cut short whose rows are not in memory: there a pass may take minutes. Few rows are read but after a signal."""
         late = self.solution.interrupted or self.solution.status == "interrupted"
-        some = [term.tasks for term in self.terms if _is_elsewhere(term)]
-        return any(late or (self.is_cut_short and not PartsCheck.are_few(tasks)) for tasks in some)
+        checks = filter(None, map(self._in_parts, self.terms))
+        return any(late or (self.is_cut_short and not check.is_few) for check in checks)
 
     def _has_share(self, term: Any) -> bool:
-        return term.is_loss and not _is_elsewhere(term) and ShareCheck.is_for(self.form, term)
+        return term.is_loss and self._in_parts(term) is None and ShareCheck.is_for(self.form, term)
 
-    def _in_parts(self, term: Any) -> PartsCheck:
+    def _in_parts(self, term: Any) -> Any:
+        """Return the check of a loss that counts, by its tasks themselves; None where this one is to be made here."""
+        if not term.is_loss or term.coefficient.value == 0.0 or 0 in term.argument.shape:
+            return None
         if id(term) not in self.checks:
-            self.checks[id(term)] = PartsCheck(self.form, term, self.point)
+            self.checks[id(term)] = term.tasks.statement_check(self.form, term, self.point)
         return self.checks[id(term)]
 
     # ----------------------------------------------------------------------------------------------- objective
@@ -107,7 +110,7 @@ class _Comparison:
             return
         roundings = [self._rounding(term) for term in self.terms]
         if any(
-            map(_is_elsewhere, self.terms)
+            map(self._in_parts, self.terms)
         ):  # what is claimed of few rows is off by what their sums have lost
             roundings = [one + self.solution.certificate.rounding / len(roundings) for one in roundings]
         if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
@@ -118,16 +121,13 @@ class _Comparison:
         return ShareCheck(self.form, term, self.point).value() if self._has_share(term) else self._value(term)
 
     def _value(self, term: Any) -> float:
-        if _is_elsewhere(term):
-            found = self._in_parts(term).value()
-        else:
-            found = self.point.value(term, self._kernels(term))
+        check = self._in_parts(term)
+        found = check.value() if check else self.point.value(term, self._kernels(term))
         return self._claimed()[_key(term, self.terms)] if found is None else found
 
     def _rounding(self, term: Any) -> float:
-        if _is_elsewhere(term):
-            return self._in_parts(term).rounding()
-        return self.point.rounding(term, self._kernels(term))
+        check = self._in_parts(term)
+        return check.rounding() if check else self.point.rounding(term, self._kernels(term))
 
     def _kernels(self, term: Any) -> Any:
         """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
@@ -331,13 +331,6 @@ class _Comparison:
 def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
     """Tell whether numbers are the same but for rounding."""
     return bool(np.all(np.abs(own - typed) <= _AGREEMENT_TOL * sizes + _UNDERFLOW_SIZE))
-
-
-def _is_elsewhere(term: Any) -> bool:
-    """Tell whether it is a loss whose rows are elsewhere, and counts."""
-    if not term.is_loss or term.tasks.in_memory:
-        return False
-    return term.coefficient.value != 0.0 and 0 not in term.argument.shape
 
 
 def _key(term: Any, terms: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from mtldsl.tasks.distributed.exchange import Columns
 from mtldsl.tasks.distributed.parts import Part, Parts
 from mtldsl.tasks.distributed.sums import TaskSum
 
-__all__ = ["LossElsewhere"]
+__all__ = ["LossElsewhere", "PartsCheck", "PartsCheckSettings"]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -163,3 +164,51 @@ def _of_tasks(columns: Columns, state, atom: Any, function: Callable) -> tuple[N
             loss = function(z, y, s[0] if s else None, atom.of_task(i))
         found.append((loss, np.sum(s[0]) if s else len(z)))
     return None, (), TaskSum(columns.which, np.array(found, float))
+
+
+@dataclass(frozen=True)
+class PartsCheckSettings:
+    """Limits of what is read once more."""
+
+    whole_entries: float = 4e6  # inputs up to which all rows are read; a product takes milliseconds
+    share: float = 0.05  # of more rows, so many of their parts: the price of the check
+
+
+class PartsCheck:
+    """A loss as typed, and in the normal form, over the parts that are looked at.
+
+    Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
+    """
+
+    settings = PartsCheckSettings()
+
+    def __init__(self, form: Any, term: Any, point: TypedPoint):
+        self.typed, self.x = LossElsewhere(point, term), point.blocks
+        self.losses: list[Any] = [loss for loss in form.losses if loss.typed == term.text]
+        parts, tasks = term.tasks.parts, term.tasks
+        self.is_few = tasks.n_samples * tasks.n_features <= self.settings.whole_entries
+        self.is_whole = self.is_few or not self.typed.is_of_samples or len(self.losses) != 1
+        number = parts.n_parts if self.is_whole else math.ceil(self.settings.share * parts.n_parts)
+        # other parts at other solves of the same rows
+        chosen = np.random.default_rng(parts.passes).permutation(parts.n_parts)[:number]
+        self.parts = parts.some(sorted(chosen.tolist()))
+
+    def value(self) -> float | None:
+        """Return the term as typed over all rows; None where its word has no plain formula."""
+        typed = self.typed_value()
+        if typed is None or self.is_whole:
+            return typed
+        return self.losses[0].claim(self.x) + (typed - self.own())
+
+    def typed_value(self) -> float | None:
+        """Return the term as typed over the parts that are looked at; None where its word has no plain formula."""
+        return self.typed.value(self.parts)
+
+    def own(self) -> float:
+        """Return the term as the normal form has it, over the parts that are looked at."""
+        return sum(loss.claim_of(self.parts, self.x)[0] for loss in self.losses)
+
+    def rounding(self) -> float:
+        """Bound how far rounding may have moved typed and own value."""
+        own = sum(loss.claim_of(self.parts, self.x)[1] for loss in self.losses)
+        return self.typed.rounding(self.parts) + own

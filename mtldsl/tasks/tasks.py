@@ -58,6 +58,7 @@ _OF_SOLVERS = frozenset(
         "one_table",
         "place",
         "presolved",
+        "statement_check",
         "refuse_01",
         "require_labels",
         "sample_for_check",
@@ -354,6 +355,10 @@ class Tasks(LinearMap, FromDask, Shown):
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
         """Outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
         return function(form, warm_start, how)
+
+    def statement_check(self, form: Any, term: Any, point: Any) -> Any:
+        """The check of a loss over these rows as typed, by the rows' own means; None: the values in memory are read."""
+        return None
 
     def presolved(self, form: Any) -> Any:
         """The form that takes the place of a form with these tasks in every solve; None: that form itself."""

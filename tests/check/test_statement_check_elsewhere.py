@@ -9,8 +9,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.losses.logistic import LogisticLoss
-from mtldsl.check.rows import CheckSettings, PartsCheck
 from mtldsl.compile.terms import few_rows, moments, row_slabs
+from mtldsl.definitions.elsewhere import PartsCheck, PartsCheckSettings
 from mtldsl.errors import LostClusterError
 from mtldsl.tasks.distributed import DistributedTasks
 from mtldsl.tasks.distributed.parts import LocalParts
@@ -24,7 +24,7 @@ from tests.pairs import pairwise_cases
 def looked_at(request, monkeypatch):
     """Whether rows are few, or many."""
     if request.param == "a part":
-        monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
+        monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
     return request.param
 
 
@@ -197,7 +197,7 @@ def test_units_and_offsets_are_no_faults(word, shift, scale, looked_at):
 @pytest.mark.parametrize("word", ["squared_loss", "logistic_loss"])
 def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
     """Sums of squares know their value anywhere; another loss needs a pass where its best point was not among its last."""
-    monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
+    monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables(LOSSES[word], n=800), 40)
     W, seen, before = mtl.Weights(tasks, intercept=True), [], []
     run, look = LocalParts.run, PartsCheck.value
@@ -217,7 +217,7 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
 
 @pytest.mark.slow
 def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
-    monkeypatch.setattr(PartsCheck, "settings", CheckSettings(whole_entries=0))
+    monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables("sign", n=800), 40)
     W, chosen, some = mtl.Weights(tasks, intercept=True), [], LocalParts.some
     monkeypatch.setattr(

@@ -303,6 +303,12 @@ class DistributedTasks(Tasks):
 
         return solved(function, form, warm_start, how)
 
+    def statement_check(self, form: Any, term: Any, point: Any) -> Any:
+        """See `Tasks.statement_check`: over the parts, or some of them."""
+        from mtldsl.definitions.elsewhere import PartsCheck
+
+        return PartsCheck(form, term, point)
+
     def presolved(self, form: Any) -> Any:
         """See `Tasks.presolved`: the form of a few rows, where squares allow it."""
         from mtldsl.solvers.passes.run import on_few_rows
