@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.inner_folds import metric_of
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
 from mtldsl.named_models.separate import separate_models
@@ -51,7 +52,9 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
     solution = replace(solution, feature_names=_names(solution, names))
-    tasks, separate = _tasks_of(last, solution, X, y, groups), separate_models(Facts(solution).training)
+    tasks = _tasks_of(last, solution, X, y, groups)
+    tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
+    separate = separate_models(Facts(solution).training, tuned)
     title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
     beside: dict[str, Any] = {"separate": separate, "title": title, **options}
     return solution.report(file, tasks, **beside)

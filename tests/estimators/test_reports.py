@@ -18,6 +18,7 @@ from mtldsl.estimators import (
     reports,
     summary,
 )
+from mtldsl.metrics import FScore
 from mtldsl.named_models.separate import separate_models
 
 RNG = np.random.default_rng(0)
@@ -102,6 +103,17 @@ def test_one_model_per_task_stands_beside_it(piped, tmp_path):
         "f1",
     )
     assert f"{float(found):.3f}" in page
+
+
+def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
+    fitted = MultiTaskClassifier(lam=0.1, tune_thresholds=True, inner_folds=2)
+    fitted.fit(X[["age", "iron"]][LEARN], SICK[LEARN])
+    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]][TEST], SICK[TEST], bootstrap=0)
+    alone = separate_models(fitted.solution_.trained_on, FScore())
+    rows = reports._tasks_of(fitted, fitted.solution_, X[["age", "iron"]][TEST], SICK[TEST], None)
+    text = page.read_text(encoding="utf-8")
+    assert alone.thresholds is not None and "and thresholds tuned on folds" in text
+    assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
 
 
 def test_one_task_has_nothing_to_stand_beside_it():

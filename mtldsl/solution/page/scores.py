@@ -32,7 +32,11 @@ def scores(facts: Facts) -> Section | None:
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
     if any(one.separate is not None for one in found):
-        notes.append("Alone: one model per task, learned on the same rows, with a ridge chosen on folds.")
+        tuned = getattr(facts.separate, "thresholds", None) is not None
+        cut = ", and thresholds tuned on folds" if tuned else ""
+        notes.append(
+            f"Alone: one model per task, learned on the same rows, with a ridge chosen on folds{cut}."
+        )
     cuts = facts.solution.thresholds
     if cuts is not None:
         ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
