@@ -96,7 +96,7 @@ def _report(options) -> int:
         solution = replace(solution, trained_on=training)
         separate = separate_models(training, tuned if solution.thresholds is not None else None)
     title = options.title or options.model.stem
-    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate)))  # fmt: skip
+    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 

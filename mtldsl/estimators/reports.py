@@ -136,7 +136,8 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         rows, ids = estimator._rows(X, groups, fitting=False)
         labels = _columns(estimator, y)[0][:, 0]
         there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
-        return Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
+        tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
+        return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0][:, estimator._learned]
     return Tasks.shared(
         estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from mtldsl import DataError
 from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
     MultiTaskRegressor,
@@ -119,3 +120,13 @@ def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
 def test_one_task_has_nothing_to_stand_beside_it():
     fitted = MultiTaskClassifier().fit(X[["age", "iron"]], SICK["ill"])
     assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None
+
+
+def test_groups_may_come_in_another_order_or_lack_some(tmp_path):
+    shops = np.array(["b", "a", "c", "d"] * 20)
+    rows, y = X[["age", "iron"]][LEARN], X["salt"][LEARN]
+    fitted = GroupedMultiTaskRegressor(lam=0.1).fit(rows, y, groups=shops)
+    for kept, said in ((slice(1, None), ""), (shops == "c", "3 tasks of 4 have no rows here")):
+        page = fitted.report(tmp_path / "f.html", rows[kept], y[kept], groups=shops[kept], bootstrap=0)
+        text = page.read_text(encoding="utf-8")
+        assert said in text and "could not be scored" not in text and "not known" not in text
