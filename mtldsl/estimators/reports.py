@@ -19,6 +19,7 @@ from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.weights import feature_sizes
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import changed
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -51,7 +52,10 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     """
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
-    solution = replace(solution, feature_names=_names(solution, names))
+    own, trained = _names(solution, names), solution.trained_on
+    if trained is not None and len(trained.feature_names) == len(own):
+        trained = changed(trained, feature_names=own)
+    solution = replace(solution, feature_names=own, trained_on=trained)
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(Facts(solution).training, tuned)

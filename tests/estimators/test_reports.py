@@ -45,7 +45,7 @@ def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
     labels.iloc[:3, 0] = None
     page = report(piped, tmp_path / "fit", X[TEST], labels, bootstrap=0).read_text(encoding="utf-8")
     assert "standardscaler__age" in page and "onehotencoder__city_Oslo" in page
-    assert "ill" in page and "tired" in page
+    assert "ill" in page and "tired" in page and "x0, x1" not in page
 
 
 def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):

@@ -93,7 +93,7 @@ def test_long_names_of_tasks_do_not_collide():
     pytest.importorskip("matplotlib")
     from mtldsl.pictures.weights import plot_weights
 
-    names, features = ["flu", "sepsis", "relapse", "allergy"], ["a long name of a feature", "another"]
-    for tasks, turn in ((names, 90), (["a", "b", "c", "d"], 0)):
+    names, long = ["flu", "sepsis", "relapse", "allergy"], ["a long name of a feature", "another"]
+    for tasks, features, turn in ((names, long, 90), (["a", "b", "c", "d"], ["x", "y"], 0)):
         ax = plot_weights(np.ones((2, 4)), features, tasks, order=None)
         assert {label.get_rotation() for label in ax.get_xticklabels()} == {turn}
