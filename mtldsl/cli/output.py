@@ -155,7 +155,7 @@ def _page(path: Path, ran: Ran, text: str) -> str:
     file = ran.file
     facts = Facts(
         ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
-        title=file.title or path.stem, metrics=tuple(file.metrics), separate=separate_models(file.tasks_train),
+        title=file.title or path.stem, metrics=tuple(file.metrics), separate=separate_models(file.tasks_train, file.tuned_for), held_out=True,
         more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)

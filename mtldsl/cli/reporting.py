@@ -67,10 +67,10 @@ def _report(options) -> int:
     check_writable(path)
     for name in options.metric:
         as_measure(name, "--metric")
-    solution, training = Solution.load(options.model), None
+    solution, training, tuned = Solution.load(options.model), None, None
     tasks = None
     if options.rows is not None and options.rows.suffix == ".toml":
-        tasks, training = _of_problem_file(options, solution)
+        tasks, training, tuned = _of_problem_file(options, solution)
     elif options.rows is not None:
         from mtldsl.datasets.formats.held_out import read_held_out
 
@@ -94,15 +94,15 @@ def _report(options) -> int:
     separate = None
     if training is not None:
         solution = replace(solution, trained_on=training)
-        separate = separate_models(training)
+        separate = separate_models(training, tuned if solution.thresholds is not None else None)
     title = options.title or options.model.stem
-    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate)))  # fmt: skip
+    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 
 
 def _of_problem_file(options, solution):
-    """(rows held out, training rows) as a problem file divides them; DataError where it states another model than was solved."""
+    """(rows held out, training rows, what thresholds are tuned for) as a problem file says; DataError where it states another model than was solved."""
     from mtldsl.files.problem_file import load_problem
 
     for key in ("labels", "task"):
@@ -116,7 +116,7 @@ def _of_problem_file(options, solution):
             )  # fmt: skip
         if file.tasks_test is None:
             raise DataError("holds no rows out", term=options.rows, write_instead="write [split], or give held-out rows as a table")  # fmt: skip
-        return file.tasks_test, file.tasks_train
+        return file.tasks_test, file.tasks_train, file.tuned_for
 
 
 def _typed(options) -> str:

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.inner_folds import metric_of
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
 from mtldsl.named_models.separate import separate_models
@@ -18,6 +19,7 @@ from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.weights import feature_sizes
 from mtldsl.solution.solution import Solution
 from mtldsl.tasks import Tasks
+from mtldsl.tasks.derived import changed
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -50,8 +52,13 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     """
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
-    solution = replace(solution, feature_names=_names(solution, names))
-    tasks, separate = _tasks_of(last, solution, X, y, groups), separate_models(Facts(solution).training)
+    own, trained = _names(solution, names), solution.trained_on
+    if trained is not None and len(trained.feature_names) == len(own):
+        trained = changed(trained, feature_names=own)
+    solution = replace(solution, feature_names=own, trained_on=trained)
+    tasks = _tasks_of(last, solution, X, y, groups)
+    tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
+    separate = separate_models(Facts(solution).training, tuned)
     title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
     beside: dict[str, Any] = {"separate": separate, "title": title, **options}
     return solution.report(file, tasks, **beside)
@@ -133,7 +140,8 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         rows, ids = estimator._rows(X, groups, fitting=False)
         labels = _columns(estimator, y)[0][:, 0]
         there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
-        return Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
+        tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
+        return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0][:, estimator._learned]
     return Tasks.shared(
         estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)

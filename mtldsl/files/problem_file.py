@@ -192,6 +192,11 @@ class ProblemFile:
         for parameter, value in zip(values, before, strict=True):
             parameter.value = value
 
+    @property
+    def tuned_for(self) -> Any:
+        """The metric that [thresholds] tunes labels for; None without that table."""
+        return None if self.thresholds is None else metric_of(self.thresholds)
+
     def cut(self, solution: Any, progress: bool = False) -> Any:
         """The solution with the thresholds that [thresholds] asks for; as it is without that table."""
         if self.thresholds is None:
@@ -202,7 +207,7 @@ class ProblemFile:
         return thresholds_of_folds(
             self.problem,
             solution,
-            metric_of(self.thresholds),
+            self.tuned_for,
             progress=progress,
             groups=(self.validation or {}).get("groups"),
             **own,

@@ -97,12 +97,12 @@ def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> 
         )
     d, m = W.shape
     longest = max(len(short(name)) for name in tasks)
-    inches = 4.0 if ax is None else ax.get_window_extent().width / ax.figure.dpi
-    turned = longest * m > min(40.0, 10.0 * inches)  # letters that fit side by side
+    wide = float(np.clip(0.35 * m + 2.6, 4.0, 10.0))
+    beside = 1.2 + 0.09 * max(len(short(name)) for name in features)  # inches that a new figure has no map in
+    inches = wide - beside if ax is None else ax.get_window_extent().width / ax.figure.dpi
+    turned = (longest + 1) * m > min(40.0, 10.0 * inches)  # letters that fit side by side
     below = 0.09 * longest if turned else 0.2  # inches that names take from the map
-    ax = axes_for(
-        ax, float(np.clip(0.35 * m + 2.6, 4.0, 10.0)), float(np.clip(0.24 * d + 1.2 + below, 2.6, 10.0))
-    )
+    ax = axes_for(ax, wide, float(np.clip(0.24 * d + 1.2 + below, 2.6, 10.0)))
     largest = float(np.abs(W).max()) or 1.0
     image = ax.imshow(W, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, label="weight").outline.set_visible(False)

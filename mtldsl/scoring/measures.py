@@ -30,7 +30,7 @@ _ALL = (
     Measure("precision", "precision_score", "labels", True, "positive", arguments={"zero_division": 0.0}, of="share of the rows labelled +1 that are right"),
     Measure("recall", "recall_score", "labels", True, "positive", of="share of the positives that are found"),
     Measure("roc_auc", "roc_auc_score", "scores", True, "two", of="area under the ROC curve"),
-    Measure("average_precision", "average_precision_score", "scores", True, "two", of="area under the precision-recall curve (PR-AUC), as average precision"),
+    Measure("average_precision", "average_precision_score", "scores", True, "two", of="area under the precision-recall curve (PR-AUC)"),
     Measure("log_loss", "log_loss", "probabilities", False, arguments={"labels": [0, 1]}, of="minus the log-likelihood of a label"),
     Measure("brier", "brier_score_loss", "probabilities", False, arguments={"pos_label": 1}, of="mean squared error of probabilities"),
     Measure("subset_accuracy", "accuracy_score", "labels", True, rows=subset_accuracy, of="share of rows whose labels are all right"),

@@ -43,7 +43,9 @@ def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1].endswith("r.html is written")
     page = (tmp_path / "r.html").read_text()
     assert "<title>Mine</title>" in page and "As its file says, not verified here: optimal" in page
-    assert "Measured on rows that were not learned on." in page and ">F1<" in page and "ROC area" not in page
+    assert (
+        "rows that were not learned on. A certificate" in page and ">F1<" in page and "ROC area" not in page
+    )
     assert "mtldsl report w.npz p.toml --metric f1" in page
     assert "One model per task has" in page
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from mtldsl import DataError
 from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
     MultiTaskRegressor,
@@ -18,6 +19,7 @@ from mtldsl.estimators import (
     reports,
     summary,
 )
+from mtldsl.metrics import FScore
 from mtldsl.named_models.separate import separate_models
 
 RNG = np.random.default_rng(0)
@@ -43,7 +45,7 @@ def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
     labels.iloc[:3, 0] = None
     page = report(piped, tmp_path / "fit", X[TEST], labels, bootstrap=0).read_text(encoding="utf-8")
     assert "standardscaler__age" in page and "onehotencoder__city_Oslo" in page
-    assert "ill" in page and "tired" in page
+    assert "ill" in page and "tired" in page and "x0, x1" not in page
 
 
 def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
@@ -104,6 +106,27 @@ def test_one_model_per_task_stands_beside_it(piped, tmp_path):
     assert f"{float(found):.3f}" in page
 
 
+def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
+    fitted = MultiTaskClassifier(lam=0.1, tune_thresholds=True, inner_folds=2)
+    fitted.fit(X[["age", "iron"]][LEARN], SICK[LEARN])
+    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]][TEST], SICK[TEST], bootstrap=0)
+    alone = separate_models(fitted.solution_.trained_on, FScore())
+    rows = reports._tasks_of(fitted, fitted.solution_, X[["age", "iron"]][TEST], SICK[TEST], None)
+    text = page.read_text(encoding="utf-8")
+    assert alone.thresholds is not None and "and thresholds tuned on folds" in text
+    assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
+
+
 def test_one_task_has_nothing_to_stand_beside_it():
     fitted = MultiTaskClassifier().fit(X[["age", "iron"]], SICK["ill"])
     assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None
+
+
+def test_groups_may_come_in_another_order_or_lack_some(tmp_path):
+    shops = np.array(["b", "a", "c", "d"] * 20)
+    rows, y = X[["age", "iron"]][LEARN], X["salt"][LEARN]
+    fitted = GroupedMultiTaskRegressor(lam=0.1).fit(rows, y, groups=shops)
+    for kept, said in ((slice(1, None), ""), (shops == "c", "3 tasks of 4 have no rows here")):
+        page = fitted.report(tmp_path / "f.html", rows[kept], y[kept], groups=shops[kept], bootstrap=0)
+        text = page.read_text(encoding="utf-8")
+        assert said in text and "could not be scored" not in text and "not known" not in text

@@ -13,6 +13,7 @@ from mtldsl.solution.page.about import check, data, model, repeat, solvers, vali
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.headline import lead, numbers, verdict
 from mtldsl.solution.page.learned import learned
+from mtldsl.solution.page.measured import Scored
 from mtldsl.solution.page.scores import scores
 from mtldsl.solution.page.weights import convergence, features, path
 from mtldsl.system.atomic_files import atomic_file
@@ -38,6 +39,11 @@ def write_report(
     return where
 
 
+def _shown_good(facts: Facts, first: Scored) -> bool:
+    """Whether it is shown to be better than a guess, on rows not learned on, and one model per task has no better score."""
+    return first.overall[-1] > 0 and not first.beaten and not facts.flatters
+
+
 def html_report(facts: Facts) -> str:
     """The whole page."""
     sections = [found for make in SECTIONS if (found := make(facts)) is not None]
@@ -48,7 +54,7 @@ def html_report(facts: Facts) -> str:
     top = [first, f"{said}.", *rest]
     if tone == WRONG:  # what is not proven stands before what it predicts
         top[:2] = [f"{said}.", first]
-    elif facts.tasks is not None and facts.first is not None and not facts.first.overall[-1] > 0:
-        tone = NEUTRAL  # proven, and not shown to be better than a guess
+    elif facts.tasks is not None and facts.first is not None and not _shown_good(facts, facts.first):
+        tone = NEUTRAL  # proven, and not shown to be good
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
     return html_page(Page(title, top[0], tone, top[1:], numbers(facts), sections, foot))

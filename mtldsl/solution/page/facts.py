@@ -15,6 +15,7 @@ from mtldsl.scoring.measures import MEASURES
 from mtldsl.shown.page import Figure, Section, figure
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.solution.page.measured import Scored, measured
+from mtldsl.solution.page.rows import of_tasks, seen_rows
 from mtldsl.solution.page.words import name_of
 from mtldsl.solution.predictors import sign_tasks
 from mtldsl.tasks import Tasks
@@ -34,13 +35,14 @@ def drawn(*wanted) -> list[Figure]:
 class Facts:
     """The solution, the rows on which it is scored, and what else was found out about it.
 
-    tasks            : rows that were not learned on; None: those of training, which the page says
+    tasks            : rows to score, of all tasks or some, in any order; None: those of training, which the page says
     separate         : a solution of one model per task, learned on the same rows, to be compared with; None: no comparison
     cross_check      : what `problem.cross_check` returned, a sentence why there is none, or None
     cross_validation : what `problem.cross_validate` returned, or None
     path             : solutions of a path
     metrics          : names of measures to be shown; none: those that suit the labels
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
+    held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -56,6 +58,7 @@ class Facts:
     bootstrap: int = 200
     random_state: Any = 0
     separate: Any = None
+    held_out: bool = False
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -68,9 +71,58 @@ class Facts:
         return self.training if self.tasks is None else self.tasks
 
     @cached_property
+    def judged(self) -> Any:
+        """The solution of the tasks that are scored."""
+        return of_tasks(self.solution, self.tasks)
+
+    @property
+    def n_absent(self) -> int:
+        """Tasks that were learned, and have no rows here."""
+        return len(self.solution.task_names) - len(self.judged.task_names)
+
+    @cached_property
+    def n_seen(self) -> int | None:
+        """How many of the rows scored are among those learned from; None where that is not known."""
+        if self.tasks is None or self.held_out:
+            return None if self.tasks is None else 0
+        return seen_rows(self.judged, self.tasks, self._learned)
+
+    @property
+    def flatters(self) -> bool:
+        """Whether all rows scored are among those learned from."""
+        return self.tasks is None or self.n_seen == self.n_rows
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are scored."""
+        tasks = self.scored
+        if tasks is None:
+            return 0
+        return tasks.X.shape[0] if tasks.is_shared and not tasks.is_distributed else tasks.n_samples
+
+    @property
+    def rows(self) -> str:
+        """The rows that are scored, in words."""
+        if self.tasks is None:
+            return "the rows that it was learned on, which flatters it"
+        count = f"{self.n_rows:,} row" + ("" if self.n_rows == 1 else "s")
+        if self.flatters:
+            return f"{count} that it was learned on, which flatters it"
+        if self.n_seen == 0:
+            return f"{count} that were not learned on"
+        return f"{count} that you gave" + (f" ({self.n_seen:,} were learned on)" if self.n_seen else "")
+
+    @property
+    def _learned(self) -> Tasks | None:
+        """The rows of the tasks that are scored, as they were learned from."""
+        if self.training is None or self.judged is self.solution:
+            return self.training
+        return self.training.select(list(self.judged.task_names))
+
+    @cached_property
     def signs(self) -> np.ndarray:
         """(m,) which tasks have labels -1 and +1."""
-        return sign_tasks(self.solution.loss, len(self.solution.task_names) or self.solution.coef.shape[1])
+        return sign_tasks(self.judged.loss, len(self.judged.task_names) or self.judged.coef.shape[1])
 
     @property
     def classes(self) -> bool:
@@ -82,16 +134,16 @@ class Facts:
         """(the measures of the rows that are scored, first the one that was asked for, learned for or chosen by; why others have none)."""
         if self.scored is None:
             return [], []
-        learned = self.training or self.scored
+        learned = self._learned or self.scored
         return measured(
-            self.solution,
+            self.judged,
             self.scored,
             learned,
             self._wanted(),
             self.signs,
             self.bootstrap,
             self.random_state,
-            self.separate,
+            None if self.separate is None else of_tasks(self.separate, self.tasks),
         )
 
     @property

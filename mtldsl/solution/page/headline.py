@@ -24,7 +24,8 @@ def verdict(facts: Facts) -> tuple[str, str]:
     if not solution.verified:
         said, tone = f"As its file says, not verified here: {solution.status}", NEUTRAL
     if check is None:
-        return f"{said}; not cross-checked", tone
+        unknown = "not cross-checked" if solution.verified else "cross-check not stored in the file"
+        return f"{said}; {unknown}", tone
     if not hasattr(check, "agrees"):
         return f"{said}; NOT cross-checked", tone
     where = "" if check.scope == "the whole problem" else " on a subsample"
@@ -73,16 +74,20 @@ def _of_scores(facts: Facts) -> list[Number]:
     means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % interval: {_short(low)} to {_short(high)}"]
     means = means if first.sound else ["too few labels in some tasks for an interval"]
     if first.separate is not None:
-        means.append(f"one model per task has {_short(float(first.separate))}")
+        means.append(first.beside_separate)
     if not np.isnan(guess):
         means += [f"a guess has {_short(guess)}", _beside(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
-    tiles = [Number(f"{first.name}{of}, held out", _short(score), "; ".join(means), tone)]
+    tone = NEUTRAL if tone == GOOD and (first.beaten or facts.flatters) else tone
+    rows = (
+        "rows learned on" if facts.flatters else "held out" if facts.n_seen == 0 else "on rows that you gave"
+    )
+    tiles = [Number(f"{first.name}{of}, {rows}", _short(score), "; ".join(means), tone)]
     known = ~np.isnan(first.better)
     if known.sum() > 1:
         count = int((first.better > 0).sum())
-        rest = "every one" if count == known.sum() else "of the others chance may be the reason"
-        tiles.append(Number("better than a guess", f"{count:,} of {known.sum():,} tasks", f"shown by {first.name}; {rest}" if rest != "every one" else f"shown by {first.name}"))  # fmt: skip
+        rest = "" if count == known.sum() else "; of the others chance may be the reason"
+        tiles.append(Number("shown task by task to beat a guess", f"{count:,} of {known.sum():,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
     return tiles
 
 
@@ -111,12 +116,13 @@ def _judged(facts: Facts) -> list[str]:
         else f", in the mean of {first.n_tasks:,} tasks,"
     )
     ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
-    said = f"On {_several(_rows(facts.tasks), 'row')} that were not learned on, its {first.name}{mean} is {_short(score)}{ends}"
-    beside = "" if first.separate is None else f". One model per task has {_short(float(first.separate))}"
+    said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {_short(score)}{ends}"
+    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_beside(first)}"
+    beside = first.beside_separate
+    absent = f"{_several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
     return [
-        f"{said}{beside}."
-        if np.isnan(guess)
-        else f"{said}{beside}, a guess {_short(guess)}: {_beside(first)}."
+        f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else ""),
+        *([absent] if facts.n_absent else []),
     ]
 
 
@@ -135,14 +141,20 @@ def _beside(first: Scored) -> str:
     if np.isnan(better):
         gain = first.by.direction * (score - guess)
         return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
+    known = ~np.isnan(first.better)
+    count = int((first.better > 0).sum())
+    if better > 0 and known.sum() > 1 and count < known.sum():
+        return f"better than a guess in the mean, and by itself in {count:,} of {known.sum():,} tasks"
     return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
 
 
 def _percent(share: float) -> str:
     """
-    >>> _percent(1.3e-5), _percent(0.0)
-    ('0.0013 %', '0 %')
+    >>> _percent(1.3e-5), _percent(0.0), _percent(1e-14)
+    ('0.0013 %', '0 %', 'below 0.000001 %')
     """
+    if 0 < share < 1e-8:
+        return "below 0.000001 %"
     return f"{np.format_float_positional(float(f'{100 * share:.2g}'), trim='-')} %"
 
 

@@ -28,6 +28,9 @@ __all__ = ["LEVEL", "Scored", "better", "measured"]
 #: The share of the samples between the ends of an interval.
 LEVEL = 0.95
 
+#: Labels of a task below which R^2 has no interval.
+_FEWEST = 10
+
 #: Differences that three decimals do not show are none.
 _SMALLEST = 5e-4
 
@@ -53,6 +56,26 @@ class Scored:
         """Whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
         score, low, high, *_ = self.overall
         return not (low > score or high < score)
+
+    @property
+    def beaten(self) -> bool:
+        """Whether one model per task scores higher."""
+        if self.separate is None:
+            return False
+        gain = self.by.direction * (float(self.separate) - self.overall[0])
+        return gain > _SMALLEST * (1.0 if self.by.higher_is_better else abs(self.overall[0]))
+
+    @property
+    def beside_separate(self) -> str:
+        """The score of one model per task in words, "" where there is none."""
+        if self.separate is None:
+            return ""
+        better = "higher" if self.by.higher_is_better else "lower"
+        value = float(self.separate)
+        shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+        return f"one model per task has {shown}" + (
+            f", which is {better}: better than this model" if self.beaten else ""
+        )
 
     @cached_property
     def n_tasks(self) -> int:
@@ -98,7 +121,12 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
         by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
         return Scored(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
     own = solution.bootstrap(tasks, metric, n, level=LEVEL, random_state=seed)
+    by_size = by.two_classes and by.needs == "values"
     scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
+    low, high = _held(scores, low, high)
+    if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
+        few = np.array([len(y) < _FEWEST for y in tasks.per_task(tasks.targets)])
+        low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:
         return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan))  # fmt: skip
@@ -110,6 +138,12 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
     of_all = float(beside.estimate)
     whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
     return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole))  # fmt: skip
+
+
+def _held(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the intervals that hold their own scores; NaN in place of the others, which are biased."""
+    outside = (low > scores) | (high < scores)
+    return np.where(outside, np.nan, low), np.where(outside, np.nan, high)
 
 
 def _separate(separate, tasks: Tasks, metric) -> Score | None:

@@ -32,8 +32,12 @@ def scores(facts: Facts) -> Section | None:
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
     if any(one.separate is not None for one in found):
-        notes.append("Alone: one model per task, learned on the same rows, with a ridge chosen on folds.")
-    cuts = facts.solution.thresholds
+        tuned = getattr(facts.separate, "thresholds", None) is not None
+        cut = ", and thresholds tuned on folds" if tuned else ""
+        notes.append(
+            f"Alone: one model per task, learned on the same rows, with a ridge chosen on folds{cut}."
+        )
+    cuts = facts.judged.thresholds
     if cuts is not None:
         ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
         notes.append(
@@ -42,7 +46,7 @@ def scores(facts: Facts) -> Section | None:
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [
-        f"The interval of the mean {one.name} does not hold it: samples of few labels ({fewest:,} in one task) swing too far. Read the others."
+        f"The mean {one.name} has no interval: that of the samples does not hold it, for {fewest:,} labels in one task are too few."
         for one in found
         if not one.sound
     ]
@@ -65,15 +69,10 @@ def scores(facts: Facts) -> Section | None:
         ),
         f"{first.name} of every task, learned and guessed; the same numbers stand in the table", "",
     ))  # fmt: skip
-    where = (
-        "rows that were not learned on"
-        if facts.tasks is not None
-        else "the rows that it was learned on, which flatters it"
-    )
     return Section(
         "How well it predicts",
         [
-            f"Measured on {where}. A certificate says that the weights are those of the model, not that the model is good: "
+            f"Measured on {facts.rows}. A certificate says that the weights are those of the model, not that the model is good: "
             "that stands here.",
             *_beside_guess(facts.first or found[0], tasks.task_names),
         ],
@@ -84,7 +83,7 @@ def scores(facts: Facts) -> Section | None:
 
 def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
     """Return a table of rare labels: rows that are called positive, the share that is right, and the share of positive rows that is found."""
-    solution, tasks = facts.solution, facts.scored
+    solution, tasks = facts.judged, facts.scored
     assert tasks is not None
     try:
         found = outputs_beside(solution, tasks, "labels", "report(tasks)")
@@ -163,7 +162,7 @@ def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, 
 def _overall(one: Scored) -> tuple[str, ...]:
     score, low, high, guess, _ = one.overall
     return (
-        _with_ends(score, low, high),
+        _with_ends(score, low, high) if one.sound else _short(score),
         *(_short(float(one.separate or 0.0)) for _ in _alone(one)),
         _short(guess),
     )

@@ -156,7 +156,7 @@ def test_an_interval_without_its_score_is_not_on_top(tmp_path):
     assert not r2.sound and mae.sound and facts.first is mae
     assert numbers(facts)[0].name == "mean absolute error, mean of 12 tasks, held out"
     html = facts.solution.report(tmp_path / "r.html", test).read_text()
-    assert "The interval of the mean R² does not hold it" in html
+    assert "The mean R² has no interval: that of the samples does not hold it" in html
     asked = numbers(Facts(facts.solution, test, metrics=("r2",)))[0]
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
 

@@ -76,7 +76,7 @@ def page(parts, model, tmp_path_factory):
 
 SECTIONS = (
     "What was learned", "Cross-check", "How the parameter was chosen", "The path of 2 solutions", "How the solve went", "The data",
-    "The model", "Solvers", "How to repeat it", "Learned from", "Scored on", "Measured on rows that were not learned on.",
+    "The model", "Solvers", "How to repeat it", "Learned from", "Scored on", "Measured on 36 rows that were not learned on.",
 )  # fmt: skip
 
 
