@@ -19,6 +19,7 @@ from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.seen_labels import Seen, agreement, scores_of_labels, share_right
+from mtldsl.estimators.target_names import hold_targets, keep_targets
 from mtldsl.estimators.targets import Labels, labels_of
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
@@ -156,8 +157,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self.__dict__.pop("label_classes_", None)  # of an earlier fit
         if labels.kind == "multilabel":
             self.label_classes_ = labels.classes
-        if labels.kind == "multilabel" and labels.names is not None:
-            self.target_names_ = np.array(labels.names, dtype=object)
+        keep_targets(self, labels.names if labels.kind == "multilabel" else None)
         if not learned.size:
             return None
         if learned.size == signs.shape[1]:
@@ -280,6 +280,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        hold_targets(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     _scores_of = scores_of_labels
@@ -294,6 +295,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 "the tasks of a vector of classes are not scored apart",
                 term=f"{type(self).__name__}(per_task=True)",
             )
+        hold_targets(self, y)
         right, there = agreement(y, self.predict(X))
         counts = there.sum(axis=0)
         return np.where(counts > 0, right.sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtldsl.errors import DataError
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.estimators.target_names import hold_targets
 from mtldsl.named_models.separate import separate_models
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.weights import feature_sizes
@@ -142,5 +143,6 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
 
 def _columns(estimator, y):
     """(n, m) numbers, or labels -1 and +1, NaN where one is missing."""
+    hold_targets(estimator, y)
     classes = classes_of(estimator)
     return signs_of(y, classes, "values" if classes is None else "labels")
