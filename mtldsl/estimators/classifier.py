@@ -50,7 +50,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                    and a label is predicted where it is more probable than not, or by thresholds on the log-odds
     inner_folds  : the number of folds for both, which count {class: weight}; "balanced" is for the fit alone
 
-    Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
+    Attributes after `fit`: classes_ (k,), of a table of several columns their positions, and label_classes_, the two classes of each; coef_ (m, d),
     (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_, feature_names_in_, target_names_.
 
     >>> import numpy as np

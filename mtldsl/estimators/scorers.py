@@ -154,7 +154,7 @@ class MeasureScorer:
 def fold_scorer(scoring, y, grouped: bool, typed: str):
     """Return what `scoring=` of an estimator stands for: a function (estimator, X, y), higher is better.
 
-    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y has several columns, gaps or text, or rows belong to
+    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y is a table, has gaps or text, or rows belong to
     tasks. A complete vector of numbers is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
     """
     if not isinstance(scoring, str):
@@ -173,8 +173,8 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
 
 def _is_ours(y, scoring: str) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
-    table, _, _ = columns_of(y)
-    if table.shape[1] > 1 or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
+    table, _, flat = columns_of(y)
+    if not flat or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
     return type_of_target(table[:, 0]) == "multiclass" and scoring in _OF_TWO_CLASSES
 
