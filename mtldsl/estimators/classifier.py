@@ -17,6 +17,7 @@ from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
+from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.seen_labels import Seen, agreement, scores_of_labels, share_right
 from mtldsl.estimators.target_names import hold_targets, keep_targets
@@ -109,6 +110,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 term=f"{type(self).__name__}(tune_thresholds=...)",
                 write_instead="leave it out, or give a table with one column a label",
             )
+        if metric is not None and not isinstance(metric, EVEN):
+            warn_of_positives(labels, type(self).__name__, f"tune_thresholds={metric}")
         factors = None
         if self.class_weight is not None:
             given = of_labels(sample_weight, labels.signs.shape)

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
+from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
 from mtldsl.estimators.target_names import hold_targets
@@ -92,6 +93,11 @@ def summary(estimator) -> None:
     if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         print(f"  chosen by cross-validation: {chosen}; mean score {last.best_score_:.4f}")
+    unsaid = positives(last._labels) if hasattr(last, "_labels") else {}
+    if unsaid:
+        print(
+            f"  positive, the last class in sorted order: {', '.join(f'{unsaid[one]!r} of {one}' for one in unsaid)}"
+        )
     shares = importances(estimator)
     used = shares[shares > 0]
     print(f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}")

@@ -176,7 +176,8 @@ def _is_ours(y, scoring: str) -> bool:
     table, _, flat = columns_of(y)
     if not flat or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
-    return type_of_target(table[:, 0]) == "multiclass" and scoring in _OF_TWO_CLASSES
+    # scikit-learn's scorers take the class 1 for the positive one, and estimators the last
+    return scoring in _OF_TWO_CLASSES and (type_of_target(table[:, 0]) == "multiclass" or table.max() > 1)
 
 
 def classes_of(estimator):
