@@ -13,6 +13,7 @@ from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTa
 from mtldsl.estimators.kernels import KernelMultiTaskClassifier
 from mtldsl.estimators.label_graph import LabelGraphClassifier
 from mtldsl.estimators.one_class import OneTaskWarning
+from mtldsl.estimators.positive_class import PositiveClassWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.reports import importances, report, summary
 from mtldsl.estimators.scorers import scorer
@@ -33,6 +34,7 @@ __all__ = [
     "MultiTaskRegressorCV",
     "OneClassWarning",
     "OneTaskWarning",
+    "PositiveClassWarning",
     "importances",
     "report",
     "scorer",

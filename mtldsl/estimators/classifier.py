@@ -17,8 +17,10 @@ from mtldsl.estimators.inner_folds import metric_of, out_of_fold, thresholds
 from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import check_one_class, warn_of_no_label, warn_of_one_class
+from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.seen_labels import Seen, agreement, scores_of_labels, share_right
+from mtldsl.estimators.target_names import hold_targets, keep_targets
 from mtldsl.estimators.targets import Labels, labels_of
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
@@ -49,7 +51,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                    and a label is predicted where it is more probable than not, or by thresholds on the log-odds
     inner_folds  : the number of folds for both, which count {class: weight}; "balanced" is for the fit alone
 
-    Attributes after `fit`: classes_ (k,), of a table the positions of its columns, and label_classes_, the two classes of each; coef_ (m, d),
+    Attributes after `fit`: classes_ (k,), of a table of several columns their positions, and label_classes_, the two classes of each; coef_ (m, d),
     (1, d) for two classes; intercept_ (m,); thresholds_ (m,) where they were tuned; one_class_, the columns of tasks of one class or none; n_iter_, solution_, certificate_ (None where no task was left), n_features_in_, feature_names_in_, target_names_.
 
     >>> import numpy as np
@@ -108,6 +110,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 term=f"{type(self).__name__}(tune_thresholds=...)",
                 write_instead="leave it out, or give a table with one column a label",
             )
+        if metric is not None and not isinstance(metric, EVEN):
+            warn_of_positives(labels, type(self).__name__, f"tune_thresholds={metric}")
         factors = None
         if self.class_weight is not None:
             given = of_labels(sample_weight, labels.signs.shape)
@@ -156,8 +160,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self.__dict__.pop("label_classes_", None)  # of an earlier fit
         if labels.kind == "multilabel":
             self.label_classes_ = labels.classes
-        if labels.kind == "multilabel" and labels.names is not None:
-            self.target_names_ = np.array(labels.names, dtype=object)
+        keep_targets(self, labels.names if labels.kind == "multilabel" else None)
         if not learned.size:
             return None
         if learned.size == signs.shape[1]:
@@ -280,6 +283,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        hold_targets(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     _scores_of = scores_of_labels
@@ -294,6 +298,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 "the tasks of a vector of classes are not scored apart",
                 term=f"{type(self).__name__}(per_task=True)",
             )
+        hold_targets(self, y)
         right, there = agreement(y, self.predict(X))
         counts = there.sum(axis=0)
         return np.where(counts > 0, right.sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
@@ -18,8 +18,10 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.by_task import ByTask
 from mtldsl.estimators.multi_task import MultiTaskEstimator
 from mtldsl.estimators.of_fold import of_fold, parameter_of
+from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
-from mtldsl.estimators.scorers import fold_scorer
+from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
+from mtldsl.estimators.targets import labels_of
 from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.problem import Problem
 from mtldsl.scoring.over_folds import mean_and_error
@@ -149,7 +151,11 @@ class CrossValidated(MultiTaskEstimator):
             return ByTask(self._task_ids())
         if self.scoring is None:
             return None
-        return fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
+        found = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
+        counts_positives = isinstance(found, MeasureScorer) and found.name in OF_POSITIVES
+        if counts_positives and is_classifier(self) and not getattr(self, "tune_thresholds", None):
+            warn_of_positives(labels_of(y), type(self).__name__, f"scoring={quoted(self.scoring)}")
+        return found
 
     def _require(self, n_samples: int) -> None:
         known = self._stated().parameters

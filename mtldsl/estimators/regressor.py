@@ -13,6 +13,7 @@ from mtldsl.estimators.inputs import refuse_unpaired
 from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
 from mtldsl.estimators.one_class import warn_of_no_label
 from mtldsl.estimators.sample_weights import of_labels
+from mtldsl.estimators.target_names import hold_targets, keep_targets
 from mtldsl.estimators.targets import numbers_of_targets
 from mtldsl.solution.predictors import decided
 from mtldsl.solution.scoring import r_squared
@@ -94,8 +95,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         targets = numbers_of_targets(y)
         weights = of_labels(sample_weight, targets.Y.shape)
         self._flat = targets.flat
-        if targets.names is not None:
-            self.target_names_ = np.array(targets.names, dtype=object)
+        keep_targets(self, targets.names)
         has: np.ndarray = np.ones(targets.Y.shape[1], dtype=bool)
         if weights is not None or not targets.complete:
             there = ~np.isnan(targets.Y) & (True if weights is None else weights > 0)
@@ -146,6 +146,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
 
     def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        hold_targets(self, y)
         targets = numbers_of_targets(y, learning=False)
         predicted = np.reshape(self.predict(X), targets.Y.shape)
         weights = of_labels(sample_weight, targets.Y.shape)

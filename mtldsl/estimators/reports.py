@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.inner_folds import metric_of
+from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.estimators.target_names import hold_targets
 from mtldsl.named_models.separate import separate_models
 from mtldsl.solution.page.facts import Facts
 from mtldsl.solution.page.weights import feature_sizes
@@ -98,6 +100,11 @@ def summary(estimator) -> None:
     if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         print(f"  chosen by cross-validation: {chosen}; mean score {last.best_score_:.4f}")
+    unsaid = positives(last._labels) if hasattr(last, "_labels") else {}
+    if unsaid:
+        print(
+            f"  positive, the last class in sorted order: {', '.join(f'{unsaid[one]!r} of {one}' for one in unsaid)}"
+        )
     shares = importances(estimator)
     used = shares[shares > 0]
     print(f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}")
@@ -150,5 +157,6 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
 
 def _columns(estimator, y):
     """(n, m) numbers, or labels -1 and +1, NaN where one is missing."""
+    hold_targets(estimator, y)
     classes = classes_of(estimator)
     return signs_of(y, classes, "values" if classes is None else "labels")

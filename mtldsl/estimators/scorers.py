@@ -14,6 +14,7 @@ from mtldsl.estimators.columns import columns_of, missing_in
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.seen_classes import completed, placed
 from mtldsl.estimators.seen_labels import signs_of
+from mtldsl.estimators.target_names import hold_targets, learned
 from mtldsl.scoring.measures import MEASURES, measure, named_measure
 from mtldsl.scoring.score import Score, evaluate
 from mtldsl.tasks.one_class import OneClassWarning
@@ -88,6 +89,7 @@ class MeasureScorer:
 
     def score(self, estimator, X, y, sample_weight=None, groups=None) -> Score:
         """The score with its sign as it is: a float with `by_task`, `left_out` and `note`. groups: of an estimator whose tasks they are."""
+        hold_targets(estimator, y)
         asked = {} if groups is None else {"groups": groups}
         needs, classes = self._measure.needs, classes_of(estimator)
         if needs == "values":
@@ -152,7 +154,7 @@ class MeasureScorer:
 def fold_scorer(scoring, y, grouped: bool, typed: str):
     """Return what `scoring=` of an estimator stands for: a function (estimator, X, y), higher is better.
 
-    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y has several columns, gaps or text, or rows belong to
+    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y is a table, has gaps or text, or rows belong to
     tasks. A complete vector of numbers is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
     """
     if not isinstance(scoring, str):
@@ -171,21 +173,15 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
 
 def _is_ours(y, scoring: str) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
-    table, _, _ = columns_of(y)
-    if table.shape[1] > 1 or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
+    table, _, flat = columns_of(y)
+    if not flat or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
-    return type_of_target(table[:, 0]) == "multiclass" and scoring in _OF_TWO_CLASSES
+    # scikit-learn's scorers take the class 1 for the positive one, and estimators the last
+    return scoring in _OF_TWO_CLASSES and (type_of_target(table[:, 0]) == "multiclass" or table.max() > 1)
 
 
 def classes_of(estimator):
     """The classes of a vector, or of every column of a table, wherever the estimator that learned them stands: pipelines and searches show
     its classes_ alone, which of a table are the positions of its columns."""
-    inner = estimator
-    while inner is not None:
-        if hasattr(inner, "label_classes_"):
-            return inner.label_classes_
-        steps = getattr(inner, "steps", None)
-        inner = (
-            steps[-1][1] if steps else getattr(inner, "best_estimator_", getattr(inner, "estimator_", None))
-        )
-    return getattr(estimator, "classes_", None)
+    found = learned(estimator, "label_classes_")
+    return getattr(estimator, "classes_", None) if found is None else found

@@ -81,8 +81,11 @@ class Labels:
 
     @property
     def known(self) -> np.ndarray:
-        """scikit-learn's `classes_`: of a vector its classes, of a table the positions of its columns, as one against the rest has them."""
-        return self.classes if self.kind != "multilabel" else np.arange(len(self.classes))
+        """scikit-learn's `classes_`: the classes of a vector, and of the column of a table that has one; of other tables the positions of their
+        columns, as one against the rest has them."""
+        if self.kind != "multilabel":
+            return self.classes
+        return self.classes[0] if len(self.classes) == 1 else np.arange(len(self.classes))
 
     def scores_of_rows(self, z: np.ndarray) -> np.ndarray:
         """Scores (n, m) as scikit-learn wants them: of two classes (n,), above zero where the second is predicted."""

@@ -125,6 +125,23 @@ def test_a_score_by_name_with_gaps_is_that_of_scorer(name):
     assert by_name.best_score_ == by_scorer.best_score_
 
 
+@for_each("name", ["f1", "roc_auc", "average_precision", "neg_log_loss", "jaccard"])
+def test_a_table_of_one_column_is_scored_as_its_vector(name):
+    """By scikit-learn's tools too, which read `classes_`."""
+    X, y = labels(60)
+    one, vector = (
+        MultiTaskClassifierCV(scoring=name, values=[8.0, 1.0], cv=KFold(2)).fit(X, each).best_score_
+        for each in (y[:, :1], y[:, 0])
+    )
+    assert one == pytest.approx(vector)
+    if name != "neg_log_loss":  # there scikit-learn wants a column a class
+        one, vector = (
+            cross_val_score(MultiTaskClassifier(), X, each, scoring=name, cv=KFold(2))
+            for each in (y[:, :1], y[:, 0])
+        )
+        np.testing.assert_allclose(one, vector)
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_a_score_by_name_is_the_mean_over_groups(text):
     X, _ = numbers(90)

@@ -13,6 +13,7 @@ from mtldsl.estimators.columns import require_y
 from mtldsl.estimators.inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.one_class import warn_of_one_class
 from mtldsl.estimators.seen_labels import share_right
+from mtldsl.estimators.target_names import hold_targets, keep_targets
 from mtldsl.values.number import as_float, quoted
 
 __all__ = ["Baseline", "choice", "fraction", "positive", "whole"]
@@ -44,6 +45,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         table = (labels.signs > 0).astype(int)
         self._labels = labels.without_rows()
         self.classes_, self.label_classes_ = labels.known, labels.classes
+        keep_targets(self, labels.names)
         alike = np.flatnonzero((table == table[0]).all(axis=0)).tolist()
         if alike:
             warn_of_one_class(self, [labels.names[k] if labels.names else k for k in alike], table.shape[1])
@@ -72,6 +74,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        hold_targets(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self):

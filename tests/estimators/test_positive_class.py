@@ -1,0 +1,68 @@
+"""The class taken as positive is told where labels do not say it and it is the frequent one."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mtldsl as mtl
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifierCV,
+    MultiTaskClassifier,
+    MultiTaskClassifierCV,
+    PositiveClassWarning,
+    scorer,
+)
+from tests.loops import for_each
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+ILL = pd.DataFrame({"flu": X[:, 0] > 0.8, "cold": X[:, 1] > 0.8})
+TEXT = ILL.replace({True: "ill", False: "well"})
+CV = {"values": [1.0], "cv": 2}
+SAYS = {
+    "f1": lambda y: MultiTaskClassifierCV(scoring="f1", **CV).fit(X, y),
+    "a scorer": lambda y: MultiTaskClassifierCV(scoring=scorer("precision"), **CV).fit(X, y),
+    "thresholds": lambda y: MultiTaskClassifier(tune_thresholds=True, inner_folds=2).fit(X, y),
+    "a vector": lambda y: MultiTaskClassifierCV(scoring="recall", **CV).fit(X, y["flu"]),
+    "groups": lambda y: GroupedMultiTaskClassifierCV(scoring="average_precision", **CV).fit(
+        X, y["flu"], groups=np.arange(60) % 2
+    ),
+}
+EVEN = {
+    "roc_auc": lambda y: MultiTaskClassifierCV(scoring="roc_auc", **CV).fit(X, y),
+    "errors": lambda y: MultiTaskClassifier(tune_thresholds=mtl.metrics.ErrorRate(), inner_folds=2).fit(X, y),
+}
+
+
+@for_each("ask", SAYS)
+def test_a_frequent_positive_class_is_told(ask):
+    for words in ({}, {"ill": 1, "well": 2}):
+        with pytest.warns(PositiveClassWarning, match="fit and score on y == ") as told:
+            SAYS[ask](TEXT.replace(words) if words else TEXT)
+        assert len(told) == 1 and (words or "'well' of " in str(told[0].message))
+
+
+@for_each("ask", [*SAYS, *EVEN])
+def test_a_positive_class_that_was_said_is_not(ask):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PositiveClassWarning)
+        if ask in EVEN:
+            EVEN[ask](TEXT)
+            return
+        for labels in (ILL, ILL.astype(int), ~ILL, TEXT.replace({"ill": "yes", "well": "no"})):
+            SAYS[ask](labels)
+
+
+def test_labels_1_and_2_have_one_positive_class():
+    y = TEXT["flu"].map({"ill": 1, "well": 2})
+    with pytest.warns(PositiveClassWarning):
+        scored = MultiTaskClassifierCV(scoring="f1", **CV).fit(X, y)
+    assert scored.best_score_ == MultiTaskClassifierCV(scoring="f1", **CV).fit(X, ~ILL["flu"]).best_score_
+
+
+def test_a_summary_names_positive_classes(capsys):
+    MultiTaskClassifier().fit(X, TEXT).summary()
+    assert (
+        "positive, the last class in sorted order: 'well' of flu, 'well' of cold" in capsys.readouterr().out
+    )
