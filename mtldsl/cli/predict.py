@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.marks import add_marks, marks_of
+from mtldsl.cli.options import OVER, TABLES, check_ending
 from mtldsl.cli.output import print_content, save_text
 
 __all__ = ["PREDICT"]
@@ -43,13 +44,16 @@ def _arguments(parser: ArgumentParser) -> None:
         help="copy this column of NEW, such as an id; may be repeated",
     )
     add_marks(parser, "NEW")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="write there in place of standard output")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", help=f"write there (.csv) in place of standard output, {OVER}"
+    )
 
 
 def _predict(options) -> int:
     from mtldsl.report.predictions import new_predictions
     from mtldsl.solution.solution import Solution
 
+    check_ending(options.output, "--output", TABLES)
     with _rows_of(options.new) as new:
         text = new_predictions(
             Solution.load(options.model), new, task=options.task, keep=options.keep, probabilities=options.probabilities,
