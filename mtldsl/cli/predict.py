@@ -13,6 +13,7 @@ from mtldsl.cli.command import OK, Command
 from mtldsl.cli.marks import add_marks, marks_of
 from mtldsl.cli.options import OVER, TABLES, check_ending
 from mtldsl.cli.output import print_content, save_text
+from mtldsl.errors import DataError, ModelError
 
 __all__ = ["PREDICT"]
 
@@ -75,7 +76,10 @@ def _rows_of(new: Path) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "standard_input.csv"
         path.write_bytes(sys.stdin.buffer.read())
-        yield path
+        try:
+            yield path
+        except (DataError, ModelError) as error:
+            raise type(error)(str(error).replace(str(path), "standard input")) from error
 
 
 PREDICT = Command(

@@ -71,7 +71,7 @@ def _solve(options) -> int:
         for kind, path in outputs:
             if kind == "proof" and not file.problem.is_convex:
                 raise DataError(
-                    f"{path}: a model that is not convex has no bound to prove",
+                    f"{path}: the model is not convex, and a saved proof is of a convex one",
                     write_instead="leave the proof out; the report says how far the point is stationary",
                 )
             if path.suffix == ".csv" and file.predictions is None and file.test_rows is None:
