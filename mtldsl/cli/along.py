@@ -39,13 +39,11 @@ def _outputs(parser: ArgumentParser, picture: str) -> None:
         "--metric", metavar="NAME",
         help="a measure such as f1, roc_auc, mae; without it what the file says, or accuracy or r2",
     )  # fmt: skip
-    parser.add_argument("--csv", type=Path, metavar="PATH", help=f"write the table (.csv), {OVER}")
     parser.add_argument(
-        "--plot", type=Path, metavar="PATH", help=f"write {picture} (.png, .svg or .pdf), {OVER}"
+        "--csv", type=Path, metavar="PATH", help=f"write the table (.csv); like the next two, {OVER}"
     )
-    parser.add_argument(
-        "--report", type=Path, metavar="PATH", help=f"write one page with all of it (.html), {OVER}"
-    )
+    parser.add_argument("--plot", type=Path, metavar="PATH", help=f"write {picture} (.png, .svg or .pdf)")
+    parser.add_argument("--report", type=Path, metavar="PATH", help="write one page with all of it (.html)")
 
 
 def _check_outputs(options) -> None:
