@@ -85,7 +85,7 @@ def read_fields(path, known: set[str]) -> dict[str, Any]:
                 "it is a proof, which holds no solution", term=typed,
                 write_instead="give the .npz that solution.save(path) or [output] solution wrote; `mtldsl verify` checks a proof",
             )  # fmt: skip
-        raise DataError("not a solution that mtldsl saved: its format is unknown", term=typed)
+        raise DataError("unknown format: not a solution that mtldsl saved", term=typed)
     try:
         _require_numbers(arrays)
         _restore(plain, arrays)
