@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 
-from mtldsl.analysis.path import checked_values, walk
+from mtldsl.analysis.grid import path_values
+from mtldsl.analysis.path import walk
 from mtldsl.analysis.resampled import Resampled
 from mtldsl.analysis.taught import Taught
 from mtldsl.check.automatic import attach
@@ -195,16 +196,18 @@ class Problem(Resampled, Taught, Checked, Statement):
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
     def path(
-        self, parameter: Parameter, values: Iterable[float], progress: bool = False, **solve_options
+        self, parameter: Parameter, values: Iterable[float] | int, progress: bool = False, **solve_options
     ) -> Iterator[Solution]:
         """Solutions over values of one parameter, each warm-started from the one before; where a penalty of the spectrum is not convex
         from the solver's own start too, and the better is kept. Ctrl-C, and likewise SIGTERM, ends the path after the point that it
         interrupted.
 
+        values   : numbers, or how many, from where the weights are zero (`lambda_max`) to a thousandth of it, as `mtldsl path --values 20`
         progress : a bar on standard error, or a line a value where standard error is not a terminal
+        Each is solved when it is asked for: write `for solution in problem.path(lam, 20)`, or `list(...)` for all of them.
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
-        numbers = checked_values(self, parameter, values)
+        numbers = path_values(self, parameter, values)
         return walk(
             self,
             parameter,

@@ -173,7 +173,7 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
             gauge = f.dual_gauge(one)
             yield Condition(
                 f"multipliers of {f.typed}: their dual norm is at most {f.coefficient:g}", max(float(gauge) - 1.0, 0.0),
-                f"a dual norm of {gauge * f.coefficient:.6g}",
+                f"a dual norm of {gauge * f.coefficient:.12g}",
             )  # fmt: skip
         else:
             inside = np.isfinite(f.conjugate(one))

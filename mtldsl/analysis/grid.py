@@ -16,7 +16,7 @@ from mtldsl.language.expressions.scalar import Parameter
 from mtldsl.values.listing import as_list
 from mtldsl.values.number import as_whole, quoted
 
-__all__ = ["Grid", "grid_of", "strengthens_losses"]
+__all__ = ["Grid", "grid_of", "path_values", "strengthens_losses"]
 
 #: how many values a grid has, and over what range, where none are given
 _VALUES, _RANGE = 20, 1000.0
@@ -93,6 +93,14 @@ def grid_of(problem: Solvable, lam, values, typed: str) -> Grid:
     if len(found) != len(lam):
         raise ModelError("a parameter stands twice", term=typed)
     return Grid(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
+
+
+def path_values(problem, parameter: Parameter, values) -> list[float]:
+    """The values of `path(lam, values)`: those that are given, or so many of the grid."""
+    count = as_whole(values)
+    if count is None:
+        return checked_values(problem, parameter, values)
+    return _geometric(problem, parameter, count, "path")
 
 
 def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:

@@ -62,7 +62,7 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     """
     parts = Parts()
     try:
-        with stops.heard(raises=True):
+        with stops.heard(raises=True, of_parts=True):
             yield parts
             if stops.pending():  # it came while something was imported
                 raise KeyboardInterrupt

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from mtldsl.cli.command import FAILED, OK, Command
 from mtldsl.cli.options import (
+    OVER,
     PAGES,
     PICTURES,
+    TABLES,
     add_solve_options,
     add_values,
     check_ending,
+    choose,
     is_told,
     load_with_options,
     parameter_of,
@@ -25,7 +28,7 @@ from mtldsl.cli.output import print_content, print_json, save_picture, save_text
 from mtldsl.errors import DataError, ModelError
 from mtldsl.system import stops
 from mtldsl.system.atomic_files import check_writable
-from mtldsl.system.inputs import require_no_input
+from mtldsl.system.inputs import require_apart, require_no_input
 from mtldsl.system.visible import visible_record
 
 __all__ = ["CV", "PATH"]
@@ -36,25 +39,30 @@ def _outputs(parser: ArgumentParser, picture: str) -> None:
         "--metric", metavar="NAME",
         help="a measure such as f1, roc_auc, mae; without it what the file says, or accuracy or r2",
     )  # fmt: skip
-    parser.add_argument("--csv", type=Path, metavar="PATH", help="write the table as CSV")
+    parser.add_argument(
+        "--csv", type=Path, metavar="PATH", help=f"write the table (.csv); like the next two, {OVER}"
+    )
     parser.add_argument("--plot", type=Path, metavar="PATH", help=f"write {picture} (.png, .svg or .pdf)")
     parser.add_argument("--report", type=Path, metavar="PATH", help="write one page with all of it (.html)")
 
 
 def _check_outputs(options) -> None:
     """DataError for what cannot be written, before anything is solved."""
+    check_ending(options.csv, "--csv", TABLES)
     check_ending(options.plot, "--plot", PICTURES)
     check_ending(options.report, "--report", PAGES)
     if options.plot is not None:
         from mtldsl.system.pyplot import pyplot
 
         pyplot()  # says now that it is not installed
-    for path in _paths(options):
+    require_apart((f"--{option}", path) for option, path in _paths(options).items())
+    for path in _paths(options).values():
         check_writable(path)
 
 
-def _paths(options) -> list[Path]:
-    return [path for path in (options.csv, options.plot, options.report) if path is not None]
+def _paths(options) -> dict[str, Path]:
+    named = {"csv": options.csv, "plot": options.plot, "report": options.report}
+    return {option: path for option, path in named.items() if path is not None}
 
 
 def _check_metric(name: str | None) -> None:
@@ -74,7 +82,7 @@ def _begun(options):
     _check_metric(options.metric)
     given = values_of(options.values)
     with load_with_options(options) as file:
-        for path in _paths(options):
+        for path in _paths(options).values():
             require_no_input(path)
         yield file, given
 
@@ -206,7 +214,7 @@ def _cv(options) -> int:
     with _begun(options) as (file, given):
         _say_in_place(file, options, given)
         try:
-            found = file.choose(is_told(options))
+            found = choose(file, is_told(options))
         except ModelError as error:
             if options.values is None and "values" in str(error.write_instead):
                 raise DataError(

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from mtldsl.cli.command import OK, Command
+from mtldsl.cli.options import check_ending
 from mtldsl.cli.output import print_content
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import atomic_file
@@ -40,7 +41,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="PATH",
-        help="write there in place of beside TABLE, with the ending .toml",
+        help="write there (.toml) in place of beside TABLE; a problem file is edited by hand, and none that is there is overwritten",
     )
     parser.add_argument(
         "--print",
@@ -54,6 +55,7 @@ def _new(options) -> int:
     from mtldsl.files.drafting import draft
 
     labels = [name.strip() for text in options.labels for name in text.split(",") if name.strip()]
+    check_ending(options.output, "--output", (".toml",))
     path = options.output or options.table.with_suffix(".toml")
     drafted = draft(
         options.table, labels, options.task, options.delimiter, options.output and options.output.parent

@@ -8,15 +8,18 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from mtldsl.cli.command import add_file, load
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Interrupted
 from mtldsl.system.told import say
 
 __all__ = [
-    "PAGES", "PICTURES", "add_progress", "add_solve_options", "add_values", "check_ending", "is_told", "load_with_options", "parameter_of",
+    "OVER", "PAGES", "PICTURES", "TABLES", "add_progress", "add_solve_options", "add_values", "check_ending", "choose", "is_told", "load_with_options", "parameter_of",
     "values_of",
 ]  # fmt: skip
 
-PICTURES, PAGES = (".png", ".svg", ".pdf"), (".html",)
+PICTURES, PAGES, TABLES = (".png", ".svg", ".pdf"), (".html",), (".csv",)
+
+#: What becomes of an output's file that is there, of every command and option.
+OVER = "over a file that is there"
 
 
 def add_solve_options(parser: ArgumentParser, starts: bool = True) -> None:
@@ -118,6 +121,18 @@ def check_ending(path: Path | None, option: str, endings: tuple[str, ...]) -> No
     if path is not None and path.suffix not in endings:
         many = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
         raise DataError(f"the path must end in {many}", term=f"{option} {path}")
+
+
+def choose(file, progress: bool):
+    """What folds choose for the parameters of [validation]; where it is interrupted, it says so in the terminal's words."""
+    try:
+        return file.choose(progress)
+    except Interrupted as stop:
+        names = ", ".join(parameter.name for parameter in file.validation["values"])
+        so_far = str(stop).partition("was interrupted")[2]
+        raise Interrupted(
+            f"choosing {names} was interrupted{so_far}; nothing is kept", stop.completed
+        ) from None
 
 
 def load_with_options(options):

@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.marks import add_marks, marks_of
+from mtldsl.cli.options import OVER, TABLES, check_ending
 from mtldsl.cli.output import print_content, save_text
+from mtldsl.errors import DataError, ModelError
 
 __all__ = ["PREDICT"]
 
@@ -43,13 +45,16 @@ def _arguments(parser: ArgumentParser) -> None:
         help="copy this column of NEW, such as an id; may be repeated",
     )
     add_marks(parser, "NEW")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="write there in place of standard output")
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH", help=f"write there (.csv) in place of standard output, {OVER}"
+    )
 
 
 def _predict(options) -> int:
     from mtldsl.report.predictions import new_predictions
     from mtldsl.solution.solution import Solution
 
+    check_ending(options.output, "--output", TABLES)
     with _rows_of(options.new) as new:
         text = new_predictions(
             Solution.load(options.model), new, task=options.task, keep=options.keep, probabilities=options.probabilities,
@@ -71,7 +76,10 @@ def _rows_of(new: Path) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "standard_input.csv"
         path.write_bytes(sys.stdin.buffer.read())
-        yield path
+        try:
+            yield path
+        except (DataError, ModelError) as error:
+            raise type(error)(str(error).replace(str(path), "standard input")) from error
 
 
 PREDICT = Command(

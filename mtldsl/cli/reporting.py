@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.marks import add_marks, marks_of
-from mtldsl.cli.options import PAGES, check_ending
+from mtldsl.cli.options import OVER, PAGES, check_ending
 from mtldsl.cli.output import print_content, save_text
 from mtldsl.errors import DataError
 from mtldsl.system.atomic_files import check_writable
@@ -29,7 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="PATH",
-        help="the page (.html), over a file that is there; without it MODEL's name with .html, where there is no such file yet",
+        help=f"the page (.html), {OVER}; without it MODEL's name with .html, where there is no such file yet",
     )
     parser.add_argument("--title", metavar="TEXT", help="what stands on top; without it MODEL's name")
     parser.add_argument(

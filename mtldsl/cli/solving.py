@@ -7,12 +7,14 @@ from pathlib import Path
 from time import perf_counter
 
 from mtldsl.cli.command import FAILED, OK, Command
-from mtldsl.cli.options import add_solve_options, is_told, load_with_options
+from mtldsl.cli.options import OVER, add_solve_options, choose, is_told, load_with_options
 from mtldsl.cli.output import Ran, show, write
 from mtldsl.errors import DataError, MTLError
+from mtldsl.files.solve import written_by
 from mtldsl.system import stops
 from mtldsl.system.archives import npz_path
 from mtldsl.system.atomic_files import check_writable
+from mtldsl.system.inputs import require_apart
 from mtldsl.system.told import say
 
 __all__ = ["CHECK", "SOLVE", "run_file"]
@@ -26,16 +28,22 @@ def _solve_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-check", action="store_true", help="leave out the cross-check")
     parser.add_argument(
         "--output", action="append", type=Path, default=[], metavar="PATH",
-        help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json), over a file that is there; may be repeated",
+        help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json), "
+        f"{OVER}; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--proof",
         type=Path,
         metavar="PATH",
-        help="write the proof (.npz), which `mtldsl verify PATH FILE` checks",
+        help=f"write the proof (.npz), which `mtldsl verify PATH FILE` checks, {OVER}",
     )
     parser.add_argument(
-        "--report", dest="output", action="append", type=Path, metavar="PATH", help="the same, of a report"
+        "--report",
+        dest="output",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help=f"the same, of a report, {OVER}",
     )
 
 
@@ -52,11 +60,18 @@ def _solve(options) -> int:
         outputs = [*file.outputs.items(), *(("output", path) for path in options.output)]
         if options.proof is not None:
             outputs.append(("proof", npz_path(options.proof)))
-        for kind, path in outputs:
+        for _, path in outputs:
             check_writable(path)
+        own = written_by(file.solve)
+        require_apart(
+            [*((_content(kind, path), path) for kind, path in outputs),
+             *((f"the {key} of the solver", Path(str(file.solve[key]))) for key in own if key in file.solve)]
+        )  # fmt: skip
+        outputs = list({path.resolve(): (kind, path) for kind, path in outputs}.values())
+        for kind, path in outputs:
             if kind == "proof" and not file.problem.is_convex:
                 raise DataError(
-                    f"{path}: a model that is not convex has no bound to prove",
+                    f"{path}: the model is not convex, and a saved proof is of a convex one",
                     write_instead="leave the proof out; the report says how far the point is stationary",
                 )
             if path.suffix == ".csv" and file.predictions is None and file.test_rows is None:
@@ -74,6 +89,13 @@ def _solve(options) -> int:
         finally:  # what was solved is seen, even where the disk has become full meanwhile
             show(options, ran.record, run_report)
     return ran.code
+
+
+def _content(kind: str, path: Path) -> str:
+    """What is written there: the same is written once, wherever it is asked for."""
+    if kind == "proof":
+        return "the proof"
+    return {".npz": "the solution", ".csv": "the predictions"}.get(path.suffix, f"the report ({path.suffix})")
 
 
 def _check(options) -> int:
@@ -95,7 +117,7 @@ def run_file(file, progress: bool = False) -> Ran:
         say(
             f"read: {file.tasks_train.n_tasks:,} tasks, {file.tasks_train.n_features:,} features; solving ..."
         )
-    chosen = file.choose(progress)
+    chosen = choose(file, progress)
     counts.append(_passes(file))
     solution = file.problem.solve(**file.solve)
     counts.append(_passes(file))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser
 from pathlib import Path
 
 from mtldsl.cli.command import BAD_INPUT, FAILED, OK, Command
 from mtldsl.cli.output import print_content, print_json
+from mtldsl.errors import DataError
 
 __all__ = ["VERIFY"]
 
@@ -33,6 +35,24 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _verify(options) -> int:
+    try:
+        verdict = _verdict(options)
+    except DataError as error:
+        flags = ["--exact"] if options.exact else []
+        typed = ["mtldsl", "verify", str(options.proof), *map(str, options.data), *flags]
+        if not str(error.term).startswith("verify("):
+            raise
+        of_data = {f"verify({str(path)!r})": str(path) for path in options.data}
+        raise error.about(of_data.get(str(error.term), shlex.join(typed))) from error
+    if options.json:
+        print_json(verdict.as_plain())
+    else:
+        print_content(f"{verdict.model}\n\n{verdict}")
+    confirmed = verdict.confirmed if options.within else verdict.holds
+    return BAD_INPUT if verdict.unchecked else OK if confirmed else FAILED
+
+
+def _verdict(options):
     from mtldsl.proof.checker.proof_file import read_proof
     from mtldsl.proof.verifying import verify_proof
 
@@ -47,15 +67,8 @@ def _verify(options) -> int:
             files.append(str(path))
         else:
             named += read_proof(path)[1]
-    verdict = verify_proof(
-        options.proof, named, exact=options.exact, tol=options.tol, where=" and ".join(files)
-    )
-    if options.json:
-        print_json(verdict.as_plain())
-    else:
-        print_content(f"{verdict.model}\n\n{verdict}")
-    confirmed = verdict.confirmed if options.within else verdict.holds
-    return BAD_INPUT if verdict.unchecked else OK if confirmed else FAILED
+    where = " and ".join(files or map(str, options.data)) or str(options.proof)
+    return verify_proof(options.proof, named, exact=options.exact, tol=options.tol, where=where)
 
 
 VERIFY = Command(

@@ -91,9 +91,10 @@ def _outcomes(columns: dict[str, Column], task: str | None) -> list[str]:
 
 def _of_labels(columns: dict[str, Column], chosen: list[str], last: str, typed: str) -> str:
     if len(chosen) == 1:
-        return (
-            f"Label: {last}, the last column. If it is another one, or one of several: {typed} --labels A,B"
-        )
+        label = columns[last]
+        several = label.kind == "number" or label.answers  # one of several labels is no text of other words
+        more = ("it is another one, or one of several", "A,B") if several else ("it is another one", "A")
+        return f"Label: {last}, the last column. If {more[0]}: {typed} --labels {more[1]}"
     return (
         f"Labels: {shown(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
         f"before it: {typed} --labels {shlex.quote(last)}"

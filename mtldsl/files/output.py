@@ -13,6 +13,7 @@ from mtldsl.files.solve import written_by
 from mtldsl.files.toml_source import TomlFile
 from mtldsl.solution.metric_measure import as_measure
 from mtldsl.system.archives import npz_path
+from mtldsl.system.inputs import require_apart
 from mtldsl.system.reading import regular_file
 
 __all__ = ["OUTPUT", "require_outputs_apart"]
@@ -103,10 +104,13 @@ def _read(reading: Reading) -> None:
 
 
 def require_outputs_apart(reading: Reading) -> None:
-    """DataError with its place where the file says to write over what was read: the data, itself, an array, new rows."""
+    """DataError with its place where the file says to write over what was read, such as the data or itself, or over another output."""
+    before: list[tuple[str, Path]] = []
     for place, path in _written(reading):
+        before.append((f"[{place[0]}] {place[1]}", path))
         try:
             reading.inputs.require_none(path)
+            require_apart(before)
         except DataError as error:
             raise error.about(_typed(reading.file, place)).at(
                 reading.file.place(place, value=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+
+from mtldsl.language.words.did_you_mean import meant
 
 __all__ = [
     "ANYTHING", "FINITE", "PATH", "SECONDS", "SEED", "SWITCH", "TABLE", "TEXT", "TOLERANCE", "Rule", "Rules", "number", "one_of", "whole",
@@ -18,7 +21,12 @@ def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str
     if key not in rules:
         return f"{table} has no key {key!r}{advice(key)}"
     fits, must_be = rules[key]
-    return "" if fits(value) else f"{key} must be {must_be}"
+    if fits(value):
+        return ""
+    near = None
+    if isinstance(value, str) and must_be.startswith("one of "):
+        near = meant(value, re.findall(r"'([^']+)'", must_be))
+    return f"{key} must be {must_be}" + (f"; did you mean {near!r}?" if near else "")
 
 
 def number(low: float, high: float, must_be: str) -> Rule:

@@ -40,6 +40,7 @@ class ModelTable(dict[str, NamedModel]):
     __repr__ = __str__
 
 
+@complete("write models()['MT-MKL'] for its statement, or model('MT-MKL', tasks, ...) for a problem")
 def models() -> Mapping[str, NamedModel]:
     """Every named model, by name; it prints as a table of their statements.
 

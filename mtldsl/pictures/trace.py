@@ -91,6 +91,8 @@ def trace_plot(
         ax.plot(
             x[drawn], above[drawn], color=colour, linewidth=1.6, marker=marker, markersize=3.5, label=name
         )
+    if all(len(objectives) < 2 for _, objectives in traces.values()):
+        ax.text(0.5, 0.5, "only one point was recorded", transform=ax.transAxes, ha="center", color="0.4")
     ax.set_yscale("log")
     if log_time:
         ax.set_xscale("log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from mtldsl.compile.terms.worst_task import WorstTaskTerm
 from mtldsl.errors import ModelError
 from mtldsl.inference import GAP
 from mtldsl.proof.certificate import Certificate
+from mtldsl.proof.checker.check import words_without_formula
 from mtldsl.proof.checker.compared import difference
 from mtldsl.proof.checker.data_arrays import DataArrays
 from mtldsl.proof.checker.proof_file import as_read, write_proof
+from mtldsl.proof.stationarity import NO_GLOBAL
 
 __all__ = ["SolutionCertificate", "describe_form", "same_model", "save_proof"]
 
@@ -51,6 +54,12 @@ def save_proof(
         name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float) for name, B in region.items()
     }
     point = {name: np.array(array, dtype=float) for name, array in blocks.items()}
+    lacking = words_without_formula(described, sets)
+    if lacking:
+        warnings.warn(
+            f"certificate.save({str(path)!r}): `mtldsl verify` has no formula for {', '.join(lacking)}, and can confirm nothing of this proof",
+            stacklevel=3,
+        )
     return write_proof(
         path, {**described, "point": point, "claimed": claimed, "region": region}, sets if data else None
     )
@@ -231,8 +240,13 @@ class SolutionCertificate:
 
         data : keep the data in the file too; otherwise only their SHA-256 hashes, and who checks must have the data
 
-        ModelError where there is no bound to prove.
+        ModelError where the model is not convex, or no bound was formed. A warning where `mtldsl verify` has no formula for a term.
         """
+        if self.form is not None and not self.form.is_convex:
+            raise ModelError(
+                "the model is not convex, and a saved proof is of a convex one", term=f"certificate.save({str(path)!r})",
+                write_instead="print(certificate), which tells how far the point is stationary, and bounds where some are known",
+            )  # fmt: skip
         proof = self.certificate.proof
         if self.form is None or proof is None or not proof.loss_duals:
             raise ModelError(
@@ -255,6 +269,10 @@ class SolutionCertificate:
         )
 
     def __repr__(self) -> str:
+        if self.certificate.stationarity is not None and self.status != "optimal":
+            residual = f"residual {self.certificate.stationarity.residual:.1e}"
+            words = NO_GLOBAL if self.status == "stationary" else "not proven stationary"
+            return f"<certificate: {self.dual_bound:.10g} <= optimum <= {self.objective:.10g}; {residual}, {words}>"
         return f"<certificate: {self.dual_bound:.10g} <= optimum <= {self.objective:.10g}>"
 
     def __reduce__(self):

@@ -10,9 +10,7 @@ from mtldsl.proof.saved import describe_form
 __all__ = ["verify_proof"]
 
 
-def verify_proof(
-    path, *named, exact: bool = False, tol: float | None = None, where: str = "the problem"
-) -> Verdict:
+def verify_proof(path, *named, exact: bool = False, tol: float | None = None, where: str = "") -> Verdict:
     """Check a saved proof against what is named: the problem, whose model and data it must be of, or `Tasks`, or a list of these.
 
     named : a `Problem`: the proof must be of its model, every number of it, and of its data; or `Tasks`: the proof must be of these

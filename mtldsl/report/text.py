@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from mtldsl.report.calibrated_text import calibration, several_starts
@@ -65,7 +65,7 @@ def check_report(record: dict) -> Group:
 def explain_report(record: dict) -> Group:
     """The model, the solver that is chosen for it and why, the possible ones, and what stands in the way of the others."""
     styles = {"chosen": GOOD, "possible": "", "refused": DIM}
-    rows = Table.grid(padding=(0, 2))
+    rows = Table.grid(*(Column(overflow="fold") for _ in range(3)), padding=(0, 2))
     for row in sorted(_of_this_kind(record), key=lambda row: VERDICTS.index(row["verdict"])):
         style = styles[row["verdict"]]
         why = f"; {record['why']}" if row["verdict"] == "chosen" else ""

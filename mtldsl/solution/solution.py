@@ -44,6 +44,8 @@ _ELSEWHERE = {
     "optval": "objective", "dual_value": "dual_bound", "transform": "decision_function(X)", "fit": "W; it is fitted already",
     "plot": "plot_weights(), plot_convergence() or another of the names that begin with plot_", "summary": 'report("fit.html"), or print(solution)',
     "W_": "W", "w": "W", "theta": "W", "explain": "reason; problem.explain() tells of all solvers", "residuals": "predict(X) and take it off Y",
+    "check_bound": "problem.check_bound(solution)", "path": "problem.path(lam)", "cross_validate": "problem.cross_validate(lam)",
+    "lambda_max": "problem.lambda_max(lam)", "solve": "problem.solve()",
 }  # fmt: skip
 
 #: Computed when they are first read.
@@ -245,7 +247,11 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
         instead = _ELSEWHERE.get(name)
         raise AttributeError(
             f"Solution has no attribute or block {name!r}; "
-            + (f"write solution.{instead}" if instead else f"blocks: {', '.join([*blocks, *learned])}")
+            + (
+                f"write {instead if instead.startswith('problem.') else f'solution.{instead}'}"
+                if instead
+                else f"blocks: {', '.join([*blocks, *learned])}"
+            )
         )
 
     def __getstate__(self) -> dict:

@@ -78,8 +78,14 @@ def read_fields(path, known: set[str]) -> dict[str, Any]:
             plain = json.loads(str(arrays.pop("json")))
     except DataError as error:
         raise DataError(f"not a saved solution ({error})", term=typed) from error
-    if not isinstance(plain, dict) or plain.pop("format", None) != _FORMAT:
-        raise DataError("unknown format", term=typed)
+    kind = plain.pop("format", None) if isinstance(plain, dict) else None
+    if kind != _FORMAT:
+        if str(kind).startswith("mtldsl-proof"):
+            raise DataError(
+                "it is a proof, which holds no solution", term=typed,
+                write_instead="give the .npz that solution.save(path) or [output] solution wrote; `mtldsl verify` checks a proof",
+            )  # fmt: skip
+        raise DataError("unknown format: not a solution that mtldsl saved", term=typed)
     try:
         _require_numbers(arrays)
         _restore(plain, arrays)

@@ -8,7 +8,7 @@ Outside, files of data alone are kept, to the end of the process: who loads a mo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = [
     "note_input",
     "note_output",
     "noting_inputs",
+    "require_apart",
     "require_no_input",
 ]
 
@@ -132,6 +133,22 @@ def require_no_input(path) -> None:
     """
     for inputs in (*_noted.get(), _of_process):
         inputs.require_none(path)
+
+
+def require_apart(outputs: Iterable[tuple[str, Path]]) -> None:
+    """DataError where one file, links followed, would be two outputs: (what is written, where) each.
+
+    >>> require_apart([("the solution", Path("w.npz")), ("the proof", Path("./w.npz"))])
+    Traceback (most recent call last):
+    mtldsl.errors.DataError: w.npz: would be the solution and the proof, and only one is kept; give each a path of its own
+    """
+    there: dict[Path, str] = {}
+    for what, path in outputs:
+        other = there.setdefault(Path(path).resolve(), what)
+        if other != what:
+            raise DataError(
+                f"would be {other} and {what}, and only one is kept", term=path, write_instead="give each a path of its own"
+            )  # fmt: skip
 
 
 def _where(role: Role) -> tuple[Inputs, ...]:

@@ -42,6 +42,9 @@ AGAIN = 0.5
 #: The line on standard error after a first Ctrl-C, where a solve answers it.
 INTERRUPTED = "interrupted: what was found so far is kept; press again to stop at once"
 
+#: The same in a solve that is one part of many, such as a fold: what becomes of the others is said at the end.
+STOPPED = "interrupted; press again to stop at once"
+
 _end: ContextVar[float] = ContextVar("end of the time limit", default=float("inf"))
 
 
@@ -54,7 +57,7 @@ class _State:
 
     def __init__(self):
         self.last, self.number = -float("inf"), signal.SIGINT
-        self.raises = self.pending = self.insisted = self.deferred = self.answered = False
+        self.raises = self.pending = self.insisted = self.deferred = self.answered = self.of_parts = False
 
 
 _state = _State()
@@ -73,7 +76,7 @@ def _hear(number: int, frame) -> None:
     _state.last = now
     if _state.answered and not _state.insisted and number == signal.SIGINT:
         with suppress(Exception):  # standard error may be closed, or be written to just now
-            print(INTERRUPTED, file=sys.stderr)
+            print(STOPPED if _state.of_parts else INTERRUPTED, file=sys.stderr)
     if _state.insisted or _state.raises:
         _state.pending = False
         raise KeyboardInterrupt
@@ -81,22 +84,25 @@ def _hear(number: int, frame) -> None:
 
 
 @contextmanager
-def heard(raises: bool = False):
+def heard(raises: bool = False, of_parts: bool = False):
     """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
+
+    of_parts: the solves inside are parts of what is computed, and no result of their own
 
     What is kept still at the end is forgotten: whoever opens the block answers it. One that is to come again is heard by a block around.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, kept, answered = _install(), _state.raises, _state.answered
+    before, kept, answered, parts = _install(), _state.raises, _state.answered, _state.of_parts
     _state.raises, _state.insisted, _state.answered = raises, False, not raises
+    _state.of_parts = parts or of_parts
     if before:
         _state.number = signal.SIGINT
     try:
         yield
     finally:
-        _state.raises, _state.answered = kept, answered
+        _state.raises, _state.answered, _state.of_parts = kept, answered, parts
         _state.pending, _state.deferred = False, _state.deferred and not before
         for number, handler in before.items():
             if _signal.getsignal(number) is _hear:

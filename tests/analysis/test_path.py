@@ -112,3 +112,12 @@ def test_every_value_is_what_it_is_alone(name, intercept):
         assert found.objective == pytest.approx(expected.objective, rel=2e-9, abs=1e-9)
         np.testing.assert_allclose(found.W, expected.W, atol=1e-3)
     assert lam.value == 1.0
+
+
+def test_a_whole_number_is_so_many_values_of_the_grid():
+    tasks = shared(0)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
+    found = [solution.parameters["lam"] for solution in problem.path(lam, 3)]
+    top = float(problem.lambda_max(lam))
+    np.testing.assert_allclose(found, np.geomspace(top, top / 1000, 3))

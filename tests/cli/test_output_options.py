@@ -48,7 +48,7 @@ def test_a_model_that_is_not_convex_has_no_proof_to_write(table, command_line):
     text = (table / "t.toml").read_text().replace("l21_norm(W)", "log_rank(W)")
     (table / "t.toml").write_text(text)
     code, _, told = command_line("solve", "t.toml", "--no-check", "--quiet", "--proof", "pf")
-    assert code == 2 and "not convex has no bound to prove" in told
+    assert code == 2 and "not convex, and a saved proof is of a convex one" in told
 
 
 @for_each("labels", [["--labels", "ill", "tired"], ["--labels", "ill,tired"], ["--labels", "ill,", "tired"]])

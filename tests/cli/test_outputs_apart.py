@@ -54,8 +54,44 @@ def refused(folder, capsys, *arguments):
     code = main([str(argument) for argument in arguments])
     said = capsys.readouterr().err
     assert content(folder) == before, [k for k, v in content(folder).items() if before.get(k) != v]
-    assert code == 2 and ("never replaces" in said or "would be one of them" in said), said
+    words = ("never replaces", "would be one of them", "only one is kept", "must end in")
+    assert code == 2 and any(one in said for one in words), said
     return said
+
+
+def test_two_outputs_are_not_one_file(folder, capsys):
+    """Of options, of the file, and of both, under any name; the same thing may be asked for twice."""
+    os.symlink("w.npz", "too.npz")
+    file = problem(output='solution = "w.npz"')
+    for more in (
+        ["--proof", "w"],
+        ["--proof", "too.npz"],
+        ["--output", "./w.npz", "--proof", "sub/up/w.npz"],
+    ):
+        said = refused(folder, capsys, "solve", file, *more)
+        assert "the solution and the proof" in said
+    said = refused(folder, capsys, "solve", problem(output='solution = "w.npz"\nproof = "sub/../w"'))
+    assert "p.toml:14:" in said and "[output] solution and [output] proof" in said
+    os.symlink("p.csv", "p.png")
+    refused(folder, capsys, "path", problem(), "--values", "2,1", "--csv", "p.csv", "--plot", "p.png")
+    file = problem(output='report = "r.txt"\nsolution = "w.npz"')
+    assert main(["solve", file, "--report", "r.txt", "--output", "w.npz", "--proof", "q", "--quiet"]) == 0
+
+
+def test_an_output_has_the_ending_of_its_kind(folder, capsys):
+    pathlib.Path("two.toml").write_text("mine")
+    for name in ("two.toml", "w.npz", "d.html"):
+        refused(folder, capsys, "predict", "w.npz", "new.csv", "--output", name)
+        refused(folder, capsys, "path", "text.txt", "--values", "2,1", "--csv", name)
+        refused(folder, capsys, "cv", "text.txt", "--values", "2,1", "--csv", name)
+    refused(folder, capsys, "new", "d.csv", "--output", "out.csv")
+
+
+@for_each("command", ["solve", "path", "cv", "predict", "report"])
+def test_help_says_what_becomes_of_a_file_there(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "over a file that is there" in " ".join(capsys.readouterr().out.split())
 
 
 @for_each("name", ["d.npz", "./d.npz", "d", "sub/../d.npz", "sub/up/d.npz", "hard.npz", "soft.npz"])

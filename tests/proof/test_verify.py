@@ -16,6 +16,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.files.problem_file import load_problem
 from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from mtldsl.proof.saved import same_model
+from mtldsl.proof.stationarity import NO_GLOBAL
 from tests import models
 from tests.loops import for_each
 from tests.models import MODELS
@@ -173,8 +174,10 @@ def test_what_is_not_convex_or_not_known_is_not_checked(tmp_path):
     tasks = models.shared(3, labels="sign")
     W = mtl.Weights(tasks)
     solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.log_rank(W)).solve(max_iter=50)
-    with pytest.raises(ModelError, match="there is no bound to save"):
+    with pytest.raises(ModelError, match="not convex, and a saved proof is of a convex one"):
         solution.certificate.save(tmp_path / "log_rank")
+    said = NO_GLOBAL if solution.status == "stationary" else "not proven stationary"
+    assert said in str(solution) and said in repr(solution.certificate)
     solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3)
     proof, _ = read_proof(solution.certificate.save(tmp_path / "ridge"))
     proof["functions"][0] |= {"word": "log_rank", "convex": False}
@@ -187,7 +190,9 @@ def test_what_is_not_convex_or_not_known_is_not_checked(tmp_path):
             return (b + c) / (positives + negatives)
 
     solution = mtl.minimize(mtl.structured_hinge(W, tasks, metric=Mine()) + mtl.ridge(W)).solve(tol=1e-3)
-    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "own"), tasks)
+    with pytest.warns(UserWarning, match=r"no formula for structured_hinge with the metric Mine"):
+        own = solution.certificate.save(tmp_path / "own")
+    verdict = mtl.verify_proof(own, tasks)
     assert verdict.unchecked == ["structured_hinge with the metric Mine (your own)"] and not verdict.confirmed
     assert main(["verify", str(tmp_path / "own.npz")]) == 2
 
@@ -213,7 +218,10 @@ def test_other_data_are_refused_by_the_name_of_the_array(solved, tmp_path):
     with pytest.raises(DataError, match="not about data set 3 of the 3"):
         mtl.verify_proof(path, tasks_of(two), tasks)
     whole = solution.certificate.save(tmp_path / "whole", data=True)
-    assert "the model is the file's" in str(verdict := mtl.verify_proof(whole)) and verdict.confirmed
+    assert (
+        "the model is the one that the proof states" in str(verdict := mtl.verify_proof(whole))
+        and verdict.confirmed
+    )
     with pytest.raises(DataError, match="differs from what the proof is about"):
         mtl.verify_proof(whole, mtl.Tasks.shared(X, y, sample_weights=s))
 

@@ -122,7 +122,7 @@ def test_what_is_complete_is_kept(number):
         answers(child, ANSWERED, number)
         out, err, code = child.end()
     assert (out, code) == ([], 0)
-    assert set(err.splitlines()) == ({stops.INTERRUPTED} if number == signal.SIGINT else set())
+    assert set(err.splitlines()) == ({stops.STOPPED} if number == signal.SIGINT else set())
 
 
 def children(pid):

@@ -48,6 +48,8 @@ class Source:
         shown = lines[line - 1].rstrip("\r").replace("\t", " ")
         last = self.offsets[min(len(self.text) if end is None else end, len(self.offsets) - 1)]
         width = max(1, min(last - self.offsets[min(start, len(self.offsets) - 1)], len(shown) - column + 1))
+        if not shown.strip():  # there is nothing to point at
+            return Place(self.name, line, column, "", key)
         first = 0
         if len(shown) > _SHOWN:
             first = max(0, min(column - 1 - _SHOWN // 3, len(shown) - _SHOWN))

@@ -32,6 +32,19 @@ class _OutOfCone(Exception):
     pass
 
 
+def words_without_formula(proof: dict, data) -> list[str]:
+    """The terms of a proof, or of one that is about to be written, that this checker cannot read."""
+    found = []
+    reads = [lambda one=one: LossTerm(one, data[one["data"]], False) for one in proof["losses"]]
+    reads += [lambda one=one: FunctionTerm(one, False) for one in proof["functions"]]
+    for read in reads:
+        try:
+            read()
+        except NotChecked as error:
+            found.append(str(error))
+    return list(dict.fromkeys(found))
+
+
 class Check:
     """A proof whose parts are of their kinds (`schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
 

@@ -48,10 +48,12 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
         with reading(path, "a saved proof"):
             proof = json.loads(str(arrays.pop("json")), object_pairs_hook=_once)
     except DataError as error:
-        raise DataError(f"{typed}: not a saved proof ({error})") from error
+        raise DataError(f"not a saved proof ({error})", term=typed) from error
     if not isinstance(proof, dict) or proof.pop("format", None) != FORMAT:
         raise DataError(
-            f"{typed}: not a saved proof of the format {FORMAT}; write one with solution.certificate.save(path)"
+            f"not a saved proof of the format {FORMAT}",
+            term=typed,
+            write_instead="write one with solution.certificate.save(path)",
         )
     try:
         used: set[str] = set()
@@ -67,7 +69,7 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
         ArithmeticError,
         RecursionError,
     ) as error:
-        raise DataError(f"{typed}: parts of the proof are missing or do not fit ({error})") from error
+        raise DataError(f"parts of the proof are missing or do not fit ({error})", term=typed) from error
 
 
 def as_read(form: dict) -> dict:

@@ -35,6 +35,7 @@ class Verdict:
     scale: float = 0.0
     constant: float = 0.0
     model_is_named: bool = False
+    model_is_compared: bool = False
     data_are_named: bool = False
 
     @property
@@ -62,10 +63,10 @@ class Verdict:
     @property
     def whose(self) -> str:
         """Whose model and whose data it is about, where they are not the user's."""
-        if self.model_is_named:
+        if self.model_is_compared:
             return ""
-        data = "the data are those given" if self.data_are_named else "its data too"
-        return f"the model is the file's, compared with none ({data}): {self.model}"
+        data = "the data are those that you named" if self.data_are_named else "and so are the data"
+        return f"the model is the one that the proof states, {data}; name your problem to have them compared: {self.model}"
 
     def as_plain(self) -> dict:
         """As JSON can hold it: infinite ends are None."""

@@ -24,7 +24,7 @@ def verify_proof(
     path,
     *data,
     model: dict | None = None,
-    where: str = "the problem",
+    where: str = "",
     exact: bool = False,
     tol: float | None = None,
 ) -> Verdict:
@@ -44,7 +44,7 @@ def verify_proof(
         )  # fmt: skip
     proof, stored = read_proof(path)
     given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
-    matched = _matched(proof, given, stored, path)
+    matched = _matched(proof, given, stored, f"verify({str(path)!r})", where)
     if exact:
         work = sum(
             matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
@@ -52,8 +52,9 @@ def verify_proof(
         )
         if work > _MOST_EXACT:
             raise DataError(
-                f"verify({str(path)!r}, exact=True): {work:,} products of rational numbers are too many (up to {_MOST_EXACT:,}); "
-                "leave out exact"
+                f"{work:,} products of rational numbers are too many (up to {_MOST_EXACT:,})",
+                term=f"verify({str(path)!r}, exact=True)",
+                write_instead="leave out exact",
             )
     try:
         # an overflow is an infinite end, which is said
@@ -70,14 +71,17 @@ def verify_proof(
         ArithmeticError,
     ) as error:
         raise DataError(
-            f"verify({str(path)!r}): parts of the proof do not fit each other ({error})"
+            f"parts of the proof do not fit each other ({error})", term=f"verify({str(path)!r})"
         ) from error
     found.data_are_named = bool(given)
     other = None if model is None else difference(as_read(model), proof)
     found.model_is_named = model is not None and other is None
+    found.model_is_compared = model is not None
     if other is not None:
         found.confirmed = False
-        found.notes.append(f"the proof is not of the model in {where}, as it stands there now: {other}")
+        found.notes.append(
+            f"the proof is not of the model in {where or 'the problem'}, as it stands there now: {other}"
+        )
     return found
 
 
@@ -85,7 +89,7 @@ def _flat(data) -> list:
     return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
 
 
-def _matched(proof, given, stored, path) -> list[DataArrays]:
+def _matched(proof, given, stored, typed: str, where: str) -> list[DataArrays]:
     """The data of every entry of proof["data"]: of those given where any are, else of the file's; DataError that names what differs."""
     pool = [(one, one.hashes()) for one in given or stored]
     found = []
@@ -95,8 +99,9 @@ def _matched(proof, given, stored, path) -> list[DataArrays]:
         if not fitting:
             if not pool:
                 raise DataError(
-                    f"verify({str(path)!r}): the proof does not hold its data; give the tasks, or a file with them "
-                    f"({', '.join(wanted)})"
+                    f"the proof does not hold its data ({', '.join(wanted)})",
+                    term=typed,
+                    write_instead="give the tasks, the problem file, or a file with the data",
                 )
             nearest = max(
                 (hashes for _, hashes in pool), key=lambda h: sum(h.get(n) == v for n, v in wanted.items())
@@ -105,14 +110,15 @@ def _matched(proof, given, stored, path) -> list[DataArrays]:
                 "the layout"
             ]
             of = f" of data set {k + 1} of {len(proof['data'])}" if len(proof["data"]) > 1 else ""
+            place = f" in {where}" if where else ""
             raise DataError(
-                f"verify({str(path)!r}): {', '.join(wrong)}{of} differs from what the proof is about (SHA-256)"
+                f"{', '.join(wrong)}{of}{place} differs from what the proof is about (SHA-256)", term=typed
             )
         found.append(fitting[0])
     wanted = [one["hashes"] for one in proof["data"]]
     for k, (_, hashes) in enumerate(pool):
         if hashes not in wanted:
             raise DataError(
-                f"verify({str(path)!r}): the proof is not about data set {k + 1} of the {len(pool)} that are given"
+                f"the proof is not about data set {k + 1} of the {len(pool)} that are given", term=typed
             )
     return found

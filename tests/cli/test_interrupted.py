@@ -1,0 +1,33 @@
+"""Ctrl-C in the terminal: what it says is true of what is kept."""
+
+import os
+import signal
+
+import pytest
+
+from mtldsl.analysis import cross_validation
+from mtldsl.system import stops
+from tests.cli.test_along import FILE, VALIDATION
+from tests.loops import for_each
+
+
+@for_each("command", ["solve", "cv"])
+def test_choosing_says_that_nothing_is_kept(command, tmp_path, command_line, monkeypatch):
+    def pressed(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cross_validation, "_run", pressed)
+    path = tmp_path / "p.toml"
+    path.write_text(FILE + VALIDATION)
+    code, out, err = command_line(command, path)
+    assert (code, out) == (130, "")
+    assert err == "mtldsl: choosing lam was interrupted when 0 of 3 folds were complete; nothing is kept\n"
+
+
+@pytest.mark.parametrize("of_parts, line", [(False, stops.INTERRUPTED), (True, stops.STOPPED)])
+def test_a_part_of_many_promises_nothing(of_parts, line, capsys, monkeypatch):
+    monkeypatch.setattr(stops._state, "last", -float("inf"))
+    with stops.heard(raises=True, of_parts=of_parts), stops.heard():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stops.pending()
+    assert capsys.readouterr().err == line + "\n"
