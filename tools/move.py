@@ -205,7 +205,7 @@ class House:
             return module, None
         if f"{module}.{attribute}" in self.modules:
             there = self.modules.get(module)
-            if not (there and attribute in there.defined):
+            if not (there and (attribute in there.defined or attribute in there.imported)):
                 return f"{module}.{attribute}", None
         there = self.modules.get(module)
         if (
@@ -233,13 +233,13 @@ class House:
         def imports(match: re.Match) -> str:
             prefix, module, names = match.groups()
             if module not in self.modules:
-                return match[0]
+                return match[0][len(prefix) :]
             listed = re.sub(r"\.\.\. |[()#]", " ", names).replace("\n", " ")
             groups: dict[str, list[str]] = {}
             for piece in filter(None, (one.strip() for one in listed.split(","))):
                 words = piece.split()
                 if not words or not words[0].isidentifier():
-                    return match[0]
+                    return match[0][len(prefix) :]
                 where, attribute = self.resolve(module, words[0], follow=self.destination(module) != module)
                 if attribute is None:
                     home, _, leaf = self.destination(where).rpartition(".")
@@ -249,7 +249,7 @@ class House:
                 groups.setdefault(home, []).append(leaf if leaf == local else f"{leaf} as {local}")
             lines = [f"from {home} import {', '.join(group)}" for home, group in groups.items()]
             if lines == [f"from {module} import {listed.strip()}"] or list(groups) == [module]:
-                return match[0]
+                return match[0][len(prefix) :]
             return f"\n{prefix}".join(lines)
 
         def names(match: re.Match) -> str:
@@ -497,7 +497,12 @@ class FileEdits(ast.NodeVisitor):
         )
 
     def remark(self, node) -> str:
-        tail = self.module.text[self.span(node)[1] : self.lines[node.end_lineno]].decode().strip()
+        first, last = node.lineno, node.end_lineno
+        tail = self.module.text[self.span(node)[1] : self.lines[last]].decode().strip()
+        if not tail and "(  #" in (
+            opening := self.module.text[self.lines[first - 1] : self.lines[first]].decode()
+        ):
+            tail = opening[opening.index("#") :].strip()
         return tail if tail.startswith("# noqa") or tail.startswith("# pyrefly") else ""
 
     # ------------------------------------------------------------------------------------------------ imports

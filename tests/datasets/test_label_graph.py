@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mtldsl import datasets
+from mtldsl.datasets.generators.label_graph import STAR
 from tests.loops import for_each
 
 SMALL = {"n_train": 40, "n_test": 30}
@@ -41,7 +42,7 @@ def test_the_papers_sizes():
 @for_each(
     ("K", "edges"),
     [
-        (5, datasets.generators.label_graph.STAR),
+        (5, STAR),
         (4, []),
         (6, [(0, 1), (2, 1), (0, 2), (4, 5)]),  # a triangle, an edge, a label apart
         (5, [(i, j) for i in range(5) for j in range(i)]),
