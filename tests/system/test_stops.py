@@ -433,7 +433,7 @@ def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
     expected, deaf = infimum(problem.form()).value, Deaf()
-    monkeypatch.setattr("mtldsl.solvers.easier.spans.solver_of", lambda *_: deaf)
+    monkeypatch.setattr("mtldsl.solvers.spans.solver_of", lambda *_: deaf)
     for word in ("certify", "dual_bound"):
         monkeypatch.setattr(f"mtldsl.solvers.closing.{word}", deaf)
     solution = problem.solve(max_seconds=0.2)
@@ -458,7 +458,7 @@ def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
     def left_by_its_own(form, *, watch, **_):
         raise stops.TimeIsUp
 
-    monkeypatch.setattr("mtldsl.solvers.easier.spans.solver_of", lambda *_: left_by_its_own)
+    monkeypatch.setattr("mtldsl.solvers.spans.solver_of", lambda *_: left_by_its_own)
     thread = threading.Thread(target=lambda: found.append(problem.solve(max_seconds=0.2)))
     thread.start()
     thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix, between, kronecker_apply
 from mtldsl.atoms.function import Regularizer, register
 from mtldsl.errors import ModelError
+from mtldsl.system.kept import cached_property
 from mtldsl.system.memory import require_memory
 from mtldsl.values.sparse_matrix import read_dense
 
