@@ -104,7 +104,7 @@ def picture(objective) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from mtldsl.pictures.trace import trace_plot
+    from mtldsl.display.pictures.curves import trace_plot
 
     trace_plot(mtl.minimize(objective).solve().history)
 

@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import mtldsl as mtl
 from benchmarks.machine import RESULTS, fastest, stamp
+from mtldsl.data.synthetic import STAR
 from mtldsl.datasets import make_label_graph
-from mtldsl.datasets.generators.label_graph import STAR
 
 SECTIONS = ("speed", "clarabel", "spdca", "cold")
 

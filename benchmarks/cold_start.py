@@ -21,7 +21,7 @@ HEAD = """
 import json, time, warnings
 started = time.process_time()
 import numpy as np, mtldsl as mtl
-from mtldsl.system import compiling
+from mtldsl.utils import compilation as compiling
 imported = time.process_time()
 rng = np.random.default_rng(0)
 n, d, m = 60, 8, 4
@@ -135,7 +135,7 @@ def families() -> dict[str, str]:
 
 def named() -> dict[str, str]:
     """The models of papers, with parameters at which no weights are zero."""
-    from mtldsl.named_models import MODELS
+    from mtldsl.problems.named_models import MODELS
 
     cases = {}
     for each in MODELS:

@@ -29,13 +29,14 @@ from benchmarks.machine import RESULTS, fastest, stamp
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from benchmarks.papers.fetr_weights import step_of
 from mtldsl import datasets
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.structures import MatrixNormal, Range
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.reference import structures
-from mtldsl.solvers.alternation import profile
-from mtldsl.solvers.alternation.alternating import SOLVER
-from mtldsl.solvers.alternation.linear_step import METHODS, solve_weights
-from mtldsl.solvers.alternation.quadratic_data import quadratic_data
+from mtldsl.solvers.design.sufficient_statistics import quadratic_data
+from mtldsl.solvers.linear_systems.sylvester import METHODS, solve_weights
+from mtldsl.solvers.nonconvex import variable_projection
+from mtldsl.solvers.nonconvex.alternating import SOLVER
 
 REPEATS = 15  # of everything quick; the shortest counts
 
@@ -45,13 +46,13 @@ def recorded():
     """A list of (CPU seconds, objective) that fills, a row for every step of L-BFGS in the block."""
     rows, started = [], time.process_time()
 
-    class Recording(profile.LBFGS):
+    class Recording(variable_projection.LBFGS):
         def step(self):
             moved = super().step()
             rows.append((time.process_time() - started, self.value))
             return moved
 
-    with patch.object(profile, "LBFGS", Recording):
+    with patch.object(variable_projection, "LBFGS", Recording):
         yield rows
 
 

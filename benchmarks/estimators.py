@@ -31,10 +31,10 @@ from sklearn.preprocessing import StandardScaler
 
 import mtldsl as mtl
 from mtldsl import datasets
-from mtldsl.analysis import points
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV, MultiTaskRegressor
-from mtldsl.problem import Problem
-from mtldsl.solvers import solve, watcher
+from mtldsl.problems import path
+from mtldsl.problems.problem import Problem
+from mtldsl.solvers import monitor, starts
 
 RESULTS = Path(__file__).parent / "results" / "estimators.md"
 SEARCH = "## A parameter chosen on folds, beside GridSearchCV"
@@ -217,8 +217,8 @@ def searched(model: str, name: str = "digits") -> dict:
 
 def parts_of(call) -> dict:
     """CPU seconds of a call inside of solvers, certificates aside, and inside of certificates: what no search can share between its fits."""
-    spent, certify, whole = {"solvers": 0.0, "certificates": 0.0}, watcher.certify, solve.drive
-    run_of_value = points._watched  # along a fold's path; the last fit is a drive
+    spent, certify, whole = {"solvers": 0.0, "certificates": 0.0}, monitor.certify, starts.drive
+    run_of_value = path._watched  # along a fold's path; the last fit is a drive
 
     def counted(name, function):
         def run(*given, **named):
@@ -230,12 +230,12 @@ def parts_of(call) -> dict:
 
         return run
 
-    watcher.certify, solve.drive = counted("certificates", certify), counted("solvers", whole)
-    points._watched = counted("solvers", run_of_value)
+    monitor.certify, starts.drive = counted("certificates", certify), counted("solvers", whole)
+    path._watched = counted("solvers", run_of_value)
     try:
         call()
     finally:
-        watcher.certify, solve.drive, points._watched = certify, whole, run_of_value
+        monitor.certify, starts.drive, path._watched = certify, whole, run_of_value
     spent["solvers"] -= spent["certificates"]
     return spent
 

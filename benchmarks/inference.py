@@ -18,7 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.machine import RESULTS, stamp
-from mtldsl.inference import Cliques, Decoder, LogPartition
+from mtldsl.atoms.inference.cliques import Cliques
+from mtldsl.atoms.inference.decoder import Decoder, LogPartition
 
 REPEATS, SECONDS = 5, 0.3
 MILP_INSTANCES, MILP_SECONDS = 10, 30.0

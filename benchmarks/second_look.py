@@ -16,7 +16,7 @@ import numpy as np
 from machine import RESULTS, stamp
 
 import mtldsl as mtl
-from mtldsl.check.statement_check import agree_with_statement
+from mtldsl.problems.statement_check import agree_with_statement
 
 SIZES = [(50, 5, 3), (500, 20, 10), (5_000, 50, 20), (100_000, 50, 20)]
 LOSSES = [mtl.squared_loss, mtl.logistic_loss]

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.system import stops
+from mtldsl.utils import interrupts
 
 
 def data(n, d, m, labels="real", seed=0):
@@ -248,7 +248,7 @@ def main():
             thread.join()
             continue
         limited(name, build)
-        stops._state.last = -np.inf  # every one of these is a first
+        interrupts._state.last = -np.inf  # every one of these is a first
         show(name, "Ctrl-C", "from Ctrl-C", run(build, (1, 1, 1), 30.0, interrupt=True))
     lines = summary(found)
     print("\n".join(lines))

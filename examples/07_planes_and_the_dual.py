@@ -69,8 +69,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 import mtldsl as mtl
-from mtldsl.compile.terms.mixture import Mixture
-from mtldsl.proof.certificate import certify
+from mtldsl.certificates.certificate import certify
+from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file

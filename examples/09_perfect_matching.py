@@ -54,7 +54,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.stats import ortho_group
 
-from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file

@@ -55,7 +55,8 @@ from sklearn.neural_network import MLPRegressor
 
 import mtldsl as mtl
 from mtldsl import datasets
-from mtldsl.atoms.structures import MatrixNormal, Range
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
 from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file

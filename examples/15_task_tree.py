@@ -437,7 +437,7 @@ def picture(path: Path) -> None:
     tree_path = path.with_name("15_tree_weights.png")
     axis.figure.savefig(tree_path, dpi=110)
     print(
-        f"\nPictures: {path}, {tree_path.name} (mtldsl.pictures.tree.tree_plot draws "
+        f"\nPictures: {path}, {tree_path.name} (mtldsl.display.pictures.tree.tree_plot draws "
         f"the tree of any solution)"
     )
 

@@ -12,7 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from warnings import warn
 
-from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.data.label_table import AcrossLabels
+from mtldsl.data.tasks import Tasks
 from mtldsl.errors import (
     CrossCheckError,
     DataError,
@@ -24,22 +26,21 @@ from mtldsl.errors import (
     ProofError,
     SolverError,
 )
-from mtldsl.language.expressions.scalar import Parameter
-from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns.kernel_weights import p_norm
-from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.unknowns.task_similarity import TaskSimilarity
-from mtldsl.language.words import vocabulary as _vocabulary
-from mtldsl.language.words.worst_task import worst_task
-from mtldsl.system.defaults import defaults
-from mtldsl.system.version import VERSION
-from mtldsl.tasks import AcrossLabels, Tasks
+from mtldsl.language import vocabulary as _vocabulary
+from mtldsl.language.factories import worst_task
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.learned_unknowns import p_norm
+from mtldsl.language.scalars import Parameter
+from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.language.weights import Weights
+from mtldsl.utils.progress import defaults
+from mtldsl.utils.version import VERSION
 
 if TYPE_CHECKING:
-    from mtldsl.extending import register, register_solver, unregister
-    from mtldsl.named_models import model, models
-    from mtldsl.problem import Problem, minimize
-    from mtldsl.proof.verifying import verify_proof
+    from mtldsl.certificates.verify_proof import verify_proof
+    from mtldsl.extending.registration import register, register_solver, unregister
+    from mtldsl.problems.named_models import model, models
+    from mtldsl.problems.problem import Problem, minimize
     from mtldsl.solution.solution import Solution
 
 __version__ = VERSION
@@ -47,12 +48,12 @@ __version__ = VERSION
 #: what is imported where it is first asked for, and from where: problems bring the compiler and the solvers, models by name the parser
 #: and the papers
 _LATER = {
-    "Problem": "mtldsl.problem",
-    "minimize": "mtldsl.problem",
+    "Problem": "mtldsl.problems.problem",
+    "minimize": "mtldsl.problems.problem",
     "Solution": "mtldsl.solution.solution",
-    "model": "mtldsl.named_models.lookup",
-    "models": "mtldsl.named_models.lookup",
-    "verify_proof": "mtldsl.proof.verifying",
+    "model": "mtldsl.problems.named_models",
+    "models": "mtldsl.problems.named_models",
+    "verify_proof": "mtldsl.certificates.verify_proof",
     # how words and solvers of one's own enter the language
     "register": "mtldsl.extending",
     "register_solver": "mtldsl.extending",
@@ -88,7 +89,7 @@ def __getattr__(name: str):
         return _vocabulary.WORDS[name]
     said = ""
     if not name.startswith("_"):  # what Python and tools look for
-        from mtldsl.language.words.did_you_mean import advice, meant
+        from mtldsl.language.suggestions import advice, meant
 
         instead, word = advice(name), meant(name, [*__dir__(), *_MOVED])
         word = f"{_MOVED[word]}.{word}" if word in _MOVED else word

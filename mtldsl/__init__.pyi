@@ -1,6 +1,6 @@
 """State a multi-task model as loss + regularizer + constraints; get its solution with a proof, and an independent check."""
 
-# Written by `python -m mtldsl.catalogue.stub`: words are made from one table, which type checkers cannot follow.
+# Written by `python -m mtldsl.cli.stub`: words are made from one table, which type checkers cannot follow.
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -8,26 +8,24 @@ from numpy.typing import ArrayLike
 
 from mtldsl import datasets, estimators, metrics, report, similarities
 from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.certificates.verify_proof import verify_proof
+from mtldsl.data.label_table import AcrossLabels
+from mtldsl.data.tasks import Tasks
 from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, Interrupted, MTLError, MissingExtraError, ModelError, ProofError, SolverError
-from mtldsl.extending.own_solvers import register_solver
-from mtldsl.extending.own_words import register, unregister
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.expression import Affine
-from mtldsl.language.expressions.objective import Objective
-from mtldsl.language.expressions.scalar import Parameter
-from mtldsl.language.expressions.weights import Weights
-from mtldsl.language.unknowns.covariances import FeatureCovariance, FeaturePrecision, TaskCovariance, TaskPrecision
-from mtldsl.language.unknowns.kernel_weights import KernelWeights, p_norm
-from mtldsl.language.unknowns.label_graph import EdgeWeights, NodeWeights
-from mtldsl.language.unknowns.task_similarity import TaskSimilarity
-from mtldsl.language.words.worst_task import worst_task
-from mtldsl.named_models.lookup import model, models
-from mtldsl.problem import Problem, minimize
-from mtldsl.proof.verifying import verify_proof
+from mtldsl.extending.registration import register, register_solver, unregister
+from mtldsl.language.constraints import Constraint
+from mtldsl.language.expressions import Affine
+from mtldsl.language.factories import worst_task
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.learned_unknowns import FeatureCovariance, FeaturePrecision, KernelWeights, TaskCovariance, TaskPrecision, p_norm
+from mtldsl.language.objective import Objective
+from mtldsl.language.scalars import Parameter
+from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.language.weights import Weights
+from mtldsl.problems.named_models import model, models
+from mtldsl.problems.problem import Problem, minimize
 from mtldsl.solution.solution import Solution
-from mtldsl.system.defaults import defaults
-from mtldsl.tasks.across import AcrossLabels
-from mtldsl.tasks.tasks import Tasks
+from mtldsl.utils.progress import defaults
 
 __all__ = [
     "AcrossLabels",

@@ -17,16 +17,16 @@ from typing import Any, cast
 import cvxpy as cp
 import numpy as np
 
-from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.normal_form.form import LossTerm, NormalForm
+from mtldsl.reference.metrics import is_stated, metrics_of
+from mtldsl.reference.planes import LabellingPlanes
 
 from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size, needs_planes, refuse, sample_weights
-from .labelling_planes import LabellingPlanes
 from .maps import image, predictions
 from .model import CvxpyModel
 from .planes import Planes
 from .registry import formula_of, formula_of_loss, needs_semidefinite_cone
-from .structured import is_stated, metrics_of
 from .workload import nonzeros
 
 __all__ = ["to_cvxpy"]

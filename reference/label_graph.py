@@ -17,8 +17,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.compile.normal_form import LossTerm
 from mtldsl.errors import ModelError
+from mtldsl.normal_form.form import LossTerm
 
 from .metrics import delta_of
 from .registry import formula, formula_of_loss

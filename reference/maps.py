@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.compile.normal_form import Blocks, LinearMap, LossTerm
+from mtldsl.normal_form.form import Blocks, LinearMap, LossTerm
 
 __all__ = ["constants", "image", "image_at", "prediction_parts", "predictions"]
 

@@ -6,16 +6,32 @@ metric forbids the table. A metric of rankings has no table and is stated on the
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from math import ceil, comb
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.errors import ModelError
+from mtldsl.normal_form.form import LossTerm
+from mtldsl.reference.registry import FORMULAS, formula, formula_of_loss
 
-from .registry import FORMULAS, formula
-
-__all__ = ["delta_of", "is_of_rankings", "missing_formula", "pairs_in_order"]
+__all__ = [
+    "HIGHEST",
+    "LARGEST_STATED",
+    "MOST_ORDERS",
+    "MOST_PAIRS_STATED",
+    "delta_of",
+    "is_of_rankings",
+    "is_stated",
+    "metrics_of",
+    "missing_formula",
+    "orders_stated",
+    "pairs_in_order",
+]
 
 
 @formula("FScore")
@@ -124,3 +140,193 @@ def delta_of(metric, b, c, positives: int, negatives: int) -> np.ndarray:
 def _is_own(metric) -> bool:
     """A class that a user wrote, even where it took the name of one of the language."""
     return REGISTRY.get(metric.name) is not type(metric)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Metrics of orders, from their definitions: how many negatives stand above each positive, with a plane for every order.
+#
+# With positives and negatives in falling order of their scores, an order is r_1 <= ... <= r_P, the negatives above each positive, and
+# its plane Delta(r) - unit (sum over k of r_k z_k - sum over negatives j of (positives below j) z_j). Small tasks are stated with all of
+# them; for larger ones the highest is found by dynamic programming.
+
+#: Orders up to which a task is stated in full.
+MOST_ORDERS = 1000
+
+#: The highest plane of a metric: f(z, positives, negatives, atom) -> (delta, slope).
+HIGHEST: dict[str, Callable] = {}
+
+
+def orders_stated(metric, positives: int, negatives: int) -> int:
+    """How many functions the statement of a task takes the maximum of."""
+    if metric.name == "PartialAUC":
+        return positives * (negatives + 1)
+    return comb(positives + negatives, positives)
+
+
+# --------------------------------------------------------------------------------- part of the area under the ROC curve
+
+
+@formula("PartialAUC", of_rankings=True)
+def partial_auc(z, y, atom):
+    """sum over positives of max over r of max(0, r - a) - 2 (r z_i - the sum of the r largest negatives), over Pos (b - a)"""
+    up, down = z[np.flatnonzero(y > 0)], z[np.flatnonzero(y < 0)]
+    a, b, ranks = _ranks_of_area(atom, down.size)
+    sums = [_sum_of_largest(down, r) for r in ranks]
+    terms = [max(0.0, r - a) - 2.0 * (r * up - total) for r, total in zip(ranks, sums, strict=True)]
+    highest = cp.maximum(*terms) if len(terms) > 1 else terms[0]
+    return cp.sum(highest) / (up.size * (b - a))
+
+
+def _ranks_of_area(atom, negatives: int):
+    """(a, b, all ranks: 0, 1, ... and b, where the last negative may count in part)."""
+    a, b = (np.round(rate * negatives, 9) for rate in (atom.min_fpr, atom.max_fpr))
+    return a, b, np.minimum(np.arange(ceil(b) + 1), b)
+
+
+def _sum_of_largest(x, r: float):
+    """The sum of the r largest, the last of them in part."""
+    whole = int(r)
+    if r == whole:
+        return _largest(x, whole)
+    return (whole + 1 - r) * _largest(x, whole) + (r - whole) * _largest(x, whole + 1)
+
+
+def _largest(x, k: int):
+    if k == 0:
+        return cp.Constant(0.0)
+    return cp.sum(x) if k == x.size else cp.sum_largest(x, k)
+
+
+def _highest_area(z, positives, negatives, atom):
+    a, b, ranks = _ranks_of_area(atom, len(negatives))
+    down = negatives[np.argsort(-z[negatives])]
+    counts = np.diff(ranks)  # of the first negatives
+    sums = np.append(0.0, np.cumsum(counts * z[down[: len(counts)]]))
+    worth = np.maximum(0.0, ranks - a) - 2.0 * (z[positives][:, None] * ranks - sums)
+    best = np.argmax(worth, axis=1)
+    scale, slope = len(positives) * (b - a), np.zeros(len(z))
+    slope[positives] = -2.0 * ranks[best]
+    slope[down[: len(counts)]] = [2.0 * n * np.sum(best > k) for k, n in enumerate(counts)]
+    return np.sum(np.maximum(0.0, ranks[best] - a)) / scale, slope / scale
+
+
+HIGHEST["PartialAUC"] = _highest_area
+
+
+# ------------------------------------------------------------------------------------------ lists, by the places of positives
+
+
+def _average_precision(places, positives: int):
+    """1 - mean of the precisions k / (place of the k-th positive)"""
+    return 1.0 - np.mean(np.arange(1, positives + 1) / places, axis=-1)
+
+
+def _ndcg(places, positives: int):
+    """1 - sum of 1 / log2(1 + place) over the largest such sum"""
+    gain, best = (np.sum(1.0 / np.log2(1.0 + p), axis=-1) for p in (places, np.arange(1, positives + 1)))
+    return 1.0 - gain / best
+
+
+def _by_places(word: str, loss: Callable) -> None:
+    @formula(word, of_rankings=True)
+    def stated(z, y, atom):
+        up, down = z[np.flatnonzero(y > 0)], z[np.flatnonzero(y < 0)]
+        P, N = up.size, down.size
+        places = np.array(list(itertools.combinations(range(1, P + N + 1), P)))
+        ranks = places - np.arange(1, P + 1)  # negatives above each positive, rising
+        below = np.array([[np.sum(r >= j) for j in range(1, N + 1)] for r in ranks])  # falling
+        # the positives with the lowest scores have the most negatives above them: sums of the k largest -z, weighted by differences
+        of_up = np.diff(ranks, axis=1, prepend=0)[:, ::-1] @ _all_sums(-up)
+        of_down = -np.diff(below, axis=1, append=0) @ _all_sums(down)
+        return cp.max(loss(places, P) + (2.0 / (P * N)) * (of_up + of_down))
+
+    HIGHEST[word] = lambda z, positives, negatives, atom: _highest_list(z, positives, negatives, loss)
+
+
+def _all_sums(x):
+    """The sums of the k largest entries, k = 1, ..., all."""
+    return cp.hstack([_largest(x, k) for k in range(1, x.size + 1)])
+
+
+def _highest_list(z, positives, negatives, loss):
+    """best[k, r]: the most that the first k positives give where r negatives stand above the last of them."""
+    P, N = len(positives), len(negatives)
+    up, down = positives[np.argsort(-z[positives])], negatives[np.argsort(-z[negatives])]
+    pairs = np.append(0.0, np.cumsum(z[down]))
+    best, chosen = np.zeros(N + 1), []
+    for k in range(P):
+        # what positive k + 1 adds: its part of the loss, and its pairs; the loss of a list is a sum over positives
+        places = np.tile(np.arange(1, P + 1), (N + 1, 1))
+        places[:, k] += np.arange(N + 1)
+        own = loss(places, P) - (2.0 / (P * N)) * (np.arange(N + 1) * z[up[k]] - pairs)
+        lead = np.maximum.accumulate(best)
+        rises = best > np.append(-np.inf, lead[:-1])  # where the best so far is met first
+        chosen.append(np.maximum.accumulate(np.where(rises, np.arange(N + 1), 0)))
+        best = lead + own
+    r = int(np.argmax(best))
+    ranks = np.empty(P, int)
+    for k in range(P - 1, -1, -1):
+        ranks[k] = r
+        r = chosen[k][r]
+    slope = np.zeros(len(z))
+    slope[up] = -2.0 * ranks / (P * N)
+    slope[down] = 2.0 / (P * N) * np.array([np.sum(ranks >= j) for j in range(1, N + 1)])
+    return loss(np.arange(1, P + 1) + ranks, P), slope
+
+
+_by_places("AveragePrecision", _average_precision)
+_by_places("NDCG", _ndcg)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The structured hinge, from its definition: a maximum over labellings, task by task.
+#
+# max over y' of Delta(y, y') - <y - y', z> is, with b negatives labelled +1 and c positives labelled -1, the maximum over
+# b and c of Delta(b, c) + 2 (sum of the c largest -z of positives) + 2 (sum of the b largest z of negatives). Stated so, it
+# has (Pos + 1)(Neg + 1) terms, which serves small tasks; for larger ones `planes.py` finds those that matter.
+
+#: Up to this many samples a task is stated in full.
+LARGEST_STATED = 40
+
+#: Likewise where it is of orders: its planes say which orders prove the bound, a statement does not.
+LARGEST_IN_ORDERS = 12
+
+#: Likewise up to this many pairs where the metric is one of rankings.
+MOST_PAIRS_STATED = 10_000
+
+
+def is_stated(metric, y) -> bool:
+    """Whether the structured hinge of a task is small enough to be stated in full."""
+    positives, negatives = int(np.sum(y > 0)), int(np.sum(y < 0))
+    if is_of_rankings(metric) and metric.name in HIGHEST:
+        return len(y) <= LARGEST_IN_ORDERS and orders_stated(metric, positives, negatives) <= MOST_ORDERS
+    if is_of_rankings(metric):
+        return positives * negatives <= MOST_PAIRS_STATED
+    return len(y) <= LARGEST_STATED
+
+
+def metrics_of(term: LossTerm) -> list:
+    """The metric of every task; none where the loss has no metrics."""
+    if not formula_of_loss(term).by_planes:
+        return []
+    return [term.atom.of_task(i).metric for i in range(term.tasks.n_tasks)]
+
+
+@formula("structured_hinge", by_planes=True)
+def structured_hinge(z, y, s, atom):
+    """max over y' of Delta(y, y') - <y - y', z>"""
+    metric = atom.metric
+    if is_of_rankings(metric):
+        return FORMULAS[metric.name](z, y, metric)
+    positives, negatives = z[np.flatnonzero(y > 0)], z[np.flatnonzero(y < 0)]
+    c, b = np.arange(positives.size + 1)[:, None], np.arange(negatives.size + 1)[None, :]
+    delta = delta_of(metric, b, c, positives.size, negatives.size)
+    row, column = np.nonzero(np.isfinite(delta))
+    # every sum of the largest is written once and picked by the tables that contain it
+    return cp.max(delta[row, column] + _sums(-positives)[row] + _sums(negatives)[column])
+
+
+def _sums(x):
+    """Twice the sum of the k largest entries of x, for k = 0, 1, ..., all (cvxpy's sum_largest stumbles over all)."""
+    partial = [2.0 * cp.sum_largest(x, k) for k in range(1, x.size)]
+    return cp.hstack([cp.Constant(0.0), *partial, 2.0 * cp.sum(x)])

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import cvxpy as cp
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks
-from mtldsl.system import stops
+from mtldsl.normal_form.form import Blocks
+from mtldsl.utils import interrupts
 
 from .planes import Plane, Planes
 
@@ -133,7 +133,7 @@ class CvxpyModel:
         for _ in range(MOST_ROUNDS):
             try:
                 run(self.problem, **now)
-            except stops.TimeIsUp:
+            except interrupts.TimeIsUp:
                 if self.best[1] is None:
                     raise
                 break

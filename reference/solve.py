@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import cvxpy as cp
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, NormalForm
 from mtldsl.errors import InfeasibleError, SolverError
-from mtldsl.system import stops
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.utils import interrupts
 
 from . import backends
 from .compile import to_cvxpy
@@ -133,7 +133,7 @@ def solve_reference(
     max_iter : its iterations (None: its own limit)
     model    : `to_cvxpy(form, split=True)`, where the caller has it already
 
-    Ends at the time limit of `mtldsl.system.stops` too, where a backend has a point by then; TimeIsUp where none has.
+    Ends at the time limit of `mtldsl.utils.interrupts` too, where a backend has a point by then; TimeIsUp where none has.
 
     Raises InfeasibleError where a backend says that the constraints contradict each other (its word, not a
     proof); SolverError, with cvxpy's status in it, where every backend tried came back without a point.
@@ -143,7 +143,7 @@ def solve_reference(
     points, failures = [], []
     *others, last = backends_to_try(model, backend)
     for name in (*others, last):
-        if points and stops.remaining() <= 0.0:
+        if points and interrupts.remaining() <= 0.0:
             break
         seconds = SECONDS_BEFORE_SECOND_CHANCE if name == "scs" and name != last else None
         try:

@@ -6,8 +6,9 @@ import math
 from math import inf
 from typing import ClassVar
 
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.system import stops
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.reference.metrics import metrics_of
+from mtldsl.utils import interrupts
 
 from .backends import FOR_THE_PROOF
 from .compile import to_cvxpy
@@ -15,7 +16,6 @@ from .label_graph import refusal
 from .metrics import missing_formula
 from .registry import FORMULAS
 from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
-from .structured import metrics_of
 
 __all__ = ["SOLVER", "CvxpySolver"]
 
@@ -89,9 +89,9 @@ class CvxpySolver:
         accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
         limit = max_iter if max_iter < self.max_iter else None
         while True:
-            left = stops.remaining()
+            left = interrupts.remaining()
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=limit, model=model)
-            cut_short = left < inf and stops.remaining() <= 1.01 * FOR_THE_PROOF * left
+            cut_short = left < inf and interrupts.remaining() <= 1.01 * FOR_THE_PROOF * left
             point.stopped = "time_limit" if cut_short else ""
             if watch(point) or accuracy <= TIGHTEST or cut_short:
                 return point

@@ -7,11 +7,28 @@ r is concave and nondecreasing on [0, inf). The rank is the one with r(0) = 0 an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cvxpy as cp
 import numpy as np
 
-from .registry import spectrum, spectrum_of
+from mtldsl.atoms.matrix_function import Regularizer, Set
+from mtldsl.normal_form.reductions.reduction import Way
+from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
-__all__ = ["RANK", "axes", "cut", "eps_of", "excess", "penalty"]
+__all__ = [
+    "RANK",
+    "SpectralQuadratic",
+    "Subspace",
+    "TiltedTraceNorm",
+    "axes",
+    "cut",
+    "eps_of",
+    "excess",
+    "penalty",
+    "ways",
+]
 
 #: Singular values below this, relative to the largest, are what rounding leaves of zero.
 ROUNDING = 1e-14
@@ -140,3 +157,159 @@ def excess(atom, W) -> float:
 def eps_of(atom) -> float:
     """0 where the function has none."""
     return float(getattr(atom, "eps", 0.0))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Convex functions that lie above one of the spectrum and touch it.
+#
+# None of the functions of `spectral` is convex, so cvxpy never sees them: it sees, at a given W0, one of three kinds of convex
+# function h >= g with h(W0) = g(W0), or, of the first and the last, h on a subspace that W0 is in:
+#
+# 1. tr(D W W^T) + constant, D = r'(W0 W0^T + eps I), where r'(eps) is finite: the tangent of a concave function of W W^T.
+# 2. c ||W||_* - <G, W> + constant, where phi(s) = r(s^2) is itself concave with a finite slope c at zero and eps = 0, as log(1 + s)
+#    is: with W0 = U diag(s) V^T and G = U diag(c - phi'(s)) V^T. It is sum_j c sigma_j(W) - (c - phi'(s_j)) sigma_j(W) at least
+#    (von Neumann), and that is the tangent of sum_j phi(sigma_j) at s.
+# 3. where the slope at zero is infinite or r jumps there, 1. on the matrices with the column space of W0, and on those with its row
+#    space: W0 is the best on both where it is a local minimum.
+
+#: Where the slope at zero is looked for, and the singular values among which it must not rise.
+NEAR_ZERO, TRIED = (1e-100, 1e-98), np.geomspace(1e-8, 1e8, 161)
+
+#: A slope that changes by no more than this between the two is that at zero; one that rises by more than this is not concave.
+SAME = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralQuadratic(Regularizer):
+    """tr(D W W^T), D = root^T root; of the columns, `of_rows`: tr(D W^T W)."""
+
+    root: np.ndarray
+    of_rows: bool = False
+
+    name: ClassVar[str] = "quadratic above a spectrum"
+
+    def on_columns(self, columns, shape):
+        return None if self.of_rows else self
+
+
+@auxiliary(SpectralQuadratic.name)
+def spectral_quadratic(W, atom):
+    """||root W||_F^2"""
+    if not len(atom.root):
+        return cp.Constant(0.0)
+    return cp.sum_squares(W @ atom.root.T if atom.of_rows else atom.root @ W)
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedTraceNorm(Regularizer):
+    """steepness ||W||_* - <tilt, W>."""
+
+    steepness: float
+    tilt: np.ndarray
+
+    name: ClassVar[str] = "tilted trace norm above a spectrum"
+
+
+@auxiliary(TiltedTraceNorm.name, semidefinite=True)
+def tilted_trace_norm(W, atom):
+    """c ||W||_* - <G, W>"""
+    return atom.steepness * cp.normNuc(W) - cp.sum(cp.multiply(atom.tilt, W))
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace(Set):
+    """The matrices whose columns (`of_rows`: rows) are orthogonal to those of `outside`."""
+
+    outside: np.ndarray
+    of_rows: bool = False
+
+    name: ClassVar[str] = "subspace of a spectrum"
+
+    def on_columns(self, columns, shape):
+        return None if self.of_rows else self
+
+
+@auxiliary(Subspace.name)
+def subspace(W, atom):
+    """outside^T W = 0"""
+    if not atom.outside.shape[1]:
+        return []
+    return [(W @ atom.outside if atom.of_rows else atom.outside.T @ W) == 0]
+
+
+def ways(atom, W0, rng) -> list[Way]:
+    """What cvxpy is given in place of g, touching g at W0: one convex function, or two on subspaces.
+
+    rng : for directions to search in where W0 has a lower rank than is allowed
+    """
+    stated, W0 = spectrum_of(atom.name, atom.name), np.asarray(W0, float)
+    if stated.largest_rank is not None:
+        r = stated.largest_rank(atom)
+        return [
+            _kept_space(stated, atom, W0, of_rows, min(r, min(W0.shape)), rng) for of_rows in (False, True)
+        ]
+    if eps_of(atom) > 0.0 or not _jumps(stated, atom):
+        V, s = axes(W0)
+        if np.isfinite(_slope(stated, atom, np.array([eps_of(atom)]))[0]):
+            return [_quadratic(stated, atom, V, s)]
+        steepness = _steepness(stated, atom)
+        if steepness is not None:
+            return [_tilted(stated, atom, W0, V, s, steepness)]
+    return [_kept_space(stated, atom, W0, of_rows, None, rng) for of_rows in (False, True)]
+
+
+def _slope(stated, atom, x) -> np.ndarray:
+    """r'(x); a user's function may have no number at 0."""
+    with np.errstate(all="ignore"):
+        slope = np.asarray(stated.slope(x, atom), float)
+    return np.where(np.isnan(slope), np.inf, slope)
+
+
+def _jumps(stated, atom) -> bool:
+    """Whether r does at 0, as that of the rank."""
+    return bool(stated(np.array([NEAR_ZERO[0] ** 2]), atom)[0] - _at_zero(stated, atom) > SAME)
+
+
+def _steepness(stated, atom) -> float | None:
+    """phi'(0), where phi(s) = r(s^2) is concave and this is finite."""
+    near = [float(2.0 * s * _slope(stated, atom, np.array([s**2]))[0]) for s in NEAR_ZERO]
+    slopes = 2.0 * TRIED * _slope(stated, atom, TRIED**2)
+    if not np.all(np.isfinite([*near, *slopes])) or abs(near[1] - near[0]) > SAME * near[0]:
+        return None
+    return near[0] if np.all(np.diff(np.append(near[0], slopes)) <= SAME * near[0]) else None
+
+
+def _quadratic(stated, atom, V, s) -> Way:
+    x = s**2 + eps_of(atom)
+    slope = _slope(stated, atom, x)
+    constant = float(np.sum(stated(x, atom) - slope * s**2))
+    root = np.sqrt(slope)[:, None] * V.T
+    return Way("{} majorised", (SpectralQuadratic(root[slope > 0.0]),), constant)
+
+
+def _tilted(stated, atom, W0, V, s, steepness) -> Way:
+    held = s > 0.0
+    V, s = V[:, held], s[held]
+    slope = 2.0 * s * _slope(stated, atom, s**2)
+    tilt = (V * ((steepness - slope) / s)) @ (V.T @ W0)
+    constant = float(np.sum(stated(s**2, atom) - slope * s)) + (len(W0) - s.size) * _at_zero(stated, atom)
+    return Way("{} majorised", (TiltedTraceNorm(steepness, tilt),), constant)
+
+
+def _at_zero(stated, atom) -> float:
+    return float(stated(np.zeros(1), atom)[0])
+
+
+def _kept_space(stated, atom, W0, of_rows: bool, dimension: int | None, rng) -> Way:
+    """`dimension` of the subspace where it is given: more than the rank of W0 needs has directions drawn at random."""
+    V, s = axes(W0.T if of_rows else W0)
+    k = int(np.count_nonzero(cut(s, RANK)))
+    if dimension is not None and dimension > k:
+        drawn = np.linalg.qr(rng.normal(size=(len(V) - k, len(V) - k)))[0]
+        V = np.hstack([V[:, :k], V[:, k:] @ drawn])
+    slope = _slope(stated, atom, s[:k] ** 2)
+    root = (np.sqrt(slope)[:, None] * V[:, :k].T)[slope > 0.0]
+    outside = Subspace(V[:, k if dimension is None else dimension :], of_rows)
+    constant = penalty(atom, W0) - float(np.sum(slope * s[:k] ** 2))
+    text = f"{{}} with its {'row' if of_rows else 'column'} space kept"
+    return Way(text, (SpectralQuadratic(root, of_rows),) if len(root) else (), constant, (outside,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.compile.normal_form import LossTerm, NormalForm
+from mtldsl.normal_form.form import LossTerm, NormalForm
 
 from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size

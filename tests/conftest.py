@@ -6,7 +6,7 @@ import signal
 import pytest
 from threadpoolctl import threadpool_limits
 
-from mtldsl.system.stops import TimeIsUp
+from mtldsl.utils.interrupts import TimeIsUp
 from tests import optima
 
 #: all tests that were collected, those too that this run leaves out

@@ -10,9 +10,9 @@ from functools import cache
 #: steps that one interpreter takes after each other: what an early one loads, a later one finds loaded too
 STEPS = {
     "import": "import mtldsl",
-    "inference": "import mtldsl.inference",
+    "inference": "import mtldsl.atoms.inference",
     "networks": "import mtldsl.nn",
-    "pictures": "import mtldsl.pictures.tree; mtldsl.report.graph_plot",
+    "pictures": "import mtldsl.display.pictures.tree; mtldsl.report.graph_plot",
     "order": "from mtldsl.report import clustered_order; clustered_order([[1, 0, 0], [0, 1, 0], [0, 0, 1]])",
     "version": "from mtldsl.cli import main; main(['--version'])",
     "help": "main(['--help'])",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mtldsl.testing.law import Case, LawError
+from mtldsl.extending.law import Case, LawError
 
 __all__ = ["groups", "run_all"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import mtldsl.language.words.vocabulary  # noqa: F401  (every word's atom is registered)
-from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
-from mtldsl.atoms.structures import Structure
-from mtldsl.testing.laws.by_reference import *  # noqa: F403
-from mtldsl.testing.laws.data import *  # noqa: F403
+import mtldsl.language.vocabulary  # noqa: F401  (every word's atom is registered)
+from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.extending.laws.law_examples import *  # noqa: F403  # noqa: F403
 
 
 def near(value, size=1.0, rel=1e-11):

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.svm import LinearSVC
 
 import mtldsl as mtl
+from mtldsl.data.labels import OneClassWarning
 from mtldsl.estimators import MultiTaskClassifier
-from mtldsl.tasks.one_class import OneClassWarning
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import mtldsl.errors
-from mtldsl.atoms.function import REGISTRY
-from mtldsl.language.words.vocabulary import SIMILARITIES, UNKNOWNS, WORDS
-from mtldsl.solvers.registry import SOLVERS
-from mtldsl.testing.law import Case
+from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.extending.law import Case
+from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, WORDS
+from mtldsl.solvers.routes import SOLVERS
 from tests.conftest import COLLECTED, is_named
 from tests.loops import values_of
 from tests.models import MODELS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import ModelError
-from mtldsl.files.problem_file import load_problem
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -54,8 +54,8 @@ def test_adding_a_word_runs_as_written_and_obeys_every_law():
     """In an interpreter of its own, so that the new word stays out of the other tests' registry; the catalogue has it by itself."""
     program = """
 import doctest, sys, types
-import mtldsl.language.words.vocabulary as vocabulary
-from mtldsl.catalogue.words import entry
+import mtldsl.language.vocabulary as vocabulary
+from mtldsl.cli.catalogue import entry
 from mtldsl.testing import check_atom
 from tests.test_docs import ROOT, blocks, sessions
 

@@ -147,7 +147,7 @@ def test_every_kind_is_still_pythons_too():
 @pytest.fixture
 def problem_file(tmp_path):
     def load(text):
-        from mtldsl.files.problem_file import load_problem
+        from mtldsl.cli.problem_files.problem_file import load_problem
 
         path = tmp_path / "p.toml"
         path.write_text(text)

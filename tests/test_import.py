@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mtldsl
-from mtldsl.language.words import vocabulary
+from mtldsl.language import vocabulary
 from tests.fresh import first_steps, loaded_by
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def test_import_loads_few_modules_and_nothing_heavy():
     """97 modules of our own today, of some 400; how long that takes is in benchmarks/cold_start.py."""
     loaded = loaded_by("import")
     assert not set(HEAVY) & loaded
-    assert not any(name.startswith("mtldsl.tasks.distributed") for name in loaded)
+    assert not any(name.startswith("mtldsl.distributed") for name in loaded)
     assert 60 < sum(name.startswith("mtldsl.") for name in loaded) <= 100
 
 

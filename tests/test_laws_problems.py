@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.terms.mixture import Mixture
-from mtldsl.proof.certificate import certify
+from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.certificates.certificate import certify
+from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
 from tests.models import MODELS

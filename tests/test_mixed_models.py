@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtldsl.solvers.registry import candidates
+from mtldsl.solvers.routes import candidates
 from mtldsl.testing import assert_agrees
 from tests.models import MODELS
 from tests.optima import fingerprint, solution_of, solved_by_reference, stored

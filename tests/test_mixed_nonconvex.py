@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers.registry import candidates
+from mtldsl.solvers.routes import candidates
 from tests.models import of, separate, shared
 
 MODELS = {}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.tasks.names import elsewhere, is_numbered, unlike
+from mtldsl.data.input_checks import elsewhere, is_numbered, unlike
 
 pd = pytest.importorskip("pandas")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.compile.normal_form import FunctionTerm
+from mtldsl.normal_form.form import FunctionTerm
+from mtldsl.solvers.monitor import Watcher
 from mtldsl.solvers.solver import Point
-from mtldsl.solvers.watcher import Watcher
 from tests.loops import for_each
 from tests.models import MODELS, shared
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.compile.from_tree import to_normal_form
+from mtldsl.normal_form.canonicalize import to_normal_form
 from mtldsl.reference import formulas  # noqa: F401  (every atom's formula is registered)
 from mtldsl.reference.registry import FORMULAS
 from tests.loops import for_each

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.papers.cgm_paper import PAPER_SCENE, PAPER_TABLE_2, PAPER_TABLE_4
 from benchmarks.papers.claim import Claim, by_share, verdict
-from mtldsl.datasets.generators.label_graph import STAR
+from mtldsl.data.synthetic import STAR
 
 __all__ = ["claims", "in_general", "of"]
 

@@ -22,7 +22,7 @@ from benchmarks.papers.claim import reading, written
 from benchmarks.papers.given_data import data_lines
 from benchmarks.papers.printed import printed
 from benchmarks.papers.rows import rows_of
-from mtldsl.datasets.generators.label_graph import STAR
+from mtldsl.data.synthetic import STAR
 
 __all__ = ["report"]
 

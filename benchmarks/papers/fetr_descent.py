@@ -16,12 +16,11 @@ import numpy as np
 import mtldsl as mtl
 from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from mtldsl import datasets
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.solvers.alternation.accelerated import accelerate
-from mtldsl.solvers.alternation.blocks import alternate, flip_flop, in_turn
-from mtldsl.solvers.alternation.profile import minimize_profile
-from mtldsl.solvers.alternation.quadratic_data import quadratic_data
-from mtldsl.solvers.alternation.weights_step import LinearStep
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.solvers.design.sufficient_statistics import quadratic_data
+from mtldsl.solvers.nonconvex.block_updates import accelerate, alternate, flip_flop, in_turn
+from mtldsl.solvers.nonconvex.variable_projection import minimize_profile
+from mtldsl.solvers.nonconvex.weights_step import LinearStep
 from mtldsl.solvers.solver import Point
 
 __all__ = ["METHODS", "Trace", "run_descent", "sarcos_problem"]

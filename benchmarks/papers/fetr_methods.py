@@ -12,7 +12,8 @@ import numpy as np
 
 import mtldsl as mtl
 from benchmarks.papers.fetr_data import Part, errors
-from mtldsl.atoms.structures import MatrixNormal, Range
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
 
 __all__ = [
     "BOX",

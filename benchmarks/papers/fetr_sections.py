@@ -14,7 +14,7 @@ __all__ = ["correlations_section", "descent_section", "rounds_section", "weights
 
 
 def weights_section(results: Path) -> list[str]:
-    from mtldsl.solvers.alternation.linear_step import METHODS
+    from mtldsl.solvers.linear_systems.sylvester import METHODS
 
     lines = [
         "## The weights' step by size (the paper's Figure 2a)", "", "![seconds against size](fetr_weights.png)", "",

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.fetr_methods import BOX
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.solvers.alternation.linear_step import METHODS, Penalty, solve_weights
-from mtldsl.solvers.alternation.quadratic_data import QuadraticData
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.solvers.design.sufficient_statistics import QuadraticData
+from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, solve_weights
 
 __all__ = ["ACCURACY", "ROWS", "SIZES", "random_precision", "run_weights", "step_of"]
 

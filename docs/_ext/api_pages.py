@@ -16,26 +16,22 @@ from elsewhere import DOCS, put
 from sphinx.application import Sphinx
 
 import mtldsl
-from mtldsl.catalogue import catalogue
-from mtldsl.language.words import vocabulary
+from mtldsl.cli.catalogue import catalogue
+from mtldsl.language import vocabulary
 
 PAGES = DOCS / "api"
 
 #: what calls return, and users therefore hold without ever naming it
 RETURNED = {
-    "mtldsl.solvers.explanation": ("Explanation",),
-    "mtldsl.check.comparison": ("CrossCheck",),
-    "mtldsl.check.comparison_blocks": ("BlockCheck",),
-    "mtldsl.analysis.cross_validated": ("CrossValidation",),
-    "mtldsl.analysis.weight_intervals": ("WeightIntervals",),
-    "mtldsl.analysis.stability": ("StabilitySelection",),
-    "mtldsl.analysis.by_hand": ("BoundCheck",),
-    "mtldsl.analysis.kkt": ("Conditions",),
-    "mtldsl.solution.learned_matrix": ("LearnedMatrix",),
-    "mtldsl.solution.kernel_weights": ("LearnedWeights",),
-    "mtldsl.solution.label_graph": ("LearnedGraph",),
-    "mtldsl.proof.saved": ("SolutionCertificate",),
-    "mtldsl.proof.stationarity": ("Stationarity",),
+    "mtldsl.solvers.routes": ("Explanation",),
+    "mtldsl.problems.cross_check_comparison": ("CrossCheck", "BlockCheck"),
+    "mtldsl.problems.cross_validation_result": ("CrossValidation",),
+    "mtldsl.problems.resampling": ("WeightIntervals", "StabilitySelection"),
+    "mtldsl.problems.user_bounds": ("BoundCheck", "Conditions"),
+    "mtldsl.solution.learned": ("LearnedMatrix", "LearnedWeights"),
+    "mtldsl.solution.learned_label_graph": ("LearnedGraph",),
+    "mtldsl.certificates.proof_writer": ("SolutionCertificate",),
+    "mtldsl.certificates.stationarity": ("Stationarity",),
 }
 
 #: modules whose names are public as a whole: module, page, heading, what is in it

@@ -11,10 +11,9 @@ import re
 from api_pages import public_name
 from sphinx.application import Sphinx
 
-from mtldsl.catalogue.pages import ABOUT, HEADINGS, other_names
-from mtldsl.catalogue.words import KINDS, Entry, catalogue
-from mtldsl.language.words import vocabulary
-from mtldsl.report.helpers import groups_of_helpers
+from mtldsl.cli.catalogue import KINDS, Entry, catalogue
+from mtldsl.cli.catalogue_pages import ABOUT, HEADINGS, groups_of_helpers, other_names
+from mtldsl.language import vocabulary
 
 #: in the order in which they are shown
 LABELS = ("prox", "Projection", "gradient", "Dual norm", "Conjugate", "Support function", "Source")
@@ -24,7 +23,7 @@ _LABEL = re.compile(rf"(?:^|(?<=[.;] ))({'|'.join(LABELS)}|Violation|Reweighting
 def told(entry: Entry) -> dict[str, str]:
     """Label -> what the notes of the word's docstring say under it.
 
-    >>> from mtldsl.catalogue.words import entry
+    >>> from mtldsl.cli.catalogue import entry
     >>> told(entry("l21_norm"))["Dual norm"]
     'max ||Z_r||_2 / a_r.'
     """

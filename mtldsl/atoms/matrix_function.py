@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from mtldsl.atoms.atom import Atom
-from mtldsl.atoms.parts import COLUMNS, ENTRIES, MATRIX, ROWS, Parts, RowProfile
+from mtldsl.atoms.atom import COLUMNS, ENTRIES, MATRIX, REGISTRY, ROWS, Atom, Parts, RowProfile, register
+from mtldsl.atoms.loss import Loss, SeparableLoss
 
-__all__ = ["MatrixFunction", "Regularizer", "Set"]
+__all__ = [
+    "REGISTRY",
+    "Atom",
+    "Loss",
+    "MatrixFunction",
+    "NoDual",
+    "Regularizer",
+    "SeparableLoss",
+    "Set",
+    "register",
+]
 
 _PARTS: dict[str | None, Parts] = {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}
 
@@ -245,3 +255,29 @@ class Set(MatrixFunction):
 
     def conjugate(self, Z) -> float:
         return self.support(Z)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Functions whose conjugate says nothing.
+
+
+class NoDual:
+    """The dual of a function that grows more slowly than every norm: its conjugate is -g(0) at zero and +inf elsewhere,
+    so that no multiplier but zero bounds anything.
+    """
+
+    absorbs: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # what the function itself gives
+
+        def value(self, W) -> float: ...
+
+    def conjugate(self, Z) -> float:
+        """sup over W of <Z, W> - g(W)."""
+        return np.inf if np.any(Z) else -self.value(np.zeros(np.shape(Z)))
+
+    def dual_gauge(self, Z) -> float:
+        return np.inf if np.any(Z) else 0.0
+
+    def dual_project(self, Z) -> np.ndarray:
+        return np.zeros(np.shape(Z))

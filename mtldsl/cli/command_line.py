@@ -6,22 +6,19 @@ import argparse
 import sys
 from io import TextIOWrapper
 
-from mtldsl.cli.along import CV, PATH
 from mtldsl.cli.command import BAD_INPUT, FAILED
 from mtldsl.cli.completion import completion
-from mtldsl.cli.explain import EXPLAIN
 from mtldsl.cli.listings import MODELS, WORDS
-from mtldsl.cli.new import NEW
+from mtldsl.cli.new_command import NEW
 from mtldsl.cli.output import print_error
-from mtldsl.cli.predict import PREDICT
-from mtldsl.cli.reporting import REPORT
-from mtldsl.cli.solving import CHECK, SOLVE
-from mtldsl.cli.verify import VERIFY
+from mtldsl.cli.path_and_cv import CV, PATH
+from mtldsl.cli.predict_commands import PREDICT, REPORT
+from mtldsl.cli.solve_commands import CHECK, EXPLAIN, SOLVE, VERIFY
 from mtldsl.errors import MTLError, SolverError
-from mtldsl.language.words.did_you_mean import nearest
-from mtldsl.system import stops
-from mtldsl.system.inputs import noting_inputs
-from mtldsl.system.version import VERSION
+from mtldsl.language.suggestions import nearest
+from mtldsl.utils import interrupts
+from mtldsl.utils.files import noting_inputs
+from mtldsl.utils.version import VERSION
 
 __all__ = ["main"]
 
@@ -32,7 +29,7 @@ COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        with stops.heard(raises=True), noting_inputs():
+        with interrupts.heard(raises=True), noting_inputs():
             options = _parser().parse_args(arguments)
             for stream in (sys.stdout, sys.stderr):
                 # a terminal that lacks a letter shows ? rather than nothing at all
@@ -51,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt as stop:  # of many parts it says how many were complete
         print(f"mtldsl: {str(stop) or 'interrupted before a point was found'}", file=sys.stderr)
-        return stops.exit_code()
+        return interrupts.exit_code()
 
 
 class _Parser(argparse.ArgumentParser):

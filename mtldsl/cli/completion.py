@@ -100,8 +100,8 @@ def completion(commands: Sequence[Command]) -> Command:
     """The command, which completes these."""
 
     def run(options) -> int:
-        from mtldsl.language.words.vocabulary import WORDS
-        from mtldsl.named_models import models
+        from mtldsl.language.vocabulary import WORDS
+        from mtldsl.problems.named_models import models
 
         about = {command.name: command.about for command in commands}
         known = {command.name: _options(command) for command in commands} | {"completion": ["--help"]}

@@ -44,13 +44,13 @@ def _listing(kind: str, about: str, catalogue: Callable[[], ModuleType]) -> Comm
 
 
 def _words() -> ModuleType:
-    from mtldsl.catalogue import pages
+    from mtldsl.cli import catalogue_pages as pages
 
     return pages
 
 
 def _models() -> ModuleType:
-    from mtldsl.named_models import pages
+    from mtldsl.cli import model_pages as pages
 
     return pages
 

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mtldsl.errors import DataError, ModelError
-from mtldsl.system.atomic_files import atomic_file
-from mtldsl.system.visible import visible, visible_in_json, visible_record
+import numpy as np
 
-__all__ = ["Ran", "print_content", "print_error", "print_json", "save_picture", "save_text", "show", "write"]
+from mtldsl.cli.problem_files.problem_file import ProblemFile
+from mtldsl.data.derived import label_table
+from mtldsl.data.readers.csv import rows_of
+from mtldsl.data.readers.new_rows import read_inputs
+from mtldsl.data.readers.table import answer
+from mtldsl.data.table_description import TableColumn
+from mtldsl.display.sections import visible, visible_in_json, visible_record
+from mtldsl.errors import DataError, ModelError
+from mtldsl.solution.predictors import sign_tasks
+from mtldsl.solution.solution import Solution
+from mtldsl.utils.files import atomic_file
+
+__all__ = [
+    "Ran",
+    "held_out_predictions",
+    "new_predictions",
+    "predictions_of",
+    "print_content",
+    "print_error",
+    "print_json",
+    "save_picture",
+    "save_text",
+    "show",
+    "write",
+]
 
 #: Characters of a line of a message: what was typed is quoted in it, and may be long.
 _LONGEST = 1000
@@ -21,11 +47,11 @@ _LONGEST = 1000
 def show(options, record: dict, report) -> None:
     """A record as --json and --quiet say, else as `report` lays it out."""
     if options.json:
-        from mtldsl.report.record import plain
+        from mtldsl.cli.record import plain
 
         print_json(plain(record))
     elif options.quiet:
-        from mtldsl.report.text import verdict
+        from mtldsl.cli.run_report import verdict
 
         print_content(verdict(visible_record(record)), one_line=True)
     else:
@@ -72,7 +98,7 @@ def _leave_output() -> None:
 def _console():
     from rich.console import Console
 
-    from mtldsl.report.layout import PLAIN
+    from mtldsl.display.text import PLAIN
 
     class Pipe(Console):
         def on_broken_pipe(
@@ -90,7 +116,7 @@ def save_text(path: Path, text: str) -> None:
 
 def save_picture(path: Path, draw) -> None:
     """The picture on the Axes that `draw()` returns, in the format that the ending says."""
-    from mtldsl.system.pyplot import pyplot
+    from mtldsl.display.pictures.axes import pyplot
 
     plt = pyplot()
     ax = draw()
@@ -133,11 +159,9 @@ def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
 
 def _report(path: Path, ran: Ran) -> str:
     if path.suffix == ".csv":
-        from mtldsl.report.predictions import predictions_of
-
         return predictions_of(ran.file, ran.solution)
-    from mtldsl.report.record import plain
-    from mtldsl.report.text import run_report, to_text
+    from mtldsl.cli.record import plain
+    from mtldsl.cli.run_report import run_report, to_text
 
     if path.suffix == ".json":
         return visible_in_json(json.dumps(plain(ran.record), indent=2, ensure_ascii=False)) + "\n"
@@ -146,11 +170,11 @@ def _report(path: Path, ran: Ran) -> str:
 
 
 def _page(path: Path, ran: Ran, text: str) -> str:
-    from mtldsl.named_models.separate import separate_models
-    from mtldsl.shown.page import Section
-    from mtldsl.shown.panel import Panel
-    from mtldsl.solution.page.build import html_report
-    from mtldsl.solution.page.facts import Facts
+    from mtldsl.display.html import Section
+    from mtldsl.display.sections import Panel
+    from mtldsl.problems.separate_models import separate_models
+    from mtldsl.solution.headline_sections import Facts
+    from mtldsl.solution.solution_sections import html_report
 
     file = ran.file
     facts = Facts(
@@ -159,3 +183,213 @@ def _page(path: Path, ran: Ran, text: str) -> str:
         more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Predictions as CSV: of new rows, or of those that were held out.
+
+
+def predictions_of(file: ProblemFile, solution: Solution) -> str:
+    """What [output] predictions of a problem file says: of new rows, or of those held out."""
+    said = dict(file.predictions or {})
+    if "new" not in said:
+        return held_out_predictions(file, solution, **said)
+    marks = {key: file.data[key] for key in ("delimiter", "decimal") if key in file.data}
+    return new_predictions(solution, said.pop("new"), **marks, **said)
+
+
+def new_predictions(
+    solution: Solution, path: Path, *, task: str | None = None, keep: Sequence[str] = (), probabilities: bool | None = None,
+    scores: bool = False, delimiter: str = ",", decimal: str | None = None,
+) -> str:  # fmt: skip
+    """A line a row of a CSV file (or of X in an .npz file), columns found by name: a prediction a task, or, where `task` names the column
+    that tells tasks apart, one of its own task.
+
+    Labels are those of the table that was learned on: 0 and 1, no and yes, the names of classes.
+
+    keep          : columns that are copied
+    probabilities : of +1, beside the labels; None: where the loss models them
+    scores        : the decision function beside them
+    A last column, of a graph of labels, says whether the labelling is proven to be the best.
+    """
+    names = solution.feature_names or tuple(map(str, range(len(solution.W))))
+    if solution.kernel_map is not None:
+        raise DataError(
+            "the model was learned on kernels, whose inputs are not columns",
+            write_instead="write Solution.load(path).predict(X) in Python",
+        )
+    beside = [*keep, *([task] if task else [])]
+    X, kept = read_inputs(
+        path,
+        names,
+        list(dict.fromkeys(beside)),
+        description=solution.description,
+        delimiter=delimiter,
+        decimal=decimal,
+        fill=solution.schema.fill,
+    )
+    told = _told(solution, X, probabilities, scores)
+    columns: dict[str, Any] = {name: kept[name] for name in keep}
+    if task:
+        at = _places(solution, path, task, kept[task])
+        columns[task] = kept[task]
+        own = {what or "prediction": values[np.arange(len(at)), at] for what, values in told.items()}
+        return _as_csv(columns | own | {"prediction": _spelled(_units(solution)[0], own["prediction"])})
+    return _as_csv(columns | _by_label(solution, told, X) | _certified(solution, X))
+
+
+def held_out_predictions(
+    file: ProblemFile, solution: Solution, *, keep: Sequence[str] = (), probabilities: bool | None = None, scores: bool = False
+) -> str:  # fmt: skip
+    """A line a row that was held out: its number among the rows of the data, from 1, its labels, and what is predicted."""
+    tasks, rows = file.tasks_test, file.test_rows
+    assert tasks is not None and rows is not None
+    seen = replace(solution, scaling=None, imputation=None)  # these inputs are scaled and filled already
+    columns: dict[str, Any] = {"row": [str(row + 1) for row in rows], **_kept(file, rows, keep)}
+    if tasks.is_shared:
+        told = _told(seen, tasks.X, probabilities, scores)
+        labels = label_table(tasks, tasks.targets)
+        columns |= {f"{name}:label": column for name, column in _as_learned(seen, labels, labels).items()}
+        columns |= _by_label(seen, told, tasks.X) | _certified(seen, tasks.X)
+    else:
+        unit = _units(seen)[0]
+        columns |= {
+            "task": [tasks.task_names[i] for i in tasks.task_of],
+            "label": _spelled(unit, tasks.targets),
+        }
+        found = [_told(seen, X, probabilities, scores) for X in tasks.inputs]
+        for what in found[0]:
+            own = [told[what][:, i] for i, told in enumerate(found)]
+            columns[what or "prediction"] = (
+                np.concatenate(own) if what else _spelled(unit, np.concatenate(own))
+            )
+    order = np.argsort(rows, kind="stable")
+    return _as_csv({name: [values[k] for k in order] for name, values in columns.items()})
+
+
+def _kept(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
+    """Columns of the data file that are copied."""
+    if not keep:
+        return {}
+    path = file.data.get("path")
+    if not isinstance(path, str) or (
+        Path(path).suffix.lower() != ".csv" and file.data.get("format") != "csv"
+    ):
+        raise DataError("keep copies columns of a CSV file", term="[output] predictions", write_instead="leave it out")  # fmt: skip
+    names, cells, _ = rows_of(
+        file.path.parent / path, file.data.get("delimiter", ","), file.data.get("header", True)
+    )
+    lacking = next((name for name in keep if name not in names), None)
+    if lacking is not None:
+        raise DataError(f"there is no column {lacking!r} to keep", term=file.path.parent / path)
+    return {name: [cells[row][names.index(name)].strip() for row in rows] for name in keep}
+
+
+def _told(solution: Solution, X, probabilities: bool | None, scores: bool) -> dict[str, np.ndarray]:
+    """{"": predictions, "probability": ..., "score": ...}, (n, m) each."""
+    told = {"": np.asarray(solution.predict(X))}
+    if probabilities is not False:
+        try:
+            told["probability"] = np.asarray(solution.predict_proba(X))
+        except ModelError:
+            if probabilities:
+                raise
+    if scores:
+        told["score"] = np.asarray(solution.decision_function(X))
+    return told
+
+
+def _units(solution: Solution) -> list[TableColumn | None]:
+    """The column of labels whose categories a task's -1 and +1 stand for; None where they are numbers, or where not all classes are here."""
+    found: list[TableColumn | None] = []
+    for name, signs in zip(
+        solution.task_names, sign_tasks(solution.loss, len(solution.task_names)), strict=True
+    ):
+        column = solution.description.label_of(name)
+        whole = (
+            column is not None
+            and len(column.values) > 1
+            and (len(column.values) == 2 or {*column.made} <= {*solution.task_names})
+        )
+        found.append(column if signs and whole else None)
+    return found
+
+
+def _spelled(unit: TableColumn | None, signs: np.ndarray) -> np.ndarray:
+    """-1 and +1 of one task as its two categories, "" where there is none."""
+    if unit is None:
+        return signs
+    return np.where(np.isnan(signs), "", np.where(signs > 0, unit.values[1], unit.values[0]))
+
+
+def _as_learned(solution: Solution, answers: np.ndarray, ranks: np.ndarray) -> dict[str, np.ndarray]:
+    """{column of labels: (n,) answers as the table that was learned on has them}: of several classes that with the highest rank.
+
+    answers, ranks : (n, m)
+    """
+    columns: dict[str, np.ndarray] = {}
+    for i, (name, unit) in enumerate(zip(solution.task_names, _units(solution), strict=True)):
+        if unit is None or len(unit.values) == 2:
+            columns[name] = _spelled(unit, answers[:, i])
+        elif unit.name not in columns:
+            classes = ranks[:, [solution.task_names.index(part) for part in unit.made]]
+            lacking = np.isnan(classes).all(axis=1)
+            best = np.where(np.isnan(classes), -np.inf, classes).argmax(axis=1)
+            columns[unit.name] = np.where(lacking, "", np.array(unit.values)[best])
+    return columns
+
+
+def _by_label(solution: Solution, told: dict[str, np.ndarray], X) -> dict[str, np.ndarray]:
+    """One column a label, and behind it what was asked for beside it, task by task."""
+    units = _units(solution)
+    several = any(unit is not None and len(unit.values) > 2 for unit in units)
+    cuts = 0.0 if solution.thresholds is None else solution.thresholds
+    ranks = np.asarray(solution.decision_function(X)) - cuts if several else told[""]
+    answers, columns = _as_learned(solution, told[""], ranks), {}
+    for i, (name, unit) in enumerate(zip(solution.task_names, units, strict=True)):
+        label = name if name in answers else unit.name if unit is not None else name
+        columns[label] = answers[label]
+        positive = name
+        if (
+            unit is not None and len(unit.values) == 2 and answer(unit.values[1]) is None
+        ):  # a class, and not yes
+            positive = f"{name}={unit.values[1]}"
+        columns |= {
+            f"{name if what == 'score' else positive}:{what}": values[:, i]
+            for what, values in told.items()
+            if what
+        }
+    return columns
+
+
+def _certified(solution: Solution, X) -> dict[str, list[str]]:
+    if solution.label_graph is None:
+        return {}
+    return {"certified": ["yes" if one else "no" for one in solution.predict(X, return_certified=True)[1]]}
+
+
+def _places(solution: Solution, path: Path, task: str, ids: Sequence[str]) -> np.ndarray:
+    """The position of every row's task."""
+    place = {name: i for i, name in enumerate(solution.task_names)}
+    strange = next((name for name in ids if name not in place), None)
+    if strange is not None:
+        known = ", ".join(map(repr, solution.task_names[:8]))
+        raise DataError(
+            f"{path}: column {task!r} names a task {strange!r} that the model does not know; it knows {known}"
+        )
+    return np.array([place[name] for name in ids])
+
+
+def _as_csv(columns: dict[str, Any]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([_cell(cell) for cell in row])
+    return out.getvalue()
+
+
+def _cell(cell) -> str:
+    if isinstance(cell, float | np.floating):
+        return "" if np.isnan(cell) else f"{cell:.10g}"
+    return cell

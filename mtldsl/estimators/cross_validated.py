@@ -4,36 +4,124 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.analysis.in_parallel import Parts, in_parts
+from mtldsl.data.input_checks import weights_of
+from mtldsl.data.labels import OneClassWarning
+from mtldsl.data.splits import deal_table
+from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.by_task import ByTask
-from mtldsl.estimators.multi_task import MultiTaskEstimator
-from mtldsl.estimators.of_fold import of_fold, parameter_of
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import labels_of
-from mtldsl.language.expressions.scalar import Parameter
-from mtldsl.problem import Problem
-from mtldsl.scoring.over_folds import mean_and_error
+from mtldsl.language.scalars import Parameter
+from mtldsl.problems.parallel_fits import Parts, in_parts
+from mtldsl.problems.path import certified_points
+from mtldsl.problems.problem import Problem
+from mtldsl.solution.measures import mean_and_error
 from mtldsl.solution.solution import Solution
-from mtldsl.system.told import counted
-from mtldsl.tasks import Tasks
-from mtldsl.tasks.dealing import deal_table
-from mtldsl.values.array import as_array
-from mtldsl.values.number import as_whole, quoted
-from mtldsl.values.seed import generator
+from mtldsl.utils.arrays import as_array
+from mtldsl.utils.progress import counted
+from mtldsl.utils.validation import as_whole, generator, quoted
 
-__all__ = ["CrossValidated", "with_parameters"]
+__all__ = [
+    "ByTask",
+    "CrossValidated",
+    "of_fold",
+    "parameter_of",
+    "with_parameters",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
+
+
+@dataclass(frozen=True)
+class ByTask:
+    """A scorer with one number a task: the estimator's own score.
+
+    names : the tasks of one long table; None where they are columns, which no fold loses
+    """
+
+    names: tuple | None = None
+
+    def __call__(self, estimator, X, y, **options) -> np.ndarray:
+        """(m,), NaN for a task that the estimator did not learn or that has nothing here to score."""
+        found = estimator._scores_by_task(X, y, **options)
+        if self.names is None:
+            return found
+        return np.array([found.get(name, np.nan) for name in self.names])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The scores of one fold over all values of a parameter: a path on its training rows, each point scored on those held out.
+
+
+def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
+    found = [each for each in problem.parameters if each.name == name]
+    if not found:
+        raise ModelError(
+            f"parameter={name!r} is an argument of a word, and a path is over what stands before words",
+            term=typed,
+            write_instead="use GridSearchCV for it",
+        )
+    return found[0]
+
+
+def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
+    """The scores of a fold over all values; NaN where it has no task to learn."""
+    weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
+    with warnings.catch_warnings():
+        for said in (OneClassWarning, OneTaskWarning):  # once, of all rows
+            warnings.simplefilter("ignore", said)
+        further = {key: _rows_of(each, train) for key, each in others.items()}
+        tasks = estimator._prepare(
+            _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further
+        )
+    held_out = _rows_of(X, test), _rows_of(y, test)
+    options = {key: _rows_of(each, test) for key, each in others.items() if each is not None}
+    if tasks is None:
+        return [np.nan] * len(values)
+    problem = estimator._problem(tasks)
+    parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
+    known, found = (held_out[0], estimator._read(held_out[1])), []
+    by_task = scoring if isinstance(scoring, ByTask) else None
+    own = scoring is None or by_task is not None  # weights are all that these scores ask for
+    if own and problem.is_convex:
+        for points in certified_points(problem, parameter, values, solve_options):
+            if by_task is not None:
+                found += [by_task(estimator._with(point), *held_out, **options) for point in points]
+            else:
+                found += estimator._scores_of(points, *known, options)
+        return found
+    for solution in problem.path(parameter, values, **solve_options):
+        estimator._finish(solution)
+        if by_task is not None:
+            found.append(by_task(estimator, *held_out, **options))
+        elif scoring is None:
+            found.append(float(estimator.score(*known, **options)))
+        else:
+            found.append(float(scoring(estimator, *held_out, **options)))
+    if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
+        raise KeyboardInterrupt
+    return found
+
+
+def _rows_of(array, rows):
+    return None if array is None else _safe_indexing(array, rows)
+
 
 _ATTRIBUTES = """\
 Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from functools import lru_cache
 
-from mtldsl.atoms.function import REGISTRY, Loss, Regularizer
-from mtldsl.atoms.structures.structure import Structure
+from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, Regularizer
 from mtldsl.errors import ModelError
-from mtldsl.language.words.did_you_mean import meant
-from mtldsl.language.words.vocabulary import WORDS
-from mtldsl.values.number import quoted
+from mtldsl.language.suggestions import meant
+from mtldsl.language.vocabulary import WORDS
+from mtldsl.utils.validation import quoted
 
 __all__ = ["statement_of"]
 

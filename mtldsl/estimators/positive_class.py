@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 
-from mtldsl.atoms.metrics import BalancedError, ErrorRate, GMean, ROCArea
+from mtldsl.atoms.metrics.contingency import BalancedError, ErrorRate, GMean
+from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.estimators.targets import Labels
 
 __all__ = ["EVEN", "OF_POSITIVES", "PositiveClassWarning", "positives", "warn_of_positives"]

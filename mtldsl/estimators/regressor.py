@@ -8,17 +8,15 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.estimators.inputs import refuse_unpaired
-from mtldsl.estimators.multi_task import MultiTaskEstimator, tasks_of
-from mtldsl.estimators.one_class import warn_of_no_label
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, refuse_unpaired, tasks_of, warn_of_no_label
+from mtldsl.estimators.label_tables import hold_targets, keep_targets
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.target_names import hold_targets, keep_targets
 from mtldsl.estimators.targets import numbers_of_targets
 from mtldsl.solution.predictors import decided
-from mtldsl.solution.scoring import r_squared
+from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
-from mtldsl.tasks import Tasks
 
 __all__ = ["MultiTaskRegressor", "r_squared_of_task"]
 

@@ -10,18 +10,17 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from mtldsl.data.derived import changed
+from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.estimators.inner_folds import metric_of
+from mtldsl.estimators.calibration import metric_of
+from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
-from mtldsl.estimators.seen_labels import signs_of
-from mtldsl.estimators.target_names import hold_targets
-from mtldsl.named_models.separate import separate_models
-from mtldsl.solution.page.facts import Facts
-from mtldsl.solution.page.weights import feature_sizes
+from mtldsl.problems.separate_models import separate_models
+from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
-from mtldsl.tasks import Tasks
-from mtldsl.tasks.derived import changed
 
 if TYPE_CHECKING:
     from pandas import Series

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from mtldsl.data.input_checks import weights_of
 from mtldsl.errors import DataError
-from mtldsl.tasks.inputs import weights_of
-from mtldsl.values.number import as_float, quoted
+from mtldsl.utils.validation import as_float, quoted
 
 __all__ = ["class_weights", "of_labels", "of_rows"]
 

@@ -9,16 +9,14 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import type_of_target
 
+from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.columns import columns_of, missing_in
+from mtldsl.estimators.label_tables import completed, hold_targets, learned, placed, signs_of
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.seen_classes import completed, placed
-from mtldsl.estimators.seen_labels import signs_of
-from mtldsl.estimators.target_names import hold_targets, learned
-from mtldsl.scoring.measures import MEASURES, measure, named_measure
-from mtldsl.scoring.score import Score, evaluate
-from mtldsl.tasks.one_class import OneClassWarning
-from mtldsl.values.number import quoted
+from mtldsl.estimators.targets import columns_of, missing_in
+from mtldsl.solution.measures import MEASURES, measure, named_measure
+from mtldsl.solution.score import Score, evaluate
+from mtldsl.utils.validation import quoted
 
 __all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 

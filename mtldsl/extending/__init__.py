@@ -3,16 +3,15 @@
 The pages in docs/extending/ use the names below and nothing else of the package.
 """
 
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.function import Loss, Regularizer, SeparableLoss, Set
-from mtldsl.atoms.metrics import Metric
-from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.atom import checked_number
+from mtldsl.atoms.learned_structures.structure import Learned, Quadratic, Range, Structure
+from mtldsl.atoms.matrix_function import Loss, Regularizer, SeparableLoss, Set
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers.norm import Norm
-from mtldsl.atoms.structures.structure import Learned, Quadratic, Range, Structure
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.extending.own_solvers import register_solver, unregister_solver
-from mtldsl.extending.own_words import register, unregister
-from mtldsl.extending.plugins import use_plugins
+from mtldsl.extending.registration import register, register_solver, unregister, unregister_solver
+from mtldsl.language.vocabulary import use_plugins
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = [

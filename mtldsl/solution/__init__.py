@@ -1,1 +1,1 @@
-"""What a solve returns: weights, predictions, scores, what was learned beside the weights, and how all of it is saved."""
+"""Measures of predictions by name: scikit-learn's functions on labels with gaps, by task, averaged, and of whole rows."""

@@ -4,18 +4,149 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mtldsl.compile.normal_form import NormalForm
 from mtldsl.errors import SolverError
-from mtldsl.solvers.point import Point
-from mtldsl.solvers.watches import Watch
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.terms.structure_term import MajorizationStep, Structures
 
-__all__ = ["Point", "Solver", "Watch", "breakdowns"]
+__all__ = [
+    "Point",
+    "Rhythm",
+    "Solver",
+    "Translated",
+    "Until",
+    "Watch",
+    "breakdowns",
+    "effort_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a solver shows and returns: weights with their multipliers.
+
+
+@dataclass
+class Point:
+    """A primal point and, where the solver has them, its multipliers.
+
+    Signs: at an optimum, loss_duals[t] is a subgradient of loss t (coefficients included) at its predictions, flat (N,);
+    function_duals[k] is a subgradient of coefficient * atom of `form.functions[k]` at the image of its map; and
+    sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
+    `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
+    (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
+    to the point; None: the best ones for its weights. `effort` is what the solver has done so far, in rounds
+    of the first one's price, where later ones are dearer (None: as `iteration` says). `majorizations` are steps of a majorisation-minimisation, for the reference to
+    repeat.
+    """
+
+    blocks: Blocks
+    loss_duals: list[Any] | None = None  # of arrays; of a structured loss, mixtures or random labellings
+    function_duals: list[Any] | None = None  # of arrays, or None where the certificate makes its own
+    iteration: int = 0
+    state: dict = field(default_factory=dict)
+    notes: dict = field(default_factory=dict)
+    structures: Structures | None = None
+    majorizations: tuple[MajorizationStep, ...] = ()
+    effort: float | None = None
+    stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
+
+
+def effort_of(point: Any) -> float:
+    """What a solver had done when it showed the point, in rounds of the first one's price."""
+    effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
+    return point.iteration if effort is None else effort
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a solver shows its points to, and what may stand between: a solver that runs inside another one has a watch of its own.
+
+
+class Watch(Protocol):
+    """What the caller hands to a solver. The outermost one, which certifies every point, is `mtldsl.solvers.monitor.Watcher`."""
+
+    @property
+    def expired(self) -> bool:
+        """The time is up: cheap enough to ask at every iteration; then show the last point and return."""
+        ...
+
+    def __call__(self, point: Point) -> bool:
+        """Look at a point, where that is worth its price (about two matrix products). True: stop - certified, or out of time."""
+        ...
+
+
+class _Inside:
+    """A watch in another one: it is out of time where that is, and remembers what it saw last and whether that was enough."""
+
+    def __init__(self, outer: Watch):
+        self.outer = outer
+        self.last: Point | None = None
+        self.satisfied = False
+
+    @property
+    def expired(self) -> bool:
+        return self.outer.expired
+
+
+class Translated(_Inside):
+    """Shows another watch what a point means there."""
+
+    def __init__(self, outer: Watch, translate: Callable[[Point], Point]):
+        super().__init__(outer)
+        self.translate = translate
+
+    def __call__(self, point: Point) -> bool:
+        self.last = self.translate(point)
+        self.satisfied = self.outer(self.last)
+        return self.satisfied
+
+
+class Until(_Inside):
+    """For points that another watch is not shown: stops where they are `enough`, or once it was asked `asks` times for its time.
+
+    Without either it stops at nothing but the other's time. Steps are counted, not seconds: the same input goes the same way.
+    """
+
+    def __init__(
+        self,
+        outer: Watch,
+        enough: Callable[[Point], bool] | None = None,
+        asks: float = math.inf,
+    ):
+        super().__init__(outer)
+        self.enough, self.asks = enough, asks
+
+    @property
+    def expired(self) -> bool:
+        self.asks -= 1
+        return self.outer.expired or self.asks < 0
+
+    def __call__(self, point: Point) -> bool:
+        self.last = point
+        self.satisfied = self.enough is not None and self.enough(point)
+        return self.satisfied or self.expired
+
+
+class Rhythm(_Inside):
+    """Shows another watch the first ten points, the last, and in between one after every tenth of the way: a look costs a pass over
+    the data."""
+
+    def __init__(self, outer: Watch, max_iter: int):
+        super().__init__(outer)
+        self.max_iter, self.shown = max_iter, 0
+
+    def __call__(self, point: Point) -> bool:
+        now, expired = point.iteration, self.expired
+        if not (now <= 10 or now >= 1.1 * self.shown or now == self.max_iter or expired):
+            return False
+        self.last, self.shown = point, now
+        self.satisfied = self.outer(point)
+        return self.satisfied or self.expired
 
 
 class Solver(Protocol):

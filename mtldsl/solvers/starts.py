@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, NormalForm
+from mtldsl.certificates.certificate import certify
 from mtldsl.errors import SolverError
-from mtldsl.solvers.drive import Outcome
-from mtldsl.solvers.solver import Point
-from mtldsl.system.told import counted
-from mtldsl.values.number import as_whole, quoted
-from mtldsl.values.seed import check_seed, generator
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.reductions.coordinates import Centred, moved
+from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
+from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.run import Easier, Outcome, as_typed, drive
+from mtldsl.solvers.solver import Point, Until, Watch, breakdowns
+from mtldsl.utils.arrays import read_dense
+from mtldsl.utils.progress import Listener, counted
+from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
-__all__ = ["checked_starts", "from_several_starts"]
+__all__ = [
+    "Solved",
+    "bare_start",
+    "checked_starts",
+    "from_several_starts",
+    "seen_by_solvers",
+    "solve_form",
+    "starting_point",
+]
 
 #: Random starts are this many times as large as the first solution, at least and at most.
 _SMALLEST, _LARGEST = 0.1, 10.0
@@ -101,3 +115,186 @@ def _random(form: NormalForm, scales: dict[str, float], rng: np.random.Generator
     for block in form.weight_blocks:
         x[block.name] = factor * scales[block.name] * rng.normal(size=block.shape)
     return x
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a user hands to solve(warm_start=...), checked.
+
+
+class Solved(Protocol):
+    """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
+
+    @property
+    def blocks(self) -> Blocks: ...
+
+    @property
+    def state(self) -> object: ...  # a Point, or None where a file did not keep it
+
+
+def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point | None:
+    """A Solution, or {block name: array}, as the point a solver starts from. SolverError where a block does not fit."""
+    if warm_start is None:
+        return None
+    if isinstance(warm_start, dict) and all(isinstance(name, str) for name in warm_start):
+        blocks, state = warm_start, None
+    elif _is_solved(warm_start):
+        blocks = warm_start.blocks
+        state: Any = warm_start.state
+    else:
+        raise SolverError(
+            term=f"solve(warm_start={type(warm_start).__name__})",
+            write_instead="write a Solution, or a dict such as {'W': array}",
+        )
+    unknown = [name for name in blocks if name not in form.shapes]
+    if unknown and isinstance(warm_start, dict):
+        raise SolverError(
+            f"there is no block {unknown[0]!r}; the blocks are {', '.join(map(repr, form.shapes))}",
+            term="solve(warm_start=...)",
+        )
+    point = Point({name: _start_block(name, shape, blocks.get(name)) for name, shape in form.shapes.items()})
+    if (
+        state is not None
+    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals, point.function_duals, point.state = (
+            _plain_multipliers(form, state.loss_duals),
+            state.function_duals,
+            state.state,
+        )
+    return point
+
+
+def _is_solved(value) -> TypeGuard[Solved]:
+    """Whether it has what a Solution has; the points of the reference are of a class of its own, with the same members."""
+    state = getattr(value, "state", value)
+    is_point = all(hasattr(state, member) for member in ("loss_duals", "function_duals", "state"))
+    return hasattr(value, "blocks") and (state is None or is_point)
+
+
+def _plain_multipliers(form: NormalForm, loss_duals):
+    """Random labellings as the multipliers that they stand for; None where they are of other data."""
+    if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
+        return loss_duals
+    if len(loss_duals) != len(form.losses):
+        return None
+    found = [loss.plain_multipliers(u) for loss, u in zip(form.losses, loss_duals, strict=True)]
+    return None if any(u is None or isinstance(u, RandomLabellings) for u in found) else found
+
+
+def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
+    if value is None:
+        raise SolverError(f"needs {name!r} of shape {shape}, got ()", term="solve(warm_start=...)")
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    block = value if plain else read_dense(value, f"solve(warm_start=...): {name!r}", SolverError)
+    if block.shape != shape:
+        raise SolverError(f"needs {name!r} of shape {shape}, got {block.shape}", term="solve(warm_start=...)")
+    if not np.isfinite(block).all():
+        raise SolverError(
+            f"{name!r} contains NaN or infinity",
+            term="solve(warm_start=...)",
+            write_instead="write finite numbers",
+        )
+    return block
+
+
+# --------------------------------------------------------------------------------------------------------------
+# From a normal form to its outcome: the warm start checked, far labels and columns moved to zero, one start or several, and back.
+
+
+def solve_form(
+    form: NormalForm,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int | None,
+    max_seconds: float | None,
+    warm_start: Solved | dict | None,
+    starts: int,
+    random_state,
+    listener: Listener | None,
+    options: dict,
+    verbose: bool = False,
+) -> Outcome:
+    """The arguments are those of `Problem.solve`; `options` those of the solver."""
+    how: dict[str, Any] = {
+        "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
+        "random_state": random_state, "listener": listener, "options": options, "verbose": verbose,
+    }  # fmt: skip
+    asked = _tasks_asked(form)
+    return (
+        _solved(form, warm_start, how)
+        if asked is None
+        else asked.apply_solving(_solved, form, warm_start, how)
+    )
+
+
+def seen_by_solvers(form: NormalForm) -> NormalForm:
+    """The form that solvers are asked about: with rows that its tasks have in place of others, or without equations that are solved
+    beforehand."""
+    asked = _tasks_asked(form)
+    known = None if asked is None else asked.presolved(form)
+    return Easier(form).form if known is None else known
+
+
+def _tasks_asked(form: NormalForm) -> Any:
+    """The tasks whose hooks a solve goes by: where rows are not in this process, theirs; None without a loss."""
+    return next((loss.tasks for loss in (*form.elsewhere, *form.losses)), None)
+
+
+def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | None = None) -> Outcome:
+    """Solve the form as it is. `resumed`: where an earlier run was, which goes before a warm start."""
+    starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
+    solved, moves = Centred().apply(form)
+    if first is not None:
+        first.blocks = moved(first.blocks, moves, -1.0)
+    first = resumed or first
+
+    def run(start: Point | None) -> Outcome:
+        return drive(
+            solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
+            start=start, listener=how["listener"], options=how["options"], simple_guesses=start is first,
+        )  # fmt: skip
+
+    if starts == 1:
+        outcome = run(first)
+    else:
+        outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
+    return as_typed(outcome, solved, form, moves, how["tol"])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Points above every cap: solutions of the convex model without penalties that cost no more there, however large weights are.
+
+#: The duality gap of the convex model, as a share of tol, and the most iterations.
+_GAP, _STEPS = 1e-3, 100
+
+
+def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
+    """The point found, to be compared with other starts; None where no penalty is bounded, or nothing was found.
+
+    A capped trace norm is a constant where every singular value lies above the cap: the solution without it is then stationary. Where
+    inputs have more columns than rows, or the cap is low, that is the usual case, and the hardest for steps that mind the penalty.
+    """
+    kept = [k for k, f in enumerate(form.functions) if f.atom.convex or f.is_constraint]
+    capped = [k for k in range(len(form.functions)) if k not in kept]
+    if not capped or not all(form.functions[k].atom.is_bounded for k in capped):
+        return None
+    bare = replace(form, functions=tuple(form.functions[k] for k in kept))
+    name = next(in_turn(bare), None) if bare.is_convex else None
+    if name is None:
+        return None
+
+    def as_given(point: Point) -> Point:
+        duals: list[Any] = [np.zeros(f.map.shape) for f in form.functions]
+        for place, k in enumerate(kept):
+            duals[k] = None if point.function_duals is None else point.function_duals[place]
+        return Point(point.blocks, point.loss_duals, duals, point.iteration)
+
+    def is_solved(point: Point) -> bool:
+        return certify(bare, point.blocks, point.loss_duals, point.function_duals).within(_GAP * tol)
+
+    rough = Until(watch, is_solved, asks=_STEPS)
+    with suppress(SolverError), breakdowns(name):
+        get_solver(name).solve(bare, tol=_GAP * tol, max_iter=_STEPS, start=None, watch=rough)
+    if rough.last is None:
+        return None
+    return as_given(rough.last)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.tasks.folding import fold_numbers
-from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.data.labels import OneClassWarning
+from mtldsl.data.splits import fold_numbers
 from tests.loops import for_each
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, Loss
-from mtldsl.compile.constants import best_constants
+from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.normal_form.best_constants import best_constants
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

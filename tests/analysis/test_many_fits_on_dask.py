@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.analysis.in_parallel import _Sent
 from mtldsl.atoms.metrics import ErrorRate, FScore
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV
+from mtldsl.problems.parallel_fits import _Sent
 
 pytest.importorskip("distributed", reason="pip install -e .[dask]")
 

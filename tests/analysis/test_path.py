@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.analysis.path import checked_values, walk
+from mtldsl.problems.path import checked_values, walk
 from tests.loops import for_each
 from tests.models import shared
 

@@ -5,8 +5,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import KFold
 
 import mtldsl as mtl
-from mtldsl.analysis.points import CertifiedPoint, certified_points
 from mtldsl.estimators import MultiTaskClassifierCV
+from mtldsl.problems.path import CertifiedPoint, certified_points
 from mtldsl.solution.solution import Solution
 from tests.loops import for_each
 from tests.pairs import pairwise_cases

@@ -10,9 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mtldsl as mtl
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.data.splits import fold_numbers
 from mtldsl.datasets import read_csv
-from mtldsl.files.problem_file import load_problem
-from mtldsl.tasks.folding import fold_numbers
 from tests.loops import for_each
 
 RNG = np.random.default_rng(5)

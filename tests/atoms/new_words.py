@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.atoms.parts import ROWS, RowProfile
+from mtldsl.atoms.atom import ROWS, RowProfile
 from mtldsl.extending import Norm, Regularizer, SeparableLoss, Set
 
 

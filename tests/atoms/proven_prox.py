@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtldsl.atoms.function import Set
+from mtldsl.atoms.matrix_function import Set
 
 __all__ = ["multipliers_prove"]
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mtldsl.atoms.structures import Ball, MKLNorm, TaskKernel
+from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
+from mtldsl.atoms.learned_structures.task_kernels import Ball, TaskKernel
 from mtldsl.reference.kernels import least
 from tests.loops import for_each
 

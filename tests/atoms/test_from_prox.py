@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mtldsl.atoms.calculus import from_prox
+from mtldsl.atoms.prox import shrinkage
 from mtldsl.atoms.regularizers import GroupNorm, TotalVariation
 from mtldsl.atoms.sets import NormBall
 from tests.loops import for_each
@@ -29,8 +29,8 @@ def matrix(seed, exponent=0.0):
 def test_the_dual_norm(norm, exponent):
     for seed in range(5):
         Z = matrix(seed, exponent)
-        assert from_prox.dual_norm(norm, Z) == pytest.approx(norm.dual_gauge(Z), rel=1e-13)
-    assert from_prox.dual_norm(norm, np.zeros(SHAPE)) == 0.0
+        assert shrinkage.dual_norm(norm, Z) == pytest.approx(norm.dual_gauge(Z), rel=1e-13)
+    assert shrinkage.dual_norm(norm, np.zeros(SHAPE)) == 0.0
 
 
 @every_norm
@@ -40,7 +40,7 @@ def test_the_nearest_point_of_a_ball(norm, exponent, share):
     """In the ball, and no point of it lies further along W - P: <W - P, P> is the support function's value."""
     W = matrix(3, exponent)
     radius = share * norm.value(W)
-    P = from_prox.nearest_in_ball(norm, W, radius, norm.dual_gauge(W))
+    P = shrinkage.nearest_in_ball(norm, W, radius, norm.dual_gauge(W))
     assert norm.value(P) == pytest.approx(radius, rel=1e-12)
     size = np.linalg.norm(W)
     furthest = NormBall(norm, radius).support(W - P)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
-from mtldsl.atoms.regularizers.max_norm import MaxNorm
-from mtldsl.atoms.regularizers.nested_groups import TreeNorm
-from mtldsl.definitions.formula import DEFINITIONS
-from mtldsl.testing.laws.by_reference import assert_is_reference_prox, function_value
+from mtldsl.atoms.regularizers.spectral_norms import MaxNorm
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS
+from mtldsl.extending.laws.law_examples import assert_is_reference_prox, function_value
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

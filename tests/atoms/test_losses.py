@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtldsl.atoms import loss as module
-from mtldsl.atoms.function import REGISTRY, SeparableLoss
 from mtldsl.atoms.losses import (
     AbsoluteLoss,
     HingeLoss,
@@ -20,7 +19,8 @@ from mtldsl.atoms.losses import (
     SquareRootLoss,
     SumOfSquares,
 )
-from mtldsl.testing.laws.data import WEIGHTINGS, loss_data, targets
+from mtldsl.atoms.matrix_function import REGISTRY, SeparableLoss
+from mtldsl.extending.laws.law_examples import WEIGHTINGS, loss_data, targets
 from tests.loops import for_each
 from tests.registry_cases import examples
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea, expectation
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea, expected_loss
 from tests.atoms.metric_data import TOP, WHOLE_BOX, Arbitrary, labels, minus_conjugate, planes_of
 from tests.loops import for_each
 
@@ -65,10 +65,10 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
         n = int(rng.integers(2, 30))
         y = labels(rng, n)
         p, q = rng.random(int(np.sum(y > 0))) ** 2, rng.random(int(np.sum(y < 0))) ** 3
-        monkeypatch.setattr(expectation, "_MOST_TABLES", 3000)
-        exact = expectation.largest_expectation(metric.delta, p, q)
-        monkeypatch.setattr(expectation, "_MOST_TABLES", 0)
-        bound = expectation.largest_expectation(metric.delta, p, q)
+        monkeypatch.setattr(expected_loss, "_MOST_TABLES", 3000)
+        exact = expected_loss.largest_expectation(metric.delta, p, q)
+        monkeypatch.setattr(expected_loss, "_MOST_TABLES", 0)
+        bound = expected_loss.largest_expectation(metric.delta, p, q)
         assert bound <= exact + 1e-10
         ratios.append(bound / exact)
     if isinstance(metric, (AUC, ErrorRate)):

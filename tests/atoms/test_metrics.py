@@ -8,7 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
-from mtldsl.atoms.metrics.violation import classes_of
+from mtldsl.atoms.metrics.metric import classes_of
 from mtldsl.errors import ModelError
 from tests.atoms.metric_data import (
     TOP,

@@ -8,7 +8,7 @@ import mtldsl as mtl
 from mtldsl.atoms.metrics import NDCG, AveragePrecision, PartialAUC
 from mtldsl.errors import ModelError
 from mtldsl.reference.planes import most_violated
-from mtldsl.solution.scoring import score_of
+from mtldsl.solution.score import score_of
 from tests.atoms.metric_data import labels, scores
 from tests.loops import for_each
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.solvers.admm.admm import why_not_two_blocks
-from mtldsl.solvers.rows import selection
+from mtldsl.solvers.coordinate_descent import working_set
 from mtldsl.testing import check_atom
 from tests.atoms import new_words
 from tests.atoms.new_words import NEW
@@ -85,7 +85,7 @@ def many_features_of_which_few_matter(w):
     t = mtl.Tasks.shared(X, rng.poisson(np.exp(0.5 * X[:, :3])).astype(float))
     W = mtl.Weights(t)
     problem = mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * w.magnitudes(W) + 2.0 * w.row_lengths(W))
-    assert selection.pays(problem.form())
+    assert working_set.pays(problem.form())
     return problem
 
 

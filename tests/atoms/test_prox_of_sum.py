@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, why_not
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
     GraphLaplacian,

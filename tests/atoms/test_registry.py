@@ -2,12 +2,12 @@
 
 import pytest
 
-from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction
+from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction
 from mtldsl.atoms.metrics import Metric
-from mtldsl.atoms.structures import Structure
+from mtldsl.extending.checks import atom_cases
+from mtldsl.extending.laws import loss_laws, matrix_function_laws, trait_laws
 from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
-from mtldsl.testing.check import atom_cases
-from mtldsl.testing.laws import losses, matrix_functions, traits
 from tests.law_groups import groups, run_all
 from tests.loops import for_each
 from tests.registry_cases import MATRIX_FUNCTIONS, SPECTRAL, convex
@@ -43,7 +43,7 @@ def test_law(cases, every_case):
 def test_every_law_is_checked_on_some_word():
     """So that none comes to run over nothing."""
     run = {id(case.law) for case in CASES}
-    laws = [*losses.LAWS, *matrix_functions.LAWS, *traits.LAWS]
+    laws = [*loss_laws.LAWS, *matrix_function_laws.LAWS, *trait_laws.LAWS]
     assert len(laws) > 30 and {law.name for law in laws if id(law) not in run} == set()
 
 

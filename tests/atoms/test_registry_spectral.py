@@ -9,7 +9,7 @@ hold for convex functions as well are in mtldsl/testing, and run over these too.
 import numpy as np
 import pytest
 
-from mtldsl.atoms.function import Set
+from mtldsl.atoms.matrix_function import Set
 from mtldsl.reference.registry import SPECTRA
 from mtldsl.reference.spectral import axes
 from tests.loops import for_each

@@ -11,8 +11,9 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix, Structure
-from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal, SparseMatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range, Structure
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
 from tests.registry_cases import (

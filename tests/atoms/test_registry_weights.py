@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mtldsl.atoms.structures import Ball
-from mtldsl.reference.kernel_parts import violation
-from mtldsl.reference.kernels import least
+from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.reference.kernels import least, violation
 from mtldsl.reference.structures import block_bound, objective
 from tests.loops import for_each
 from tests.registry_cases import KERNEL_NORMS, SHAPE, function_value, inside_domain, matrix, random, weights

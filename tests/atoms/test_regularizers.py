@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtldsl.atoms.calculus.singular_values import GRAM_RATIO
+from mtldsl.atoms.prox.spectral_matrix import GRAM_RATIO
 from mtldsl.atoms.regularizers import (
     GraphLaplacian,
     GroupNorm,

@@ -5,8 +5,8 @@ import pytest
 
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric
-from mtldsl.atoms.metrics.violation import classes_of
-from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from mtldsl.atoms.metrics.metric import classes_of
+from mtldsl.atoms.structured_prox.polytope import prox_of_planes
 from tests.atoms.metric_data import Cubed, labels, minus_conjugate
 from tests.loops import for_each
 

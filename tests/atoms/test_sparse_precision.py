@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mtldsl.atoms.calculus.graphical_lasso import graphical_lasso
-from mtldsl.atoms.structures.sparse_matrix_normal import SparseMatrixNormal
+from mtldsl.atoms.learned_structures.matrix_normal import SparseMatrixNormal
+from mtldsl.atoms.prox.graphical_lasso import graphical_lasso
 from mtldsl.reference.structures import block_bound
 from tests.loops import for_each
 from tests.registry_cases import SHAPE, dense, matrix, near, weights

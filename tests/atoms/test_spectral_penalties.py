@@ -5,9 +5,14 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+from mtldsl.atoms.learned_structures.spectral_penalties import (
+    CappedTraceNorm,
+    LogRank,
+    SchattenNorm,
+    SpectralPenalty,
+)
 from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
-from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
 from tests.loops import for_each
 from tests.registry_cases import with_singular_values

@@ -10,14 +10,14 @@ import pytest
 
 import mtldsl
 from mtldsl.atoms import regularizers
-from mtldsl.atoms.calculus.prox_of_sum import prox_of_sum, why_not
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.atom import COLUMNS, ROWS, RowProfile
 from mtldsl.atoms.losses import SquaredHingeLoss
-from mtldsl.atoms.parts import COLUMNS, ROWS, RowProfile
+from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
 from mtldsl.atoms.sets import AtLeast
-from mtldsl.testing.law import LawError, cases_of
-from mtldsl.testing.laws.traits import LAWS
+from mtldsl.extending.law import LawError, cases_of
+from mtldsl.extending.laws.trait_laws import LAWS
 from tests.atoms.proven_prox import multipliers_prove
 from tests.loops import for_each
 from tests.registry_cases import MATRIX_FUNCTIONS

@@ -7,15 +7,15 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.atoms.matrix_function import REGISTRY, Loss
 from mtldsl.atoms.metrics import Metric
-from mtldsl.catalogue import pages as words
-from mtldsl.catalogue.words import catalogue, entry
+from mtldsl.cli import catalogue_pages as words
+from mtldsl.cli.catalogue import catalogue, entry
+from mtldsl.cli.catalogue_pages import HELPERS
 from mtldsl.errors import ModelError
-from mtldsl.language.words.vocabulary import WORDS
+from mtldsl.language.vocabulary import WORDS
 from mtldsl.reference.registry import SPECTRA
-from mtldsl.report.helpers import HELPERS
-from mtldsl.solvers.registry import SOLVERS
+from mtldsl.solvers.routes import SOLVERS
 from tests.loops import for_each
 
 ENTRIES = catalogue()

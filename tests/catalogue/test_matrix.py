@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mtldsl.catalogue.matrix import LEFT_OUT, ROUTES, cells, models, takes
-from mtldsl.solvers.registry import SOLVERS, get_solver
+from mtldsl.cli.solver_matrix import LEFT_OUT, ROUTES, cells, models, takes
+from mtldsl.solvers.routes import SOLVERS, get_solver
 from tests.loops import for_each
 
 PAGE = Path(__file__).parents[2] / "docs" / "solver_matrix.md"

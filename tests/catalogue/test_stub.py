@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mtldsl as mtl
-from mtldsl.catalogue.stub import PATH, stub
+from mtldsl.cli.stub import PATH, stub
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,13 +60,13 @@ W = mtl.Weights(tasks)
 
 
 def test_the_stub_is_that_of_the_table():
-    assert PATH.read_text(encoding="utf-8") == stub(), "write it anew: python -m mtldsl.catalogue.stub"
+    assert PATH.read_text(encoding="utf-8") == stub(), "write it anew: python -m mtldsl.cli.stub"
 
 
 def test_the_stub_has_every_public_name_and_every_parameter():
     tree = compile(stub(), str(PATH), "exec", flags=__import__("ast").PyCF_ONLY_AST)
     functions = {node.name: node for node in tree.body if hasattr(node, "args")}
-    for name, word in mtl.language.words.vocabulary.WORDS.items():
+    for name, word in mtl.language.vocabulary.WORDS.items():
         if not isinstance(word, type):
             given = functions[name].args
             assert [a.arg for a in (*given.args, *given.kwonlyargs)] == list(

@@ -7,10 +7,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import L21Norm
-from mtldsl.check import cross_check as checking
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import CrossCheckError, ModelError
-from mtldsl.system import stops
-from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.problems import cross_check as checking
+from mtldsl.utils import interrupts
 from tests.loops import for_each
 from tests.models import shared
 
@@ -27,7 +27,7 @@ def test_a_solve_is_checked_where_it_is_asked_for(problem, monkeypatch):
         assert problem.solve(**unasked).cross_check is None
     check = problem.solve(cross_check=True).cross_check
     assert check.agrees and check.scope == "the whole problem"
-    monkeypatch.setattr("mtldsl.check.automatic.SUBSAMPLE", 60)
+    monkeypatch.setattr("mtldsl.problems.cross_check.SUBSAMPLE", 60)
     check = problem.solve(cross_check="subsample").cross_check
     assert check.agrees and "rows a task" in check.scope
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_compared(problem, monkeypatch):
         assert problem.solve().cross_check == "not made: clique_hinge(...): too many labels"
 
 
-@for_each("stop, said", [(stops.TimeIsUp, "the time was up"), (KeyboardInterrupt, "it was interrupted")])
+@for_each("stop, said", [(interrupts.TimeIsUp, "the time was up"), (KeyboardInterrupt, "it was interrupted")])
 def test_what_is_cut_short_keeps_the_solution(problem, monkeypatch, stop, said):
     def cut(*_, **__):
         raise stop

@@ -8,10 +8,10 @@ import pytest
 
 import mtldsl as mtl
 import mtldsl.reference.structures as reference
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.check.comparison_blocks import BlockCheck
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
-from mtldsl.proof.stationarity import NO_GLOBAL
+from mtldsl.problems.cross_check_comparison import BlockCheck
 from mtldsl.testing import assert_agrees
 from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each

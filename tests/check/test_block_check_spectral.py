@@ -12,9 +12,9 @@ import pytest
 
 import mtldsl as mtl
 import mtldsl.reference.majorization as majorization
-from mtldsl.atoms.structures import LogRank
-from mtldsl.compile.majorization import MajorizationStep
-from mtldsl.solvers.alternation import reweighted
+from mtldsl.atoms.learned_structures.spectral_penalties import LogRank
+from mtldsl.normal_form.terms.structure_term import MajorizationStep
+from mtldsl.solvers.nonconvex import majorization_minimization
 from mtldsl.testing import assert_agrees
 from tests.check.test_block_check import data
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
@@ -118,7 +118,7 @@ def test_a_wrong_slope_is_noticed(monkeypatch):
     problem = model(mtl.log_rank, tasks=data(seed=3))
     with pytest.raises(mtl.SolverError, match="the objective rose"):  # the first to notice
         problem.solve(solver="alternating", tol=1e-7)
-    monkeypatch.setattr(reweighted, "assert_descent", lambda *seen: None)
+    monkeypatch.setattr(majorization_minimization, "assert_descent", lambda *seen: None)
     check = problem.cross_check(problem.solve(solver="alternating", tol=1e-7, max_iter=200))
     assert any("with everything else kept, the reference finds" in text for text in check.disagreements)
 

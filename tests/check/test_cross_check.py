@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-import mtldsl.check.by_reference as by_reference
+import mtldsl.problems.cross_check_blocks as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
-from mtldsl.check.comparison_blocks import BlockCheck, MajorizationRow
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.problems.cross_check_comparison import BlockCheck, MajorizationRow
 from mtldsl.testing import assert_agrees
 from tests.loops import for_each
 from tests.models import shared
@@ -259,7 +259,7 @@ def test_intercepts_and_sums_of_blocks():
 
 def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
     """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
-    monkeypatch.setattr("mtldsl.check.cross_check.MOST_TASKS", 3)
+    monkeypatch.setattr("mtldsl.problems.cross_check.MOST_TASKS", 3)
     problem = group_lasso()
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
         problem.cross_check(max_size=100)

@@ -9,20 +9,21 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY
+from mtldsl.atoms.balls import NormBall
+from mtldsl.atoms.learned_structures.spectral_penalties import LogRank
+from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
-from mtldsl.atoms.sets.balls import NormBall
-from mtldsl.atoms.structures import LogRank
-from mtldsl.check.rows import CheckSettings, ShareCheck
-from mtldsl.compile import from_tree
-from mtldsl.compile.linear_map import LinearMap
-from mtldsl.compile.loss_term import LossTerm
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.definitions.formula import DEFINITIONS
-from mtldsl.definitions.typed_values import TypedPoint
-from mtldsl.language.expressions import constraint, expression, objective
-from mtldsl.solution import readout, solved
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS
+from mtldsl.certificates.plain.plain_values import TypedPoint
+from mtldsl.language import constraints as constraint
+from mtldsl.language import expressions, objective
+from mtldsl.normal_form import canonicalize
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.normal_form.term import LinearMap, LossTerm
+from mtldsl.problems.statement_check import CheckSettings, ShareCheck
+from mtldsl.solution import build as solved
+from mtldsl.solution import fields
 from tests.atoms.new_words import NEW, Magnitudes
 from tests.loops import for_each
 from tests.models import shared
@@ -50,8 +51,8 @@ def of_maps(change):
 
 def of_what_is_made(maker, change):
     def sabotage(monkeypatch):
-        make = getattr(from_tree, maker)
-        monkeypatch.setattr(from_tree, maker, lambda given: change(make(given)))
+        make = getattr(canonicalize, maker)
+        monkeypatch.setattr(canonicalize, maker, lambda given: change(make(given)))
 
     return sabotage
 
@@ -72,13 +73,13 @@ offset_forgotten = of_maps(lambda of: LinearMap(of.entries, of.shape, None))
 
 def mean_forgotten(monkeypatch):
     """mean=True is a sum."""
-    make = from_tree._loss_term
-    monkeypatch.setattr(from_tree, "_loss_term", lambda term: make(replace(term, mean=False)))
+    make = canonicalize._loss_term
+    monkeypatch.setattr(canonicalize, "_loss_term", lambda term: make(replace(term, mean=False)))
 
 
 def sign_in_the_language(monkeypatch):
     """W @ B becomes -W @ B where the expression is made."""
-    monkeypatch.setattr(expression, "chain", lambda a, b: b if a is None else a if b is None else -(a @ b))
+    monkeypatch.setattr(expressions, "chain", lambda a, b: b if a is None else a if b is None else -(a @ b))
 
 
 def totals_are_counts(monkeypatch, kind=mtl.Tasks):
@@ -104,13 +105,13 @@ def intercept_forgotten(monkeypatch):
 
 def intercept_without_a_block(monkeypatch):
     """There are no intercepts at all."""
-    for room in (from_tree, readout):
+    for room in (canonicalize, fields):
         monkeypatch.setattr(room, "intercepts_of", lambda argument: {})
 
 
 def constraints_dropped(monkeypatch):
     """Constraints are not in the normal form."""
-    monkeypatch.setattr(from_tree, "on_weights", lambda constraints: [])
+    monkeypatch.setattr(canonicalize, "on_weights", lambda constraints: [])
 
 
 def bounds_turned(monkeypatch):
@@ -122,7 +123,7 @@ def bounds_turned(monkeypatch):
         return replace(found, given=type(found.given)(-np.asarray(found.given.bound)))
 
     monkeypatch.setattr(NormalForm, "violation", lambda form, x: 0.0)
-    monkeypatch.setattr(expression, "compare", turned)
+    monkeypatch.setattr(expressions, "compare", turned)
 
 
 def radius_doubled(monkeypatch):
@@ -189,7 +190,7 @@ def after_the_solve(change):
             change(found)
             return found
 
-        monkeypatch.setattr("mtldsl.problem.solution_of", solution_of)
+        monkeypatch.setattr("mtldsl.problems.problem.solution_of", solution_of)
 
     return sabotage
 
@@ -373,7 +374,7 @@ def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
 
 def test_every_way_to_a_solution_is_looked_at(monkeypatch):
     """Paths, folds, several starts and solvers by name."""
-    from mtldsl import problem as room
+    from mtldsl.problems import problem as room
 
     looks = []
     real_look = room.agree_with_statement

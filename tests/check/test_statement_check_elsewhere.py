@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.losses.logistic import LogisticLoss
-from mtldsl.compile.terms import few_rows, moments, row_slabs
-from mtldsl.definitions.elsewhere import PartsCheck, PartsCheckSettings
+from mtldsl.atoms.losses.classification import LogisticLoss
+from mtldsl.distributed import dual_statistics
+from mtldsl.distributed.distributed_check import PartsCheck, PartsCheckSettings
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.distributed.partitions import LocalParts
 from mtldsl.errors import LostClusterError
-from mtldsl.tasks.distributed import DistributedTasks
-from mtldsl.tasks.distributed.parts import LocalParts
+from mtldsl.normal_form.terms import few_rows, row_statistics
 from tests.check import test_statement_check as faults
 from tests.check.test_statement_check import tables
 from tests.loops import for_each
@@ -49,19 +50,19 @@ def dask_rows(labels="real", n=120):
 def sample_weights_forgotten(monkeypatch):
     """Workers count every sample once."""
     nothing = property(lambda slab: None, lambda slab, weights: None)
-    monkeypatch.setattr(row_slabs.Slab, "s", nothing, raising=False)
+    monkeypatch.setattr(dual_statistics.Slab, "s", nothing, raising=False)
 
 
 def sample_weights_forgotten_in_moments(monkeypatch):
     """Sums of squares, too."""
-    spread = moments._spread
-    monkeypatch.setattr(moments, "_spread", lambda slab: spread((slab[0], slab[1], None)))
+    spread = row_statistics._spread
+    monkeypatch.setattr(row_statistics, "_spread", lambda slab: spread((slab[0], slab[1], None)))
 
 
 def labels_halved_in_moments(monkeypatch):
     """Sums of products are of other labels."""
-    spread = moments._spread
-    monkeypatch.setattr(moments, "_spread", lambda slab: spread((slab[0], 0.5 * slab[1], slab[2])))
+    spread = row_statistics._spread
+    monkeypatch.setattr(row_statistics, "_spread", lambda slab: spread((slab[0], 0.5 * slab[1], slab[2])))
 
 
 def rest_forgotten(monkeypatch):

@@ -13,10 +13,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import SolverError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.problem import Problem
-from mtldsl.solvers.registry import get_solver
+from mtldsl.problems.problem import Problem
+from mtldsl.solvers.routes import get_solver
 from tests.fresh import first_steps, loaded_by
 from tests.loops import for_each
 
@@ -346,7 +346,7 @@ def test_ctrl_c_while_reading(run, small, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mtldsl.files.problem_file.load_problem", interrupted)
+    monkeypatch.setattr("mtldsl.cli.problem_files.problem_file.load_problem", interrupted)
     assert run("solve", small) == (130, "", "mtldsl: interrupted before a point was found\n")
 
 
@@ -372,7 +372,7 @@ def test_explain_does_not_solve(run, small, monkeypatch):
 def test_words(run):
     code, out, _ = run("words")
     assert code == 0 and "W >= bound" in out
-    assert all(word in out for word in mtl.language.words.vocabulary.WORDS)
+    assert all(word in out for word in mtl.language.vocabulary.WORDS)
     code, out, _ = run("words", "trace_norm")
     assert code == 0 and "‖W‖⁎" in out and "sum of the singular values" in out
     code, out, _ = run("words", "trace_norm", "--json")
@@ -386,7 +386,7 @@ def test_words(run):
 def test_words_shows_what_is_learned_and_how_tasks_are_alike(run):
     code, out, _ = run("words", "matrix_normal")
     assert code == 0 and "η tr(Σ₁ W Σ₂ Wᵀ) − ρ (m log|Σ₁| + d log|Σ₂|)" in out and "alternating" in out
-    vocabulary = mtl.language.words.vocabulary
+    vocabulary = mtl.language.vocabulary
     _, everything, _ = run("words")
     listed = {each["name"]: each for each in json.loads(run("words", "--json")[1])}
     page = run("words", "--markdown")[1]

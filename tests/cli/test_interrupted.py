@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from mtldsl.analysis import cross_validation
-from mtldsl.system import stops
+from mtldsl.problems import cross_validation
+from mtldsl.utils import interrupts
 from tests.cli.test_along import FILE, VALIDATION
 from tests.loops import for_each
 
@@ -24,10 +24,10 @@ def test_choosing_says_that_nothing_is_kept(command, tmp_path, command_line, mon
     assert err == "mtldsl: choosing lam was interrupted when 0 of 3 folds were complete; nothing is kept\n"
 
 
-@pytest.mark.parametrize("of_parts, line", [(False, stops.INTERRUPTED), (True, stops.STOPPED)])
+@pytest.mark.parametrize("of_parts, line", [(False, interrupts.INTERRUPTED), (True, interrupts.STOPPED)])
 def test_a_part_of_many_promises_nothing(of_parts, line, capsys, monkeypatch):
-    monkeypatch.setattr(stops._state, "last", -float("inf"))
-    with stops.heard(raises=True, of_parts=of_parts), stops.heard():
+    monkeypatch.setattr(interrupts._state, "last", -float("inf"))
+    with interrupts.heard(raises=True, of_parts=of_parts), interrupts.heard():
         os.kill(os.getpid(), signal.SIGINT)
-        assert stops.pending()
+        assert interrupts.pending()
     assert capsys.readouterr().err == line + "\n"

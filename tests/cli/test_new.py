@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
+from mtldsl.cli.problem_files.problem_file import load_problem
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

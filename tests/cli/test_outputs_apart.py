@@ -9,9 +9,9 @@ import pytest
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, SolverError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.solvers.registry import SOLVERS, get_solver
+from mtldsl.solvers.routes import SOLVERS, get_solver
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.datasets.formats.held_out import read_held_out
+from mtldsl.data.readers.new_rows import read_held_out
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.files.drafting import draft
-from mtldsl.language.text.source import Source
+from mtldsl.cli.new_command import draft
+from mtldsl.language.source_text import Source
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, Loss
+from mtldsl.atoms.matrix_function import REGISTRY, Loss
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

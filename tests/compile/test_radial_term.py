@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import Loss
-from mtldsl.compile.terms.radial import RadialTerm
+from mtldsl.atoms.matrix_function import Loss
+from mtldsl.normal_form.terms.joint_losses import RadialTerm
 from tests.loops import for_each
 from tests.models import separate, shared
 

@@ -12,21 +12,18 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-import mtldsl.compile.reductions as folder
-from mtldsl.analysis.few_rows import FewRows
-from mtldsl.compile.reductions.centred import Centred, moved
-from mtldsl.compile.reductions.gathered import Gathered
-from mtldsl.compile.reductions.lifted import Lifted
-from mtldsl.compile.reductions.null_space import NullSpace
-from mtldsl.compile.reductions.reduction import Promise
-from mtldsl.compile.reductions.smaller_side import SmallerSide
-from mtldsl.compile.reductions.spanned import Spanned
-from mtldsl.compile.reductions.whitened import Whitened
-from mtldsl.proof.certificate import certify
-from mtldsl.solvers.admm.lifted import plane_function
-from mtldsl.solvers.registry import get_solver, in_turn
+import mtldsl.normal_form.reductions as folder
+from mtldsl.certificates.certificate import certify
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.normal_form.reductions.block_reductions import Lifted, SmallerSide
+from mtldsl.normal_form.reductions.coordinates import Centred, Spanned, Whitened, moved
+from mtldsl.normal_form.reductions.from_statistics import Gathered
+from mtldsl.normal_form.reductions.null_space import NullSpace
+from mtldsl.normal_form.reductions.reduction import Promise
+from mtldsl.problems.path import FewRows
+from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
+from mtldsl.solvers.routes import get_solver, in_turn
 from mtldsl.solvers.solver import Point
-from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 
 L = np.longdouble

@@ -13,23 +13,16 @@ import pytest
 import scipy.sparse
 
 import mtldsl as mtl
-from mtldsl.compile.reductions.centred import Centred
-from mtldsl.compile.reductions.kept import Kept
-from mtldsl.compile.reductions.lifted import Lifted
-from mtldsl.compile.reductions.null_space import NullSpace
-from mtldsl.compile.reductions.reduction import Promise
-from mtldsl.compile.reductions.relaxed import Relaxed
-from mtldsl.compile.reductions.rows import Rows
-from mtldsl.compile.reductions.smaller_side import SmallerSide
-from mtldsl.compile.reductions.spanned import Spanned
-from mtldsl.compile.reductions.task_subset import TaskSubset
-from mtldsl.compile.reductions.whitened import Whitened
-from mtldsl.compile.terms.structure import learned_matrices
-from mtldsl.proof.certificate import certify
+from mtldsl.certificates.certificate import certify
+from mtldsl.normal_form.reductions.block_reductions import Kept, Lifted, Relaxed, Rows, SmallerSide
+from mtldsl.normal_form.reductions.coordinates import Centred, Spanned, Whitened
+from mtldsl.normal_form.reductions.null_space import NullSpace
+from mtldsl.normal_form.reductions.reduction import Promise, TaskSubset
+from mtldsl.normal_form.terms.structure_term import learned_matrices
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import majorizations
-from mtldsl.solvers.admm.lifted import plane_function
-from mtldsl.solvers.registry import get_solver, in_turn
+from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
+from mtldsl.solvers.routes import get_solver, in_turn
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 from tests.models import MODELS as CONVEX

@@ -7,7 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
-from mtldsl.compile.terms.mixture import Mixture, ProvenDual
+from mtldsl.normal_form.terms.structured_term import Mixture, ProvenDual
 from tests.atoms.metric_data import Arbitrary, labels, minus_conjugate
 from tests.loops import for_each
 

@@ -7,10 +7,9 @@ import pytest
 from latex2mathml.converter import convert
 
 import mtldsl as mtl
-from mtldsl.compile.meanings import meaning_of
-from mtldsl.compile.symbols import formula_of
 from mtldsl.extending import Norm
-from mtldsl.language.words.vocabulary import WORDS
+from mtldsl.language.vocabulary import WORDS
+from mtldsl.normal_form.statement import formula_of, meaning_of
 from tests.language.test_latex import set_in_type as set_by_mathtext
 from tests.loops import for_each
 

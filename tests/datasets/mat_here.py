@@ -4,7 +4,7 @@ import io
 import subprocess
 from types import SimpleNamespace
 
-from mtldsl.datasets.formats import mat_child, mat_files
+from mtldsl.data.readers import array_files, mat_process
 
 __all__ = ["read_here"]
 
@@ -14,9 +14,9 @@ def read_here(monkeypatch) -> None:
 
     def run(command, **_):
         printed = io.BytesIO()
-        monkeypatch.setattr(mat_child, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=printed)))
-        mat_child.main(*command[3:])
+        monkeypatch.setattr(mat_process, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=printed)))
+        mat_process.main(*command[3:])
         return subprocess.CompletedProcess(command, 0, printed.getvalue(), b"")
 
-    monkeypatch.setattr(mat_child, "limit", lambda memory, seconds: None)
-    monkeypatch.setattr(mat_files.subprocess, "run", run)
+    monkeypatch.setattr(mat_process, "limit", lambda memory, seconds: None)
+    monkeypatch.setattr(array_files.subprocess, "run", run)

@@ -7,8 +7,8 @@ from scipy.io import savemat
 from sklearn.datasets import dump_svmlight_file
 
 from mtldsl import DataError, Tasks
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.datasets import read_libsvm, read_mat, read_npz
-from mtldsl.files.problem_file import load_problem
 from tests.datasets.mat_here import read_here
 from tests.loops import for_each
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from mtldsl import DataError
+from mtldsl.cli.new_command import draft
+from mtldsl.data.readers.new_rows import read_held_out, read_inputs
 from mtldsl.datasets import read_csv
-from mtldsl.datasets.formats.held_out import read_held_out
-from mtldsl.datasets.formats.new_inputs import read_inputs
-from mtldsl.files.drafting import draft
 from tests.loops import for_each
 
 

@@ -10,10 +10,10 @@ import scipy.io
 from scipy import sparse
 
 from mtldsl import datasets
-from mtldsl.datasets.formats import mat_files
-from mtldsl.datasets.formats.mat_files import mat_variables
+from mtldsl.data.readers import array_files
+from mtldsl.data.readers.array_files import mat_variables
 from mtldsl.errors import DataError
-from mtldsl.system.archives import read_archive, read_array
+from mtldsl.utils.files import read_archive, read_array
 from tests.loops import for_each
 
 # ------------------------------------------------------------------------------------------------- .npz, .npy
@@ -60,7 +60,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
         tmp_path / "a.npz", X=npy((2_000_000,), data=bytes(16_000_000)), Y=npy((1,), data=bytes(8))
     )
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr("mtldsl.system.archives.available_memory", lambda: 1e6)
+    monkeypatch.setattr("mtldsl.utils.files.available_memory", lambda: 1e6)
     with pytest.raises(DataError, match=r"its arrays have 0.016 GB, and 0.001 GB of memory are there"):
         read_archive(path)
     assert read_archive(path, names=["Y"])["Y"].tolist() == [0.0]  # what is not asked for is not unpacked
@@ -122,13 +122,13 @@ def test_the_child_gives_what_scipy_reads(mat):
     np.testing.assert_array_equal(found["S"].toarray(), np.eye(3))
     assert found["c"].shape == (1, 2) and found["c"].dtype == object
     np.testing.assert_array_equal(found["c"][0, 1], [[1.0, 2.0]])
-    assert found["t"].item() == "text" and isinstance(found["s"], mat_files.Other)
+    assert found["t"].item() == "text" and isinstance(found["s"], array_files.Other)
 
 
 def child(monkeypatch, tmp_path, program):
     path = tmp_path / "child.py"
     path.write_text(program)
-    monkeypatch.setattr(mat_files, "_CHILD", path)
+    monkeypatch.setattr(array_files, "_CHILD", path)
 
 
 CHILDREN = {
@@ -156,8 +156,8 @@ def test_the_end_of_the_child_is_not_that_of_the_process(name, mat, monkeypatch,
 @pytest.mark.slow
 def test_a_child_that_does_not_end_is_ended(mat, monkeypatch, tmp_path):
     child(monkeypatch, tmp_path, "import time; time.sleep(600)")
-    monkeypatch.setattr(mat_files, "_SECONDS", 0.2)
-    monkeypatch.setattr(mat_files, "_SECONDS_A_MEGABYTE", 0)
+    monkeypatch.setattr(array_files, "_SECONDS", 0.2)
+    monkeypatch.setattr(array_files, "_SECONDS_A_MEGABYTE", 0)
     with pytest.raises(DataError, match=r"did not end within 0\.4 s"):
         mat_variables(mat)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mtldsl import datasets
-from mtldsl.datasets.generators.label_graph import STAR
+from mtldsl.data.synthetic import STAR
 from tests.loops import for_each
 
 SMALL = {"n_train": 40, "n_test": 30}

@@ -9,7 +9,7 @@ from scipy.io import loadmat
 from scipy.io.arff import loadarff
 
 from mtldsl import DataError, datasets
-from mtldsl.datasets.published.papers import data_folder
+from mtldsl.data.published import data_folder
 from tests.loops import for_each
 
 try:

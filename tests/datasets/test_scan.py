@@ -62,7 +62,7 @@ def test_a_folder_of_parquet_files(folder):
 
 
 def test_a_large_file_is_cut_between_row_groups(folder, monkeypatch):
-    from mtldsl.datasets.scanning import parquet_pieces
+    from mtldsl.distributed import scan as parquet_pieces
 
     whole = folder / "whole"
     whole.mkdir()

@@ -10,14 +10,14 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from mtldsl import DataError, Tasks
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.data import store_passes as stored_placing
+from mtldsl.data import store_passes as stored_spool
 from mtldsl.datasets import hash_columns, store, stored
-from mtldsl.datasets.out_of_core import placing as stored_placing
-from mtldsl.datasets.out_of_core import spool as stored_spool
-from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
 #: the module; in the package, the function of this name is before it
-STORED = sys.modules["mtldsl.datasets.out_of_core.stored"]
+STORED = sys.modules["mtldsl.data.store"]
 
 
 def table(n=200, d=12, m=6, seed=0, density=0.3):

@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from mtldsl import DataError, MissingExtraError, Tasks
+from mtldsl.data import store_chunks as parts_libsvm
+from mtldsl.data import store_parquet as parts_parquet
 from mtldsl.datasets import hash_columns, store
-from mtldsl.datasets.out_of_core import libsvm as parts_libsvm
-from mtldsl.datasets.out_of_core import parquet as parts_parquet
 from tests.datasets.test_stored import assert_same, chunks, table
 from tests.loops import for_each
 

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Set
+from mtldsl.atoms.inference.cliques import GAP
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Set
 from mtldsl.atoms.metrics import Metric
-from mtldsl.definitions import typed_values  # noqa: F401  (all formulas are entered)
-from mtldsl.definitions.formula import DEFINITIONS
-from mtldsl.definitions.plain_metrics import structured_hinge
-from mtldsl.definitions.plain_spectra import singular_values
-from mtldsl.definitions.plain_structures import spectrum_of
-from mtldsl.inference import GAP
-from mtldsl.language.words.vocabulary import METRICS, WORDS
+from mtldsl.certificates.plain import plain_values  # noqa: F401  (all formulas are entered)
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS
+from mtldsl.certificates.plain.plain_metrics import structured_hinge
+from mtldsl.certificates.plain.plain_penalties import singular_values, spectrum_of
+from mtldsl.language.vocabulary import METRICS, WORDS
 from tests.loops import for_each
 from tests.registry_cases import examples, targets
 
@@ -135,7 +134,7 @@ def test_a_metric_that_takes_a_word_s_name_is_its_own():
 
 
 def test_graphs_that_are_too_large_are_left_out(monkeypatch):
-    from mtldsl.definitions import plain_labellings
+    from mtldsl.certificates.plain import plain_losses as plain_labellings
 
     (atom,) = [one.values[0] for one in examples(Loss) if one.id == "clique_hinge-0"]
     scores, truth = np.zeros((3, atom.cliques.n_entries)), np.zeros((3, atom.cliques.n_labels), int)

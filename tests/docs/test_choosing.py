@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.objective import Objective
-from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.language.constraints import Constraint, RangeConstraint
+from mtldsl.language.objective import Objective
 from tests.loops import for_each
 
 PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"

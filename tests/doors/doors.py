@@ -13,8 +13,8 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, MTLError
-from mtldsl.files.problem_file import load_problem
 from tests.datasets.mat_here import read_here
 
 __all__ = ["DOORS", "Refused"]
@@ -318,7 +318,7 @@ def report(quirk, folder, capsys):
     rows, seen = write(quirk, folder / "new.csv"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mtldsl.solution.page.build.html_report", lambda facts: seen.append(facts.tasks) or "page"
+            "mtldsl.solution.solution_sections.html_report", lambda facts: seen.append(facts.tasks) or "page"
         )
         run(capsys, "report", path, rows, "-o", folder / "page.html")
     return found_in(seen[0])

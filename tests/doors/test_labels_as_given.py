@@ -9,9 +9,9 @@ from scipy.io import savemat
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.datasets.formats.new_inputs import read_inputs
+from mtldsl.data.readers.new_rows import read_inputs
+from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.errors import DataError
-from mtldsl.tasks.description import NOTHING_KNOWN, DataDescription, TableColumn
 from tests.loops import for_each
 
 RNG = np.random.default_rng(5)

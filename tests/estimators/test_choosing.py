@@ -19,8 +19,8 @@ from mtldsl.estimators import (
     OneClassWarning,
     scorer,
 )
-from mtldsl.problem import Problem
-from mtldsl.system import stops
+from mtldsl.problems.problem import Problem
+from mtldsl.utils import interrupts
 from tests.estimators.cases import rows_of_tasks
 from tests.loops import for_each
 
@@ -263,7 +263,7 @@ def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
     X, Y = numbers()
     Y[:, 1] = np.random.default_rng(3).normal(size=len(Y))  # noise: its best value is another one
     if place == "a fold":
-        monkeypatch.setattr(stops, "pending", pending)
+        monkeypatch.setattr(interrupts, "pending", pending)
     else:
         monkeypatch.setattr(Problem, "path", path)
     chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {"per_task": True}

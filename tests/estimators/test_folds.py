@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
+from mtldsl.data.splits import fold_numbers
+from mtldsl.data.tasks import Tasks
 from mtldsl.estimators import MultiTaskKFold
-from mtldsl.tasks import Tasks
-from mtldsl.tasks.folding import fold_numbers
 from tests.loops import for_each
 from tests.tasks.test_folding import rare_labels
 

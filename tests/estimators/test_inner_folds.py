@@ -13,8 +13,8 @@ from mtldsl.estimators import (
     MultiTaskClassifier,
     OneClassWarning,
 )
-from mtldsl.estimators.inner_folds import out_of_fold
-from mtldsl.solution.thresholds import best_threshold
+from mtldsl.estimators.calibration import out_of_fold
+from mtldsl.solution.score import best_threshold
 from tests.loops import for_each
 
 HINGE = "hinge_loss(W, tasks) + lam * l21_norm(W)"

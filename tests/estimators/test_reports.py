@@ -20,7 +20,7 @@ from mtldsl.estimators import (
     summary,
 )
 from mtldsl.metrics import FScore
-from mtldsl.named_models.separate import separate_models
+from mtldsl.problems.separate_models import separate_models
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 3)), columns=["age", "iron", "salt"]).assign(

@@ -26,7 +26,7 @@ from mtldsl.estimators import (
     OneClassWarning,
     scorer,
 )
-from mtldsl.scoring.measures import MEASURES
+from mtldsl.solution.measures import MEASURES
 from tests.loops import for_each
 from tests.scoring.test_measures import BY_TASK, WHOLE
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtldsl.files.problem_file import load_problem
+from mtldsl.cli.problem_files.problem_file import load_problem
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples" / "mt_mkl.toml"

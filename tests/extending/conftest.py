@@ -4,15 +4,15 @@ import sys
 
 import pytest
 
-from mtldsl.extending import own_solvers, own_words
+from mtldsl.extending import registration
 
 
 @pytest.fixture(autouse=True)
 def forgotten_afterwards():
-    words, solvers = set(own_words._OWN), set(own_solvers._OWN)
+    words, solvers = set(registration._OWN_OWN_WORDS), set(registration._OWN)
     yield
-    for name in set(own_words._OWN) - words:
-        own_words.unregister(name)
-    for name in set(own_solvers._OWN) - solvers:
-        own_solvers.unregister_solver(name)
+    for name in set(registration._OWN_OWN_WORDS) - words:
+        registration.unregister(name)
+    for name in set(registration._OWN) - solvers:
+        registration.unregister_solver(name)
     sys.modules.pop("my_words", None)

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import mtldsl as mtl
-from mtldsl.extending import plugins
-from mtldsl.files.problem_file import load_problem
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.language import vocabulary
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "extending" / "a_constraint.md"
@@ -49,8 +49,10 @@ def test_an_allowed_module_is_imported_as_an_installed_one(here, monkeypatch):
     assert "columns_in_balls" in str(load_problem("model.toml", allow_plugins=["my_words"]).problem)
     mtl.unregister("columns_in_balls")
     del sys.modules["my_words"]
-    point = EntryPoint("my_words", "my_words", plugins.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: (point,) if group == "mtldsl.plugins" else ())
+    point = EntryPoint("my_words", "my_words", vocabulary.GROUP)
+    monkeypatch.setattr(
+        vocabulary, "entry_points", lambda group: (point,) if group == "mtldsl.plugins" else ()
+    )
     assert "columns_in_balls" in str(load_problem("model.toml").problem)
 
 

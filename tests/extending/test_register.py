@@ -11,7 +11,7 @@ import mtldsl as mtl
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.atoms.sets import NormBall
-from mtldsl.catalogue.words import entry
+from mtldsl.cli.catalogue import entry
 from mtldsl.extending import (
     Metric,
     Norm,
@@ -23,8 +23,8 @@ from mtldsl.extending import (
     register_solver,
     unregister_solver,
 )
-from mtldsl.language.text.parse import parse_objective
-from mtldsl.solvers.registry import SOLVERS
+from mtldsl.language.parser import parse_objective
+from mtldsl.solvers.routes import SOLVERS
 from mtldsl.testing import LawError, check_atom, check_solver
 from tests.atoms.new_words import NEW, MarginShortfall
 from tests.loops import for_each

@@ -15,9 +15,8 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.solvers.samples.checkpoint import Checkpoint
-from mtldsl.system.atomic_files import atomic_file, remove_leftovers
-from mtldsl.system.file_lock import sole_use
+from mtldsl.solvers.sdca.sdca import Checkpoint
+from mtldsl.utils.files import atomic_file, remove_leftovers, sole_use
 
 
 def killed(work, wait: float, at_work: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtldsl.files.problem_file import load_problem
+from mtldsl.cli.problem_files.problem_file import load_problem
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.system import stops
+from mtldsl.utils import interrupts
 from tests.loops import for_each
 
 pytest.importorskip("dask", reason="pip install -e .[dask]")
@@ -146,7 +146,9 @@ def test_ctrl_c_leaves_the_best_point_and_no_process(file, tmp_path):
     out, err = watched.communicate(timeout=60)
     # on a slow machine the forecast is long enough to be said unasked; a solve that has begun answers the first Ctrl-C
     err = "".join(
-        line for line in err.splitlines(True) if "usually needs" not in line and stops.INTERRUPTED not in line
+        line
+        for line in err.splitlines(True)
+        if "usually needs" not in line and interrupts.INTERRUPTED not in line
     )
     assert (watched.returncode, err) in ((130, ""), (130, "mtldsl: interrupted before a point was found\n"))
     assert "NOT certified (interrupted)" in out or err
@@ -200,7 +202,7 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
         def close(self):
             closed.append(True)
 
-    monkeypatch.setattr("mtldsl.files.engine.started", lambda *arguments: Started())
+    monkeypatch.setattr("mtldsl.cli.problem_files.data_sections.started", lambda *arguments: Started())
     with pytest.raises(DataError, match="there is no column"):
         load_problem(file(DASK + 'labels = "w"\nscheduler = "local"\n'))
     assert closed == [True]

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.files.toml_limits import MAX_BRACKETS, MAX_BYTES, MAX_PARTS
-from mtldsl.files.toml_source import TomlFile
-from mtldsl.solvers.registry import get_solver
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.cli.problem_files.toml_source import MAX_BRACKETS, MAX_BYTES, MAX_PARTS, TomlFile
+from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 
 MODEL = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n'

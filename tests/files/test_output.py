@@ -9,8 +9,8 @@ from sklearn.metrics import f1_score, log_loss, mean_absolute_error
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import MTLError
-from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

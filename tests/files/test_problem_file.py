@@ -8,11 +8,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import datasets
+from mtldsl.cli.problem_files import problem_file
+from mtldsl.cli.problem_files.problem_file import SECTIONS, load_problem
+from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.files import problem_file
-from mtldsl.files.problem_file import load_problem
-from mtldsl.files.sections import SECTIONS
-from mtldsl.tasks.one_class import OneClassWarning
 from tests.fuzz.mutants import ALL_TABLES
 from tests.loops import for_each
 

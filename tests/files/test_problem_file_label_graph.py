@@ -9,8 +9,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
-from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
 FILE = Path(__file__).parents[2] / "examples" / "cgm.toml"

@@ -10,8 +10,8 @@ from sklearn.metrics import f1_score
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.tasks.folding import fold_numbers
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.data.splits import fold_numbers
 from tests.loops import for_each
 
 RNG = np.random.default_rng(3)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtldsl.cli.problem_files.toml_source import TomlFile
 from mtldsl.errors import DataError
-from mtldsl.files.toml_source import TomlFile
 from tests.loops import for_each
 
 FILE = '''\

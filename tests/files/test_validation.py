@@ -5,8 +5,8 @@ import json
 import pytest
 
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import MTLError
-from mtldsl.files.problem_file import load_problem
 from tests.loops import for_each
 
 FILE = """minimize = "squared_loss(W, tasks) + lam * l21_norm(W) + mu * ridge(W)"

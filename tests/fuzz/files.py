@@ -19,7 +19,7 @@ from pathlib import Path
 from unittest import mock
 
 from mtldsl.cli import command_line
-from mtldsl.extending import plugins
+from mtldsl.language import vocabulary
 from tests.fuzz.mutants import mutant, write_data
 from tests.fuzz.seeds import run_seeds
 
@@ -85,7 +85,7 @@ def data_folder():
 
     What is the same for every file is made once: the parser of the command line, and the list of installed plugins.
     """
-    once = [(command_line, "_parser"), (plugins, "installed_plugins")]
+    once = [(command_line, "_parser"), (vocabulary, "installed_plugins")]
     with contextlib.ExitStack() as stack:
         for module, name in once:
             stack.enter_context(mock.patch.object(module, name, cache(getattr(module, name))))

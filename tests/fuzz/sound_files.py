@@ -8,7 +8,7 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl import datasets
-from mtldsl.files.arrays import stored_array as read_array_file
+from mtldsl.cli.problem_files.data_sections import stored_array as read_array_file
 
 __all__ = ["READERS", "write_sound_files"]
 

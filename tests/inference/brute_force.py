@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 from scipy.special import logsumexp
 
-from mtldsl.inference import Cliques
+from mtldsl.atoms.inference.cliques import Cliques
 
 
 def chosen_entries(n_labels, members):

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mtldsl.atoms.inference import decoder as batch
+from mtldsl.atoms.inference.cliques import Cliques
+from mtldsl.atoms.inference.decoder import Decoder, LogPartition
 from mtldsl.errors import ModelError
-from mtldsl.inference import Cliques, Decoder, LogPartition, batch
 from tests.inference.brute_force import GRAPHS, awkward, largest_scores, random_cliques, rounding, scores_of
 from tests.loops import for_each
 
@@ -95,7 +97,7 @@ def test_one_instance_from_compiled_code(method):
     """What a solver's loop calls: no more than the sizes said is touched, whatever stands in the scratch before."""
     from numba import njit
 
-    from mtldsl.inference.kernels.map_one import map_one as inner
+    from mtldsl.atoms.inference.map_kernels import map_one as inner
 
     @njit
     def map_one(eliminates, enumerates, scores, plan, work, iwork, label):

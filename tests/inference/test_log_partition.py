@@ -6,7 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mtldsl.inference import Cliques, LogPartition, batch
+from mtldsl.atoms.inference import decoder
+from mtldsl.atoms.inference.cliques import Cliques
+from mtldsl.atoms.inference.decoder import LogPartition
 from tests.fresh import loaded_by
 from tests.inference.brute_force import GRAPHS, awkward, log_z_and_marginals, random_cliques, rounding
 from tests.loops import for_each
@@ -66,7 +68,7 @@ def test_a_batch_is_its_instances_one_by_one(monkeypatch):
         partition = LogPartition(cliques)
         log_z, marginals = partition(scores)
         with monkeypatch.context() as patched:  # in as many parts as can be
-            patched.setattr(batch, "AT_ONCE", 1)
+            patched.setattr(decoder, "AT_ONCE", 1)
             parts = partition(scores[:40])
         assert (parts[0] == log_z[:40]).all() and (parts[1] == marginals[:40]).all()
         for threads in (1, 3):
@@ -91,5 +93,5 @@ def test_after_an_error_no_part_is_begun():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        batch.in_parts(10_000, 2, action, operations=batch.AT_ONCE)
+        decoder.in_parts(10_000, 2, action, operations=decoder.AT_ONCE)
     assert len(begun) < 5000

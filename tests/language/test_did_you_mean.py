@@ -6,10 +6,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.language.text.file_words import CALLABLE
-from mtldsl.language.text.parse import parse_objective
-from mtldsl.language.words.did_you_mean import SYNONYMS, meant, nearest
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.language.parser import parse_objective
+from mtldsl.language.suggestions import SYNONYMS, meant, nearest
+from mtldsl.language.vocabulary import CALLABLE
 from tests.loops import for_each
 
 OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others.split(", ")]

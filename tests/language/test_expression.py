@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.compile.from_tree import linear_map
+from mtldsl.normal_form.canonicalize import linear_map
 
 rng = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import Ball
+from mtldsl.atoms.learned_structures.task_kernels import Ball
 from mtldsl.errors import ModelError
 from tests.language.test_similarities import TASKS, tasks_of
 from tests.loops import for_each

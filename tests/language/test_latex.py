@@ -75,14 +75,14 @@ def set_in_type(latex):
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 
 
-WORDS = [w for w in mtl.language.words.vocabulary.WORDS if w not in mtl.language.words.vocabulary.METRICS]
+WORDS = [w for w in mtl.language.vocabulary.WORDS if w not in mtl.language.vocabulary.METRICS]
 
 
 @pytest.mark.slow
 @for_each("word", WORDS)
 def test_every_word_of_an_argument_can_be_set(word):
     """Arguments take turns, two a word."""
-    build = mtl.language.words.vocabulary.WORDS[word]
+    build = mtl.language.vocabulary.WORDS[word]
     if getattr(build.atom, "labels", None) == "indicators":  # of the weights of a graph alone
         tasks = TASKS["sign"]
         U, V = mtl.NodeWeights(tasks, "my_U"), mtl.EdgeWeights(tasks, name="V_1")
@@ -102,7 +102,7 @@ def test_every_word_of_an_argument_can_be_set(word):
 
 @for_each(
     "metric",
-    [kind for word in mtl.language.words.vocabulary.METRICS.values() for kind in word.examples()],
+    [kind for word in mtl.language.vocabulary.METRICS.values() for kind in word.examples()],
     ids=repr,
 )
 def test_every_metric_inside_a_model_can_be_set(metric):
@@ -160,7 +160,7 @@ def test_what_is_printed_means_what_was_typed():
     """Evaluated again, the text gives the same map: 3 - W, W / 2 and their like are not mere pictures."""
     x = {"W": rng.normal(size=(4, 3)), "L": rng.normal(size=(4, 3))}
     for expression in [3 - W, 1 - (L + W), W / 2, (L - W) / lam, 2 - W / 4, -(L - W) / 2]:
-        linear = mtl.compile.from_tree.linear_map(expression)
+        linear = mtl.normal_form.canonicalize.linear_map(expression)
         expected = eval(expression.text, {"lam": lam.value, **x})
         np.testing.assert_allclose(linear.forward(x), expected, rtol=1e-14)
 

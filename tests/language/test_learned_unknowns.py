@@ -4,7 +4,8 @@ import numpy as np
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import Range, SpectralMatrix
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from tests.language.typed import assert_refused, mistakes
 from tests.loops import for_each
 

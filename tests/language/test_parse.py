@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.language.expressions.constraint import Constraint
-from mtldsl.language.expressions.objective import Objective
-from mtldsl.language.text.parse import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
-from mtldsl.language.unknowns.ranges import RangeConstraint
+from mtldsl.language.constraints import Constraint, RangeConstraint
+from mtldsl.language.objective import Objective
+from mtldsl.language.parser import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
 from tests.loops import for_each
 
 rng = np.random.default_rng(0)
@@ -71,7 +70,7 @@ OBJECTIVES = [
 
 @for_each("text", OBJECTIVES)
 def test_the_same_model_as_python_makes(text):
-    expected = eval(text, {"__builtins__": {}}, NAMES | mtl.language.words.vocabulary.WORDS)
+    expected = eval(text, {"__builtins__": {}}, NAMES | mtl.language.vocabulary.WORDS)
     assert value_at(parse_objective(text, NAMES)) == pytest.approx(value_at(expected), rel=1e-14)
 
 
@@ -85,7 +84,7 @@ def test_the_same_model_as_python_makes(text):
 def test_the_same_constraint_as_python_makes(text):
     ours, expected = (
         parse_constraint(text, NAMES),
-        eval(text, {"__builtins__": {}}, NAMES | mtl.language.words.vocabulary.WORDS),
+        eval(text, {"__builtins__": {}}, NAMES | mtl.language.vocabulary.WORDS),
     )
     assert type(ours.atom) is type(expected.atom) and ours.argument.shape == expected.argument.shape
     image = rng.normal(size=ours.argument.shape)

@@ -5,8 +5,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError
-from mtldsl.language.text.parse import parse_constraint, parse_objective
-from mtldsl.language.words.vocabulary import SIMILARITIES, WORDS
+from mtldsl.language.parser import parse_constraint, parse_objective
+from mtldsl.language.vocabulary import SIMILARITIES, WORDS
 from tests.loops import for_each
 
 rng = np.random.default_rng(0)

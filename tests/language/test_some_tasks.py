@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.language.text.parse import parse_constraint, parse_objective
+from mtldsl.language.parser import parse_constraint, parse_objective
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

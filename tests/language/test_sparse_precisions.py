@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError
-from mtldsl.language.text.parse import parse_objective
+from mtldsl.language.parser import parse_objective
 
 
 def made(d=12, m=5, n=40, salt=0):

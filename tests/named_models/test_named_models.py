@@ -10,9 +10,11 @@ from scipy.optimize import minimize_scalar
 from sklearn import linear_model
 
 import mtldsl as mtl
+from mtldsl.cli import model_pages
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.named_models import MODELS, NamedModel, pages
+from mtldsl.problems.named_model import NamedModel
+from mtldsl.problems.named_models import MODELS
 from tests.loops import for_each
 
 NAMES = [each.name for each in MODELS]
@@ -471,7 +473,7 @@ def test_the_page_is_what_the_command_prints(command_line):
 
 
 def test_the_page_has_a_row_for_every_model():
-    page = pages.markdown()
+    page = model_pages.markdown()
     for each in MODELS:
         row = next(line for line in page.splitlines() if line.startswith(f"| **{each.name}**"))
         assert f"`{each.statement}`" in row and all(f"`{text}`" in row for text in each.subject_to)

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 import mtldsl as mtl
-from mtldsl.named_models.separate import separate_models
+from mtldsl.problems.separate_models import separate_models
 
 
 def small_groups(m=5, n=9, seed=0):

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
 from tests.loops import for_each
 from tests.models import separate, shared
@@ -19,7 +21,7 @@ torch = pytest.importorskip(
     "torch", reason='networks are trained by PyTorch: pip install ".[torch]" in the checkout'
 )
 
-from mtldsl.nn.penalty import kept_quadratic  # noqa: E402  its functions take tensors
+from mtldsl.estimators.network_training import kept_quadratic  # noqa: E402  its functions take tensors
 
 ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(7)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import MatrixNormal, Range, SpectralMatrix, TaskCovarianceNorm
+from mtldsl.atoms.learned_structures.covariance_norms import TaskCovarianceNorm
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.nn import MultiTaskNetwork, SingleTaskNetworks
 from tests.fresh import loaded_by
 from tests.loops import for_each

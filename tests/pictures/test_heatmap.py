@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 
 from mtldsl.errors import DataError, MissingExtraError, MTLError
 from mtldsl.report import clustered_order, heatmap, trace_plot, tree_plot
-from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.learned import LearnedWeights
 from tests.loops import for_each
 
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import mtldsl as mtl
+from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.errors import DataError, ModelError
-from mtldsl.inference import Cliques
-from mtldsl.solution.label_graph import LearnedGraph
+from mtldsl.solution.learned_label_graph import LearnedGraph
 from tests.fresh import loaded_by
 from tests.loops import for_each
 

@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.display.pictures.tree import nodes_of
 from mtldsl.errors import DataError
-from mtldsl.pictures.laminar import nodes_of
 from mtldsl.report import heatmap, tree_plot
-from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.learned import LearnedWeights
 from tests.loops import for_each
 
 

@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import mtldsl as mtl
+from mtldsl.certificates.attainment import unattained
 from mtldsl.estimators import MultiTaskClassifier
-from mtldsl.proof.attainment import unattained
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 from tests.proof.test_rank_deficient import BETWEEN

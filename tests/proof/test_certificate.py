@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics.orders import Orders
-from mtldsl.compile.terms.mixture import Mixture
-from mtldsl.proof.certificate import Certificate, certify, dual_bound, relative_gap
-from mtldsl.proof.multipliers import make_stationary, shift_to_zero_sum
-from mtldsl.proof.stationarity import Stationarity
+from mtldsl.atoms.metrics.ranking import Orders
+from mtldsl.certificates.certificate import Certificate, certify, dual_bound, relative_gap
+from mtldsl.certificates.multipliers import make_stationary, shift_to_zero_sum
+from mtldsl.certificates.stationarity import Stationarity
+from mtldsl.normal_form.terms.structured_term import Mixture
 from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.proof.finite_steps import finite_steps
+from mtldsl.certificates.stationarity import finite_steps
+from mtldsl.solvers.monitor import Watcher
 from mtldsl.solvers.solver import Point
-from mtldsl.solvers.watcher import Watcher
 
 
 def above_the_cap():

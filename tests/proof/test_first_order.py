@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.proof.first_order import first_order_residuals
+from mtldsl.certificates.stationarity import first_order_residuals
 from tests.loops import for_each
 from tests.models import MODELS, separate, shared
 

@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.certificates.checker.proof_file import read_proof, write_proof
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError
-from mtldsl.proof.checker.proof_file import read_proof, write_proof
 from tests import models
 from tests.loops import for_each
 from tests.models import MODELS

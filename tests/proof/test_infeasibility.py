@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import InfeasibleError
-from mtldsl.proof.infeasibility import feasibility
+from mtldsl.certificates.infeasibility import feasibility
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

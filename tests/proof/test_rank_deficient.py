@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof.certificate import certify
+from mtldsl.certificates.certificate import certify
 from tests.loops import for_each
 
 LABELS = {

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof import least_change
-from mtldsl.proof.bound import prove
-from mtldsl.proof.certificate import certify
-from mtldsl.proof.free_directions import row_kinds
-from mtldsl.proof.residual import REACH, is_rounding, magnitudes, region, stationarity
+from mtldsl.certificates import free_directions
+from mtldsl.certificates.certificate import certify
+from mtldsl.certificates.dual_bound import prove
+from mtldsl.certificates.free_directions import row_kinds
+from mtldsl.certificates.multipliers import REACH, is_rounding, magnitudes, region, stationarity
 from tests.loops import for_each
 
 SCALES = {
@@ -167,14 +167,14 @@ def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, row
     W = mtl.Weights(tasks, intercept=intercept)
     form = mtl.minimize(mtl.quantile_loss(W, tasks, 0.4) + mtl.mean_regularizer(W)).form()
     u = [0.3 * rng.normal(size=2 * rows).clip(-1, 1)]
-    member = least_change.member_of(form.losses[0], 0, "W", 2, u[0])
+    member = free_directions.member_of(form.losses[0], 0, "W", 2, u[0])
     wanted = form.zeros()
     form.losses[0].add_adjoint(1e-3 * rng.normal(size=2 * rows), wanted)
     v = [np.zeros((features, 2))]
     given = [member], row_kinds(form, "W", v), wanted, "W", u
-    directly = least_change.change_least(*given)[0]
-    monkeypatch.setattr(least_change, "_LARGE", 0)
-    np.testing.assert_allclose(least_change.change_least(*given)[0], directly, atol=1e-12)
+    directly = free_directions.change_least(*given)[0]
+    monkeypatch.setattr(free_directions, "_LARGE", 0)
+    np.testing.assert_allclose(free_directions.change_least(*given)[0], directly, atol=1e-12)
     left = form.zeros()
     form.losses[0].add_adjoint(directly, left)
     np.testing.assert_allclose((left["W"] + wanted["W"]).sum(axis=1), 0.0, atol=1e-12)

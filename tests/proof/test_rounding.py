@@ -5,10 +5,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import ProofError
-from mtldsl.atoms.function import REGISTRY
 from mtldsl.atoms.losses import SquaredLoss
+from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.regularizers import L1Norm
-from mtldsl.proof.certificate import Certificate, certify
+from mtldsl.certificates.certificate import Certificate, certify
 from tests.loops import for_each
 
 

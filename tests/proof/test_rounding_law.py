@@ -1,6 +1,6 @@
 """The law behind the certificate's allowance for rounding: float64 values and conjugates of every atom beside enclosures in fractions.
 
-The allowance is `UNITS` eps times the sum of the absolute values that a term is made of (mtldsl/proof/rounding.py). The truth here is
+The allowance is `UNITS` eps times the sum of the absolute values that a term is made of (mtldsl/certificates/dual_bound.py). The truth here is
 that of the independent checker in rational arithmetic, so that neither side shares a formula.
 """
 
@@ -9,19 +9,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtldsl.atoms.function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
-from mtldsl.atoms.losses.rows import RowLoss
-from mtldsl.proof.checker.data_arrays import DataArrays
-from mtldsl.proof.checker.functions import FUNCTIONS
-from mtldsl.proof.checker.interval import Interval
-from mtldsl.proof.checker.label_graph import LabelGraphPart
-from mtldsl.proof.checker.losses import SCALAR_LOSSES, SquareRootPart, SumPart
-from mtldsl.proof.checker.rows import RowPart
-from mtldsl.proof.checker.schema import LOSSES
-from mtldsl.proof.checker.structured import StructuredPart
-from mtldsl.proof.rounding import UNITS
-from mtldsl.proof.saved import _parameters, _plain, _plain_loss
+from mtldsl.atoms.losses.multiclass import RowLoss
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.certificates.checker.function_formulas import FUNCTIONS
+from mtldsl.certificates.checker.interval import Interval
+from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES, RowPart, SquareRootPart, SumPart
+from mtldsl.certificates.checker.proof_file import DataArrays
+from mtldsl.certificates.checker.proof_schema import LOSSES
+from mtldsl.certificates.checker.structured_formulas import LabelGraphPart, StructuredPart
+from mtldsl.certificates.dual_bound import UNITS
+from mtldsl.certificates.proof_writer import _parameters, _plain, _plain_loss
 from tests.loops import for_each
 
 EPS = np.finfo(float).eps

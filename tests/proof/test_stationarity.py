@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import MatrixNormal, SpectralMatrix
-from mtldsl.proof.certificate import certify
-from mtldsl.proof.stationarity import NO_GLOBAL, profile_gradient, stationarity_of
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.certificates.certificate import certify
+from mtldsl.certificates.stationarity import NO_GLOBAL, profile_gradient, stationarity_of
 from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each
 from tests.models import separate

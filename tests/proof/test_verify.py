@@ -11,12 +11,12 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.certificates.checker.proof_file import read_proof, write_proof
+from mtldsl.certificates.proof_writer import same_model
+from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.cli.command_line import main
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.proof.checker.proof_file import read_proof, write_proof
-from mtldsl.proof.saved import same_model
-from mtldsl.proof.stationarity import NO_GLOBAL
 from tests import models
 from tests.loops import for_each
 from tests.models import MODELS

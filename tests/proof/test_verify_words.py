@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, Loss, Set
 from mtldsl.atoms.losses import LabelGraphLoss
-from mtldsl.compile.normal_form import Entry, FunctionTerm, LinearMap
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, Set
+from mtldsl.certificates.checker.function_formulas import FUNCTIONS
+from mtldsl.certificates.checker.proof_file import read_proof, write_proof
+from mtldsl.certificates.proof_writer import save_proof
 from mtldsl.errors import DataError
-from mtldsl.proof.checker.functions import FUNCTIONS
-from mtldsl.proof.checker.proof_file import read_proof, write_proof
-from mtldsl.proof.saved import save_proof
+from mtldsl.normal_form.form import Entry, FunctionTerm, LinearMap
 from tests import models
 from tests.loops import for_each
 

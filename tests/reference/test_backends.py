@@ -11,7 +11,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.reference import backend_process, backends
+from mtldsl.reference import backends
+from mtldsl.reference import backends as backend_process
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
 from tests.models import shared

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import MKLNorm
-from mtldsl.proof.certificate import certify
-from mtldsl.reference.kernel_parts import violation
-from mtldsl.reference.kernels import kept, least
+from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
+from mtldsl.certificates.certificate import certify
+from mtldsl.reference.kernels import kept, least, violation
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
-from mtldsl.solution.kernel_weights import LearnedWeights
+from mtldsl.solution.learned import LearnedWeights
 from tests.loops import for_each
 from tests.models import separate
 from tests.reference.known_optima import fixture
@@ -224,9 +223,9 @@ def test_views_of_own_weights_are_models_of_own_features():
 
 
 def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
-    import mtldsl.check.by_reference
+    import mtldsl.problems.cross_check_blocks
 
-    monkeypatch.setattr(mtldsl.check.by_reference, "MAX_OWN_VARIABLES", 8)
+    monkeypatch.setattr(mtldsl.problems.cross_check_blocks, "MAX_OWN_VARIABLES", 8)
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
     problem = mtl.minimize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof.certificate import certify
+from mtldsl.certificates.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.label_graph import LARGEST_LOOKED_AT, LARGEST_STATED
 from mtldsl.reference.solve import solve_reference

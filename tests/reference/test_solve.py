@@ -8,8 +8,8 @@ import pytest
 
 import mtldsl as mtl
 import mtldsl.reference.solve as module
+from mtldsl.certificates.certificate import certify
 from mtldsl.errors import DataError, InfeasibleError, SolverError
-from mtldsl.proof.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import backends_to_try, solve_reference
 from tests.loops import for_each

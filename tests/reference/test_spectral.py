@@ -10,17 +10,27 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.learned_structures.spectral_penalties import (
+    CappedTraceNorm,
+    LogRank,
+    SchattenNorm,
+    SpectralPenalty,
+)
 from mtldsl.atoms.regularizers import Rank
 from mtldsl.atoms.sets import RankAtMost
-from mtldsl.atoms.structures import CappedTraceNorm, LogRank, SchattenNorm, SpectralPenalty
 from mtldsl.errors import ModelError
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.majorization import convex_forms, reweighted_losses, spectral_value, spectral_violation
+from mtldsl.reference.majorization import (
+    convex_forms,
+    of_tasks,
+    reweighted_losses,
+    spectral_value,
+    spectral_violation,
+    why_not_by_tasks,
+)
 from mtldsl.reference.registry import formula_of
 from mtldsl.reference.solve import solve_reference
-from mtldsl.reference.spectral import excess, penalty
-from mtldsl.reference.spectral_above import ways
-from mtldsl.reference.task_subset import of_tasks, why_not_by_tasks
+from mtldsl.reference.spectral import excess, penalty, ways
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.loops import for_each
 from tests.reference.known_optima import fixture

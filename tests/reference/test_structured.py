@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-import mtldsl.reference.structured as structured_module
+import mtldsl.reference.metrics as structured_module
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, RecallAt, ROCArea
 from mtldsl.errors import ModelError
 from mtldsl.reference import backends

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 
 import mtldsl.reference.compile  # noqa: F401  (enters the formulas)
-from mtldsl.atoms.structures import (
-    FeatureCovarianceNorm,
-    MatrixNormal,
-    Range,
-    SpectralMatrix,
-    TaskCovarianceNorm,
-)
+from mtldsl.atoms.learned_structures.covariance_norms import FeatureCovarianceNorm, TaskCovarianceNorm
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import STRUCTURES
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective

@@ -8,9 +8,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.report.record import describe_run, plain
-from mtldsl.report.text import run_report, to_text, verdict
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.cli.record import describe_run, plain
+from mtldsl.cli.run_report import run_report, to_text, verdict
 from tests.loops import for_each
 
 FILE = """

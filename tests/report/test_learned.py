@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.cli import record_parts as described
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.problem import Problem
-from mtldsl.report import learned as described
-from mtldsl.report.learned import describe_learned, strongest_correlations
-from mtldsl.report.record import describe_file, describe_run, plain
-from mtldsl.report.text import run_report, to_text, verdict
-from mtldsl.solution.learned_matrix import LearnedMatrix
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.cli.record import describe_file, describe_run, plain
+from mtldsl.cli.record_parts import describe_learned, strongest_correlations
+from mtldsl.cli.run_report import run_report, to_text, verdict
+from mtldsl.problems.problem import Problem
+from mtldsl.solution.learned import LearnedMatrix
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.files.problem_file import ProblemFile
-from mtldsl.report.record import describe_run, plain
-from mtldsl.report.similarities import MAX_TABLE
-from mtldsl.report.similarities_text import BAR
-from mtldsl.report.text import run_report, to_text
+from mtldsl.cli.learned_report import BAR
+from mtldsl.cli.problem_files.problem_file import ProblemFile
+from mtldsl.cli.record import describe_run, plain
+from mtldsl.cli.record_parts import MAX_TABLE
+from mtldsl.cli.run_report import run_report, to_text
 
 UP = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
 

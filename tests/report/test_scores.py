@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
 from mtldsl.cli.command_line import main
-from mtldsl.files.problem_file import load_problem
-from mtldsl.report.record import describe_run
-from mtldsl.report.text import run_report, to_text
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.cli.record import describe_run
+from mtldsl.cli.run_report import run_report, to_text
 
 FILE = """
 minimize = "l21_norm(W) + 5 * structured_hinge(W, tasks, metric={metric})"

@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY
-from mtldsl.report.unicode_math import to_unicode
+from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.display.math import to_unicode
 from tests.loops import for_each
 
 

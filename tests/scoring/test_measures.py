@@ -7,9 +7,8 @@ import pytest
 import sklearn.metrics as theirs
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.scoring.counted import _BY_NAME, counted
-from mtldsl.scoring.measures import MEASURES, measure
-from mtldsl.scoring.score import Score, evaluate, mean_score
+from mtldsl.solution.measures import MEASURES, measure
+from mtldsl.solution.score import _BY_NAME, Score, counted, evaluate, mean_score
 from tests.loops import for_each
 
 N, M = 60, 5

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.shown.panel import some_rows
-from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.display.sections import some_rows
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 
 VOID = {"br", "hr", "img", "mspace"}
 

@@ -8,8 +8,8 @@ import pytest
 import mtldsl as mtl
 from mtldsl import DataError, ModelError
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, ROCArea
-from mtldsl.tasks.distributed import DistributedTasks
-from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.data.labels import OneClassWarning
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from tests.loops import for_each
 
 RNG = np.random.default_rng(2)

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
 from mtldsl.errors import DataError, ModelError
-from mtldsl.inference import Cliques
 from tests.loops import for_each
 
 NAMES = ["sea", "beach", "city", "snow"]

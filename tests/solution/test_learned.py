@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import mtldsl as mtl
-import mtldsl.system.memory
-import mtldsl.tasks.gram
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
+import mtldsl.data.products
+import mtldsl.utils.memory
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.solution.learned_matrix import LearnedMatrix
-from mtldsl.system.memory import available_memory
+from mtldsl.solution.learned import LearnedMatrix
+from mtldsl.utils.memory import available_memory
 from tests.learned_models import fetr
 from tests.loops import for_each
 
@@ -135,7 +135,7 @@ def test_a_given_matrix_is_not_shown_as_learned():
 
 
 def test_a_view_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 100e6)
+    monkeypatch.setattr(mtldsl.utils.memory, "available_memory", lambda: 100e6)
     wide = low_rank("precision", side=5000, rank=2)
     for view in ("precision", "covariance", "correlation"):
         with pytest.raises(SolverError) as refusal:
@@ -149,7 +149,7 @@ def test_a_view_that_does_not_fit_is_refused(monkeypatch):
 
 def test_a_kronecker_system_that_does_not_fit_is_refused(monkeypatch):
     problem = fetr(random_tasks(9, 12, 6))
-    monkeypatch.setattr(mtldsl.system.memory, "available_memory", lambda: 50e3)
+    monkeypatch.setattr(mtldsl.utils.memory, "available_memory", lambda: 50e3)
     said = r'w_step="closed_form": its system of 72 unknowns needs.*w_step="auto"'
     with pytest.raises(SolverError, match=said):
         problem.solve(solver="alternating", method="block", w_step="closed_form")

@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 
 import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
-from mtldsl.solution.scoring import score_of
+from mtldsl.solution.score import score_of
 from tests.loops import for_each
 from tests.models import separate, shared
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solution.later import Later
+from mtldsl.utils.caching import Later
 from tests.learned_models import fetr
 from tests.loops import for_each
 from tests.models import separate, shared

@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
-from mtldsl.proof.stationarity import NO_GLOBAL
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.calculus.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.structures import MatrixNormal
+from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from tests.loops import for_each
 from tests.solvers.test_alternating import ETA, GIVEN, HIGH, LOW, RHO, model, regression

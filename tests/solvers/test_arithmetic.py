@@ -5,8 +5,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
+from mtldsl.solvers.monitor import Watcher
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.solvers.watcher import Watcher
 from tests.loops import for_each
 
 

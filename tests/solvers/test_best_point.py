@@ -5,11 +5,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import mtldsl as mtl
-from mtldsl.compile.constants import best_constants
-from mtldsl.solvers.best_point import BestPoint, Kept
-from mtldsl.solvers.registry import candidates, get_solver
+from mtldsl.normal_form.best_constants import best_constants
+from mtldsl.solvers.monitor import BestPoint, Kept, Watcher
+from mtldsl.solvers.routes import candidates, get_solver
 from mtldsl.solvers.solver import Point
-from mtldsl.solvers.watcher import Watcher
 from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX

@@ -9,7 +9,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.samples.checkpoint import Checkpoint
+from mtldsl.solvers.sdca.sdca import Checkpoint
 from tests.faults.disk import largest_file
 from tests.loops import for_each
 from tests.models import separate, shared
@@ -29,7 +29,7 @@ def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkey
         path.write(b"PK half a file")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.np.savez", killed)
+    monkeypatch.setattr("mtldsl.solvers.sdca.sdca.np.savez", killed)
     with pytest.raises(KeyboardInterrupt):
         file.write({"u": np.zeros(1)}, now=True)
     assert file.read()["u"][0] == 1.0
@@ -180,7 +180,7 @@ def test_an_unwritable_file_is_said_once_and_solving_goes_on(tmp_path, monkeypat
     path = tmp_path / "run.npz"
     solve(problem_of(), path, max_iter=2)
     old = path.read_bytes()
-    monkeypatch.setattr("mtldsl.solvers.samples.checkpoint.time.perf_counter", count(step=60.0).__next__)
+    monkeypatch.setattr("mtldsl.solvers.sdca.sdca.time.perf_counter", count(step=60.0).__next__)
     with largest_file(500), pytest.warns(UserWarning) as said:
         solution = solve(problem_of(), path, tol=1e-7)
     assert solution.status == "optimal" and solution.objective == pytest.approx(scratch.objective, rel=2e-7)

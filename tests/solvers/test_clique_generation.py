@@ -39,7 +39,8 @@ def test_known_optima(name, key):
 @pytest.mark.slow
 def test_a_graph_too_dense_for_exact_inference_is_proven():
     """K = 17, all pairs: MPLP's bounds stand for maxima. A true one by enumeration, and the optimum over a tree, lie where they must."""
-    from mtldsl.inference import Cliques, Decoder
+    from mtldsl.atoms.inference.cliques import Cliques
+    from mtldsl.atoms.inference.decoder import Decoder
 
     X, Y = data(n=25, K=8, d=3, seed=2, edges=STAR)
     Y = np.hstack([Y, Y[:, ::-1], -Y[:, :1]])

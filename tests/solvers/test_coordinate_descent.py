@@ -3,7 +3,7 @@
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.solvers.rows.coordinate_descent import SOLVER
+from mtldsl.solvers.coordinate_descent.coordinate_descent import SOLVER
 from tests.loops import for_each
 from tests.models import D, separate, shared
 

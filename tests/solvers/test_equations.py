@@ -7,7 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import InfeasibleError
-from mtldsl.solvers.registry import get_solver
+from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 from tests.solvers.test_multipliers import LAYOUTS, LOSSES, PENALTIES
 

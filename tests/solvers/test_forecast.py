@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.system import passes
-from mtldsl.tasks.distributed import DistributedTasks
-from mtldsl.tasks.distributed.parts import LocalParts
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.distributed.partitions import LocalParts
+from mtldsl.utils import progress
 
 
 class Clock:
@@ -18,11 +18,11 @@ class Clock:
     def __init__(self, monkeypatch, seconds):
         self.now, self.seconds = 100.0, seconds
         self.n = -1  # passes, without the one that makes the tasks
-        monkeypatch.setattr(passes, "clock", lambda: self.now)
+        monkeypatch.setattr(progress, "clock", lambda: self.now)
         run = LocalParts.run.__wrapped__
 
         def slow(parts, *given, **named):
-            with passes.timed():
+            with progress.timed():
                 self.now += self.seconds
                 self.n += 1
                 return run(parts, *given, **named)

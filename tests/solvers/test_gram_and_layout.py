@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.errors import SolverError
-from mtldsl.tasks.gram import gram, require_gram_memory
 from tests.loops import for_each
 
 RNG = np.random.default_rng(5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof.first_order import first_order_residuals
+from mtldsl.certificates.stationarity import first_order_residuals
 from tests.loops import for_each
 
 

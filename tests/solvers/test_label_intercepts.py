@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.files.problem_file import load_problem
-from mtldsl.proof.certificate import certify
+from mtldsl.certificates.certificate import certify
+from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.reference.solve import solve_reference
 from tests.label_graph_models import dependent, regularized
 from tests.loops import for_each

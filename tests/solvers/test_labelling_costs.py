@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.losses.labelling_costs import OfMetric, every_labelling, whole_costs
+from mtldsl.atoms.losses.label_graph_losses import OfMetric, every_labelling, whole_costs
 from mtldsl.reference.label_graph import labellings, task_losses
 from tests.label_graph_models import cost, dependent, regularized
 from tests.loops import for_each

@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.inference import GAP, Cliques
-from mtldsl.inference import marginals as changes
-from mtldsl.proof.certificate import certify
+from mtldsl.atoms.inference import decoder as changes
+from mtldsl.atoms.inference.cliques import GAP, Cliques
+from mtldsl.certificates.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from tests.label_graph_models import cost, dependent, regularized

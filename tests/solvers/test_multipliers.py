@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.solvers.registry import get_solver
+from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 from tests.models import separate, shared
 from tests.pairs import pairwise_cases

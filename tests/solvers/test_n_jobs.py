@@ -9,9 +9,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers.smooth.working_newton import WorkingNewton
-from mtldsl.system import jobs as system_jobs
-from mtldsl.system import stops
+from mtldsl.solvers.coordinate_descent.smooth_newton import WorkingNewton
+from mtldsl.utils import interrupts
+from mtldsl.utils import parallel as system_jobs
 from tests.loops import for_each
 
 
@@ -89,7 +89,7 @@ def test_one_thread_a_core(pools):
 
 def test_a_signal_ends_all_threads(monkeypatch):
     """It comes while both threads are inside a task, each of which would go on for ever."""
-    monkeypatch.setattr(stops._state, "last", -np.inf)
+    monkeypatch.setattr(interrupts._state, "last", -np.inf)
     meeting, before = threading.Barrier(2, action=lambda: timer.start()), threading.active_count()
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
     once = WorkingNewton.run

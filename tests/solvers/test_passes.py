@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import ModelError
-from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 
 PARTS = 4

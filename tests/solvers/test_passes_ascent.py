@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.solvers.registry import get_solver
-from mtldsl.system import memory
-from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.solvers.routes import get_solver
+from mtldsl.utils import memory
 from tests.loops import for_each
 from tests.solvers.test_passes import stated, tables
 from tests.solvers.test_passes_checkpoint import broken_off

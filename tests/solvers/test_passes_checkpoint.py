@@ -7,10 +7,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import SolverError
-from mtldsl.solvers.passes.checkpoint import Folder
-from mtldsl.solvers.passes.planes import PlanesByPasses
-from mtldsl.tasks.distributed import DistributedTasks
-from mtldsl.tasks.distributed.parts import LocalParts
+from mtldsl.distributed.distributed_planes import PlanesByPasses
+from mtldsl.distributed.distributed_solver import Folder
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.distributed.partitions import LocalParts
 from tests.loops import for_each
 
 RNG = np.random.default_rng(3)

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.proof.gap import objective_scale
-from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.certificates.dual_bound import objective_scale
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 

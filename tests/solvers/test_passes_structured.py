@@ -8,8 +8,8 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import ModelError
-from mtldsl.tasks.distributed import DistributedTasks
 from tests.loops import for_each
 from tests.solvers.test_passes import PARTS
 

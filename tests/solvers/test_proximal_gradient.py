@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.solvers.proximal.proximal_gradient import SOLVER
+from mtldsl.solvers.proximal_gradient.proximal_gradient import SOLVER
 from tests.loops import for_each
 from tests.models import separate, shared
 from tests.pairs import pairwise_cases

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import mtldsl as mtl
-from mtldsl.compile.constants import best_constants
-from mtldsl.solvers.rays import Lines
-from mtldsl.solvers.registry import candidates
+from mtldsl.normal_form.best_constants import best_constants
+from mtldsl.solvers.numerics.line_search import Lines
+from mtldsl.solvers.routes import candidates
 from tests.loops import for_each
 from tests.models import MODELS
 

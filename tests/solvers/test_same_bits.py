@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtldsl.solvers.registry import LAST, SOLVERS
+from mtldsl.solvers.routes import LAST, SOLVERS
 from tests.solvers.same_bits import digest, digests, pairs
 
 ROOT = Path(__file__).resolve().parents[2]

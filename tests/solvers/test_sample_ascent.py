@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.structures import SpectralMatrix
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import SolverError
 from tests.loops import for_each
 from tests.models import D, M, separate, shared

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY, SeparableLoss
+from mtldsl.atoms.matrix_function import REGISTRY, SeparableLoss
 from tests.loops import for_each
 
 N, D, M = 60, 40, 3

@@ -7,7 +7,7 @@ from typing import get_type_hints
 import pytest
 
 import mtldsl
-from mtldsl.solvers.registry import SOLVERS, get_solver
+from mtldsl.solvers.routes import SOLVERS, get_solver
 from mtldsl.solvers.solver import Solver
 from tests.loops import for_each
 

@@ -7,9 +7,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
-from mtldsl.solvers import solve
-from mtldsl.solvers.registry import get_solver
-from mtldsl.testing.laws.models import model_for
+from mtldsl.extending.laws.solver_laws import model_for
+from mtldsl.solvers import starts as solve
+from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 from tests.models import shared
 from tests.solvers.same_bits import pairs

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solvers import asking, registry
-from mtldsl.solvers.point import Point
-from mtldsl.solvers.solver import Solver
+from mtldsl.solvers import routes
+from mtldsl.solvers.solver import Point, Solver
 
 
 class Shows(Solver):
@@ -47,8 +46,8 @@ def problem():
 
 def with_solvers(monkeypatch, *solvers):
     """These, and no reference after them."""
-    monkeypatch.setattr(asking, "_SMALL_ENOUGH_FOR_REFERENCE", 0)
-    monkeypatch.setattr(registry, "SOLVERS", {solver.name: solver for solver in solvers})
+    monkeypatch.setattr(routes, "_SMALL_ENOUGH_FOR_REFERENCE", 0)
+    monkeypatch.setattr(routes, "SOLVERS", {solver.name: solver for solver in solvers})
 
 
 def test_a_solver_that_goes_nowhere_gives_way(problem, monkeypatch):

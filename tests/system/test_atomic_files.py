@@ -11,7 +11,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.system.atomic_files import atomic_file, check_writable, remove_leftovers
+from mtldsl.utils.files import atomic_file, check_writable, remove_leftovers
 from tests.faults.disk import largest_file
 from tests.loops import for_each
 from tests.models import shared
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_when_the_file_is_forced_to_it(tmp_path, monkeypatch
     def full(number):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("mtldsl.system.atomic_files.os.fsync", full)
+    monkeypatch.setattr("mtldsl.utils.files.os.fsync", full)
     with pytest.raises(DataError, match=r"cannot be written \(No space left on device\)"):
         write(path)
     assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
@@ -152,7 +152,7 @@ data = {dataset = "low_rank", n_tasks = 3, n_samples = 20, n_features = 5, rank 
 
 def test_outputs_are_refused_before_the_solve(tmp_path, command_line, monkeypatch):
     (tmp_path / "p.toml").write_text(FILE)
-    monkeypatch.setattr("mtldsl.cli.solving.run_file", lambda file: pytest.fail("solved for nothing"))
+    monkeypatch.setattr("mtldsl.cli.solve_commands.run_file", lambda file: pytest.fail("solved for nothing"))
     for output in (tmp_path / "p.toml" / "w.npz", tmp_path / "absent" / "r.html"):
         code, _, err = command_line("solve", tmp_path / "p.toml", "--output", output)
         assert code == 2 and f"{output}: cannot be written (" in err
@@ -176,7 +176,7 @@ def test_one_output_that_fails_takes_nothing_else_away(tmp_path, command_line, m
     (tmp_path / "p.toml").write_text(FILE)
     outputs = [tmp_path / name for name in ("r.html", "w.npz", "r.txt", "r.json")]
     monkeypatch.setattr(
-        "mtldsl.solution.stored.write_fields",
+        "mtldsl.solution.solution.write_fields",
         lambda path, fields: (_ for _ in ()).throw(DataError(f"{path}: full")),
     )
     typed = [word for path in outputs for word in ("--output", path)]
@@ -187,7 +187,7 @@ def test_one_output_that_fails_takes_nothing_else_away(tmp_path, command_line, m
 
 KILLED = """
 import os, sys, pathlib, signal
-from mtldsl.system.atomic_files import atomic_file
+from mtldsl.utils.files import atomic_file
 with atomic_file(sys.argv[1]) as file:
     file.write(b"half")
     print("there", flush=True)

@@ -15,11 +15,11 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import mtldsl
-from mtldsl.system import compiled as module
+from mtldsl.utils import jit as module
 from tests.faults.disk import largest_file
 
 HELPER = """
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 
 @compiled(nogil=True)
 def by(x):
@@ -27,7 +27,7 @@ def by(x):
 """
 
 CALLER = """
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 from {helper} import by
 
 @compiled()
@@ -198,7 +198,7 @@ class Pair(NamedTuple):
 """
 
 NAMER = """
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 from {arguments} import Pair
 
 @compiled()
@@ -225,7 +225,7 @@ def test_fields_that_changed_places(tmp_path, cache, first, second, expected):
 
 
 DECLARED = """
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 
 @compiled("f8(f8[::1])", inside=True, error_model="numpy")
 def _total(x):
@@ -290,7 +290,7 @@ def test_python_cannot_call_what_is_compiled_for_others(declared):
 
 INNER = """
 import numpy as np
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 
 @compiled(inside=True, error_model="numpy")
 def _tail(x, n):

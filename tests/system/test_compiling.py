@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from mtldsl.system import compiling
+from mtldsl.utils import compilation
 
 SOLVE = """
 import numpy as np, mtldsl as mtl
-from mtldsl.system import compiling
+from mtldsl.utils import compilation as compiling
 tasks = mtl.Tasks.shared(np.random.default_rng(0).normal(size=(30, 6)), np.arange(60.0).reshape(30, 2))
 W = mtl.Weights(tasks)
 problem = mtl.minimize(mtl.squared_loss(W, tasks) + 3 * mtl.l1_norm(W))
@@ -24,27 +24,27 @@ assert first.history[-1]["seconds"] <= first.seconds
 
 
 def test_blocks_in_blocks_count_once_and_where_one_fails():
-    before = compiling.spent()
+    before = compilation.spent()
     started = time.perf_counter()
-    with compiling.busy():
-        with pytest.raises(ZeroDivisionError), compiling.busy():
+    with compilation.busy():
+        with pytest.raises(ZeroDivisionError), compilation.busy():
             time.sleep(0.02)
             raise ZeroDivisionError
-        with compiling.busy():
+        with compilation.busy():
             time.sleep(0.01)
-        assert compiling.spent() == before
-    assert 0.03 <= compiling.spent() - before <= time.perf_counter() - started
+        assert compilation.spent() == before
+    assert 0.03 <= compilation.spent() - before <= time.perf_counter() - started
 
 
 def test_who_is_told():
     outer, inner = [], []
-    with compiling.announced(outer.append):
-        compiling.begins("a")
-        with compiling.announced(inner.append):
-            compiling.begins("b")
-        with compiling.announced(None):
-            compiling.begins("c")
-    compiling.begins("d")
+    with compilation.announced(outer.append):
+        compilation.begins("a")
+        with compilation.announced(inner.append):
+            compilation.begins("b")
+        with compilation.announced(None):
+            compilation.begins("c")
+    compilation.begins("d")
     assert outer == ["a"] and inner == ["b"]
 
 

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from mtldsl.system import stops
+from mtldsl.utils import interrupts
 
 SCRIPT = """
 import os, signal, sys, warnings
 import numpy as np
 import mtldsl as mtl
-from mtldsl.system import stops
+from mtldsl.utils import interrupts as stops
 from mtldsl.estimators import MultiTaskRegressorCV
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -89,7 +89,7 @@ def test_a_signal_at_any_call_is_answered():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=300
     )
-    assert done.returncode == 0 and {*done.stderr.splitlines()} <= {stops.INTERRUPTED}, (
+    assert done.returncode == 0 and {*done.stderr.splitlines()} <= {interrupts.INTERRUPTED}, (
         done.stdout + done.stderr
     )
     first, *said = done.stdout.split("kind ")

@@ -10,13 +10,13 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import DataError
-from mtldsl.system.file_lock import sole_use
+from mtldsl.utils.files import sole_use
 
 TAKEN = KeyError("taken")
 
 HOLDS = """
 import sys, time
-from mtldsl.system.file_lock import sole_use
+from mtldsl.utils.files import sole_use
 with sole_use(sys.argv[1], KeyError("taken")):
     print("held", flush=True)
     time.sleep(600)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mtldsl.system.jobs import in_jobs, jobs
+from mtldsl.utils.parallel import in_jobs, jobs
 from tests.loops import for_each
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.system import long_calls, stops
-from mtldsl.system.long_calls import LONG, may_be_left
+from mtldsl.utils import interrupts
+from mtldsl.utils.interrupts import LONG, may_be_left
 
 
 class Deaf:
@@ -48,9 +48,9 @@ def test_a_long_call_is_left_at_the_time_limit(in_thread, deaf):
 
     def call():
         try:
-            with stops.time_limit(0.1), stops.at_once():
+            with interrupts.time_limit(0.1), interrupts.at_once():
                 may_be_left(LONG, deaf)
-        except stops.TimeIsUp:
+        except interrupts.TimeIsUp:
             left.append(True)
 
     if in_thread:
@@ -67,7 +67,7 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     try:
-        with pytest.raises(KeyboardInterrupt), stops.heard(), stops.at_once():
+        with pytest.raises(KeyboardInterrupt), interrupts.heard(), interrupts.at_once():
             timer.start()
             may_be_left(LONG, deaf)
         assert not deaf.ended
@@ -83,9 +83,9 @@ def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch, deaf):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
     problem.solve()
-    monkeypatch.setattr(long_calls, "LONG", 0.0)
+    monkeypatch.setattr(interrupts, "LONG", 0.0)
     for word in ("_svd", "_lstsq", "_factor_of"):
-        monkeypatch.setattr(long_calls, word, deaf)
+        monkeypatch.setattr(interrupts, word, deaf)
     for word in ("eigh", "eigvalsh"):
         monkeypatch.setattr(np.linalg, word, deaf)
     solution = problem.solve(max_seconds=0.3, tol=1e-12)
@@ -96,7 +96,7 @@ def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch, deaf):
 @pytest.mark.slow
 def test_in_a_thread_long_products_are_left_between_two_parts(monkeypatch):
     """Nothing rings there; what is done as a whole is not left."""
-    from mtldsl.system import blocks
+    from mtldsl.utils import parallel as blocks
 
     monkeypatch.setattr(blocks, "blocks_of", lambda size, work: [slice(k, k + 1) for k in range(size)])
     found = {}
@@ -109,13 +109,13 @@ def test_in_a_thread_long_products_are_left_between_two_parts(monkeypatch):
             done.append(k)
 
         try:
-            with stops.time_limit(0.1), around():
+            with interrupts.time_limit(0.1), around():
                 blocks.in_blocks(8, 1.0, slowly)
-        except stops.TimeIsUp:
+        except interrupts.TimeIsUp:
             pass
         found[name] = len(done)
 
-    for name, around in (("left", stops.at_once), ("whole", stops.kept)):
+    for name, around in (("left", interrupts.at_once), ("whole", interrupts.kept)):
         thread = threading.Thread(target=parts, args=(name, around))
         thread.start()
         thread.join()

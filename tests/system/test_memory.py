@@ -11,7 +11,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError, SolverError
-from mtldsl.system import memory
+from mtldsl.utils import memory
 from tests.loops import for_each
 
 REFUSED = r"needs [0-9.e+]+ GiB of memory, and [0-9.e+]+ GiB are there; "
@@ -212,7 +212,7 @@ def test_no_groups_at_all(tmp_path):
 @pytest.mark.process
 def test_the_limit_of_the_process_counts():
     code = (
-        "import resource; from mtldsl.system.memory import available_memory; import mtldsl\n"
+        "import resource; from mtldsl.utils.memory import available_memory; import mtldsl\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
         "assert 0 < available_memory() < 3 << 30\n"
         "try: mtldsl.datasets.make_low_rank(n_samples=10**7)\n"

@@ -14,8 +14,7 @@ from numba.core.codegen import CPUCodeLibrary
 from numba.core.ir import Inst
 from numba.core.types import BaseFunction
 
-from mtldsl.system.compiled import compiled
-from mtldsl.system.remembered import remembering
+from mtldsl.utils.jit import compiled, remembering
 
 
 @compiled(inside=True, error_model="numpy")

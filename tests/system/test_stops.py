@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.proof.bound import infimum
+from mtldsl.certificates.dual_bound import infimum
 from mtldsl.solvers.solver import Point
-from mtldsl.system import stops
+from mtldsl.utils import interrupts
 from tests.models import MODELS, shared
 
 #: A guard against waiting for ever, not a promise: how soon a solve ends is measured in benchmarks/stopping.py.
@@ -81,7 +81,7 @@ class Child:
 
 @pytest.fixture(autouse=True)
 def every_signal_of_a_test_is_a_first(monkeypatch):
-    monkeypatch.setattr(stops._state, "last", -np.inf)
+    monkeypatch.setattr(interrupts._state, "last", -np.inf)
 
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
@@ -121,7 +121,7 @@ say(s.interrupted, len(s.starts) < 10, np.isfinite(s.objective))
     ),
     "a cross-check has no best point so far": (
         """
-import mtldsl.solvers.solve as solve
+import mtldsl.solvers.starts as solve
 real = solve.drive
 solve.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
 soon()
@@ -135,7 +135,7 @@ solve.drive = real
     ),
     "a signal before the first solver is kept until there is a point": (
         """
-import mtldsl.compile.statement as statement
+import mtldsl.normal_form.statement as statement
 made = statement.to_normal_form
 def slow(*given):
     say("compiling")
@@ -151,18 +151,18 @@ say(s.status, s.objective <= new.form().value(new.form().zeros()))
     ),
     "a second signal raises while the first is answered": (
         """
-import mtldsl.solvers.drive
-settled = mtldsl.solvers.drive.Watcher.settle
+import mtldsl.solvers.run
+settled = mtldsl.solvers.run.Watcher.settle
 def settle(self):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.drive.Watcher.settle = settle
+mtldsl.solvers.run.Watcher.settle = settle
 soon()
 try:
     problem.solve(**LONG)
 except KeyboardInterrupt:
     say("raised")
-mtldsl.solvers.drive.Watcher.settle = settled
+mtldsl.solvers.run.Watcher.settle = settled
 """,
         [["begun"], ["settling"], ["raised"]],
     ),
@@ -180,7 +180,7 @@ def answers(child, scenarios, number):
 
 def scripts(scenarios):
     """The scripts one after the other, each of which hears a first signal."""
-    first = "from mtldsl.system import stops\nstops._state.last = -np.inf\n"
+    first = "from mtldsl.utils import interrupts as stops\nstops._state.last = -np.inf\n"
     return "".join(first + script for script, _ in scenarios.values())
 
 
@@ -212,11 +212,11 @@ def test_handlers_of_the_program_are_left_alone():
     mine = {number: (lambda n, frame: heard.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: signal.signal(number, handler) for number, handler in mine.items()}
     try:
-        with stops.heard():
+        with interrupts.heard():
             for number in mine:
                 assert signal.getsignal(number) is mine[number]
                 signal.raise_signal(number)
-            assert not stops.pending()
+            assert not interrupts.pending()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -227,7 +227,7 @@ def test_a_solve_in_a_thread_touches_no_handler():
     seen = []
 
     def solve():
-        with stops.heard():
+        with interrupts.heard():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=solve)
@@ -251,7 +251,7 @@ def test_the_command_line_writes_the_best_point_at_a_signal(number, tmp_path):
         '[solve]\nsolver = "admm"\ntol = 1e-15\nmax_iter = 1000000000\nmax_seconds = 60\n'
     )
     script = """
-import mtldsl.solvers.drive as d
+import mtldsl.solvers.run as d
 from mtldsl.cli import main
 real = d.Watcher.__call__
 def look(self, point):
@@ -267,7 +267,7 @@ sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
         child.signal(number)
         out, err, code = child.end()
     assert code == 128 + number and "NOT certified (interrupted)" in out[-1]
-    assert err.strip() == (stops.INTERRUPTED if number == signal.SIGINT else "")
+    assert err.strip() == (interrupts.INTERRUPTED if number == signal.SIGINT else "")
     assert mtl.Solution.load(tmp_path / "best.npz").status == "interrupted"
 
 
@@ -313,12 +313,12 @@ def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, b
     name = f"slow_to_import_{by.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
-    ended = stops.TimeIsUp if by == "alarm" else KeyboardInterrupt
+    ended = interrupts.TimeIsUp if by == "alarm" else KeyboardInterrupt
     with (
         pytest.raises(ended),
-        stops.heard(),
-        stops.time_limit(0.01 if by == "alarm" else 60),
-        stops.at_once(),
+        interrupts.heard(),
+        interrupts.time_limit(0.01 if by == "alarm" else 60),
+        interrupts.at_once(),
     ):
         if by == "Ctrl-C":
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -326,7 +326,7 @@ def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, b
         while True:
             pass
     assert sys.modules[name].whole
-    assert not stops.insisted()
+    assert not interrupts.insisted()
 
 
 @pytest.mark.slow
@@ -337,7 +337,12 @@ def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
     def total(x):
         return np.sort(x * x)[::2].sum() + x.reshape(-1, 2).mean()
 
-    with pytest.raises(stops.TimeIsUp), stops.heard(), stops.time_limit(0.001), stops.at_once():
+    with (
+        pytest.raises(interrupts.TimeIsUp),
+        interrupts.heard(),
+        interrupts.time_limit(0.001),
+        interrupts.at_once(),
+    ):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)  # often, in place of after half a second
         total(np.ones(6))
         while True:
@@ -401,11 +406,11 @@ def test_alarms_of_the_program_are_left_alone():
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with stops.time_limit(0.01), stops.at_once():
+        with interrupts.time_limit(0.01), interrupts.at_once():
             until = time.monotonic() + PATIENCE
             while not rung and time.monotonic() < until:
                 time.sleep(0.01)
-            assert stops.remaining() < 0.0
+            assert interrupts.remaining() < 0.0
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -416,8 +421,8 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
     done = []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), stops.heard(), stops.at_once():
-            with stops.kept():
+        with pytest.raises(KeyboardInterrupt), interrupts.heard(), interrupts.at_once():
+            with interrupts.kept():
                 signal.raise_signal(signal.SIGINT)
                 done.append("whole")
             done.append("never")
@@ -433,9 +438,9 @@ def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
     expected, deaf = infimum(problem.form()).value, Deaf()
-    monkeypatch.setattr("mtldsl.solvers.spans.solver_of", lambda *_: deaf)
+    monkeypatch.setattr("mtldsl.solvers.run.solver_of", lambda *_: deaf)
     for word in ("certify", "dual_bound"):
-        monkeypatch.setattr(f"mtldsl.solvers.closing.{word}", deaf)
+        monkeypatch.setattr(f"mtldsl.solvers.monitor.{word}", deaf)
     solution = problem.solve(max_seconds=0.2)
     assert 0 < deaf.naps <= 500
     assert solution.status == "time_limit" and np.isfinite(solution.objective)
@@ -456,9 +461,9 @@ def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
     problem, found = small(), []
 
     def left_by_its_own(form, *, watch, **_):
-        raise stops.TimeIsUp
+        raise interrupts.TimeIsUp
 
-    monkeypatch.setattr("mtldsl.solvers.spans.solver_of", lambda *_: left_by_its_own)
+    monkeypatch.setattr("mtldsl.solvers.run.solver_of", lambda *_: left_by_its_own)
     thread = threading.Thread(target=lambda: found.append(problem.solve(max_seconds=0.2)))
     thread.start()
     thread.join()
@@ -474,7 +479,7 @@ def test_a_global_bound_that_takes_too_long_is_left(monkeypatch):
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
     problem.solve(max_iter=1)  # imports and compiles
     deaf = Deaf()
-    monkeypatch.setattr("mtldsl.solvers.closing.dual_bound", deaf)
+    monkeypatch.setattr("mtldsl.solvers.monitor.dual_bound", deaf)
     solution = problem.solve(max_seconds=1.0, tol=1e-2)
     assert 0 < deaf.naps <= 500
     assert solution.dual_bound == -np.inf and np.isfinite(solution.objective)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mtldsl.system import stops
+from mtldsl.utils import interrupts
 from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child, answers, scripts
 
 #: A small model; `LONG` are options with which a solve of it does not end soon, in as many iterations as it likes.
@@ -15,7 +15,7 @@ MANY = (
     BEGIN
     + """
 from contextlib import contextmanager
-from mtldsl.analysis import cross_validation, stability, weight_intervals
+from mtldsl.problems import cross_validation, resampling as stability, resampling as weight_intervals
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 10))
 tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(120, 3)))
@@ -102,11 +102,11 @@ except mtl.Interrupted as stop:
     ),
     "a second signal ends it at once": (
         """
-import mtldsl.solvers.drive
+import mtldsl.solvers.run
 def settle(self):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.drive.Watcher.settle = settle
+mtldsl.solvers.run.Watcher.settle = settle
 with slow_from(cross_validation, "_run", 1):
     ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
 """,
@@ -122,7 +122,7 @@ def test_what_is_complete_is_kept(number):
         answers(child, ANSWERED, number)
         out, err, code = child.end()
     assert (out, code) == ([], 0)
-    assert set(err.splitlines()) == ({stops.STOPPED} if number == signal.SIGINT else set())
+    assert set(err.splitlines()) == ({interrupts.STOPPED} if number == signal.SIGINT else set())
 
 
 def children(pid):

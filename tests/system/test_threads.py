@@ -12,10 +12,9 @@ import scipy.linalg
 
 import mtldsl as mtl
 from mtldsl.atoms.regularizers import TraceNorm
-from mtldsl.proof.checker.check import Check
-from mtldsl.system import blocks, threads
-from mtldsl.system.blocks import blocks_of
-from mtldsl.system.threads import configured_threads, one_blas_thread
+from mtldsl.certificates.checker.proof_check import Check
+from mtldsl.utils import parallel
+from mtldsl.utils.parallel import blocks_of, configured_threads, one_blas_thread
 from tests.loops import for_each
 
 
@@ -41,7 +40,7 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     library = Library(4)
-    monkeypatch.setattr(threads, "_libraries", lambda: (library,))
+    monkeypatch.setattr(parallel, "_libraries", lambda: (library,))
     return library
 
 
@@ -97,7 +96,7 @@ def test_products_in_blocks_have_the_same_bits_on_all_threads(workers, monkeypat
     assert len(blocks_of(4000, 4000 * 300 * 200)) == 4
     tasks = mtl.Tasks.shared(X, rng.normal(size=(4000, 200)))
     one = [tasks.forward(W), tasks.adjoint(u)]
-    monkeypatch.setattr(blocks, "configured_threads", lambda: workers)
+    monkeypatch.setattr(parallel, "configured_threads", lambda: workers)
     found = [tasks.forward(W), tasks.adjoint(u)]
     assert all(np.array_equal(a, b) for a, b in zip(one, found, strict=True))
     np.testing.assert_allclose(found[0], (X @ W).T.ravel(), rtol=1e-10, atol=1e-9)

@@ -12,7 +12,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, MTLError, Solution, Tasks
-from mtldsl.values.size import LARGEST, SMALLEST
+from mtldsl.utils.validation import LARGEST, SMALLEST
 from tests.loops import for_each
 from tests.tasks.bad_values import REFUSED, VALUES, V
 from tests.tasks.same_sums import dense
@@ -75,7 +75,7 @@ def _constant(meaning):
 
 
 def _label_table(tasks):
-    from mtldsl.tasks.derived import label_table
+    from mtldsl.data.derived import label_table
 
     return label_table(tasks, tasks.targets)
 
@@ -359,7 +359,7 @@ def test_every_matrix_of_scipy_is_read_as_it_would_add_up():
 def test_the_words_with_numbers_refuse_all_else():
     """Every parameter of every word; a value meets a quarter of them."""
     wrong = []
-    for word in mtl.language.words.vocabulary.WORDS:
+    for word in mtl.language.vocabulary.WORDS:
         function = getattr(mtl, word)
         names = list(inspect.signature(function).parameters)
         if names[:1] != ["W"] or word == "mkl_norm":

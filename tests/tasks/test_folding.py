@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mtldsl import DataError
-from mtldsl.tasks import Tasks
-from mtldsl.tasks.folding import fold_numbers
+from mtldsl.data.splits import fold_numbers
+from mtldsl.data.tasks import Tasks
 from tests.loops import for_each
 
 

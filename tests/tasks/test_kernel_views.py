@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, Tasks
-from mtldsl.tasks import gram_factor
+from mtldsl.data import kernel_features
 from tests.loops import for_each
 
 rng = np.random.default_rng(5)
@@ -343,7 +343,7 @@ def test_rounding_errors_of_a_gram_matrix_are_not_refused():
 
 def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
     """More rows than fit into memory are refused before any kernel is computed."""
-    monkeypatch.setattr(gram_factor, "available_memory", lambda: 1e4)
+    monkeypatch.setattr(kernel_features, "available_memory", lambda: 1e4)
     calls = []
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):
         Tasks.grouped(X, y, IDS, kernels=[lambda A, B: calls.append(A)])

@@ -154,7 +154,7 @@ def test_a_solution_of_some_features_predicts_after_reading(tmp_path, kernels):
 
 def test_columns_that_do_not_fit_into_memory_are_refused(monkeypatch):
     tasks = Tasks.shared(np.ones((200, 3)), np.arange(200.0))
-    monkeypatch.setattr("mtldsl.system.memory.available_memory", lambda: 10.0)
-    monkeypatch.setattr("mtldsl.system.memory._SMALL", 0)
+    monkeypatch.setattr("mtldsl.utils.memory.available_memory", lambda: 10.0)
+    monkeypatch.setattr("mtldsl.utils.memory._SMALL", 0)
     with pytest.raises(DataError, match="a copy of 2 columns needs"):
         tasks.select_features([0, 1])

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.data.labels import OneClassWarning
 from tests.loops import for_each
 from tests.tasks.same_sums import dense
 

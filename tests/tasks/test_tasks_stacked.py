@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl import Tasks
-from mtldsl.tasks.ids import labels_of
+from mtldsl.data.input_checks import labels_of
 from tests.loops import for_each
 from tests.tasks.same_sums import dense
 

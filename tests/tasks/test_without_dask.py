@@ -7,9 +7,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import datasets
+from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.distributed.cluster import connected, started
 from mtldsl.errors import MissingExtraError
-from mtldsl.files.problem_file import load_problem
-from mtldsl.tasks.distributed.cluster import connected, started
 from tests.loops import for_each
 
 INSTALL = r"pip install '\.\[dask\]' in the checkout"

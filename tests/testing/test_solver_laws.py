@@ -1,11 +1,11 @@
-"""Every solver of the registry obeys the laws of solvers (mtldsl/testing/laws/solvers.py)."""
+"""Every solver of the registry obeys the laws of solvers (mtldsl/extending/laws/solver_laws.py)."""
 
 import pytest
 
-from mtldsl.solvers.registry import SOLVERS
-from mtldsl.testing.check import solver_cases
-from mtldsl.testing.law import LawError
-from mtldsl.testing.laws.solvers import LAWS
+from mtldsl.extending.checks import solver_cases
+from mtldsl.extending.law import LawError
+from mtldsl.extending.laws.solver_laws import LAWS
+from mtldsl.solvers.routes import SOLVERS
 
 CASES = {name: solver_cases(name) for name in SOLVERS}
 

@@ -8,14 +8,14 @@ import types
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.function import REGISTRY
-from mtldsl.definitions.formula import DEFINITIONS, defined
-from mtldsl.proof.checker.losses import SCALAR_LOSSES
-from mtldsl.proof.checker.schema import LOSSES
+from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES
+from mtldsl.certificates.checker.proof_schema import LOSSES
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS, defined
+from mtldsl.extending.check_word import WordReport
 from mtldsl.reference.registry import FORMULAS
-from mtldsl.solvers.registry import SOLVERS
+from mtldsl.solvers.routes import SOLVERS
 from mtldsl.testing import check_word
-from mtldsl.testing.word import WordReport
 from tests.loops import for_each
 from tests.models import shared
 from tests.test_docs import ROOT, blocks
@@ -79,22 +79,24 @@ def test_check_word_of_an_own_loss_asks_for_nothing_more(own):
 
 def test_check_word_names_all_that_a_package_word_lacks(own, monkeypatch):
     """The class says that it is of the package: formulas of its second evaluation, checker, stub and page are asked for."""
-    monkeypatch.setattr(own.BoostingLoss, "__module__", "mtldsl.atoms.losses.absolute")
+    monkeypatch.setattr(own.BoostingLoss, "__module__", "mtldsl.atoms.losses.regression")
     report = check_word("boosting_loss", laws=False, solvers=False)
     assert not report.own and not report.complete
     assert pieces(report) == {
-        "plain formula": "mtldsl/definitions/plain_losses.py",
-        "parameters in proofs": "mtldsl/proof/checker/schema.py",
-        "checker formula": "mtldsl/proof/checker/losses.py",
+        "plain formula": "mtldsl/certificates/plain/plain_losses.py",
+        "parameters in proofs": "mtldsl/certificates/checker/proof_schema.py",
+        "checker formula": "mtldsl/certificates/checker/loss_formulas.py",
         "types": "mtldsl/__init__.pyi",
         "row of words": "docs/words.md",
     }
     assert '@defined("boosting_loss", "samples") def boosting_loss(z, y, atom)' in str(report)
-    assert "python -m mtldsl.catalogue.stub" in str(report)
+    assert "python -m mtldsl.cli.stub" in str(report)
 
     monkeypatch.setitem(SCALAR_LOSSES, "boosting_loss", None)
     monkeypatch.setitem(LOSSES, "boosting_loss", None)
-    monkeypatch.setattr("mtldsl.definitions.formula.DEFINITIONS", {**DEFINITIONS, "boosting_loss": defined})
+    monkeypatch.setattr(
+        "mtldsl.certificates.plain.plain_formula.DEFINITIONS", {**DEFINITIONS, "boosting_loss": defined}
+    )
     assert set(pieces(check_word("boosting_loss", laws=False, solvers=False))) == {"types", "row of words"}
 
 

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.pictures.axes import COLOURS, plain
+from mtldsl.display.pictures.axes import COLOURS, plain
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 

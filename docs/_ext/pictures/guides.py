@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from example_page import session
 
-from mtldsl.pictures.axes import COLOURS, plain
+from mtldsl.display.pictures.axes import COLOURS, plain
 
 GUIDES = Path(__file__).parents[2] / "guides"
 

@@ -7,7 +7,7 @@ from functools import cache
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mtldsl.pictures.axes import COLOURS, GREY, plain
+from mtldsl.display.pictures.axes import COLOURS, GREY, plain
 
 from . import ROWS
 

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.pictures.axes import plain
+from mtldsl.display.pictures.axes import plain
 
 D, M, N = 24, 12, 20  # features, tasks, rows a task
 

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import TOLD
-from mtldsl.atoms.function import register
-from mtldsl.atoms.losses.label_graph import LabelGraphLoss
+from mtldsl.atoms.inference.cliques import GAP, Cliques
+from mtldsl.atoms.inference.decoder import LogPartition
+from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
+from mtldsl.atoms.matrix_function import register
 from mtldsl.errors import ModelError
-from mtldsl.inference import GAP, Cliques, LogPartition
 
 __all__ = ["PairwiseLogLoss"]
 
@@ -52,7 +53,7 @@ class PairwiseLogLoss(LabelGraphLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from mtldsl.inference import Cliques
+    >>> from mtldsl.atoms.inference.cliques import Cliques
     >>> loss = PairwiseLogLoss(cliques=Cliques(2, ((0, 1),)))
     >>> y = loss.cliques.indicators([[0, 1]]).ravel()
     >>> round(loss.value(np.zeros(8), y), 6), round(float(np.log(4)), 6)

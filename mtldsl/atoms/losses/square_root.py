@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.function import Loss, register
-from mtldsl.atoms.parameters import checked_number
+from mtldsl.atoms.atom import checked_number
+from mtldsl.atoms.matrix_function import Loss, register
 
 __all__ = ["SquareRootLoss"]
 

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.function import REGISTRY, Loss, register
-from mtldsl.atoms.metrics import FScore, Metric
-from mtldsl.atoms.metrics.own import check_delta, is_own
-from mtldsl.atoms.metrics.violation import classes_of
-from mtldsl.atoms.planes.cutting_planes import prox_of_planes
+from mtldsl.atoms.matrix_function import REGISTRY, Loss, register
+from mtldsl.atoms.metrics.contingency import FScore
+from mtldsl.atoms.metrics.metric import Metric, check_delta, classes_of, is_own
+from mtldsl.atoms.structured_prox.polytope import prox_of_planes
 from mtldsl.errors import ModelError
-from mtldsl.values.number import quoted
+from mtldsl.utils.validation import quoted
 
 __all__ = ["StructuredHinge", "as_metrics", "metrics_of_tasks"]
 

@@ -13,7 +13,7 @@ __all__ = ["WorstTaskLoss"]
 @dataclass(frozen=True, eq=False)
 class WorstTaskLoss(Loss):
     r"""max_i f_i(z_i), f_i one sum over samples a task: what `worst_task(...)` makes of a loss. A function of all tasks' predictions, which
-    `mtldsl.compile.terms.worst_task` computes.
+    `mtldsl.normal_form.terms.joint_losses` computes.
 
     of : the loss of one task
     """

@@ -8,14 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.function import register
-from mtldsl.atoms.metrics.at_constants import smaller_class
-from mtldsl.atoms.metrics.metric import Metric
-from mtldsl.atoms.metrics.violation import AtConstant
-from mtldsl.atoms.parameters import checked_number
-from mtldsl.atoms.planes.score_steps import auc_promise, auc_steps, fscore_law, fscore_promise, fscore_steps
+from mtldsl.atoms.atom import checked_number
+from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, smaller_class
+from mtldsl.atoms.structured_prox.score_steps import (
+    auc_promise,
+    auc_steps,
+    fscore_law,
+    fscore_promise,
+    fscore_steps,
+)
 
-__all__ = ["AUC", "FScore"]
+__all__ = [
+    "AUC",
+    "BalancedError",
+    "ErrorRate",
+    "FScore",
+    "GMean",
+    "Jaccard",
+]
 
 #: beta up to which thresholds of the F-score stand apart from one another in float64
 _LARGEST_BETA = 1e3
@@ -98,7 +109,7 @@ class FScore(Metric):
         return AtConstant(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
 
     def _highest_tables(self, ordered, batch, ends):
-        from mtldsl.atoms.metrics.oracle_kernels import best_of_fscore
+        from mtldsl.atoms.metrics.metric_kernels import best_of_fscore
 
         values, counts, paid = (
             np.empty(len(ends)),
@@ -108,7 +119,7 @@ class FScore(Metric):
         best_of_fscore(ordered, batch.starts, ends, self.beta**2, paid, values, counts)
         return values, counts
 
-    # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.planes.threshold_kernel`).
+    # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.structured_prox.fscore_thresholds`).
 
     @property
     def exact_prox(self) -> bool:
@@ -187,7 +198,7 @@ class AUC(Metric):
         return smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
 
     def _highest_tables(self, ordered, batch, ends):
-        from mtldsl.atoms.metrics.oracle_kernels import best_of_auc
+        from mtldsl.atoms.metrics.metric_kernels import best_of_auc
 
         values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         best_of_auc(ordered, batch.starts, ends, values, counts)
@@ -198,3 +209,263 @@ class AUC(Metric):
 
     def _promised(self, of_positives, of_negatives):
         return auc_promise(of_positives, of_negatives)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Metrics that count errors one by one, so that their planes need no sort: the error rate, and the balanced one.
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorRate(Metric):
+    r"""Twice the number of errors: Delta = 2 (b + c), with b negatives labelled +1 and c positives labelled -1.
+
+    Range: 0 to 2 n, not [0, 1]: with it the structured hinge of a task is exactly twice its `hinge_loss`, the sum of
+    2 max(0, 1 - y_j z_j), margin 1 included.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The most violated labelling flips every sample with y z < 1, without a sort.
+    Conjugate: -2 sum p at u = -2 y p with p in [0, 1]^n, else +inf.
+    Source: the paper's baseline MTL-CLS; Joachims, "A support vector method for multivariate performance measures", ICML 2005,
+    whose error rate is this over 2 n.
+
+    Examples
+    --------
+    >>> from mtldsl.metrics import ErrorRate
+    >>> import numpy as np
+    >>> z, y = np.array([2.0, 0.5, -0.5]), np.array([1.0, 1.0, -1.0])
+    >>> ErrorRate().most_violated(z, y).value
+    2.0
+    >>> from mtldsl.atoms.losses import HingeLoss
+    >>> 2 * HingeLoss().value(z, y)
+    2.0
+    """
+
+    name: ClassVar[str] = "ErrorRate"
+    meaning: ClassVar[str] = "twice the number of errors of $y'$"
+    formula: ClassVar[str] = r"\|{}-y_i\|_1"
+    exact_conjugate: ClassVar[bool] = True
+
+    def delta(self, b, c, positives, negatives):
+        return 2.0 * (b + c)
+
+    def score(self, z, positive, threshold):
+        """The share of right labels: Delta is up to 2 n."""
+        return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
+
+    def score_of_counts(self, b, c, positives, negatives):
+        return 1.0 - float(b + c) / (positives + negatives)
+
+    def limits(self, positives, negatives):
+        return 1.0, -1.0
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def at_constants(self, positives, negatives, is_zero):
+        return smaller_class(positives, negatives, is_zero, 1.0, 1.0)
+
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        b, c = (int(np.argmax(gains + 2.0 * np.arange(len(gains)))) for gains in (of_negatives, of_positives))
+        return b, c
+
+    def _plane(self, z, y, positive, negative):
+        margins = y * z
+        flipped = np.flatnonzero(margins < 1.0)
+        return Violation(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
+
+    def _promised(self, of_positives, of_negatives):
+        return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class BalancedError(Metric):
+    r"""The mean of the error rates of both classes: Delta = (b / Neg + c / Pos) / 2, with b of Neg negatives labelled +1 and c of
+    Pos positives labelled -1. One minus it is the balanced accuracy.
+
+    Range: [0, 1]; 1/2 where all samples are labelled alike, however rare the positives are.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The structured hinge is the sum of max(0, 1 / (2 Pos) - 2 z) over positives and of max(0, 1 / (2 Neg) + 2 z) over negatives:
+    the most violated labelling flips positives with z < 1 / (4 Pos) and negatives with z > -1 / (4 Neg), without a sort.
+    Conjugate: -(mean p over positives + mean p over negatives) / 2 at u = -2 y p with p in [0, 1]^n, else +inf.
+    Source: Brodersen, Ong, Stephan and Buhmann, "The balanced accuracy and its posterior distribution", ICPR 2010.
+
+    Examples
+    --------
+    >>> from mtldsl.metrics import BalancedError
+    >>> BalancedError().delta(b=3, c=1, positives=4, negatives=6)
+    0.375
+    >>> import numpy as np
+    >>> z, y = np.array([2.0, 0.1, -0.5]), np.array([1.0, 1.0, -1.0])
+    >>> BalancedError().most_violated(z, y).flipped
+    array([1])
+    """
+
+    name: ClassVar[str] = "BalancedError"
+    meaning: ClassVar[str] = "the mean of both classes' error rates under the labels $y'$"
+    formula: ClassVar[str] = r"1-\mathrm{BAcc}({})"
+    exact_conjugate: ClassVar[bool] = True
+
+    def delta(self, b, c, positives, negatives):
+        return 0.5 * (b / negatives + c / positives)
+
+    def limits(self, positives, negatives):
+        return 0.25 / positives, -0.25 / negatives
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def at_constants(self, positives, negatives, is_zero):
+        return smaller_class(positives, negatives, is_zero, 0.25 / negatives, 0.25 / positives)
+
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        gains = (of_negatives, negatives), (of_positives, positives)
+        b, c = (int(np.argmax(gain + np.arange(len(gain)) * (0.5 / n))) for gain, n in gains)
+        return b, c
+
+    def _plane(self, z, y, positive, negative):
+        up, down = 0.5 / len(positive) - 2.0 * z[positive], 0.5 / len(negative) + 2.0 * z[negative]
+        value = float(np.sum(np.maximum(up, 0.0)) + np.sum(np.maximum(down, 0.0)))
+        c, b = positive[up > 0.0], negative[down > 0.0]
+        delta = float(self.delta(len(b), len(c), len(positive), len(negative)))
+        return Violation(value, delta, np.concatenate([b, c]))
+
+    def _promised(self, of_positives, of_negatives):
+        return 0.5 * float(np.mean(of_positives) + np.mean(of_negatives))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Metrics that are one minus a product, of what the wrong negatives leave and of what the wrong positives leave: the Jaccard index, the
+# geometric mean of both recalls.
+
+
+class _Product(Metric):
+    """Delta(b, c) = 1 - g(b) h(c), with g and h equal to 1 at 0, at least 0, and never rising.
+
+    One more wrong negative is worth (g(b - 1) - g(b)) h(c): the less, the more positives are wrong. So the best b does not rise with
+    c, and dividing the positives in the middle, again and again, finds all in O(n log n) after the sort.
+    """
+
+    def factors(self, b, c, positives, negatives) -> tuple:
+        """(g(b), h(c)); they broadcast."""
+        raise NotImplementedError
+
+    def delta(self, b, c, positives, negatives):
+        g, h = self.factors(b, c, positives, negatives)
+        return 1.0 - g * h
+
+    def limits(self, positives, negatives):
+        """Half the largest step of h where g is 1, and of g where h is."""
+        g, h = self.factors(np.arange(negatives + 1), np.arange(positives + 1), positives, negatives)
+        return -0.5 * float(np.diff(h).min()), 0.5 * float(np.diff(g).min())
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def _highest_tables(self, ordered, batch, ends):
+        from mtldsl.atoms.metrics.metric_kernels import best_of_product
+
+        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+        taken = ends - batch.starts[:, :2]  # positives, negatives that may be flipped
+        parts = [
+            self.factors(np.arange(b + 1), np.arange(c + 1), positives, negatives)
+            for (c, b), positives, negatives in zip(
+                taken.tolist(), batch.positives.tolist(), batch.negatives.tolist(), strict=True
+            )
+        ]
+        of_negatives, of_positives = (np.concatenate(side) for side in zip(*parts, strict=True))
+        best_of_product(ordered, batch.starts, ends, of_negatives, of_positives, values, counts)
+        return values, counts
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class Jaccard(_Product):
+    r"""One minus the Jaccard index of a labelling: Delta = (b + c) / (Pos + b), with b negatives labelled +1 and c of Pos positives
+    labelled -1. The index is the share, among the samples that are positive or labelled +1, of those that are both.
+
+    Range: [0, 1]; 1 where no positive is labelled +1. With F the F-score (beta = 1) it is 1 - F / (2 - F): both order labellings
+    alike, and their hinges weigh them differently.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The most violated labelling takes a sort and O(n log n). Only positives with z <= 1 / (2 Pos) and negatives with
+    z >= -1 / (2 (Pos + 1)) are ever flipped.
+    The conjugate is that of any metric: a linear program over tables, for large tasks an upper bound.
+    Source: Jaccard, "Etude comparative de la distribution florale", Bulletin de la Societe Vaudoise des Sciences Naturelles 37, 1901.
+
+    Examples
+    --------
+    >>> from mtldsl.metrics import Jaccard
+    >>> float(Jaccard().delta(b=1, c=1, positives=3, negatives=5))
+    0.5
+    >>> import numpy as np
+    >>> Jaccard().most_violated(np.array([0.9, 0.1, 0.1, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])).flipped
+    array([2, 1])
+    """
+
+    name: ClassVar[str] = "Jaccard"
+    meaning: ClassVar[str] = "one minus the Jaccard index of the labels $y'$"
+    formula: ClassVar[str] = r"1-\mathrm{Jaccard}({})"
+
+    def factors(self, b, c, positives, negatives):
+        return positives / (positives + b), (positives - c) / np.maximum(
+            positives, 1
+        )  # without positives too
+
+
+@register
+@dataclass(frozen=True, eq=False, repr=False)
+class GMean(_Product):
+    r"""One minus the geometric mean of the recalls of both classes: Delta = 1 - sqrt((1 - b / Neg) (1 - c / Pos)), with b of Neg
+    negatives labelled +1 and c of Pos positives labelled -1.
+
+    Range: [0, 1]; 1 as soon as one class is labelled wrong as a whole.
+
+    Raises
+    ------
+    DataError
+        By `structured_hinge`, where a task has labels of one class only.
+
+    Notes
+    -----
+    The most violated labelling takes a sort and O(n log n). Only positives with z <= 1 / (2 sqrt(Pos)) and negatives with
+    z >= -1 / (2 sqrt(Neg)) are ever flipped.
+    The conjugate is that of any metric: a linear program over tables, for large tasks an upper bound.
+    Source: Kubat and Matwin, "Addressing the curse of imbalanced training sets: one-sided selection", ICML 1997.
+
+    Examples
+    --------
+    >>> from mtldsl.metrics import GMean
+    >>> GMean().delta(b=0, c=3, positives=4, negatives=6)
+    0.5
+    >>> import numpy as np
+    >>> GMean().most_violated(np.array([0.9, 0.1, 0.1, -0.6]), np.array([1.0, 1.0, -1.0, -1.0])).flipped
+    array([2, 1])
+    """
+
+    name: ClassVar[str] = "GMean"
+    meaning: ClassVar[str] = "one minus the geometric mean of both classes' recalls under the labels $y'$"
+    formula: ClassVar[str] = r"1-\mathrm{GMean}({})"
+
+    def factors(self, b, c, positives, negatives):
+        return ((negatives - b) / negatives) ** 0.5, ((positives - c) / positives) ** 0.5

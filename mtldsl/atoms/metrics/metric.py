@@ -2,26 +2,240 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mtldsl.atoms.function import REGISTRY, Atom
-from mtldsl.atoms.metrics.batch import Batch
-from mtldsl.atoms.metrics.expectation import (
+from mtldsl.atoms.matrix_function import REGISTRY, Atom
+from mtldsl.atoms.metrics.expected_loss import (
     flip_probabilities,
     largest_expectation,
     largest_multiple,
     law_of_tables,
 )
-from mtldsl.atoms.metrics.tables import highest_of_all, limits_from_steps
-from mtldsl.atoms.metrics.violation import AtConstant, Classes, Violation, classes_of
-from mtldsl.atoms.planes.score_steps import ScoreStep
+from mtldsl.atoms.structured_prox.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
-__all__ = ["Metric"]
+__all__ = [
+    "AtConstant",
+    "Batch",
+    "Classes",
+    "Highest",
+    "Metric",
+    "Tables",
+    "Violation",
+    "check_delta",
+    "check_oracle",
+    "classes_of",
+    "highest_of_all",
+    "is_own",
+    "limits_from_steps",
+    "smaller_class",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a metric is asked with and answers: the classes of a task, the highest plane, and the subgradients at a constant score.
+
+
+class Classes(NamedTuple):
+    """The positions of a task's positive and of its negative samples."""
+
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+def classes_of(y) -> Classes:
+    return Classes(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
+
+
+class AtConstant(NamedTuple):
+    """The best constant score of a task, and the slopes there: those of its positives and negatives between two ends, sample by sample,
+    all together `total` (None: whatever they are)."""
+
+    constant: float
+    positive: tuple[float, float]
+    negative: tuple[float, float]
+    total: float | None
+
+
+class Violation(NamedTuple):
+    """The plane of a structured hinge that is highest at z: value = delta + <slope, z>.
+
+    Planes of labellings have `flipped`, the positions where y' differs from y (their slope is -2 y there, 0 elsewhere);
+    others have `slope` itself.
+    """
+
+    value: float
+    delta: float
+    flipped: np.ndarray | None
+    slope: np.ndarray | None = None
+
+    def gradient(self, y) -> np.ndarray:
+        """The plane's slope in the predictions, (n,)."""
+        if self.slope is not None:
+            return self.slope
+        slope = np.zeros(len(y))
+        slope[self.flipped] = -2.0 * y[self.flipped]
+        return slope
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Subgradients of structured hinges at a constant score, where one class is the smaller.
+
+
+def smaller_class(positives: int, negatives: int, is_zero: bool, down: float, up: float) -> AtConstant:
+    """All of the smaller class are flipped, at -down, or at up, where a sample of the larger class is worth nothing."""
+    if is_zero or positives == negatives:
+        return AtConstant(0.0, (-2.0, -2.0), (2.0, 2.0), 2.0 * (negatives - positives))
+    if negatives > positives:
+        return AtConstant(-down, (-2.0, -2.0), (0.0, 2.0), 0.0)
+    return AtConstant(up, (-2.0, 0.0), (2.0, 2.0), 0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Several tasks of one metric side by side: where their samples lie, as the oracles' compiled loops read them.
+
+
+class Highest(NamedTuple):
+    """The highest plane of every task: values and deltas (k,), and slopes in the flat predictions."""
+
+    values: np.ndarray
+    deltas: np.ndarray
+    slopes: np.ndarray
+
+
+class Tables(NamedTuple):
+    """The best labelling of every task: its value (k,), how many negatives and positives it flips (k, 2), and which, where the task's samples begin."""
+
+    values: np.ndarray
+    counts: np.ndarray
+    flipped: np.ndarray
+
+
+class Batch:
+    """samples (N,): positions in the flat predictions, of every task its positives, then its negatives; starts (k, 3): where in `samples`
+    a task's positives begin, and its negatives, and where it ends.
+
+    classes : (positive, negative) of every task, positions within the task
+    firsts  : where its predictions begin
+    """
+
+    def __init__(self, classes: Sequence[Any], firsts: Sequence[int]):
+        self.classes = classes
+        self.samples = np.concatenate([
+            part + first for both, first in zip(classes, firsts, strict=True) for part in both
+        ])  # fmt: skip
+        sizes = np.array([[len(part) for part in both] for both in classes], np.int64)
+        ends = np.cumsum(sizes).reshape(-1, 2)
+        self.starts = np.column_stack([ends - sizes, ends[:, 1]])
+        self.positives, self.negatives = sizes[:, 0].copy(), sizes[:, 1].copy()
+        lengths = sizes.sum(axis=1).tolist()
+        self.rows = [slice(first, first + n) for first, n in zip(firsts, lengths, strict=True)]
+        self.limits: np.ndarray | None = None
+        self.order: np.ndarray | None = None  # `samples`, every class as it was sorted last
+
+    def flippable(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(samples (N,), margins (N,), ends (k, 2)): of every task, from where its classes begin, what may be flipped at all."""
+        from mtldsl.atoms.metrics.metric_kernels import flippable  # numba is imported where it is used
+
+        z, limits, *found = self._room(metric, z)
+        flippable(z, self.samples, self.starts, limits, *found)
+        return found[0], found[1], found[2]
+
+    def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same by rising margins: insertions into the last order, which is nearly right where z is near the last one."""
+        from mtldsl.atoms.metrics.metric_kernels import sort_from
+
+        z, limits, chosen, margins, ends = self._room(metric, z)
+        if self.order is None:
+            self.order = self.samples.copy()
+        if sort_from(z, self.order, self.starts, limits, chosen, margins, ends):
+            for first, last in self._parts(ends):
+                order = margins[first:last].argsort()
+                margins[first:last], chosen[first:last] = (
+                    margins[first:last][order],
+                    chosen[first:last][order],
+                )
+                self.order[first:last] = chosen[first:last]
+        return chosen, margins, ends
+
+    def _room(
+        self, metric: Any, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(z, limits, and where samples, margins and ends go)."""
+        if self.limits is None:
+            sizes = zip(self.positives.tolist(), self.negatives.tolist(), strict=True)
+            self.limits = np.array([metric.limits(*pair) for pair in sizes], float)
+        z = z if z.flags.writeable else z.copy()  # the loops are compiled for what may be written
+        N = len(self.samples)
+        return z, self.limits, np.empty(N, np.int64), np.empty(N), np.empty((len(self.starts), 2), np.int64)
+
+    def _parts(self, ends: np.ndarray):
+        """From where to where the classes of all tasks go."""
+        return zip(self.starts[:, :2].ravel().tolist(), ends.ravel().tolist(), strict=True)
+
+    def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> Tables:
+        """The best labellings at z, and their slopes into `slopes`, which is zero.
+
+        Margins y z are sorted, not samples: a sort of numbers is faster, and the last one flipped tells which others are.
+        """
+        from mtldsl.atoms.metrics.metric_kernels import flip
+
+        chosen, margins, ends = self.flippable(metric, z)
+        ordered = margins.copy()
+        for first, last in self._parts(ends):
+            ordered[first:last].sort()
+        values, counts = metric._highest_tables(ordered, self, ends)
+        flipped = np.empty(len(chosen), np.int64)
+        flip(chosen, margins, ordered, self.starts, ends, counts, flipped, slopes)
+        return Tables(values, counts, flipped)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The plain scan of all tables (b, c) of a task: what a metric of which only `delta` is known does. It holds some rows of them at a time.
+
+#: Entries of the table Delta + gains that are held at a time.
+_CHUNK = 4_000_000
+
+#: delta(b, c, positives, negatives) of arrays b and c that broadcast.
+Table = Callable[..., np.ndarray]
+
+
+def highest_of_all(
+    delta: Table, of_negatives, of_positives, positives: int, negatives: int
+) -> tuple[int, int]:
+    """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c]."""
+    best, at = -np.inf, (0, 0)
+    b = np.arange(len(of_negatives))[None, :]
+    rows = max(1, _CHUNK // len(of_negatives))
+    for first in range(0, len(of_positives), rows):
+        c = np.arange(first, min(first + rows, len(of_positives)))[:, None]
+        table = delta(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
+        k = int(np.argmax(table))
+        if table.flat[k] > best:
+            best, at = table.flat[k], (k % len(of_negatives), first + k // len(of_negatives))
+    return int(at[0]), int(at[1])
+
+
+@lru_cache(maxsize=512)
+def limits_from_steps(delta: Table, positives: int, negatives: int) -> tuple[float, float]:
+    """Half the largest steps of delta in c and, less, in b: see `Metric.limits`; (inf, -inf) where a table is forbidden."""
+    in_c = in_b = -np.inf
+    b = np.arange(negatives + 1)[None, :]
+    rows = max(2, _CHUNK // (negatives + 1))
+    for first in range(0, positives + 1, rows - 1):  # chunks share a row, so that no step in c is missed
+        c = np.arange(first, min(first + rows, positives + 1))[:, None]
+        table = delta(b, c, positives, negatives)
+        if not np.isfinite(table).all():
+            return np.inf, -np.inf
+        in_c = max(in_c, np.diff(table, axis=0).max(initial=-np.inf))
+        in_b = max(in_b, np.diff(table, axis=1).max(initial=-np.inf))
+    return 0.5 * in_c, -0.5 * in_b
+
 
 #: What belongs to one `delta`: a subclass with another `delta` does not inherit these from a built-in metric.
 _OF_DELTA = (
@@ -298,3 +512,67 @@ class Metric(Atom):
                 f"metric {name!r} is not known here: import the module that defines its class first"
             )
         return Metric.known[name](**arguments)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Metrics that a user wrote: what their `delta` says is checked once, and what their own oracle finds at every certificate.
+
+#: Tables that are looked at one by one; of larger tasks a grid of GRID x GRID.
+MOST_TABLES, GRID = 4_000_000, 500
+
+_HOW = (
+    "write delta(self, b, c, positives, negatives) for arrays of whole numbers b and c that broadcast, such as 0.5 * (b / negatives + "
+    "c / positives): 0 where b = c = 0, elsewhere >= 0, or -inf to forbid"
+)
+
+
+def is_own(metric: Metric) -> bool:
+    return REGISTRY.get(metric.name) is not type(metric)
+
+
+def check_delta(metric: Metric, positives: int, negatives: int) -> None:
+    """ModelError where delta fails on such a task, or is not a loss of labellings."""
+    b, c = (_counts(largest, positives, negatives) for largest in (negatives, positives))
+    try:
+        table = metric.table(b[None, :], c[:, None], positives, negatives)
+    except NotImplementedError:
+        raise ModelError(f"{metric!r}: the class {metric.name} has no delta; {_HOW}") from None
+    except Exception as error:  # whatever a user's function raises is a mistake in it
+        raise ModelError(
+            f"{metric!r}: its delta fails with {type(error).__name__}: {error}; {_HOW}"
+        ) from error
+    wrong = np.isnan(table) | ((table < 0) & ~np.isneginf(table)) | np.isposinf(table)
+    wrong[0, 0] |= table[0, 0] != 0.0
+    if wrong.any():
+        i, j = (int(k) for k in np.argwhere(wrong)[0])
+        raise ModelError(
+            f"{metric!r}: its delta is {table[i, j]:g} at b={int(b[j])}, c={int(c[i])} of {positives} positives and {negatives} "
+            f"negatives; {_HOW}"
+        )
+
+
+def check_oracle(metric: Metric, z, classes: Classes, found: Violation) -> None:
+    """ModelError where the class's own best_counts or limits missed a table that is worth more."""
+    kind = type(metric)
+    if not metric.labellings or (kind.best_counts is Metric.best_counts and kind.limits is Metric.limits):
+        return
+    up, down = np.sort(z[classes.positive]), np.sort(-z[classes.negative])
+    sizes = len(up), len(down)
+    b, c = _counts(sizes[1], *sizes), _counts(sizes[0], *sizes)
+    gains = (np.append(0.0, -2.0 * np.cumsum(margins)) for margins in (up, down))
+    of_positives, of_negatives = gains
+    worth = metric.table(b[None, :], c[:, None], *sizes) + of_negatives[b][None, :] + of_positives[c][:, None]
+    best = float(worth.max())
+    if best > found.value + 1e-9 * (1.0 + abs(best)):
+        i, j = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        raise ModelError(
+            f"{metric!r}: its best_counts or limits found a labelling worth {found.value:.10g} where b={int(b[j])}, c={int(c[i])} is "
+            f"worth {best:.10g}; correct them, or leave them out of the class {metric.name}"
+        )
+
+
+def _counts(largest: int, positives: int, negatives: int) -> np.ndarray:
+    """0 to `largest`, all of them where the tables are few."""
+    if (positives + 1) * (negatives + 1) <= MOST_TABLES:
+        return np.arange(largest + 1)
+    return np.unique(np.linspace(0, largest, GRID).astype(int))

@@ -10,14 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import in_parentheses
-from mtldsl.atoms.function import Regularizer, register
+from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.regularizers.norm import ROUNDING
 from mtldsl.errors import ModelError
-from mtldsl.system.long_calls import eigh
-from mtldsl.system.memory import require_memory
-from mtldsl.values.listing import shape_of
-from mtldsl.values.number import as_whole
-from mtldsl.values.sparse_matrix import read_dense
+from mtldsl.utils.arrays import read_dense
+from mtldsl.utils.interrupts import eigh
+from mtldsl.utils.memory import require_memory
+from mtldsl.utils.validation import as_whole, shape_of
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 

@@ -8,12 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import in_parentheses
-from mtldsl.atoms.function import register
-from mtldsl.atoms.parts import ROWS
-from mtldsl.atoms.regularizers.families import checked_family
-from mtldsl.atoms.regularizers.norm import Norm
-from mtldsl.atoms.regularizers.weights import checked_weights
+from mtldsl.atoms.atom import ROWS, in_parentheses
+from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.regularizers.group_norms import checked_family
+from mtldsl.atoms.regularizers.norm import Norm, checked_weights
 from mtldsl.errors import ModelError
 
 __all__ = ["LatentGroupNorm"]

@@ -7,17 +7,78 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import in_parentheses
-from mtldsl.atoms.calculus import from_prox
-from mtldsl.atoms.calculus.shrinkage import weighted_water_level
-from mtldsl.atoms.function import Regularizer
-from mtldsl.atoms.regularizers.weights import checked_weights
-from mtldsl.atoms.sets.balls import NormBall
+from mtldsl.atoms.balls import NormBall
+from mtldsl.atoms.matrix_function import Regularizer
+from mtldsl.atoms.prox import shrinkage
+from mtldsl.atoms.prox.shrinkage import weighted_water_level
+from mtldsl.errors import ModelError
+from mtldsl.utils.arrays import read_dense
+from mtldsl.utils.validation import quoted
 
 __all__ = [
     "ROUNDING",
     "Norm",
     "WeightedNorm",
+    "check_broadcast",
+    "check_length",
+    "checked_weights",
 ]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Weights of a regularizer: checked once when the atom is made, then trusted.
+
+_KINDS = {
+    1: "a number or a one-dimensional array",
+    2: "a number or an array that broadcasts to the shape of the argument",
+}
+
+
+def checked_weights(weights, word: str, ndim: int) -> float | np.ndarray | None:
+    """None, a float, or a read-only float64 copy with at most `ndim` axes; ModelError where an entry is
+    negative or not finite.
+    """
+    if weights is None:
+        return None
+    typed = f"{word}(..., weights={quoted(weights)})"
+    checked = read_dense(weights, f"{typed}: the weights are not numbers; write {_KINDS[ndim]}", ModelError)
+    if checked.ndim > ndim:
+        raise ModelError(
+            f"the weights have {checked.ndim} axes", term=typed, write_instead=f"write {_KINDS[ndim]}"
+        )
+    bad = ~(np.isfinite(checked) & (checked >= 0))
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f" at {place[0] if len(place) == 1 else place}" if place else ""
+        raise ModelError(
+            f"the weight{where} is {checked[place]}; weights must be finite and >= 0 "
+            "(0 leaves its part unpenalised)",
+            term=typed,
+        )
+    if checked.ndim == 0:
+        return float(checked)
+    checked.flags.writeable = False
+    return checked
+
+
+def check_length(weights, length: int, what: str) -> str | None:
+    """The sentence for one weight per row, column or group where their number is wrong."""
+    if isinstance(weights, np.ndarray) and weights.shape != (length,):
+        return f"there are {weights.size} weights for {length} {what}"
+    return None
+
+
+def check_broadcast(weights, shape: tuple[int, int]) -> str | None:
+    """The sentence for weights per entry that do not broadcast to the argument."""
+    if isinstance(weights, np.ndarray):
+        try:
+            fits = np.broadcast_shapes(weights.shape, shape) == tuple(shape)
+        except ValueError:
+            fits = False
+        if not fits:
+            return f"weights of shape {weights.shape} do not broadcast to the argument's shape {tuple(shape)}"
+    return None
+
 
 #: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
 #: data it is made of.
@@ -31,7 +92,7 @@ class Norm(Regularizer):
 
     def dual_gauge(self, Z) -> float:
         """The dual norm; a class that does not give it has it from its prox."""
-        return from_prox.dual_norm(self, Z)
+        return shrinkage.dual_norm(self, Z)
 
     def conjugate(self, Z) -> float:
         return 0.0 if self.dual_gauge(Z) <= 1.0 + ROUNDING else np.inf
@@ -41,7 +102,7 @@ class Norm(Regularizer):
 
     def nearest_in_ball(self, W, radius: float) -> np.ndarray:
         """The nearest point of {g <= radius} to a W outside of it: here by the prox alone."""
-        return from_prox.nearest_in_ball(self, W, radius, self.dual_gauge(self.dual_project(W)))
+        return shrinkage.nearest_in_ball(self, W, radius, self.dual_gauge(self.dual_project(W)))
 
 
 class WeightedNorm(Norm):

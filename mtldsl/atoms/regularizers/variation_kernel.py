@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.system.compiled import compiled
+from mtldsl.utils.jit import compiled
 
 __all__ = ["denoise_rows"]
 

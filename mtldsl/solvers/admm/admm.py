@@ -8,21 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.calculus.prox_of_sum import why_not
-from mtldsl.compile.normal_form import NormalForm
-from mtldsl.compile.single_block import single_block
+from mtldsl.atoms.prox.composition import why_not
 from mtldsl.errors import SolverError
+from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.admm.iteration import Iteration
-from mtldsl.solvers.admm.lifted import LiftedRun
-from mtldsl.solvers.admm.nonconvex import Nonconvex
-from mtldsl.solvers.linear_algebra.x_update import has_large_systems, outgrows_inputs
-from mtldsl.solvers.multipliers.scores import is_piecewise_linear
-from mtldsl.solvers.planes.frank_wolfe import FrankWolfe
-from mtldsl.solvers.planes.oracle import FEW_FEATURES, FIRST_ROUNDS, has_one_maximum_a_task, has_oracle
-from mtldsl.solvers.planes.two_blocks import TwoBlocks
-from mtldsl.solvers.proximal import newton as proximal_newton
-from mtldsl.solvers.proximal import shared_squares
-from mtldsl.solvers.proximal.part import partition
+from mtldsl.solvers.augmented_lagrangian.prox_parts import is_piecewise_linear
+from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
+from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
+from mtldsl.solvers.cutting_planes.oracle import (
+    FEW_FEATURES,
+    FIRST_ROUNDS,
+    has_one_maximum_a_task,
+    has_oracle,
+)
+from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
+from mtldsl.solvers.linear_systems.regularized_system import has_large_systems, outgrows_inputs
+from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
+from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
+from mtldsl.solvers.proximal_gradient import rotated_squares
+from mtldsl.solvers.proximal_gradient.composite import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["ADMM", "SOLVER"]
@@ -104,7 +108,7 @@ class ADMM(Solver):
         slow = [loss for loss in form.losses if not loss.atom.exact_prox]
         if slow:
             return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
-        if shared_squares.why_not(form) is None:
+        if rotated_squares.why_not(form) is None:
             return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
         unknowns = sum(block.shape[0] for block in form.blocks)
         by_planes = any(map(has_one_maximum_a_task, form.losses)) and why_not_two_blocks(form) is None

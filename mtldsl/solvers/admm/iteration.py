@@ -2,22 +2,346 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtldsl.compile.normal_form import Blocks, NormalForm
-from mtldsl.solvers.admm.newton import Standing
-from mtldsl.solvers.admm.penalty import Balance, first_penalties
-from mtldsl.solvers.admm.phases import STEP, NewtonPhase
-from mtldsl.solvers.admm.points import PointMaker
-from mtldsl.solvers.linear_algebra.anderson import Anderson
-from mtldsl.solvers.linear_algebra.matrix_free import ConjugateGradientUpdate
-from mtldsl.solvers.linear_algebra.split import Split
-from mtldsl.solvers.linear_algebra.x_update import choose_x_update
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.solvers.linear_systems.regularized_system import (
+    ConjugateGradientUpdate,
+    choose_x_update,
+    conjugate_gradients,
+)
+from mtldsl.solvers.linear_systems.task_matrices import Copy, Part, Split, curvature_kind, find_curvatures
+from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.operator_splitting import Balance, first_penalties
+from mtldsl.solvers.numerics.projections import dykstra
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["Iteration"]
+__all__ = [
+    "STEP",
+    "Iteration",
+    "MethodOfMultipliers",
+    "NewtonPhase",
+    "PointMaker",
+    "Standing",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The method of multipliers with semismooth Newton steps: what ADMM hands over to where its own progress is slow.
+#
+# With copies w = K x + k, penalties M and scaled multipliers u, one outer step minimises the augmented Lagrangian over x and w,
+#
+#     phi(x) = q(x) + sum_j env_j(K_j x + k_j + u_j),    env_j the Moreau envelope of h_j in the metric M,
+#
+# which is convex and differentiable: grad phi = grad q + K^T M (xi - prox(xi)) at xi = K x + k + u. Then u <- xi - prox(xi).
+# Newton's matrix is Q + K^T M (I - D) K with D the derivative of the prox (see `admm_curvature`): parts of it go into the systems of
+# the x-update; where a prox couples everything, as a singular-value threshold does, products go into conjugate gradients. Along a
+# direction phi' costs one prox and no matrix product, so the line search is exact.
+#
+# Source: Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J.
+# Optim. 28 (2018).
+
+
+@dataclass
+class Standing:
+    """Where a run stands: x, K x + k, w = prox(xi) and the scaled multipliers u = xi - w."""
+
+    x: Blocks
+    image: np.ndarray
+    w: np.ndarray
+    u: np.ndarray
+    point: Point | None = None  # what was last reported of it
+
+
+class MethodOfMultipliers:
+    """The steps for one split."""
+
+    def __init__(self, split: Split, update, target: Blocks):
+        self.split, self.update, self.target = split, update, target
+        self.has_parts = [curvature_kind(copy) is not None for copy in split.copies]
+
+    def newton_steps(
+        self, at: Standing, penalties: np.ndarray, accuracy: float
+    ) -> Iterator[tuple[Standing, bool]]:
+        """Minimise phi, starting at at.x: before every step, where it stands, and whether that is near enough: whether the
+        gradient is `accuracy` of the terms that cancel in it. Ends where no step leads downhill.
+        """
+        metric = self.split.metric(penalties)
+        x, image, u = at.x, at.image, at.u
+        hessian_x = self.split.quadratic_product(x)
+        while True:
+            xi = image + u
+            w = self.split.prox(xi, metric)
+            y = metric * (xi - w)
+            gradient, size = self._gradient(hessian_x, y)
+            relative = _norm(gradient) / size
+            yield Standing(x, image, w, xi - w), relative <= accuracy
+            direction = self._direction(gradient, xi, w, metric, penalties, relative)
+            if direction is None or not _dot(gradient, direction) < 0.0:
+                return
+            change = self.split.linear_image(direction)
+            hessian_d = self.split.quadratic_product(direction)
+            t = self._line_search(gradient, direction, hessian_d, change, xi, y, metric)
+            x = {name: x[name] + t * direction[name] for name in x}
+            hessian_x = {name: hessian_x[name] + t * hessian_d[name] for name in x}
+            image = image + t * change
+
+    def _gradient(self, hessian_x: Blocks, y: np.ndarray) -> tuple[Blocks, float]:
+        """(grad phi, the size of the largest of its terms)."""
+        gradient = {name: hessian_x[name] - self.target[name] for name in hessian_x}
+        size = max(_norm(gradient), np.finfo(float).tiny)
+        for copy in self.split.copies:
+            pull = self.split.form.zeros()
+            self.split.add_adjoint(y, pull, [copy])
+            size = max(size, _norm(pull))
+            gradient = {name: gradient[name] + pull[name] for name in gradient}
+        return gradient, size
+
+    def _direction(self, gradient: Blocks, xi, w, metric, penalties, relative: float) -> Blocks | None:
+        """-H^-1 gradient; a little damped, for H need not have full rank."""
+        damping = min(1e-3, relative)
+        curvatures = find_curvatures(self.split, xi, w, metric)
+        exact = all(self.has_parts)
+        weight = np.array([damping if has else 0.5 + damping for has in self.has_parts])
+        parts = [Part() if part is None else part for part in curvatures.parts]
+        solve = self.update.newton_solver(parts, weight * penalties)
+        downhill = {name: -array for name, array in gradient.items()}
+        if solve is None or exact:
+            return solve and solve(downhill)
+        return self._by_conjugate_gradients(downhill, curvatures, solve, penalties, damping, relative)
+
+    def _by_conjugate_gradients(
+        self, downhill, curvatures, precondition, penalties, damping, relative
+    ) -> Blocks:
+        damped = damping * self.split.metric(penalties)
+        split = self.split
+
+        def apply(x: Blocks) -> Blocks:
+            product = split.quadratic_product(x)
+            change = split.linear_image(x)
+            curved = damped * change
+            for copy, part in zip(split.copies, curvatures.parts, strict=True):
+                own = change[copy.rows]
+                curved[copy.rows] += (
+                    curvatures.product(copy, change) if part is None else part.product(own, copy.shape)
+                )
+            split.add_adjoint(curved, product)
+            return product
+
+        zero = {name: np.zeros_like(array) for name, array in downhill.items()}
+        return conjugate_gradients(apply, downhill, zero, precondition, max(1e-6, min(0.05, relative)), 60)
+
+    def _line_search(self, gradient, direction, hessian_d, change, xi, y, metric) -> float:
+        """A t where phi' has become small: phi' increases in t; 1 is good enough unless phi' has hardly changed there."""
+        first = _dot(gradient, direction)
+        linear = first - float(y @ change)  # of q alone
+        curvature = _dot(hessian_d, direction)
+
+        def slope(t: float) -> float:
+            moved = xi + t * change
+            return (
+                linear + t * curvature + float((metric * (moved - self.split.prox(moved, metric))) @ change)
+            )
+
+        low, at_low, high, at_high = 0.0, first, 1.0, slope(1.0)
+        while (
+            at_high < 0.5 * first and high < 1e9
+        ):  # still as steep: no curvature here, a longer step is free
+            low, at_low, high = high, at_high, 4.0 * high
+            at_high = slope(high)
+        t = high
+        for _ in range(30):
+            if not at_high > 0.1 * abs(first):
+                break
+            t = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.05, 0.95)
+            value = slope(t)
+            if abs(value) <= 0.1 * abs(first):
+                break
+            low, at_low, high, at_high = (t, value, high, at_high) if value < 0 else (low, at_low, t, value)
+        return t
+
+
+def _dot(a: Blocks, b: Blocks) -> float:
+    return float(sum(np.vdot(a[name], b[name]) for name in a))
+
+
+def _norm(x: Blocks) -> float:
+    return float(np.sqrt(_dot(x, x)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# When ADMM hands over to the method of multipliers, how that raises its penalties, and when it hands back.
+
+_FIRST = 100  # iterations of ADMM before its pace is judged
+_TYPICAL_STEPS = 30  # Newton steps that a well-begun run takes
+STEP = 10.0  # price of a Newton step in iterations of ADMM
+_STEP_WITH_PRODUCTS = 100.0  # the same with conjugate gradients
+_LARGE = 2e8  # multiplications in a Newton step from which on each one is worth a look at the certificate
+_RAISE = 3.0  # penalties, where disagreement fell by less than _SLOW
+_SLOW = 0.3
+_FINE = 0.01  # disagreement below this times tol needs no higher penalty
+_LOWER = 0.5  # penalties, where Newton took _MANY_STEPS
+_MANY_STEPS = 30
+_CAP, _CAP_WITH_PRODUCTS = 1e7, 10.0  # no penalty rises more than that
+_NEWTON_STEPS = 50  # of one outer step
+_PATIENCE = 8  # outer steps in which disagreement must fall by half
+
+
+class NewtonPhase:
+    """The method of multipliers for one run of ADMM."""
+
+    def __init__(self, split: Split, update, target, tol: float):
+        self.split, self.tol = split, tol
+        self.residuals: list[float] = []  # the smallest so far, iteration by iteration
+        self.check = np.inf
+        if split.size and hasattr(update, "newton_solver"):
+            self.method = MethodOfMultipliers(split, update, target)
+            self.check = _FIRST
+            self.price = _TYPICAL_STEPS * sum(_price(copy) for copy in split.copies)
+            work = sum(loss.tasks.n_samples * loss.tasks.n_features**2 for loss in split.form.losses)
+            self.is_large = work > _LARGE
+
+    def is_due(self, residual: float) -> bool:
+        """Whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
+        self.residuals.append(min(residual, self.residuals[-1]) if self.residuals else residual)
+        done = len(self.residuals)
+        if done < self.check:
+            return False
+        self.check = 1.5 * done
+        now = self.residuals[-1]
+        if not 0.0 < now < np.inf:  # nothing is missing, or nothing is known
+            return False
+        gained = np.log(self.residuals[done // 2] / now)
+        missing = np.log(max(now / (0.1 * self.tol), 1.0))
+        return missing * (done / 2) > self.price * gained
+
+    def run(self, at: Standing, penalties: np.ndarray, accuracy: float, iteration: int, report):
+        """Outer steps from `at` until `report(standing, penalties, iteration)` says stop or progress ends.
+
+        Returns (stopped, standing, penalties of its multipliers, iteration).
+        """
+        largest = penalties * np.where(self.method.has_parts, _CAP, _CAP_WITH_PRODUCTS)
+        smallest = penalties
+        began, best, best_at, last = iteration, np.inf, 0, None
+        for outer in range(10_000):
+            for steps, (here, is_near) in enumerate(self.method.newton_steps(at, penalties, accuracy)):
+                at, iteration = here, iteration + 1
+                if is_near or steps == _NEWTON_STEPS:
+                    break
+                if self.is_large and report(at, penalties, iteration):
+                    return True, at, penalties, iteration
+            if report(at, penalties, iteration):
+                return True, at, penalties, iteration
+            apart = self._disagreement(at)
+            worst = float(apart.max())
+            if worst < 0.5 * best:
+                best, best_at = worst, outer
+            if outer - best_at >= _PATIENCE or (steps == 0 and outer > best_at + 2):
+                break
+            if last is not None:
+                slow = (apart > _SLOW * last) & (apart > _FINE * self.tol)
+                factor = _LOWER if steps >= _MANY_STEPS else np.where(slow, _RAISE, 1.0)
+                changed = np.clip(factor * penalties, smallest, largest)
+                at.u = at.u * self.split.metric(penalties) / self.split.metric(changed)
+                penalties = changed
+            last = apart
+            accuracy = max(min(accuracy, 0.2 * worst), 1e-14)
+        self.check = len(self.residuals) + 2 * (iteration - began) + _FIRST
+        return False, at, penalties, iteration
+
+    def _disagreement(self, at: Standing) -> np.ndarray:
+        """||K x + k - w|| relative to the copies' size: losses together, functions together; one number a copy."""
+        apart = np.zeros(len(self.split.copies))
+        for kind in (True, False):
+            rows = [copy.rows for copy in self.split.copies if copy.is_loss is kind]
+            if not rows:
+                continue
+            difference = np.sqrt(sum(np.square(at.image[r] - at.w[r]).sum() for r in rows))
+            size = np.sqrt(sum(max(np.square(at.image[r]).sum(), np.square(at.w[r]).sum()) for r in rows))
+            for j, copy in enumerate(self.split.copies):
+                if copy.is_loss is kind:
+                    apart[j] = difference / max(size, np.finfo(float).tiny)
+        return apart
+
+
+def _price(copy: Copy) -> float:
+    """What the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
+    kind = curvature_kind(copy)
+    if kind is None:
+        return _STEP_WITH_PRODUCTS
+    if copy.is_loss:
+        tasks = copy.term.tasks
+        return STEP + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
+    return {"entries": STEP, "columns": STEP + copy.shape[0], "rows": STEP + copy.shape[1]}[kind]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# From ADMM's iterates to a point worth certifying: the copy with the structure, and multipliers with the right signs.
+
+
+class PointMaker:
+    """Makes points of one split. On every block the candidates are x itself and the copies that equal the block.
+
+    A copy has its term's structure exactly (zeros, low rank, W >= 0); where several sets bind one block, a few of Dykstra's
+    rounds move a candidate into their intersection. The candidate with the smaller violation, then objective, is reported.
+    """
+
+    def __init__(self, split: Split, tol: float):
+        self.split, self.form, self.tol = split, split.form, tol
+        self.copies_of = {block.name: [] for block in self.form.blocks}
+        self.sets_of = {block.name: [] for block in self.form.blocks}
+        for copy in split.copies:
+            block = None if copy.is_loss else copy.term.map.identity_of
+            if block is not None and not copy.term.is_constraint:
+                self.copies_of[block].append(copy)
+            elif block is not None:
+                self.sets_of[block].append(copy)
+
+    def point(self, x: Blocks, w: np.ndarray, multipliers: np.ndarray, iteration: int, state: dict) -> Point:
+        """The point of iterates x, w and the copies' multipliers (subgradients of h_j at w_j)."""
+        loss_duals: list = [None] * len(self.form.losses)
+        function_duals: list = [None] * len(self.form.functions)
+        for copy in self.split.copies:
+            duals = loss_duals if copy.is_loss else function_duals
+            duals[copy.index] = multipliers[copy.rows].reshape(copy.shape)
+        for t in self.split.exact_losses:
+            loss = self.form.losses[t]
+            loss_duals[t] = loss.gradient(loss.predictions(x))
+        for k, curvature in self.split.exact_functions.items():
+            function_duals[k] = curvature.product(self.form.functions[k].map.forward(x))
+        return Point(self._primal(x, w), loss_duals, function_duals, iteration, state)
+
+    def _primal(self, x: Blocks, w: np.ndarray) -> Blocks:
+        best = {name: self._feasible(name, array) for name, array in x.items()}
+        rank = None
+        for name, copies in self.copies_of.items():
+            structured = [self._feasible(name, w[copy.rows].reshape(copy.shape)) for copy in copies]
+            if len(structured) == 1 and not self.form.constraints:
+                best = best | {name: structured[0]}
+                rank = None
+                continue
+            for candidate in structured:
+                rank = self._rank(best) if rank is None else rank
+                other = best | {name: candidate}
+                other_rank = self._rank(other)
+                if other_rank <= rank:
+                    best, rank = other, other_rank
+        return best
+
+    def _rank(self, x: Blocks) -> tuple[float, float]:
+        violation = self.form.violation(x)
+        return (violation if violation > 0.1 * self.tol else 0.0), self.form.value(x)
+
+    def _feasible(self, name: str, array: np.ndarray) -> np.ndarray:
+        """A point near `array` in every set that binds the block itself."""
+        sets = [copy.term.atom for copy in self.sets_of[name]]
+        if len(sets) == 1:
+            return sets[0].project(array)
+        return dykstra(sets, array) if sets else array
 
 
 class Iteration:

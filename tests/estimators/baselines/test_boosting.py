@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import AdaBoostClassifier
 
 from mtldsl.estimators.baselines import AdaBoostMH
-from mtldsl.estimators.baselines.stumps import Stumps
+from mtldsl.estimators.baselines.boosting_and_trees import Stumps
 from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mtldsl import ModelError
 from mtldsl.estimators.baselines import LEAD, PLEM, BinaryRelevance
-from mtldsl.estimators.baselines.dag import FamilyScores, best_graph, climbed_graph
+from mtldsl.estimators.baselines.label_dependence import FamilyScores, best_graph, climbed_graph
 from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from mtldsl.estimators.baselines import MMOC, PLST
-from mtldsl.estimators.baselines.output_codes import learned_codes
+from mtldsl.estimators.baselines.label_embedding import learned_codes
 from tests.estimators.baselines.cases import labels
 
 X, Y = labels(n=60, K=3)

@@ -7,10 +7,9 @@ import pytest
 from sklearn.metrics import f1_score, r2_score
 
 import mtldsl as mtl
-from mtldsl.solution.page.build import html_report
-from mtldsl.solution.page.facts import Facts
-from mtldsl.solution.page.headline import lead, numbers
-from mtldsl.solution.page.scores import scores
+from mtldsl.solution.headline_sections import Facts, lead, numbers
+from mtldsl.solution.score_sections import scores
+from mtldsl.solution.solution_sections import html_report
 from tests.loops import for_each
 from tests.models import shared
 

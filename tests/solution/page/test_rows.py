@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solution.page.build import _shown_good
-from mtldsl.solution.page.facts import Facts
-from mtldsl.solution.page.headline import lead, numbers, verdict
+from mtldsl.solution.headline_sections import Facts, lead, numbers, verdict
+from mtldsl.solution.solution_sections import _shown_good
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +76,8 @@ def test_headline_and_tile_tell_the_same(data, solution):
 
 
 def test_an_interval_without_its_own_score_is_left_out(data, solution):
-    from mtldsl.solution.page.measured import _held
-    from mtldsl.solution.page.scores import scores
+    from mtldsl.solution.score_intervals import _held
+    from mtldsl.solution.score_sections import scores
 
     low, high = _held(np.array([0.7, 0.5]), np.array([-3.7, 0.4]), np.array([0.67, 0.6]))
     assert np.isnan(low[0]) and np.isnan(high[0]) and (low[1], high[1]) == (0.4, 0.6)
@@ -91,7 +90,7 @@ def test_an_interval_without_its_own_score_is_left_out(data, solution):
 
 def test_long_names_of_tasks_do_not_collide():
     pytest.importorskip("matplotlib")
-    from mtldsl.pictures.weights import plot_weights
+    from mtldsl.display.pictures.heatmap import plot_weights
 
     names, long = ["flu", "sepsis", "relapse", "allergy"], ["a long name of a feature", "another"]
     for tasks, features, turn in ((names, long, 90), (["a", "b", "c", "d"], ["x", "y"], 0)):

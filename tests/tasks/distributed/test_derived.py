@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed import DistributedTasks
-from mtldsl.tasks.one_class import OneClassWarning
+from mtldsl.data.labels import OneClassWarning
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from tests.loops import for_each
 from tests.tasks.same_sums import assert_same_sums
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed import DistributedTasks
+from mtldsl.distributed.distributed_tasks import DistributedTasks
 from tests.loops import for_each
 
 RNG = np.random.default_rng(8)

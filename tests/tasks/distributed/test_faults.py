@@ -13,8 +13,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import SolverError, Tasks
-from mtldsl.tasks.distributed import TaskSum, dask_engine
-from mtldsl.tasks.distributed.given import of_loaders
+from mtldsl.distributed import dask_backend
+from mtldsl.distributed.dask_inputs import of_loaders
+from mtldsl.distributed.partitions import TaskSum
 
 N, D, M = 4000, 6, 2
 X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
@@ -108,7 +109,7 @@ def test_ctrl_c_returns_the_best_certified_point(two_workers, client, passes, ti
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
-    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.3)
+    monkeypatch.setattr(dask_backend, "_PATIENCE", 0.3)
     options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tcp://"}
     empty = distributed.LocalCluster(n_workers=0, processes=False, **options)
     with (
@@ -121,6 +122,6 @@ def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
 
 @pytest.mark.slow
 def test_patience_with_a_slow_pass_has_no_end(client, monkeypatch):
-    monkeypatch.setattr(dask_engine, "_PATIENCE", 0.05)
+    monkeypatch.setattr(dask_backend, "_PATIENCE", 0.05)
     parts = Tasks.from_dask(X, Y).parts
     assert np.isfinite(descend(parts, 2)).all()

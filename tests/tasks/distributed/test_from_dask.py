@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed.given import of_loaders
-from mtldsl.tasks.distributed.loading import Rows
-from mtldsl.tasks.distributed.parts import LocalParts
-from mtldsl.tasks.distributed.products import gram_of
+from mtldsl.distributed.constructors import Rows
+from mtldsl.distributed.dask_inputs import of_loaders
+from mtldsl.distributed.distributed_tasks import gram_of
+from mtldsl.distributed.partitions import LocalParts
 from tests.loops import for_each
 from tests.tasks.same_sums import assert_same_sums
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.tasks.distributed.given import of_loaders
+from mtldsl.distributed.dask_inputs import of_loaders
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))

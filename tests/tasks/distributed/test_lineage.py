@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed import TaskSum, lineage
-from mtldsl.tasks.distributed.lineage import RUNS, unseen_by
-from mtldsl.tasks.distributed.states import read_state, state_path
+from mtldsl.distributed import dask_parts
+from mtldsl.distributed.dask_parts import RUNS, unseen_by
+from mtldsl.distributed.partitions import TaskSum, read_state, state_path
 
 X = da.random.default_rng(0).normal(size=(80, 3), chunks=(20, 3))
 Y = X @ np.ones((3, 2)) + 1.0
@@ -95,9 +95,9 @@ def test_states_stay_if_nobody_else_sees_the_folder(client, folder, monkeypatch,
         def fails(*_):
             raise DataError("no room")
 
-        monkeypatch.setattr(lineage, "write_states", fails)
+        monkeypatch.setattr(dask_parts, "write_states", fails)
     else:
-        monkeypatch.setattr(lineage, "unseen_by", lambda folder: "not seen.")
+        monkeypatch.setattr(dask_parts, "unseen_by", lambda folder: "not seen.")
     state, found = descend(parts, folder, 0, RUNS + 1)
     assert found.tobytes() == wanted.tobytes() and state.since == RUNS + 1
 

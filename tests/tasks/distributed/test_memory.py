@@ -10,9 +10,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import SolverError
+from mtldsl.distributed import dask_backend
+from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import LostClusterError
-from mtldsl.tasks.distributed import dask_engine
-from mtldsl.tasks.distributed.given import of_loaders
 
 pytestmark = pytest.mark.cluster
 
@@ -68,7 +68,7 @@ def test_a_partition_that_fits_nowhere_is_named():
 
 @pytest.mark.slow
 def test_workers_that_are_paused_for_ever_are_an_error(monkeypatch):
-    monkeypatch.setattr(dask_engine, "_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_backend, "_PATIENCE", 1.0)
     with one_worker("1GB", False, spill=False, pause=False) as (_, client):
         tasks = of_loaders([dask.delayed(part)(k, 100) for k in range(2)])
         client.run(_pause)

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.tasks.distributed import DistributedTasks, LocalParts, Part, TaskSum
-from mtldsl.tasks.distributed.facts import constant_scores
+from mtldsl.distributed.distributed_folds import constant_scores
+from mtldsl.distributed.distributed_tasks import DistributedTasks
+from mtldsl.distributed.partitions import LocalParts, Part, TaskSum
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import LostClusterError
-from mtldsl.tasks.distributed.given import of_loaders
 
 pytestmark = pytest.mark.cluster
 

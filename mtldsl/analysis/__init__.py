@@ -1,1 +1,0 @@
-"""What is asked of a model beside its solution: the parameter value at which weights vanish, the refit on a graph, cross-validation, confidence."""

@@ -1,0 +1,12 @@
+"""Inference over labels that stand in cliques: the best labelling (`Decoder`), and the log-partition with marginals (`LogPartition`)."""
+
+from mtldsl.atoms.inference.cliques import GAP, Cliques
+from mtldsl.atoms.inference.decoder import Decoded, Decoder, LogPartition
+
+__all__ = [
+    "GAP",
+    "Cliques",
+    "Decoded",
+    "Decoder",
+    "LogPartition",
+]

@@ -1,0 +1,362 @@
+"""MAP inference: the labelling with the largest score, with a proof where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.inference import cliques as plans
+from mtldsl.atoms.inference.cliques import CERTIFIED, GAP, Cliques, check_cliques, min_fill, read_scores
+from mtldsl.errors import ModelError
+
+__all__ = [
+    "METHODS",
+    "Decoded",
+    "Decoder",
+    "LogPartition",
+    "changes_times",
+    "expected_changes",
+    "in_parts",
+    "rows_at_once",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A batch cut into parts: one a thread, for compiled loops run without the interpreter's lock, and none so long that a signal waits.
+
+#: Instances below which a second thread costs more than it brings.
+WORTH_THREADS = 256
+
+#: Operations in one call of compiled code, in which no signal and no time limit is heard: some tenths of a second.
+AT_ONCE = 200_000_000
+
+
+def rows_at_once(operations: float) -> int:
+    """How many instances of so many operations each one call of compiled code may take."""
+    return max(1, int(AT_ONCE / max(operations, 1.0)))
+
+
+def in_parts(n: int, threads: int, action: Callable[[slice], None], operations: float = 1.0) -> None:
+    """Calls action(rows) on slices that cover 0..n-1, at most `threads` of them at the same time. operations: of one row."""
+    threads = 1 if n < WORTH_THREADS else max(threads, 1)
+    share = min(-(-n // threads), rows_at_once(operations))
+    parts = [slice(begin, min(begin + share, n)) for begin in range(0, n, share)] if n else []
+    if threads == 1 or len(parts) < 2:
+        for rows in parts:
+            action(rows)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for _ in pool.map(action, parts):  # the loop raises what a part raised
+            pass
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C no part is begun any more
+
+
+#: The methods by name, with their code in the compiled loops.
+METHODS = {"elimination": 0, "enumeration": 1, "mplp": 2}
+#: Elimination makes tables of 2^width. Up to this width it is always chosen; wider graphs too if it reads no more entries than
+#: this: measured, that takes about as long as MPLP does, and is exact.
+WIDEST_AUTOMATIC, MOST_GATHERS_AUTOMATIC = 6, 80_000
+#: Enumeration makes tables of 2^K.
+MOST_LABELS, MOST_LABELS_AUTOMATIC = 24, 16
+#: MPLP makes some hundred passes over the members of all cliques.
+OPERATIONS_OF_MPLP = 3000
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Labellings of n instances, their scores, and what is proven about them.
+
+    labels (n, K) of 0 and 1 · values (n,) their scores · upper (n,) proven bounds: no labelling scores more (up to rounding) ·
+    certified (n,) whether upper - values <= 1e-9 (1 + |values|): the labelling is a best one.
+    """
+
+    labels: np.ndarray
+    values: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def certified(self) -> np.ndarray:
+        return self.upper - self.values <= CERTIFIED * (1.0 + np.abs(self.values))
+
+
+class Decoder:
+    """argmax over y in {0, 1}^K of the sum of the entries of a score vector that y chooses (`Cliques`), for many vectors.
+
+    method: "elimination" (exact, 2^treewidth), "enumeration" (exact, 2^K), "mplp" (any graph: a labelling, an upper bound, and a
+    certificate where they meet), or "auto": up to 16 labels enumeration or elimination, whichever is cheaper; beyond, elimination up to
+    treewidth 6 and wherever it is no slower than MPLP (about treewidth 10 at 20 labels), else MPLP. The costs of mistakes are added to
+    the entries of the nodes by the caller (loss-augmented inference).
+
+    Attributes: method (the one chosen), code, treewidth (of the min-fill order), is_exact; plan, work_size, iwork_size: what
+    `kernels.map_one.map_one` needs.
+
+    Raises ModelError: unknown method, too many labels or too large a treewidth for the method asked for, scores of another shape
+    or not finite, a clique that is none.
+    Source: CGM, section 3; Globerson and Jaakkola 2008 for MPLP.
+
+    >>> decoder = Decoder(Cliques(2, ((0, 1),)))
+    >>> found = decoder([[0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, -3.0]])  # each label likes to be 1, but not both
+    >>> found.labels, found.values, found.certified
+    (array([[0, 1]], dtype=uint8), array([1.]), array([ True]))
+    """
+
+    def __init__(self, cliques: Cliques, method: str = "auto"):
+        if method != "auto" and method not in METHODS:
+            raise ModelError(
+                f"method={method!r} is unknown. Write one of: 'auto', {', '.join(map(repr, METHODS))}."
+            )
+        check_cliques(cliques)
+        self.cliques = cliques
+        order, scopes = min_fill(cliques)
+        self.treewidth = max(map(len, scopes))
+        self.method = _chosen(cliques, order, scopes) if method == "auto" else method
+        self.code = METHODS[self.method]
+        self.is_exact = self.method != "mplp"
+        self.work_size, self.iwork_size = 1, 1
+        self.operations = 1.0  # of one labelling, roughly
+        if self.method == "elimination":
+            if plans.elimination_gathers(cliques, order, scopes) > plans.MOST_GATHERS:
+                raise ModelError(
+                    f"method='elimination' makes tables of 2^{self.treewidth} on this graph (treewidth {self.treewidth}, min-fill), "
+                    "which is too much. Write method='mplp', or give fewer edges."
+                )
+            self.plan, messages = plans.elimination_plan(cliques, order, scopes)
+            self.work_size = max(1, messages)
+            self.operations = plans.elimination_gathers(cliques, order, scopes)
+        elif self.method == "enumeration":
+            if cliques.n_labels > MOST_LABELS:
+                raise ModelError(
+                    f"method='enumeration' looks at 2^{cliques.n_labels} labellings; it takes at most {MOST_LABELS} labels. "
+                    "Write method='auto' (elimination on sparse graphs, MPLP on dense ones)."
+                )
+            self.plan = plans.enumeration_plan(cliques)
+            K = cliques.n_labels
+            self.work_size = 2**K + max(K + K * K, 32)
+            self.operations = 2.0 * 2**K
+        else:
+            self.plan = plans.message_passing_plan(cliques)
+            self.work_size = 2 * cliques.n_labels + 15 + int(cliques.sizes.sum())
+            self.iwork_size = cliques.n_cliques + 3 * cliques.n_labels
+            self.operations = OPERATIONS_OF_MPLP * float(cliques.sizes.sum() + cliques.n_labels)
+
+    @property
+    def choice(self) -> tuple[bool | None, bool | None]:
+        """The first two arguments of `kernels.map_one.map_one`: (True, None) for elimination, (None, True) for enumeration."""
+        return True if self.code == 0 else None, True if self.code == 1 else None
+
+    def scratch(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """(work, iwork) for one caller of `kernels.map_one.map_one`; iwork is None where the method is exact."""
+        return np.empty(self.work_size), None if self.is_exact else np.empty(self.iwork_size, dtype=np.int64)
+
+    def __call__(self, scores, threads: int = 2) -> Decoded:
+        """The best labellings for scores (n, S). Equal scores: always the same labelling, whatever the batch and the threads."""
+        scores = read_scores(self.cliques, scores)
+        from mtldsl.atoms.inference import sum_kernels as each
+
+        loops = (each.eliminate_each, each.enumerate_each, each.pass_messages_each)
+        n = len(scores)
+        labels = np.zeros((n, self.cliques.n_labels), dtype=np.uint8)
+        values, upper = np.empty(n), np.empty(n)
+
+        def decode(rows: slice) -> None:
+            work, iwork = self.scratch()
+            loops[self.code](scores[rows], self.plan, work, iwork, labels[rows], values[rows], upper[rows])
+
+        in_parts(n, threads, decode, self.operations)
+        return Decoded(labels, values, upper)
+
+    def with_costs(self, scores, rows, costs, threads: int = 2) -> Decoded:
+        """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
+        scores = read_scores(self.cliques, scores)
+        from mtldsl.atoms.inference.map_kernels import dearest_each
+
+        labels, values = np.zeros((len(scores), self.cliques.n_labels), dtype=np.uint8), np.empty(len(scores))
+
+        def decode(part: slice) -> None:
+            dearest_each(
+                scores[part], self.plan, self.scratch()[0], rows[part], costs, labels[part], values[part]
+            )
+
+        in_parts(len(scores), threads, decode, self.operations)
+        return Decoded(labels, values, values)
+
+
+def _chosen(cliques: Cliques, order, scopes) -> str:
+    """The cheapest exact method where one is cheap enough, else MPLP."""
+    gathers = plans.elimination_gathers(cliques, order, scopes)
+    if cliques.n_labels <= MOST_LABELS_AUTOMATIC:
+        # an addition in a contiguous loop against a gather: measured, about 1 to 6
+        passes = 2 if cliques.sizes.max(initial=1) <= 2 else cliques.n_labels / 2
+        return "elimination" if gathers <= 2.0**cliques.n_labels * passes / 6.0 else "enumeration"
+    narrow = max(map(len, scopes)) <= WIDEST_AUTOMATIC or gathers <= MOST_GATHERS_AUTOMATIC
+    return "elimination" if narrow else "mplp"
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The log-partition of a label graph and its marginals, exactly.
+
+
+class LogPartition:
+    """log Z = log of the sum over y in {0, 1}^K of exp(score of y), and P(entry chosen) under p(y) = exp(score of y) / Z.
+
+    The score of a labelling is the sum of the entries that it chooses (`Cliques`). By elimination with sums (min-fill order,
+    2^treewidth), or from the table of all 2^K scores where that is cheaper (K <= 16). Both are exact up to rounding, and the
+    marginals are the gradient of log Z in the scores.
+
+    Attributes: method ("elimination" or "enumeration"), treewidth (of the min-fill order).
+    Raises ModelError where neither is possible (treewidth above about 15), and for scores of another shape or not finite.
+    Source: Koller and Friedman, Probabilistic Graphical Models, chapters 9 and 10.
+
+    >>> pair = LogPartition(Cliques(2, ((0, 1),)))
+    >>> log_z, marginals = pair(np.zeros((1, 8)))
+    >>> np.allclose(np.exp(log_z), 4.0)  # four labellings, equally likely
+    True
+    >>> marginals
+    array([[0.5 , 0.5 , 0.5 , 0.5 , 0.25, 0.25, 0.25, 0.25]])
+    """
+
+    def __init__(self, cliques: Cliques):
+        check_cliques(cliques)
+        self.cliques = cliques
+        order, scopes = min_fill(cliques)
+        K, gathers = cliques.n_labels, plans.elimination_gathers(cliques, order, scopes)
+        self.treewidth = max(map(len, scopes))
+        # an exponential costs about as much as ten entries read
+        passes = 1.0 if cliques.sizes.max(initial=1) <= 2 else 1.0 + K / 10.0
+        if K <= MOST_LABELS_AUTOMATIC and gathers > 2.0**K * passes:
+            self.method, self._messages, self._work_size = "enumeration", 0, 2**K + max(K + K * K, 32)
+            self._plan = plans.enumeration_plan(cliques)
+            return
+        if gathers > plans.MOST_GATHERS:
+            raise ModelError(
+                f"The exact log-partition of these {cliques.n_cliques} cliques over {K} labels needs tables of 2^{self.treewidth} "
+                f"(treewidth, min-fill), which is too much. Give fewer edges (a tree has treewidth 1), or at most "
+                f"{MOST_LABELS_AUTOMATIC} labels."
+            )
+        self.method = "elimination"
+        self._plan, self._messages = plans.elimination_plan(cliques, order, scopes)
+        self._work_size = max(1, 3 * self._messages)
+
+    def __call__(self, scores, threads: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        """(log Z (n,), marginals (n, S)) for scores (n, S)."""
+        scores = read_scores(self.cliques, scores)
+        from mtldsl.atoms.inference import sum_kernels as each
+
+        loop = each.sum_eliminate_each if self.method == "elimination" else each.sum_enumerate_each
+        log_z, marginals = np.empty(len(scores)), np.empty(scores.shape)
+
+        def add_up(rows: slice) -> None:
+            work = np.empty(self._work_size)
+            loop(scores[rows], self._plan, self._messages, work, log_z[rows], marginals[rows])
+
+        in_parts(len(scores), threads, add_up, 10.0 * self._work_size)
+        return log_z, marginals
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The expected change of what is chosen: E[Upsilon(y)] - Upsilon(y_i) of random labellings, as a sparse table or times inputs.
+
+#: Numbers of the dense table that is filled at once.
+_SLAB = 1 << 22
+#: From so many pairs on, matrix products of labels are faster than visits of single entries.
+_MANY_PAIRS = 500
+
+
+def expected_changes(cliques: Cliques, truth, labels, weights, starts) -> sparse.csr_array:
+    """(n, S): for sample i the sum over j in starts[i] ... starts[i + 1] - 1 of weights[j] (Upsilon(labels[j]) - Upsilon(truth[i])).
+
+    truth (n, K) and labels (L, K) of 0 and 1, and of `GAP` where the truth is; weights (L,); starts (n + 1,). Only entries that some labelling changes are stored.
+
+    >>> expected_changes(Cliques(1), [[1]], [[0]], [0.5], [0, 1]).toarray()
+    array([[ 0.5, -0.5]])
+    """
+    truth, labels, weights, starts = _arrays(truth, labels, weights, starts)
+    rows = max(1, _SLAB // max(cliques.n_entries, 1))
+    parts = [
+        sparse.csr_array(
+            _filled(cliques, truth, labels, weights, starts, slice(a, min(a + rows, len(truth))))
+        )
+        for a in range(0, len(truth), rows)
+    ]
+    return sparse.vstack(parts, format="csr") if parts else sparse.csr_array((0, cliques.n_entries))
+
+
+def changes_times(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarray:
+    """(S, d): the transpose of `expected_changes` times X (n, d), without the table.
+
+    >>> changes_times(Cliques(1), [[1]], [[0]], [0.5], [0, 1], np.array([[4.0, 2.0]]))
+    array([[ 2.,  1.],
+           [-2., -1.]])
+    """
+    truth, labels, weights, starts = _arrays(truth, labels, weights, starts)
+    if cliques.n_cliques >= _MANY_PAIRS and np.all(cliques.sizes == 2):
+        return _by_moments(cliques, truth, labels, weights, starts, X)
+    total = np.zeros((cliques.n_entries, X.shape[1]))
+    rows = max(1, _SLAB // max(cliques.n_entries, 1))
+    for a in range(0, len(truth), rows):
+        part = slice(a, min(a + rows, len(truth)))
+        table = _filled(cliques, truth, labels, weights, starts, part)
+        total += (X[part].T @ table).T if sparse.issparse(X) else table.T @ X[part]
+    return total
+
+
+def _by_moments(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarray:
+    """`changes_times` of many pairs: E[y_a y_b] is a matrix product for every sample, and with E[y_a] says all four entries."""
+    n, K = truth.shape
+    first, second = cliques.table.T
+    gaps = truth == GAP
+    ones, own_ones = (labels == 1).astype(float), (truth == 1).astype(int)
+    nodes, pairs = np.zeros((K, X.shape[1])), np.zeros((cliques.n_cliques, X.shape[1]))
+    # of the rows that observe both labels of a pair
+    firsts, seconds, has_gaps = np.zeros_like(pairs), np.zeros_like(pairs), gaps.any()
+    rows = max(1, _SLAB // K**2)
+    for a in range(0, n, rows):
+        part = range(a, min(a + rows, n))
+        mean, moment = np.empty((len(part), K)), np.empty((len(part), K, K))
+        for place, i in enumerate(part):
+            own, w = ones[starts[i] : starts[i + 1]], weights[starts[i] : starts[i + 1]]
+            mean[place] = w @ own - w.sum() * own_ones[i]
+            moment[place] = (own.T * w) @ own - w.sum() * np.multiply.outer(own_ones[i], own_ones[i])
+        inputs = X[a : a + len(part)]
+        nodes += np.asarray((inputs.T @ mean).T)
+        if not has_gaps:
+            pairs += np.asarray((inputs.T @ moment[:, first, second]).T)
+            continue
+        both = ~(gaps[part][:, first] | gaps[part][:, second])
+        pairs += np.asarray((inputs.T @ (both * moment[:, first, second])).T)
+        firsts += np.asarray((inputs.T @ (both * mean[:, first])).T)
+        seconds += np.asarray((inputs.T @ (both * mean[:, second])).T)
+    if not has_gaps:
+        firsts, seconds = nodes[first], nodes[second]
+    total = np.empty((cliques.n_entries, X.shape[1]))
+    total[0 : 2 * K : 2], total[1 : 2 * K : 2] = -nodes, nodes
+    edges = total[2 * K :].reshape(-1, 4, X.shape[1])
+    edges[:, 3], edges[:, 2], edges[:, 1] = pairs, firsts - pairs, seconds - pairs
+    edges[:, 0] = pairs - firsts - seconds
+    return total
+
+
+def _arrays(truth, labels, weights, starts):
+    return (
+        np.ascontiguousarray(truth, dtype=np.uint8), np.ascontiguousarray(labels, dtype=np.uint8),
+        np.ascontiguousarray(weights, dtype=float), np.ascontiguousarray(starts, dtype=np.int64),
+    )  # fmt: skip
+
+
+def _filled(cliques: Cliques, truth, labels, weights, starts, part: slice) -> np.ndarray:
+    """Some rows of the table, dense."""
+    from mtldsl.atoms.inference.sum_kernels import fill_changes
+
+    table = np.zeros((part.stop - part.start, cliques.n_entries))
+    begins, holders = cliques.incidence
+    fill_changes(
+        cliques.table, cliques.sizes, cliques.starts, begins, holders, truth[part], labels, weights,
+        starts[part.start : part.stop + 1], table,
+    )  # fmt: skip
+    return table

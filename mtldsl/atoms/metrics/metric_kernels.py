@@ -1,0 +1,297 @@
+"""Compiled oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.utils.jit import compiled
+
+__all__ = [
+    "best_of_auc",
+    "best_of_fscore",
+    "best_of_product",
+    "best_places",
+    "flip",
+    "flippable",
+    "overlapping",
+    "pairs_in_wrong_order",
+    "sort_from",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The loops of the oracles that are sequential by nature, so compiled; imported when first used. Sorting stays in numpy.
+#
+# Flipping sample j costs twice its margin y_j z_j, for positives and negatives alike: `up` and `down` hold the margins of
+# the positives and of the negatives, ascending where a function says so.
+
+
+@compiled("void(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def flippable(z, samples, starts, limits, chosen, margins, ends):
+    """Every task's samples that may be flipped, from where its own begin: the positives with z <= limits[k, 0], the negatives with z >= limits[k, 1], and their
+    margins; ends[k]: where they end.
+    """
+    for k in range(starts.shape[0]):
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            most = sign * limits[k, side]
+            at = starts[k, side]
+            for p in range(starts[k, side], starts[k, side + 1]):
+                margin = sign * z[samples[p]]
+                chosen[at], margins[at] = samples[p], margin
+                at += margin <= most
+            ends[k, side] = at
+
+
+_INSERTIONS = 6  # a sample, up to which they are faster than a sort
+
+
+@compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def sort_from(z, order, starts, limits, chosen, margins, ends):
+    """As `flippable`, by rising margins, from the samples in `order`, which is what comes out of it; whether that took too many insertions,
+    so that a sort has to finish it.
+    """
+    is_far = False
+    for k in range(starts.shape[0]):
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            most = sign * limits[k, side]
+            first, last = starts[k, side], starts[k, side + 1]
+            at, rest, left = first, last, _INSERTIONS * (last - first)
+            for p in range(first, last):
+                sample = order[p]
+                margin = sign * z[sample]
+                if not margin <= most:
+                    rest -= 1
+                    chosen[rest] = sample
+                    continue
+                i = at
+                while i > first and margins[i - 1] > margin and left > 0:
+                    margins[i], chosen[i] = margins[i - 1], chosen[i - 1]
+                    i -= 1
+                    left -= 1
+                margins[i], chosen[i] = margin, sample
+                at += 1
+            is_far |= left == 0
+            ends[k, side] = at
+            for p in range(first, last):
+                order[p] = chosen[p]
+    return is_far
+
+
+@compiled(
+    "void(i8[::1], f8[::1], f8[::1], i8[:, ::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])",
+    error_model="numpy",
+)
+def flip(chosen, margins, ordered, starts, ends, counts, flipped, slopes):
+    """The counts[k, 0] negatives and the counts[k, 1] positives of every task k with the smallest margins, into `flipped` from where its
+    samples begin, and their slopes; the ordered margins give the thresholds.
+    """
+    for k in range(starts.shape[0]):
+        at = starts[k, 0]
+        for other in range(2):
+            side, count = 1 - other, counts[k, other]
+            if count == 0:
+                continue
+            first = starts[k, side]
+            level = ordered[first + count - 1]
+            ties = 0
+            while ties < count and ordered[first + count - 1 - ties] == level:
+                ties += 1
+            for i in range(first, ends[k, side]):
+                if margins[i] < level or (margins[i] == level and ties > 0):
+                    ties -= margins[i] == level
+                    flipped[at] = chosen[i]
+                    slopes[chosen[i]] = -2.0 if side == 0 else 2.0
+                    at += 1
+
+
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_auc(ordered, starts, ends, values, counts):
+    """(value, (b, c)) of the highest table of bc / (Pos Neg) of every task; margins ascending.
+
+    One more negative is worth c / (Pos Neg), whatever b: the best b for c does not decrease with c, and one pass finds all.
+    """
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        pairs = float(down - up) * float(starts[k, 2] - down)
+        most = ends[k, 1] - down
+        best, best_b, best_c = 0.0, 0, 0
+        b, paid_b, paid_c = 0, 0.0, 0.0
+        for c in range(ends[k, 0] - up + 1):
+            if c > 0:
+                paid_c += ordered[up + c - 1]
+            while b < most and c / pairs > 2.0 * ordered[down + b]:
+                paid_b += ordered[down + b]
+                b += 1
+            value = b * (c / pairs) - 2.0 * (paid_b + paid_c)
+            if value > best:
+                best, best_b, best_c = value, b, c
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
+
+
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
+    """(value, (b, c)) of the highest table of (b + square c) / (a + b + square Pos) of every task, a = Pos - c; margins ascending.
+
+    At fixed a this is concave in b: with m = square Pos the b-th negative is worth t(a, b) = (1 + square) a / ((a + b - 1 + m)
+    (a + b + m)), which falls with b, so that b*(a) is where t(a, b) sinks to twice the b-th margin, and walking there from
+    b*(a + 1) finds it. As a grows, t(a, b) rises exactly as long as a <= b + m - 1. Hence b*(a) falls from a to a + 1 only if
+    a > b*(a) + m - 1, and would rise after that only if a + 1 < b*(a + 1) + m <= b*(a) + m - 1 < a: never. So b* rises, then
+    falls (for square >= 1 it only rises), and all walks together take O(n) steps. paid: scratch, (N + 1,).
+    """
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        positives, most = down - up, ends[k, 1] - down
+        m = square * positives
+        paid[0] = 0.0
+        for b in range(most):
+            paid[b + 1] = paid[b] + ordered[down + b]
+        best, best_b, best_c = 0.0, 0, 0
+        b, paid_c = 0, 0.0
+        for c in range(ends[k, 0] - up + 1):
+            if c > 0:
+                paid_c += ordered[up + c - 1]
+            a = float(positives - c)
+            while b < most and (1.0 + square) * a / (a + b + m) / (a + b + 1.0 + m) > 2.0 * ordered[down + b]:
+                b += 1
+            while (
+                b > 0 and (1.0 + square) * a / (a + b - 1.0 + m) / (a + b + m) <= 2.0 * ordered[down + b - 1]
+            ):
+                b -= 1
+            value = (b + square * c) / (a + b + m) - 2.0 * (paid[b] + paid_c)
+            if value > best:
+                best, best_b, best_c = value, b, c
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
+
+
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, counts):
+    """(value, (b, c)) of the highest table of 1 - g(b) h(c) of every task; margins ascending; g and h of one task after another, from 0 up to all that
+    may be flipped.
+
+    The best b for c does not rise with c: for the c in the middle all b are looked at, for those on either side the b on their side alone.
+    """
+    longest = 0
+    for k in range(starts.shape[0]):
+        longest = max(longest, ends[k, 0] - starts[k, 0], ends[k, 1] - starts[k, 1])
+    paid_b, paid_c = np.empty(longest + 1), np.empty(longest + 1)
+    parts = np.empty((128, 4), np.int64)  # halves of halves: twice the binary digits of a count are enough
+    g, h = 0, 0
+    for k in range(starts.shape[0]):
+        up, down = starts[k, 0], starts[k, 1]
+        most_c, most_b = ends[k, 0] - up, ends[k, 1] - down
+        paid_b[0] = paid_c[0] = 0.0
+        for b in range(most_b):
+            paid_b[b + 1] = paid_b[b] + 2.0 * ordered[down + b]
+        for c in range(most_c):
+            paid_c[c + 1] = paid_c[c] + 2.0 * ordered[up + c]
+        best, best_b, best_c = 0.0, 0, 0
+        parts[0] = (0, most_c, 0, most_b)
+        left = 1
+        while left > 0:
+            left -= 1
+            low_c, high_c, low_b, high_b = parts[left]
+            c = (low_c + high_c) // 2
+            top, top_b = -np.inf, low_b
+            for b in range(low_b, high_b + 1):
+                value = (1.0 - of_negatives[g + b] * of_positives[h + c]) - (paid_b[b] + paid_c[c])
+                if value > top:
+                    top, top_b = value, b
+            if top > best:
+                best, best_b, best_c = top, top_b, c
+            if low_c < c:
+                parts[left] = (low_c, c - 1, top_b, high_b)
+                left += 1
+            if c < high_c:
+                parts[left] = (c + 1, high_c, low_b, top_b)
+                left += 1
+        values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
+        g += most_b + 1
+        h += most_c + 1
+
+
+@compiled(error_model="numpy")
+def overlapping(z, positive, negative):
+    """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
+    lowest, highest = np.inf, -np.inf
+    for p in range(positive.size):
+        lowest = min(lowest, z[positive[p]])
+    for p in range(negative.size):
+        highest = max(highest, z[negative[p]])
+    up, up_scores = np.empty(positive.size, np.int64), np.empty(positive.size)
+    k = 0
+    for p in range(positive.size):
+        i = positive[p]
+        up[k], up_scores[k] = i, z[i]
+        k += z[i] - highest < 0.5
+    down, down_scores = np.empty(negative.size, np.int64), np.empty(negative.size)
+    l = 0
+    for p in range(negative.size):
+        j = negative[p]
+        down[l], down_scores[l] = j, z[j]
+        l += lowest - z[j] < 0.5
+    return up[:k], up_scores[:k], down[:l], down_scores[:l]
+
+
+@compiled(error_model="numpy")
+def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order, pairs, slope):
+    """(value, delta) of the plane of all pairs with z_i - z_j < 1/2, by a merge; `slope` (n,), zeros, is filled.
+
+    A rounded difference is monotone in both scores, so that rows and columns of the pairs agree on every tie. The slope sums
+    to zero, and <slope, z> loses less where scores are measured from one of them.
+    """
+    total, product = 0, 0.0
+    origin = up_scores[0] if up.size > 0 else 0.0
+    passed = 0  # negatives, ascending, that are low enough to be in the right order
+    for s in range(up.size):
+        i = up_order[s]
+        score = up_scores[i]
+        while passed < down.size and score - down_scores[down_order[passed]] >= 0.5:
+            j = down_order[passed]
+            slope[down[j]] = 2.0 * s / pairs
+            product += slope[down[j]] * (down_scores[j] - origin)
+            passed += 1
+        wrong = down.size - passed
+        total += wrong
+        slope[up[i]] = -2.0 * wrong / pairs
+        product += slope[up[i]] * (score - origin)
+    for t in range(passed, down.size):
+        j = down_order[t]
+        slope[down[j]] = 2.0 * up.size / pairs
+        product += slope[down[j]] * (down_scores[j] - origin)
+    return total / pairs + product, total / pairs
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The loop of the oracle of orders that is sequential by nature, so compiled; imported when first used.
+
+
+@compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], f8, i8[::1])", error_model="numpy")
+def best_places(below, down, p, q, unit, first):
+    """first[j]: above which positive (0 to P) negative j stands best: the i, counted from 1, that maximises -p[i + j - 1] - j q[i + j - 1] -
+    unit (below[i] - (P - i + 1) down[j]), the smallest of several, j counted from 1. It rises with j.
+
+    below (P + 1,): sums of the falling scores of positives from one on; down (N,): falling scores of negatives
+    """
+    P, N = below.shape[0] - 1, down.shape[0]
+    todo = np.empty((64, 4), np.int64)  # negatives from a to b - 1, whose places are from low to high
+    todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, N, 0, P
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        a, b, low, high = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3]
+        if a >= b:
+            continue
+        j = (a + b) // 2
+        best, at = -np.inf, low
+        for i in range(low, high + 1):
+            s = i + j + 1  # i and j are counted from 0 here
+            worth = -p[s] - (j + 1.0) * q[s] - unit * (below[i] - (P - i) * down[j])
+            if worth > best:
+                best, at = worth, i
+        first[j] = at
+        todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = a, j, low, at
+        waiting += 1
+        todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = j + 1, b, at, high
+        waiting += 1

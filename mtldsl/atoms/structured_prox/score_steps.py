@@ -1,0 +1,502 @@
+"""Exact proximal steps of structured hinges in the scores: flip probabilities, and where they move with the scores.
+
+prox of G with step s at z:  z + 2 s y p, with p in [0, 1]^n the flip probabilities that maximise D(p) - 2 <y p, z> - 2 s |p|^2, where
+D(p) = -G*(-2 y p) is the largest expected Delta of a random labelling with these flip probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = [
+    "ScoreStep",
+    "ScoreSteps",
+    "Tangent",
+    "TiedSums",
+    "auc_promise",
+    "auc_steps",
+    "fscore_law",
+    "fscore_promise",
+    "fscore_steps",
+    "reach_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Many groups that move the sums of pools beside their own samples: the factor of their Gram matrix in memory linear in the groups.
+
+#: groups up to which the Gram matrix is an array
+_MOST_DENSE = 512
+
+
+def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> Any:
+    """(G, pools): group g moves the pool first[g] by shares[g, 0] and the next by shares[g, 1]; first -1: none. Sparse where it is large.
+
+    >>> reach_of(np.array([0, -1, 1]), np.array([[3.0, 1.0], [0.0, 0.0], [2.0, 0.0]]), 2)
+    array([[3., 1.],
+           [0., 0.],
+           [0., 2.]])
+    """
+    one = np.flatnonzero(first >= 0)
+    two = one[shares[one, 1] > 0.0]
+    if max(len(first), n_pools) <= _MOST_DENSE:
+        reach = np.zeros((len(first), n_pools))
+        reach[one, first[one]] = shares[one, 0]
+        reach[two, first[two] + 1] = shares[two, 1]
+        return reach
+    at = np.append(one, two), np.append(first[one], first[two] + 1)
+    return sparse.csr_array((np.append(shares[one, 0], shares[two, 1]), at), shape=(len(first), n_pools))
+
+
+class TiedSums:
+    r"""L L^T = diag(sizes) + reach diag(1 / pools) reach^T, reach (G, P) in order: every group moves one pool, or two neighbours, none before
+    those of the group before.
+
+    That is the covariance of y_g = sum_p reach_gp x_p + noise of variance sizes_g, with x_p of variance 1 / pools_p by themselves: L^-1 y is
+    what each y_g has beside its prediction from those before, over its deviation, and Kalman's filter remembers two pools.
+
+    Source: Kailath, "An innovations approach to least-squares estimation", IEEE Trans. Automatic Control 13 (1968).
+    """
+
+    def __init__(self, sizes: np.ndarray, reach: Any, pools: np.ndarray):
+        self.sizes, self.pools = np.asarray(sizes, float), np.asarray(pools, float)
+        self.reach = sparse.csr_array(reach)
+        self.reach.sort_indices()
+
+    @cached_property
+    def _gains(self) -> list[tuple]:
+        """For every group (pools by which the filter moves on, its shares h of both, what they learn from it, 1 / deviation)."""
+        indptr, indices, data = (
+            part.tolist() for part in (self.reach.indptr, self.reach.indices, self.reach.data)
+        )
+        variances = np.append(1.0 / self.pools, 0.0).tolist()
+        gains, at = [], -2
+        a = b = c = 0.0  # covariance [[a, c], [c, b]] of the pools `at` and `at + 1`
+        for size, start, end in zip(self.sizes.tolist(), indptr[:-1], indptr[1:], strict=True):
+            if start == end:
+                gains.append((0, 0.0, 0.0, 0.0, 0.0, 1.0 / sqrt(size)))
+                continue
+            on = indices[start] - at
+            if on == 1:
+                a, b, c = b, variances[at + 2], 0.0
+            elif on:
+                a, b, c = variances[indices[start]], variances[indices[start] + 1], 0.0
+            at += on
+            h, k = data[start], data[start + 1] if end > start + 1 else 0.0
+            ph, pk = a * h + c * k, c * h + b * k
+            variance = size + h * ph + k * pk
+            u, v = ph / variance, pk / variance
+            # (I - g h^T) P (I - g h^T)^T + size g g^T, which stays positive
+            p, q, r, s = 1.0 - u * h, -u * k, -v * h, 1.0 - v * k
+            a, b, c = (
+                p * (p * a + q * c) + q * (p * c + q * b) + size * u * u,
+                r * (r * a + s * c) + s * (r * c + s * b) + size * v * v,
+                r * (p * a + q * c) + s * (p * c + q * b) + size * u * v,
+            )
+            gains.append((min(on, 2), h, k, u, v, 1.0 / sqrt(variance)))
+        return gains
+
+    def begin(self) -> None:
+        """The next rows are those of the first groups."""
+        self._one = self._two = None
+
+    def next(self, start: int, rows: np.ndarray) -> np.ndarray:
+        """L^-1 of the rows of the next groups, in their place."""
+        one, two = self._one, self._two
+        for row, (on, h, k, u, v, scale) in zip(rows, self._gains[start : start + len(rows)], strict=True):
+            if h or k:
+                if on == 1 and two is not None:
+                    one, two = two, None
+                elif on:
+                    one = two = None
+                if one is not None:
+                    row -= h * one
+                if k and two is not None:
+                    row -= k * two
+                one = u * row if one is None else np.add(one, u * row, out=one)
+                if v:
+                    two = v * row if two is None else np.add(two, v * row, out=two)
+            row *= scale
+        self._one, self._two = one, two
+        return rows
+
+    def innovations(self, rows: np.ndarray) -> np.ndarray:
+        """L^-1 rows, (G, d)."""
+        self.begin()
+        return self.next(0, np.array(rows, float))
+
+    @cached_property
+    def _woodbury(self) -> tuple[Any, np.ndarray]:
+        from scipy.linalg import cholesky_banded
+
+        over_size = sparse.csr_array(sparse.diags_array(1.0 / self.sizes) @ self.reach)
+        inner = sparse.csr_array(over_size.T @ self.reach)
+        bands = np.zeros((2, len(self.pools)))  # tridiagonal, since no group moves more than two
+        bands[1] = inner.diagonal() + self.pools
+        bands[0, 1:] = inner.diagonal(1)
+        return over_size, cholesky_banded(bands)
+
+    def solve(self, y: np.ndarray) -> np.ndarray:
+        """L^-T L^-1 y, (G,)."""
+        from scipy.linalg import cho_solve_banded
+
+        over_size, factor = self._woodbury
+        return y / self.sizes - over_size @ cho_solve_banded((factor, False), over_size.T @ y)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The identity less the derivative of a structured hinge's proximal step: a projection on a few sums of samples.
+
+
+class Tangent:
+    r"""The orthogonal projection I - J on a space of scores, J the derivative of a proximal step.
+
+    groups (n,), signs (n,) : sample j has the entry signs[j] in the vector of groups[j], -1: in none; group g has sizes[g] samples
+    pool (n,)               : of a sample that moves by itself, the pool, -1: it does not; outside `pinned` pools their sums stay
+    reach (G, pools)        : beside its own samples, group g moves the sum of a pool that is not pinned by so much; sparse where it is large
+
+    It is Q Q^T with the orthonormal columns Q: unit vectors of the samples of pinned pools, those of other pools less their mean, and
+    L^{-1} V of the group vectors V with Gram matrix L L^T = diag(sizes) + reach diag(1 / pool sizes) reach^T.
+    """
+
+    def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach=None):
+        self.groups, self.signs, self.sizes = groups, signs, sizes
+        self.pool: Any = pool
+        self.pinned: Any = pinned
+        self.reach: Any = reach
+
+    @property
+    def rank(self) -> int:
+        """Rows of `half`, at least the rank."""
+        return len(self.sizes) + (0 if self.pool is None else len(self._alone))
+
+    @cached_property
+    def _alone(self) -> np.ndarray:
+        """The samples in pools, but those that are one by themselves and may not move."""
+        inside = self.pool >= 0
+        moves = self.pinned | (self._pool_sizes > 1)
+        inside[inside] = moves[self.pool[inside]]
+        return np.flatnonzero(inside)
+
+    @cached_property
+    def _pool_sizes(self) -> np.ndarray:
+        return np.bincount(self.pool[self.pool >= 0], minlength=len(self.pinned))
+
+    @cached_property
+    def _means(self) -> sparse.csr_matrix:
+        """The means of all pools, 0 of those that are pinned."""
+        of = np.flatnonzero(self.pool >= 0)
+        of = of[~self.pinned[self.pool[of]]]
+        weights = 1.0 / self._pool_sizes[self.pool[of]]
+        return sparse.csr_matrix((weights, (self.pool[of], of)), shape=(len(self.pinned), len(self.pool)))
+
+    @cached_property
+    def _sums(self) -> sparse.csr_matrix:
+        """The group vectors, (G, n)."""
+        of = np.flatnonzero(self.groups >= 0)
+        shape = len(self.sizes), len(self.groups)
+        return sparse.csr_matrix((self.signs[of], (self.groups[of], of)), shape=shape)
+
+    @cached_property
+    def _factor(self) -> Any:
+        """L, the diagonal of it, or its inverse as recursion where it is large."""
+        if self.reach is None or not (self.reach.nnz if sparse.issparse(self.reach) else self.reach.any()):
+            return np.sqrt(self.sizes)
+        if sparse.issparse(self.reach):
+            return TiedSums(self.sizes, self.reach, np.maximum(self._pool_sizes, 1))
+        gram = (self.reach / np.maximum(self._pool_sizes, 1)) @ self.reach.T
+        gram[np.diag_indices_from(gram)] += self.sizes
+        return np.linalg.cholesky(gram)
+
+    def half(self, X) -> np.ndarray:
+        """A (rank, d) with A^T A = X^T (I - J) X, for X (n, d), dense or CSR."""
+        grouped = _dense(self._sums @ X)
+        if self.pool is None:
+            return grouped / self._factor[:, None]
+        means = _dense(self._means @ X)
+        alone = _dense(X[self._alone]) - means[self.pool[self._alone]]
+        if len(self.sizes) == 0:
+            return alone
+        return np.vstack([alone, self._solved(grouped + self.reach @ means)])
+
+    def _solved(self, grouped):
+        """L^-1 grouped, (G, d)."""
+        if isinstance(self._factor, TiedSums):
+            return self._factor.innovations(grouped)
+        if self._factor.ndim == 1:
+            return grouped / self._factor[:, None]
+        from scipy.linalg import solve_triangular
+
+        return solve_triangular(self._factor, grouped, lower=True, check_finite=False)
+
+    def _solved_twice(self, grouped):
+        """L^-T L^-1 grouped, (G,)."""
+        if isinstance(self._factor, TiedSums):
+            return self._factor.solve(grouped)
+        if self._factor.ndim == 1:
+            return grouped / self._factor / self._factor
+        from scipy.linalg import cho_solve
+
+        return cho_solve((self._factor, True), grouped, check_finite=False)
+
+    def product(self, v) -> np.ndarray:
+        """(I - J) v for v (n,)."""
+        moved, grouped, means = np.zeros(len(v)), self._sums @ v, None
+        if self.pool is not None:
+            means = self._means @ v
+            moved[self._alone] = v[self._alone] - means[self.pool[self._alone]]
+            if len(self.sizes) == 0:
+                return moved
+            grouped = grouped + self.reach @ means
+        t = self._solved_twice(grouped)
+        moved += self._sums.T @ t
+        return moved if means is None else moved + self._means.T @ (self.reach.T @ t)
+
+    def signed_rows(self, of: Callable[[Any], np.ndarray], step: int) -> Iterator[tuple[float, np.ndarray]]:
+        """(sign, R), at most `step` rows at once: X^T (I - J) X = X_a^T X_a + the sum of all sign R^T R, a the samples `alone`.
+
+        of : of S (k, n) sparse, the rows S X as an array
+        """
+        if self.pool is not None:
+            roots = np.sqrt(np.where(self.pinned | (self._pool_sizes < 2), 0, self._pool_sizes))
+            pools = np.flatnonzero(roots)
+            for some in _steps(len(pools), step):
+                yield -1.0, roots[pools[some], None] * of(self._means[pools[some]])
+        factor, tied = self._factor, None
+        if isinstance(factor, TiedSums):
+            tied = factor
+            tied.begin()
+        elif factor.ndim == 2:  # small
+            step = max(len(self.sizes), 1)
+        for some in _steps(len(self.sizes), step):
+            yield 1.0, self._solved_some(some, self._group_rows(some, of), tied)
+
+    def _group_rows(self, some: slice, of) -> np.ndarray:
+        """V X of some groups."""
+        rows = of(self._sums[some])
+        if self.pool is not None:
+            reach = sparse.csc_array(self.reach[some])
+            moved = np.flatnonzero(np.diff(reach.indptr))
+            if moved.size:
+                rows += reach[:, moved] @ of(self._means[moved])
+        return rows
+
+    def _solved_some(self, some: slice, rows: np.ndarray, tied: TiedSums | None) -> np.ndarray:
+        if tied is not None:
+            return tied.next(some.start, rows)
+        if self._factor.ndim == 1:
+            return rows / self._factor[some, None]
+        return self._solved(rows)
+
+    @property
+    def alone(self) -> np.ndarray:
+        """The samples that count as rows of their own in `signed_rows`."""
+        return np.zeros(0, int) if self.pool is None else self._alone
+
+
+def _steps(n: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+def _dense(X) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+#: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
+_MOST_EVALUATIONS = 400
+_LONGEST = 1e12  # steps times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
+_EXACT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreStep:
+    """What one exact proximal step of one task found.
+
+    flips    : p (n,), the flip probabilities; the step leads to z + 2 step y p
+    promised : D(p) = -G*(-2 y p)
+    """
+
+    flips: np.ndarray
+    _promised: Callable[[], float]
+    _tangent: Callable[[], Tangent]
+
+    @cached_property
+    def promised(self) -> float:
+        return self._promised()
+
+    @cached_property
+    def tangent(self) -> Tangent:
+        """The derivative of z -> 2 step (-y p), which is the identity less that of the step."""
+        return self._tangent()
+
+
+class ScoreSteps(Sequence):
+    """The steps of several tasks, made when they are asked for: most are not, where flip probabilities are all that is wanted."""
+
+    def __init__(self, of: Callable[[int], ScoreStep], count: int):
+        self._of, self._made = of, dict.fromkeys(range(count))
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, i):
+        found = self._made[i]  # IndexError would end an iteration
+        if found is None:
+            found = self._made[i] = self._of(i)
+        return found
+
+
+def auc_steps(
+    metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray
+) -> Sequence[ScoreStep]:
+    """The exact steps of the hinges of `AUC`, of all tasks of a batch; their flip probabilities go into `flips`."""
+    from mtldsl.atoms.structured_prox import polytope_kernels as level_set_kernel
+
+    chosen, margins, ends = batch.sorted(metric, z)
+    groups, n_groups = np.empty(len(z), np.int64), np.empty(len(steps), np.int64)
+    level_set_kernel.auc_steps(
+        chosen, margins, batch.samples, batch.starts, ends, 2.0 * steps, flips, groups, n_groups
+    )
+
+    def of(i: int) -> ScoreStep:
+        rows, classes = batch.rows[i], batch.classes[i]
+        return ScoreStep(
+            flips[rows],
+            partial(_auc_promise_of, flips[rows], classes),
+            partial(_tangent_of_groups, groups[rows], classes, int(n_groups[i])),
+        )
+
+    return ScoreSteps(of, len(steps))
+
+
+def _auc_promise_of(p: np.ndarray, classes) -> float:
+    positive, negative = classes
+    return auc_promise(p[positive], p[negative])
+
+
+def _tangent_of_groups(groups: np.ndarray, classes, n_groups: int) -> Tangent:
+    signs = np.ones(len(groups))
+    signs[classes[1]] = -1.0
+    return Tangent(groups, signs, np.bincount(groups[groups >= 0], minlength=n_groups).astype(float))
+
+
+def auc_promise(of_positives, of_negatives) -> float:
+    """D(p) of `AUC`: P(i and j flipped) is at most min(p_i, p_j), and one uniform number for all samples attains it for every pair."""
+    q = np.sort(of_negatives)
+    below = np.searchsorted(q, of_positives)
+    sums = np.append(0.0, np.cumsum(q))[below] + of_positives * (len(q) - below)
+    return float(np.sum(sums) / (len(q) * len(of_positives)))
+
+
+def fscore_steps(
+    metric: Any,
+    z: np.ndarray,
+    batch: Any,
+    steps: np.ndarray,
+    flips: np.ndarray,
+    warm: np.ndarray,
+    rough: float = 0.0,
+) -> Sequence[ScoreStep | None]:
+    """The exact steps of the hinges of `FScore`, beta >= 1, of all tasks of a batch; None where rounding keeps a gap from closing.
+
+    flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
+    rough : relative gap up to which that one is followed to first order: flip probabilities are all that is known then
+    """
+    from mtldsl.atoms.structured_prox import fscore_survival as survival_kernel
+    from mtldsl.atoms.structured_prox.fscore_thresholds import promised_value
+
+    u, square, k = 2.0 * steps, metric.beta**2, len(steps)
+    if np.any(u * (batch.positives + batch.negatives) > _LONGEST):
+        return [None] * k
+    chosen, margins, ends = batch.sorted(metric, z)
+    size = len(chosen) + 2 * k
+    tables, pools = np.empty(size, np.int64), np.empty((size, 6), np.int64)
+    a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    found, gaps = np.empty((k, 5), np.int64), np.empty(k)
+    survival_kernel.fscore_steps(
+        chosen, margins, batch.samples, batch.starts, ends, square, u, warm, _MOST_EVALUATIONS, flips,
+        tables, a, mass, b, levels, pools, found, gaps, rough,
+    )  # fmt: skip
+    if not np.all(gaps <= _EXACT):
+        return [None] * k
+
+    def of(i: int) -> ScoreStep:
+        (up, down, _), (up_end, down_end) = batch.starts[i].tolist(), ends[i].tolist()
+        K, n_pools, up_sure, down_sure, _ = found[i].tolist()
+        rows, at = batch.rows[i], up + 2 * i
+        own = slice(at, at + K)
+        opened = chosen[up + up_sure : up_end], chosen[down + down_sure : down_end]
+        m = square * float(batch.positives[i]) + down_sure
+        return ScoreStep(
+            flips[rows],
+            partial(promised_value, a[own], b[own], mass[at : at + K + 1], m, 1.0 + square),
+            partial(_tangent_of_tables, rows, opened, tables[own], b[own], pools[at : at + n_pools]),
+        )
+
+    return ScoreSteps(of, k)
+
+
+def fscore_promise(of_positives, of_negatives, square: float) -> float:
+    """D(p) of `FScore`, square = beta^2 >= 1: the count of wrong positives has the survival function of their sorted p, and the
+    negatives' count given it follows from thresholds.
+    """
+    from mtldsl.atoms.structured_prox.fscore_thresholds import promised_value
+
+    a, b, mass = _tables(of_positives, of_negatives, square)
+    return promised_value(a, b, mass, square * len(of_positives), 1.0 + square)
+
+
+def fscore_law(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(b, c, weights) of the random labelling behind `fscore_promise`."""
+    a, b, mass = _tables(of_positives, of_negatives, square)
+    c, whole, weights = len(of_positives) - np.rint(a).astype(int), np.floor(b), np.diff(mass)
+    share = b - whole
+    up = np.flatnonzero(share > 0.0)
+    whole = whole.astype(int)
+    return (
+        np.append(whole, whole[up] + 1), np.append(c, c[up]), np.append(weights * (1.0 - share), (weights * share)[up])
+    )  # fmt: skip
+
+
+def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(right positives, expected counts of wrong negatives, mass before each and 1) of the tables with a weight."""
+    from mtldsl.atoms.structured_prox.fscore_thresholds import thresholds
+
+    r, q = np.sort(of_positives)[::-1], np.sort(of_negatives)[::-1].copy()
+    ends = np.concatenate([[0.0], 1.0 - r, [1.0]])
+    kept = np.flatnonzero(np.diff(ends) > 0.0)
+    mass = np.append(ends[kept], 1.0)
+    a, b = (len(r) - kept).astype(float), np.empty(len(kept))
+    levels, pools = np.empty(len(kept)), np.empty((len(kept), 6), np.int64)
+    sums = np.append(0.0, np.cumsum(q))
+    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, q, b, levels, pools)
+    return a, b, mass
+
+
+def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
+    """Pools of negatives at one level move freely where it is pinned, and keep their sum where it is not; positives with one
+    probability move together, and with them the negatives that are flipped between their tables, and the pools' sums.
+    """
+    from mtldsl.atoms.structured_prox.fscore_survival import overlaps
+
+    n, (up, down), G = rows.stop - rows.start, (part - rows.start for part in opened), len(tables) - 1
+    sizes, first, shares = np.empty(G), np.empty(G, np.int64), np.empty((G, 2))
+    overlaps(G, tables, b, len(pools), pools, sizes, first, shares)
+    groups, pool = np.full(n, -1), np.full(n, -1)
+    for p, (low, high) in enumerate(pools[:, 3:5]):
+        pool[down[high:low]] = p
+    for i in range(G):
+        groups[up[tables[i] : tables[i + 1]]] = i
+        single = down[int(np.ceil(b[i + 1] - 1e-9)) : int(np.floor(b[i] + 1e-9))]
+        single = single[pool[single] < 0]
+        groups[single] = i
+        sizes[i] = tables[i + 1] - tables[i] + len(single)
+    reach = reach_of(first, shares, len(pools))
+    return Tangent(groups, np.ones(n), sizes, pool, pools[:, 2].astype(bool), reach)

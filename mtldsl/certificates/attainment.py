@@ -1,0 +1,509 @@
+r"""Models without a minimiser: a direction in which the objective falls for ever, found by a linear program and proven here.
+
+The logistic and the exponential loss of a sample fall towards zero as its margin y z grows, and reach it nowhere. Where weights D give
+
+    s_j <x_j, D> >= 0  for every sample of a task,  > 0 for one whose loss falls for ever        (s_j: the side to which the loss falls)
+
+and no penalty or constraint charges for D, F(W + t D) falls strictly in t at every W: no weights are best. Tasks that a penalty between them
+leaves common directions alone (a mean, a graph, a chain) are asked together. Samples whose loss rises on
+both sides (squares, a Poisson count above zero) ask for <x_j, D> = 0. Hinges have minimisers; beside such losses they take part like them.
+Signs are proven in float64 where a margin is larger than its rounding, else in rational numbers, which float64 numbers are.
+
+Beside a bounded penalty that is not convex (a capped trace norm, a bound on the rank) D is W itself on the tasks that it separates:
+singular values above the cap grow along that ray, and cost no more. Then nothing is said of other weights than those on the ray.
+
+Source: Albert and Anderson, "On the existence of maximum likelihood estimates in logistic regression models", Biometrika 71 (1984);
+Rockafellar, "Convex analysis" (1970), Theorem 8.6 (directions of recession).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from mtldsl.certificates.free_directions import RowKind, is_between_tasks, uncharged_kinds
+from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+
+__all__ = [
+    "Group",
+    "Rows",
+    "Unattained",
+    "Way",
+    "falls_for_ever",
+    "rows_of",
+    "span_of",
+    "unattained",
+    "ways_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows of tasks, and directions that separate them: found by a linear program or given, and proven in rational numbers.
+
+_EPS = float(np.finfo(float).eps)
+
+#: Shares of tasks in a direction are whole numbers within this.
+_WHOLE = 1e-9
+
+#: Numbers of the rows that are looked at in rational arithmetic.
+_MOST_EXACT = 100_000
+
+#: Digits to which a direction is rounded, so that what should cancel does.
+_DIGITS = (12, 6, 3)
+
+#: A margin this small beside its terms is one that a linear program holds at zero.
+_TIGHT = 1e-7
+
+#: A prediction beyond which no loss that falls has anything left to lose in float64.
+_FARTHEST = 1e8
+
+
+@dataclass
+class Rows:
+    """Rows of one loss of a task: their inputs, the side to which a prediction may go (0: it must stay), and whether that lowers the loss."""
+
+    X: Any
+    side: np.ndarray
+    strict: np.ndarray
+    farthest: float
+
+
+def span_of(loss, i: int) -> slice:
+    return slice(int(loss.tasks.offsets[i]), int(loss.tasks.offsets[i + 1]))
+
+
+def rows_of(loss, z: np.ndarray, i: int) -> Rows:
+    span = span_of(loss, i)
+    y = loss.tasks.targets[span]
+    falls = loss.atom.falls(y)
+    strict = np.zeros(len(y), bool) if falls is None else falls != 0
+    side = falls if falls is not None else (y if loss.atom.labels == "sign" else np.zeros(len(y)))
+    farthest = float(np.max((side * z[span])[strict], initial=0.0))
+    return Rows(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A direction of the tasks that features may take: weights of every feature in `rows`, times `values` in each of `tasks`."""
+
+    rows: np.ndarray
+    tasks: np.ndarray
+    values: np.ndarray
+
+    def own(self, W: np.ndarray) -> np.ndarray:
+        """(rows,) what weights have of it."""
+        return W[np.ix_(self.rows, self.tasks)] @ self.values / (self.values @ self.values)
+
+    def ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of what it may be multiplied by where entries have these, which are 0 or infinite."""
+        places, rises = np.ix_(self.rows, self.tasks), self.values > 0
+        first = np.where(rises, low[places], -high[places]).max(axis=1)
+        return first, np.where(rises, high[places], -low[places]).min(axis=1)
+
+
+def ways_of(kinds: list[RowKind]) -> list[Way]:
+    """Those in which tasks have whole shares, so that products with inputs are exact."""
+    ways = []
+    for kind in kinds:
+        basis = sparse.csc_array(kind.basis)
+        for c in range(basis.shape[1]):
+            part = slice(basis.indptr[c], basis.indptr[c + 1])
+            shares = basis.data[part] / basis.data[part][0]
+            values = np.round(shares)
+            if np.abs(shares - values).max() <= _WHOLE:
+                ways.append(Way(kind.rows, basis.indices[part], values))
+    return ways
+
+
+class Group:
+    """The rows of all losses of some tasks; a column for every feature of every way, and one for the intercept of every task."""
+
+    def __init__(
+        self,
+        tasks: list[int],
+        ways: list[Way],
+        rows: list[Rows],
+        owner: list[int],
+        with_intercept: list[bool],
+    ):
+        parts = []
+        for row, task, with_one in zip(rows, owner, with_intercept, strict=True):
+            columns = [_times(row.X, way, task) for way in ways]
+            ones = np.zeros((row.X.shape[0], len(tasks)))
+            ones[:, tasks.index(task)] = with_one
+            if len(tasks) > 1 or sparse.issparse(row.X):
+                parts.append(sparse.hstack([*columns, sparse.csr_array(ones)], format="csr"))
+            else:
+                parts.append(np.hstack([*columns, ones]))
+        stacked = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
+        self.X: Any = stacked
+        self.side = np.concatenate([row.side for row in rows])
+        self.strict = np.concatenate([row.strict for row in rows])
+        self.owner = np.repeat(owner, [len(row.side) for row in rows])
+
+    def direction(self, own: np.ndarray, low, high, others: bool, largest: int) -> np.ndarray | None:
+        """The tasks' own weights where they will do (without `others`: on every sample), else what a linear program finds."""
+        free = np.clip(own, low, high)
+        if self.is_proven(free) and (others or (np.array_equal(free, own) and self.is_complete(free))):
+            return free
+        if not others or self.X.shape[0] * self.X.shape[1] > largest:
+            return None
+        found = self._program(low, high)
+        if found is None:
+            return None
+        for digits in _DIGITS:
+            rounded = np.clip(np.round(found, digits), low, high)
+            if self.is_proven(rounded):
+                return rounded
+        return self._nearest_exact(found, low, high)
+
+    def _nearest_exact(self, D: np.ndarray, low, high) -> np.ndarray | None:
+        """D, moved to rational numbers with  <x_j, D> = 0  in all rows j where it nearly is, as a program's corners have it; proven there."""
+        margins, used = np.abs(np.asarray(self.X @ D).ravel()), np.abs(D) > _TIGHT
+        size = np.asarray(abs(self.X) @ np.abs(D)).ravel()
+        tight = np.flatnonzero((margins <= _TIGHT * size) | (self.side == 0))
+        if len(tight) * len(D) > _MOST_EXACT:
+            return None
+        rows = self.X[tight].toarray() if sparse.issparse(self.X) else self.X[tight]
+        exact = _in_null_space(rows[:, used], D[used])
+        if exact is None:
+            return None
+        moved = np.zeros(len(D))
+        moved[used] = [float(x) for x in exact]
+        margins, rounding = self._margins(moved)
+        others = np.ones(len(margins), bool)
+        others[tight] = False
+        within = np.array_equal(np.clip(moved, low, high), moved)
+        rises = others & (self.side != 0) & (margins <= rounding)
+        falls = np.any(others & self.strict & (margins > rounding))
+        return moved if within and falls and not rises.any() else None
+
+    def _program(self, low, high) -> np.ndarray | None:
+        """D with as many margins of one as there can be, columns scaled; max sum t with s_j <x_j, D> >= t_j, 0 <= t_j <= 1."""
+        from scipy.optimize import linprog  # which takes long to import
+
+        n, d = self.X.shape
+        scale = np.sqrt(
+            np.asarray(
+                (self.X * self.X if not sparse.issparse(self.X) else self.X.multiply(self.X)).sum(axis=0)
+            ).ravel()
+            / n
+        )
+        scale[scale == 0.0] = 1.0
+        moves = self.side != 0
+        signed = sparse.csr_array(sparse.diags_array(self.side[moves]) @ self.X[moves] / scale)
+        counted = sparse.csr_array(sparse.diags_array(self.strict[moves].astype(float)))
+        upper = sparse.hstack([-signed, counted], format="csr")
+        stays = None
+        if not moves.all():
+            kept = sparse.csr_array(self.X[~moves] / scale)
+            stays = sparse.hstack([kept, sparse.csr_array((kept.shape[0], counted.shape[1]))], format="csr")
+        bounds = np.concatenate([np.column_stack([low, high]), np.tile([0.0, 1.0], (counted.shape[0], 1))])
+        cost = np.concatenate([np.zeros(d), -self.strict[moves].astype(float)])
+        solved = linprog(
+            cost, A_ub=upper, b_ub=np.zeros(upper.shape[0]), A_eq=stays,
+            b_eq=None if stays is None else np.zeros(stays.shape[0]), bounds=bounds, method="highs",
+        )  # fmt: skip
+        if solved.x is None or not -solved.fun > 0.5:
+            return None
+        D = solved.x[:d] / scale
+        size = float(np.max(np.abs(D), initial=0.0))
+        return D / size if size > 0.0 else None
+
+    def is_complete(self, D: np.ndarray) -> bool:
+        """Whether every prediction surely moves, and each lowers its loss."""
+        return all(complete for _, complete in self.separated(D))
+
+    def separated(self, D: np.ndarray) -> list[tuple[int, bool]]:
+        """The tasks of which some loss surely falls, and whether all of each do; all tasks where none does."""
+        margins, rounding = self._margins(D)
+        falls = self.strict & (margins > rounding)
+        tasks = np.unique(self.owner[falls] if falls.any() else self.owner)
+        return [(int(i), bool(falls[self.owner == i].all())) for i in tasks]
+
+    def move(self, D: np.ndarray, predictions: list[np.ndarray], spans: list[slice]) -> None:
+        """Write into every loss's predictions what surely moves along D: to where nothing is left of its loss."""
+        margins, rounding = self._margins(D)
+        moves, first = (self.side != 0) & (margins > rounding), 0
+        for z, span in zip(predictions, spans, strict=True):
+            own = slice(first, first + span.stop - span.start)
+            z[span] = np.where(moves[own], self.side[own] * _FARTHEST, z[span])
+            first = own.stop
+
+    def is_proven(self, D: np.ndarray) -> bool:
+        """Whether no loss rises along D, and one surely falls."""
+        margins, rounding = self._margins(D)
+        moves = self.side != 0
+        unsure = np.flatnonzero((moves & (margins <= rounding)) | ~moves)
+        if not np.any(self.strict & (margins > rounding)) or np.any(moves & (margins < -rounding)):
+            return False
+        if len(unsure) * np.count_nonzero(D) > _MOST_EXACT:
+            return False
+        for j in unsure.tolist():
+            total = self._exactly(j, D)
+            if total * Fraction(float(self.side[j])) < 0 or (not moves[j] and total != 0):
+                return False
+        return True
+
+    def _margins(self, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(s_j <x_j, D>, what rounding may have done to it)."""
+        margins = self.side * np.asarray(self.X @ D).ravel()
+        return margins, 2.0 * (len(D) + 2) * _EPS * np.asarray(abs(self.X) @ np.abs(D)).ravel()
+
+    def _exactly(self, j: int, D: np.ndarray) -> Fraction:
+        row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
+        used = np.flatnonzero((row != 0.0) & (D != 0.0))
+        return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
+
+
+def _times(X: Any, way: Way, task: int) -> Any:
+    """(n, rows) the columns of one task's inputs that a way moves predictions by."""
+    where = np.flatnonzero(way.tasks == task)
+    if not where.size:
+        return sparse.csr_array((X.shape[0], len(way.rows)))
+    own = X if len(way.rows) == X.shape[1] else X[:, way.rows]
+    own = own if sparse.issparse(own) else np.asarray(own, float)
+    value = float(way.values[where[0]])
+    return own if value == 1.0 else value * own
+
+
+def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:
+    """The rational numbers next to D, as it stands in coordinates that are free, which all rows multiply to zero; None where only zeros do."""
+    table = [[Fraction(float(x)) for x in row] for row in rows if row.any()]
+    found, pivots = [Fraction(float(x)) for x in D], []
+    reduced: list[list[Fraction]] = []
+    for row in table:
+        for done, pivot in zip(reduced, pivots, strict=True):
+            if row[pivot]:
+                factor = row[pivot]
+                row = [x - factor * y for x, y in zip(row, done, strict=True)]
+        # the coordinate that can bear it best
+        pivot = max((k for k in range(len(row)) if row[k]), key=lambda k: abs(row[k]), default=None)
+        if pivot is None:
+            continue
+        row = [x / row[pivot] for x in row]
+        for k, done in enumerate(reduced):
+            if done[pivot]:
+                factor = done[pivot]
+                reduced[k] = [x - factor * y for x, y in zip(done, row, strict=True)]
+        reduced.append(row)
+        pivots.append(pivot)
+        if len(pivots) == len(found):
+            return None
+    for row, pivot in zip(reduced, pivots, strict=True):
+        found[pivot] = -sum((row[k] * found[k] for k in range(len(found)) if k not in pivots), Fraction(0))
+    return found
+
+
+#: Margins above this are those of weights that may run away: the logistic loss there is below 2 %. A certificate of some thousand samples may
+#: end a run at twice this margin.
+_FAR = 4.0
+
+#: Numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate; and where it may be well, and
+#: the program must cost next to nothing (a second at 5,000 x 50).
+_LARGEST, _IN_PASSING = 4_000_000, 10_000
+
+#: A multiple of the weights that stands for all of them: singular values only grow on the way there.
+_FARTHER, _EQUAL = 1e6, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Unattained:
+    """No weights attain the infimum.
+
+    tasks      names of the tasks that are separated
+    completely of each, whether all samples are: then its loss falls to zero
+    direction  D by block, zero on the other tasks: the objective falls for ever along W + t D
+    everywhere whether that is so from every W (a convex model), or from these weights on
+    limit      what the objective falls to along that ray from the weights found: the infimum is at most that
+    """
+
+    tasks: tuple[str, ...]
+    completely: tuple[bool, ...]
+    direction: Blocks
+    everywhere: bool
+    limit: float = np.inf
+
+    def __str__(self) -> str:
+        names = ", ".join(map(repr, self.tasks[:5])) + (", ..." if len(self.tasks) > 5 else "")
+        one = len(self.tasks) == 1
+        if all(self.completely):
+            what = f"{'its' if one else 'their'} loss falls towards 0 for ever"
+        else:
+            what = f"{'its' if one else 'their'} loss falls for ever as weights grow"
+        where = "" if self.everywhere else " along the ray through these weights"
+        return (
+            f"no weights attain the infimum: task{'' if one else 's'} {names} can be separated, and {what}{where}; "
+            f"the infimum is at most {self.limit:.6g}; "
+            "add a term that grows with the weights, such as + 1e-3 * ridge(W), or a bound such as frobenius_norm(W) <= 10"
+        )
+
+
+def falls_for_ever(form: NormalForm) -> bool:
+    """Whether a loss does; all that it takes to ask `unattained` at all."""
+    return form.in_memory and any(_takes(loss) for loss in form.losses)
+
+
+def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Unattained | None:
+    """A proof that the model has no minimiser, or None where there is none to be found from these weights.
+
+    in_passing : larger tasks are tried with their own weights as the direction alone, and with no linear program
+    """
+    if not falls_for_ever(form):
+        return None
+    direction, tasks, completely = form.zeros(), [], []
+    at_end = {id(loss): np.array(loss.predictions(blocks)) for loss in form.losses}
+    largest = _IN_PASSING if in_passing else _LARGEST
+    is_convex = form.is_convex
+    for block in form.weight_blocks:
+        losses = [loss for loss in form.losses if block.name in loss.map.blocks]
+        intercepts = {name for loss in losses for name in loss.intercepts}
+        plain = all(_is_plain(loss, block.name) for loss in losses)
+        if not any(map(_takes, losses)) or not plain or len(intercepts) > 1:
+            continue
+        name = next(iter(intercepts), None)
+        charged, low, high = _allowed(form, block.name)
+        ways = form.remembered.get(("ways", block.name))
+        if ways is None:
+            ways = ways_of(uncharged_kinds(form, block.name, charged))
+            form.remembered["ways", block.name] = ways
+        taken, b_low, b_high = (True, 0.0, 0.0) if name is None else _allowed(form, name)
+        b_low, b_high = np.where(taken, 0.0, b_low), np.where(taken, 0.0, b_high)
+        if not ways and all(loss.atom.labels == "sign" for loss in losses):
+            continue  # an intercept alone separates no task with labels of both classes
+        predictions = [loss.predictions(blocks) for loss in losses]
+        for own_tasks, own_ways in _together(ways, block.shape[1]):
+            if len(own_tasks) > 1 and not is_convex:
+                continue
+            units = [(loss, z, i) for i in own_tasks for loss, z in zip(losses, predictions, strict=True)]
+            rows = [rows_of(*unit) for unit in units]
+            if max((row.farthest for row in rows), default=0.0) < _FAR:
+                continue
+            group = Group(
+                own_tasks,
+                own_ways,
+                rows,
+                [i for *_, i in units],
+                [name in loss.intercepts for loss, *_ in units],
+            )
+            ends = [way.ends(low, high) for way in own_ways]
+            own = [way.own(blocks[block.name]) for way in own_ways]
+            beside = np.zeros((3, len(own_tasks)))
+            if name is not None:
+                beside = np.stack(
+                    [
+                        np.broadcast_to(one, blocks[name].shape)[0, own_tasks]
+                        for one in (b_low, b_high, blocks[name])
+                    ]
+                )
+            D = group.direction(
+                np.concatenate([*own, beside[2]]),
+                np.concatenate([*(one for one, _ in ends), beside[0]]),
+                np.concatenate([*(one for _, one in ends), beside[1]]),
+                others=is_convex,
+                largest=largest,
+            )
+            if D is None:
+                continue
+            parts = np.split(D, np.cumsum([len(one) for one in own]))
+            for way, part in zip(own_ways, parts, strict=False):
+                direction[block.name][np.ix_(way.rows, way.tasks)] += np.outer(part, way.values)
+            if name is not None:
+                direction[name][0, own_tasks] = parts[-1]
+            found = group.separated(D)
+            tasks += [str(losses[0].tasks.task_names[i]) for i, _ in found]
+            completely += [complete for _, complete in found]
+            group.move(
+                D, [at_end[id(loss)] for loss, *_ in units], [span_of(loss, i) for loss, _, i in units]
+            )
+    if not tasks or not (is_convex or _is_free_ray(form, blocks, direction)):
+        return None
+    left = sum(loss.value(z) for loss, z in zip(form.losses, at_end.values(), strict=True))
+    charged = sum(f.value(blocks) for f in form.functions) + form.constant
+    return Unattained(tuple(tasks), tuple(completely), direction, is_convex, float(left + charged))
+
+
+# ---------------------------------------------------------------------------------------------- what is allowed
+
+
+def _takes(loss) -> bool:
+    return loss.atom.labels != "indicators" and loss.atom.falls(loss.tasks.targets) is not None
+
+
+def _is_plain(loss, block: str) -> bool:
+    """Whether its predictions move with a block as they do with weights: itself, or a sum like L + S."""
+    own = [entry for entry in loss.map.entries if entry.block == block]
+    plain = len(own) == 1 and own[0].left is None and own[0].right is None and own[0].coefficient > 0.0
+    return plain and loss.atom.labels != "indicators" and (own[0].coefficient == 1.0 or not loss.intercepts)
+
+
+def _together(ways: list[Way], n_tasks: int) -> Iterator[tuple[list[int], list[Way]]]:
+    """Tasks that have ways in common, each group with its ways."""
+    links = sparse.lil_array((n_tasks, n_tasks), dtype=bool)
+    for way in ways:
+        if way.tasks.size > 1:
+            links[way.tasks[0], way.tasks[1:]] = True
+    count, label = connected_components(links.tocsr(), directed=False)
+    tasks: list[list[int]] = [[] for _ in range(count)]
+    own: list[list[Way]] = [[] for _ in range(count)]
+    for i, k in enumerate(label.tolist()):
+        tasks[k].append(i)
+    for way in ways:
+        own[label[way.tasks[0]]].append(way)
+    return zip(tasks, own, strict=True)
+
+
+def _allowed(form: NormalForm, block: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(entries that a function charges for, beside those between tasks; low, high: bounds on the entries of D within which
+    none does, 0 or infinite ones)."""
+    shape = form.shapes[block]
+    low, high, charged = np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape, bool)
+    for f in form.functions:
+        if not f.atom.convex and f.atom.is_bounded:
+            continue  # for `_is_free_ray`
+        interval: Any = f.atom.interval if f.is_constraint and f.map.identity_of == block else None
+        if interval is not None:
+            low = np.where(np.broadcast_to(np.isfinite(interval[0]), shape), np.maximum(low, 0.0), low)
+            high = np.where(np.broadcast_to(np.isfinite(interval[1]), shape), np.minimum(high, 0.0), high)
+        elif not is_between_tasks(f, block):
+            charged |= _touched(f, block, shape)
+    return charged, low, high
+
+
+def _touched(f: FunctionTerm, block: str, shape: tuple[int, int]) -> np.ndarray:
+    """The entries that the function's argument depends on."""
+    total = np.zeros(shape)
+    for entry in f.map.entries:
+        if entry.block == block:
+            ones: Any = np.ones(f.map.shape)
+            ones = ones if entry.left is None else abs(entry.left).T @ ones
+            total = total + (ones if entry.right is None else ones @ abs(entry.right).T)
+    return total > 0.0
+
+
+def _is_free_ray(form: NormalForm, blocks: Blocks, direction: Blocks) -> bool:
+    """Whether bounded functions are constant along W + t D, D being W on some tasks: no singular value falls on the way."""
+    end = {name: blocks[name] + _FARTHER * direction[name] for name in blocks}
+    for f in form.functions:
+        if f.atom.convex or not f.atom.is_bounded:
+            continue
+        if (
+            f.map.offset is not None
+            or len(f.map.entries) != 1
+            or not f.map.multiple_of(f.map.entries[0].block)
+        ):
+            return False
+        here, there = f.map.forward(blocks), f.map.forward(end)
+        if f.is_constraint:
+            bound: Any = f.atom
+            if bound.violation(here) > _EQUAL * np.linalg.norm(here):
+                return False
+        elif f.atom.value(there) > f.atom.value(here) * (1.0 + _EQUAL):
+            return False
+    return True

@@ -1,0 +1,336 @@
+"""Multipliers of losses that obey the stationarity equation exactly where no other term takes what is left of it.
+
+Directions n of weights that no function sees (`row_spans`) and that intercepts move ask for  <n, r(u)> = 0.  Let P be what these directions do to
+predictions, and D >= 0 any weights: where G = P^T D P is regular, u - D P G^-1 rho  obeys it, rho = P^T u + ... being what was missing. Both
+are shown here for an enclosure of G: the new multipliers are real numbers, known to an enclosure, and no nearer to an end of their domain
+than they had room for. A direction whose predictions are those of others, in fractions, asks for nothing of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components
+
+from mtldsl.certificates.checker.interval import Interval, joined, product
+from mtldsl.certificates.checker.loss_formulas import RowPart
+
+__all__ = [
+    "balanced",
+    "inverted",
+    "pivots",
+    "solved",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Linear systems whose matrix and right side are known to enclosures: an enclosure of the solution, which exists.
+
+#: the part of the largest pivot below which a row counts as a sum of others, which fractions then show
+_PIVOT_SHARE = 1e-12
+
+
+def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
+    """Return an approximate inverse R, and a bound q: |y - R matrix y| <= q max |R matrix y| for all y; None unless `matrix` is shown to be regular.
+
+    With E = I - R matrix and ||E|| < 1 in the norm of row sums, y = R matrix y + E y, and  ||E y|| <= ||E|| / (1 - ||E||) ||R matrix y||.
+    """
+    try:
+        R = np.linalg.inv(matrix.middle)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(R).all():
+        return None
+    off = abs(product(matrix.like(R), matrix) - np.eye(len(R))).sum(axis=1).max()
+    return (R, off / (1.0 - off)) if off.high < 0.5 else None
+
+
+def solved(matrix: Interval, right: Interval) -> Interval | None:
+    """Enclose the y with  matrix @ y = right, (k, k) and (k, c); None where it is not shown that there is one."""
+    found = inverted(matrix)
+    if found is None:
+        return None
+    R, q = found
+    guess = product(matrix.like(R), right)
+    slack = (abs(guess).max(axis=0) * q).high[None, :]
+    return guess + Interval(-slack, slack)
+
+
+def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
+    """The order of a pivoted Cholesky decomposition, and its rank."""
+    if not G.any() or not np.isfinite(G).all():
+        return np.arange(len(G)), 0
+    _, order, rank, _ = linalg.lapack.dpstrf(G, tol=_PIVOT_SHARE * float(np.diag(G).max()), lower=1)
+    return order - 1, int(rank)
+
+
+#: products of one group of directions, in float64 and in fractions, beyond which it is left as it is
+_MOST_PRODUCTS = {False: 20_000_000_000, True: 1_000_000}
+#: directions that are balanced at once
+_MOST_DIRECTIONS = 1_500
+#: entries that are compared in fractions, for one direction
+_MOST_COMPARED = 100_000
+#: room below this part of the largest multiplier is not used
+_ROOM_SHARE = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """Weights of one row of a block, by task; of an intercept, whose row is -1 - task."""
+
+    block: str
+    row: int
+    by_task: np.ndarray
+
+
+def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
+    """(new multipliers, {(block, row)} where the equation holds on all directions; of an intercept (block, -1 - task)).
+
+    kinds      : {block: its `RowKind`s}
+    seen       : of (block, row, weights by task), whether other multipliers may see it: then directions that move predictions alike may
+                 differ in what they ask for
+    intercepts : {block: whether its equation holds, by task}
+    """
+    directions = [
+        _Direction(name, int(row), n)
+        for name, own in kinds.items() for kind in own for row in kind.rows for n in kind.basis.T
+    ]  # fmt: skip
+    missing = [_missing(one, residual) for one in directions]
+    for name, held in intercepts.items():
+        for i in range(len(held)):
+            directions.append(_Direction(name, -1 - i, np.eye(len(held))[i]))
+            missing.append(residual[name].like(0.0) if held[i] else residual[name][0, i])
+    done = {
+        (name, int(row)) for name, own in kinds.items() for kind in own if not kind.basis.shape[1] for row in kind.rows
+    }  # fmt: skip
+    u = list(u)
+    failed: set = set()
+    for group in _groups(directions, losses):
+        own = [directions[e] for e in group]
+        if all(one.row < 0 and intercepts[one.block][-1 - one.row] for one in own):
+            continue
+        rho = joined([missing[e].reshape(1) for e in group])
+        moved = _moved(losses, own, rho, seen, u, exact)
+        rows = {(one.block, one.row) for one in own}
+        if moved is None:
+            failed |= rows
+        else:
+            done |= rows
+            for t, where, new in moved:
+                u[t] = u[t].with_entries(where, new)
+    return u, done - failed
+
+
+def _missing(one: _Direction, residual) -> Interval:
+    return (residual[one.block][one.row] * one.by_task).sum()
+
+
+def _factor(loss, one: _Direction) -> np.ndarray | None:
+    """What the direction does to predictions of every task, times a column of the inputs; None where it does not."""
+    if one.row < 0:
+        return one.by_task if one.block in loss.intercepts else None
+    for e in loss.map.entries:
+        alike = (
+            isinstance(loss.part, RowPart)
+            and e["right"] is None
+            and bool(np.all(one.by_task == one.by_task[0]))
+        )
+        if e["block"] == one.block and not alike:  # multipliers of all classes sum to zero in every row
+            return one.by_task * e["coefficient"]
+    return None
+
+
+def _groups(directions, losses):
+    """Directions that tasks have in common, by their numbers."""
+    places, who, at = [], [], 0
+    for loss in losses:
+        for number, one in enumerate(directions):
+            factor = _factor(loss, one)
+            if factor is not None:
+                tasks = np.flatnonzero(factor)
+                places.append(tasks + at)
+                who.append(np.full(len(tasks), number))
+        at += loss.map.shape[1]
+    K, none = len(directions), np.zeros(0, dtype=int)
+    who, places = np.concatenate([none, *who]), np.concatenate([none, *places]) + K
+    graph = sparse.coo_array((np.ones(len(who)), (who, places)), shape=(K + at, K + at))
+    label = connected_components(graph, directed=False)[1][:K]
+    order = np.argsort(label, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One task of a loss: its inputs Z in the columns that directions use (the last one of ones), and F, so that predictions are Z F y."""
+
+    loss: int
+    where: slice
+    inputs: np.ndarray
+    of: np.ndarray  # numbers of the directions
+    column: np.ndarray  # of Z, for each of them
+    factor: np.ndarray
+    D: np.ndarray
+    room: np.ndarray
+
+
+def _parts(losses, own, u, exact) -> list[_Part] | None:
+    """None where a loss has a map of a form that is not looked into, or all is too large."""
+    parts, work = [], 0
+    if len(own) > _MOST_DIRECTIONS:
+        return None
+    for t, loss in enumerate(losses):
+        factors = [
+            (number, found) for number, one in enumerate(own) if (found := _factor(loss, one)) is not None
+        ]
+        if not factors:
+            continue
+        blocks = {own[number].block for number, _ in factors}
+        if any(
+            e["block"] in blocks and (e["left"] is not None or e["right"] is not None)
+            for e in loss.map.entries
+        ):
+            return None
+        room = loss.part.room(u[t]) if hasattr(loss.part, "room") and not loss.graph else np.zeros(u[t].shape)
+        cap = float(np.abs(u[t].middle).max(initial=0.0)) or 1.0
+        D = np.minimum(np.where(room > _ROOM_SHARE * cap, room, 0.0) / cap, 1.0)
+        for i in range(loss.map.shape[1]):
+            mine = [(number, max(own[number].row, -1), found[i]) for number, found in factors if found[i]]
+            if not mine:
+                continue
+            X, where = loss.rows_of(i)
+            columns = sorted({row for _, row, _ in mine if row >= 0})
+            work += X.shape[0] * (len(columns) + 1) ** 2
+            if work > _MOST_PRODUCTS[exact]:
+                return None
+            Z = X[:, columns]
+            Z = np.column_stack([Z.toarray() if sparse.issparse(Z) else Z, np.ones(X.shape[0])])
+            at = {row: j for j, row in enumerate(columns)} | {-1: len(columns)}
+            parts.append(
+                _Part(
+                    t, where, Z, np.array([n for n, _, _ in mine]), np.array([at[row] for _, row, _ in mine]),
+                    np.array([f for _, _, f in mine]), D[where], room[where],
+                )
+            )  # fmt: skip
+    return parts
+
+
+def _moved(losses, own, rho: Interval, seen, u, exact: bool):
+    """[(loss, where, new multipliers)]; None where it is not shown that there are any."""
+    parts = _parts(losses, own, u, exact)
+    if parts is None:
+        return None
+    K = len(own)
+    low = rho.like(np.zeros((K, K)))
+    G = low
+    for part in parts:
+        Z = rho.like(part.inputs)
+        H = product(Z.T, Z * part.D[:, None])
+        f = rho.like(part.factor)
+        block = H[np.ix_(part.column, part.column)] * f.reshape(-1, 1) * f.reshape(1, -1)
+        where = np.ix_(part.of, part.of)
+        G = G.with_entries(where, G[where] + block)
+    diagonal = np.diag(G.middle)
+    scale = np.exp2(-np.round(np.log2(np.where(diagonal > 0, diagonal, 1.0)) / 2))
+    G, rho = G * scale[:, None] * scale[None, :], rho * scale
+    order, rank = pivots(G.middle)
+    free, bound = np.sort(order[:rank]), order[rank:]
+    found = inverted(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
+    if found is None:
+        return None
+    if len(bound):
+        shares = np.linalg.lstsq(G.middle[np.ix_(free, free)], G.middle[np.ix_(free, bound)], rcond=None)[0]
+        shares = shares * scale[free][:, None] / scale[bound]
+        if not all(
+            _is_sum(
+                parts,
+                free,
+                j,
+                shares[:, c],
+                lambda e: own[e].row >= 0 and seen(own[e].block, own[e].row, own[e].by_task),
+            )
+            for c, j in enumerate(bound)
+        ):
+            return None
+    return _steps(parts, free, scale, found, -rho, u) if len(free) else []
+
+
+def _steps(parts, free, scale, inverse, right: Interval, u):
+    """D P y for the y of the free directions; the inverse comes first, since what it makes large cancels in D P R."""
+    R, q = inverse
+    place = np.full(len(scale), -1)
+    place[free] = np.arange(len(free))
+    right = right[free].reshape(-1, 1)
+    slack = (abs(product(right.like(R), right)).max() * q).high
+    moved = []
+    for part in parts:
+        able, used = np.flatnonzero(part.D), np.flatnonzero(place[part.of] >= 0)
+        F = np.zeros((part.inputs.shape[1], len(free)))
+        F[part.column[used], place[part.of[used]]] = scale[part.of[used]]  # powers of two
+        P = product(
+            right.like(part.inputs[able]) * part.D[able][:, None], _factored(F, part, used, place, right)
+        )
+        step = product(product(P, right.like(R)), right)[:, 0]
+        beside = abs(P).sum(axis=1) * Interval(slack, slack)
+        step = step + Interval(-beside.high, beside.high)
+        if not np.all(np.asarray(abs(step).high <= part.room[able], bool)):
+            return None
+        where = able + part.where.start
+        moved.append((part.loss, where, u[part.loss][where] + step))
+    return moved
+
+
+def _factored(F: np.ndarray, part: _Part, used, place, like: Interval) -> Interval:
+    where = part.column[used], place[part.of[used]]
+    scaled = like.like(F)
+    return scaled.with_entries(where, scaled[where] * part.factor[used])
+
+
+def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
+    """Whether the predictions of direction j are a sum of those of free ones, in fractions, and no multiplier of a function tells them apart.
+
+    The shares are ratios of small whole numbers, each direction in the unit of its largest entry.
+    """
+    units = {}
+    for part in parts:
+        for number, column, factor in zip(part.of, part.column, part.factor, strict=True):
+            largest = part.inputs[np.argmax(np.abs(part.inputs[:, column])), column] * factor
+            if abs(largest) > abs(units.get(number, (0.0,))[0]):
+                value = Fraction(float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column]))
+                units[number] = (float(largest), value * Fraction(float(factor)))
+    if seen(j):
+        return False
+    if j not in units:
+        return True  # it moves no prediction
+    found = {}
+    for e, share in zip(free, shares, strict=True):
+        if e not in units:
+            continue
+        share = share * units[e][0] / units[j][0]
+        if not np.isfinite(share):
+            return False
+        ratio = Fraction(float(share)).limit_denominator(64)
+        if abs(float(ratio) - share) > 1e-4 * max(1.0, abs(share)):
+            return False
+        if ratio and seen(e):
+            return False
+        if ratio:
+            found[e] = ratio
+    for part in parts:
+        chosen = [p for p, number in enumerate(part.of) if number == j or number in found]
+        if not chosen:
+            continue
+        rows = np.unique(part.inputs[:, part.column[chosen]], axis=0)
+        if rows.size > _MOST_COMPARED:
+            return False
+        weights = []
+        for p in chosen:
+            number = part.of[p]
+            own = Fraction(-1) if number == j else found[number]
+            weights.append(own * Fraction(float(part.factor[p])) / units[number][1])
+        for row in rows.tolist():
+            if sum(w * Fraction(x) for w, x in zip(weights, row, strict=True) if x):
+                return False
+    return True

@@ -1,0 +1,486 @@
+"""Intervals that hold the exact result: float64 with outward rounding, or fractions, rounded to 200 bits, roots, exp and log to 60 digits.
+
+An `Interval` is two arrays, low <= x <= high entry by entry. With float64 every operation widens its result by a unit in the last
+place; a matrix product widens it by gamma_k |A| |B|, which bounds the rounding of k products summed in any order (Higham, "Accuracy and
+stability of numerical algorithms", 2nd ed., section 3.5). With `fractions.Fraction` (object arrays) sums and products are exact
+up to 400 bits, and rounded outward to 200 where they are longer; square roots, exp and log are those of `decimal`, correct to 60 digits. Taken for granted with float64: IEEE arithmetic, and an exp and a log
+that are right to 8 units in the last place.
+
+>>> from fractions import Fraction
+>>> third = Interval.of(1.0) / Interval.of(3.0)
+>>> bool(third.low < Fraction(1, 3) < third.high)
+True
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+__all__ = [
+    "OF_FUNCTIONS",
+    "TINY",
+    "UNIT",
+    "Interval",
+    "as_array",
+    "decimals",
+    "decomposed",
+    "down",
+    "fractions",
+    "gamma",
+    "joined",
+    "least_eigenvalue",
+    "maximum",
+    "minimum",
+    "product",
+    "spectral_norm",
+    "tighter",
+    "trace_norm",
+    "up",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Float64 and fractions rounded outward: the ends of intervals.
+
+UNIT = 2.0**-53
+TINY = np.finfo(float).tiny
+#: what exp and log of float64 may be off by, relatively
+OF_FUNCTIONS = 16 * UNIT
+#: bits that are kept of fractions which have more
+_BITS = 200
+_DIGITS = decimal.Context(prec=60, Emin=-4000, Emax=4000)
+
+
+def down(x):
+    return _short(x, -1) if x.dtype == object else np.nextafter(x, -np.inf)
+
+
+def up(x):
+    return _short(x, 1) if x.dtype == object else np.nextafter(x, np.inf)
+
+
+def _short(x, side: int):
+    """Fractions of many digits rounded to that side, to `_BITS` bits: otherwise they grow with every operation."""
+    if not x.size:
+        return x
+    found = np.empty(x.shape, dtype=object)
+    found[...] = _SHORTEN[side](x)
+    return found
+
+
+def _shorten(q: Fraction, side: int) -> Fraction:
+    n, d = q.numerator, q.denominator
+    if d.bit_length() <= 2 * _BITS and n.bit_length() <= 4 * _BITS and not d & (d - 1):
+        return q
+    shift = _BITS - n.bit_length() + d.bit_length()
+    n, d = (n << shift, d) if shift >= 0 else (n, d << -shift)
+    whole = n // d if side < 0 else -(-n // d)
+    return Fraction(whole, 1 << shift) if shift >= 0 else Fraction(whole << -shift)
+
+
+_SHORTEN = {side: np.frompyfunc(lambda q, side=side: _shorten(q, side), 1, 1) for side in (-1, 1)}
+
+
+def gamma(k: int) -> float:
+    return 1.01 * (k + 2) * UNIT
+
+
+def fractions(x) -> np.ndarray:
+    """The same numbers as Fractions."""
+    flat = [Fraction(v) for v in np.asarray(x).ravel().tolist()]
+    found = np.empty(len(flat), dtype=object)
+    found[:] = flat
+    return found.reshape(np.shape(x))
+
+
+def as_array(x) -> np.ndarray:
+    """An array again: object arrays without axes decay to their entry."""
+    x = np.asarray(x)
+    return x if x.dtype == object else x.astype(float, copy=False)
+
+
+def decimals(x, function: str, side: int) -> np.ndarray:
+    """A monotone function of Fractions, rounded down (side -1) or up (+1)."""
+
+    def one(q: Fraction) -> Fraction:
+        if q == 0 and function == "sqrt":
+            return q
+        rounding = decimal.ROUND_FLOOR if side < 0 else decimal.ROUND_CEILING
+        context = _DIGITS.copy()
+        context.rounding = rounding
+        argument = context.divide(decimal.Decimal(q.numerator), decimal.Decimal(q.denominator))
+        found = getattr(argument, function)(context)  # correctly rounded, half to even
+        return Fraction(found.next_minus(context) if side < 0 else found.next_plus(context))
+
+    found = np.empty(np.shape(x), dtype=object)
+    found[...] = np.vectorize(one, otypes=[object])(x) if np.size(x) else x
+    if function == "sqrt" and side < 0:
+        found = np.maximum(found, cast(Any, Fraction(0)))
+    return found
+
+
+class Interval:
+    """low <= x <= high, entry by entry."""
+
+    __array_ufunc__ = None  # arrays on the left defer to the operators here
+    __slots__ = ("high", "low")
+
+    def __init__(self, low, high):
+        self.low, self.high = as_array(low), as_array(high)
+
+    @classmethod
+    def of(cls, x, exact: bool = False) -> Interval:
+        """The numbers themselves; as Fractions where `exact`."""
+        if isinstance(x, Interval):
+            return x
+        x = fractions(x) if exact else as_array(x)
+        return cls(x, x)
+
+    # ------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape(self):
+        return self.low.shape
+
+    @property
+    def exact(self) -> bool:
+        return self.low.dtype == object
+
+    @property
+    def is_point(self) -> bool:
+        return self.low is self.high
+
+    @property
+    def middle(self) -> np.ndarray:
+        """A float64 number near, for choices that need not be exact."""
+        return (
+            np.asarray(self.low, float)
+            if self.is_point
+            else 0.5 * (np.asarray(self.low, float) + np.asarray(self.high, float))
+        )
+
+    def like(self, x) -> Interval:
+        """Other numbers, in the same arithmetic."""
+        return Interval.of(x, self.exact)
+
+    # ------------------------------------------------------------------------------------------- parts
+
+    def _each(self, change) -> Interval:
+        if self.is_point:
+            both = change(self.low)
+            return Interval._point(both)
+        return Interval(change(self.low), change(self.high))
+
+    @staticmethod
+    def _point(x) -> Interval:
+        x = as_array(x)
+        return Interval(x, x)
+
+    def __getitem__(self, key) -> Interval:
+        return self._each(lambda x: x[key])
+
+    def with_entries(self, key, new: Interval) -> Interval:
+        low, high = self.low.copy(), self.high.copy()
+        low[key], high[key] = new.low, new.high
+        return Interval(low, high)
+
+    def reshape(self, *shape) -> Interval:
+        return self._each(lambda x: x.reshape(*shape))
+
+    def repeat(self, counts) -> Interval:
+        return self._each(lambda x: np.repeat(x, counts))
+
+    def broadcast(self, shape) -> Interval:
+        return self._each(lambda x: np.broadcast_to(x, shape))
+
+    @property
+    def T(self) -> Interval:
+        return self._each(lambda x: x.T)
+
+    # ------------------------------------------------------------------------------------------- arithmetic
+
+    def __neg__(self) -> Interval:
+        return Interval._point(-self.low) if self.is_point else Interval(-self.high, -self.low)
+
+    def __add__(self, other) -> Interval:
+        other = self.like(other)
+        return Interval(down(as_array(self.low + other.low)), up(as_array(self.high + other.high)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other) -> Interval:
+        return self + (-self.like(other))
+
+    def __rsub__(self, other) -> Interval:
+        return self.like(other) + (-self)
+
+    def __mul__(self, other) -> Interval:
+        other = self.like(other)
+        if self.is_point and other.is_point:
+            both = as_array(self.low * other.low)
+            return Interval(down(both), up(both))
+        corners = [as_array(a * b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(down(as_array(_least(corners))), up(as_array(_most(corners))))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other) -> Interval:
+        """Anything where the other holds 0; of fractions ZeroDivisionError."""
+        other = self.like(other)
+        zero = np.asarray((other.low <= 0) & (other.high >= 0), dtype=bool)
+        if zero.any() and (self.exact or other.exact):
+            raise ZeroDivisionError("a division by what may be zero")
+        corners = [as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        low, high = down(as_array(_least(corners))), up(as_array(_most(corners)))
+        return (
+            Interval(np.where(zero, -np.inf, low), np.where(zero, np.inf, high))
+            if zero.any()
+            else Interval(low, high)
+        )
+
+    def __rtruediv__(self, other) -> Interval:
+        return self.like(other) / self
+
+    def square(self) -> Interval:
+        size = abs(self)
+        return Interval(
+            np.maximum(down(as_array(size.low * size.low)), 0), up(as_array(size.high * size.high))
+        )
+
+    def __abs__(self) -> Interval:
+        if self.is_point:
+            return Interval._point(np.abs(self.low))
+        return Interval(
+            np.maximum(np.maximum(self.low, -self.high), 0), np.maximum(np.abs(self.low), np.abs(self.high))
+        )
+
+    def sum(self, axis=None) -> Interval:
+        if self.exact:
+            ends = [
+                as_array(np.sum(x, axis=axis)) if x.size else fractions(np.sum(np.zeros(x.shape), axis=axis))
+                for x in (self.low, self.high)
+            ]
+            return Interval(down(ends[0]), up(ends[1]))
+        if axis is None:
+            return Interval(
+                down(as_array(math.fsum(self.low.ravel()))), up(as_array(math.fsum(self.high.ravel())))
+            )
+        slack = gamma(self.low.shape[axis]) * np.sum(abs(self).high, axis=axis) + TINY
+        return Interval(down(np.sum(self.low, axis=axis) - slack), up(np.sum(self.high, axis=axis) + slack))
+
+    def sums(self, starts) -> Interval:
+        """Sums of neighbours, from every start to the next."""
+        starts = np.asarray(starts)
+        if not len(starts) or starts[0] != 0 or np.any(np.diff(np.append(starts, len(self.low))) <= 0):
+            raise ValueError("sums of nothing")  # of which numpy makes a number
+        if self.exact:
+            return self._each(lambda x: np.add.reduceat(x, starts))
+        longest = int(np.diff(np.append(starts, len(self.low))).max())
+        slack = gamma(longest) * np.add.reduceat(abs(self).high, starts) + TINY
+        return Interval(
+            down(np.add.reduceat(self.low, starts) - slack), up(np.add.reduceat(self.high, starts) + slack)
+        )
+
+    def max(self, axis=None) -> Interval:
+        """0 where there is nothing; of numbers that are all >= 0, or where there is something."""
+        if not self.low.size:
+            return self.like(0.0)
+        return self._each(lambda x: np.asarray(np.max(x, axis=axis), dtype=x.dtype))
+
+    def cumsum(self, axis: int) -> Interval:
+        if self.exact:
+            return self._each(lambda x: np.cumsum(x, axis=axis))
+        slack = gamma(self.low.shape[axis]) * np.cumsum(abs(self).high, axis=axis) + TINY
+        return Interval(
+            down(np.cumsum(self.low, axis=axis) - slack), up(np.cumsum(self.high, axis=axis) + slack)
+        )
+
+    # ------------------------------------------------------------------------------------------- functions
+
+    def sqrt(self) -> Interval:
+        low = np.maximum(self.low, 0)
+        high = np.maximum(self.high, 0)
+        if self.exact:
+            return Interval(decimals(low, "sqrt", -1), decimals(high, "sqrt", 1))
+        return Interval(np.maximum(down(np.sqrt(low)), 0.0), up(np.sqrt(high)))
+
+    def exp(self) -> Interval:
+        if self.exact:
+            return Interval(decimals(self.low, "exp", -1), decimals(self.high, "exp", 1))
+        low, high = np.exp(self.low), np.exp(self.high)
+        return Interval(np.maximum(low - OF_FUNCTIONS * low - TINY, 0.0), high + OF_FUNCTIONS * high + TINY)
+
+    def log(self) -> Interval:
+        """Only for numbers > 0."""
+        if self.exact:
+            return Interval(decimals(self.low, "ln", -1), decimals(self.high, "ln", 1))
+        low, high = np.log(self.low), np.log(self.high)
+        return Interval(low - OF_FUNCTIONS * np.abs(low) - TINY, high + OF_FUNCTIONS * np.abs(high) + TINY)
+
+    def log1p(self) -> Interval:
+        """log(1 + x) of numbers >= 0."""
+        if self.exact:
+            return (self + 1).log()
+        low, high = np.log1p(self.low), np.log1p(self.high)
+        return Interval(np.maximum(low - OF_FUNCTIONS * low - TINY, 0.0), high + OF_FUNCTIONS * high + TINY)
+
+    def times_log(self) -> Interval:
+        """x log x of numbers >= 0 (0 at 0): convex, lowest at 1/e."""
+        ends = [_x_log_x(Interval(np.maximum(x, 0), np.maximum(x, 0))) for x in (self.low, self.high)]
+        low, high = np.minimum(ends[0].low, ends[1].low), np.maximum(ends[0].high, ends[1].high)
+        if not self.is_point:
+            holds = (self.low <= 0.36788) & (self.high >= 0.36787)
+            floor = fractions(-0.3678795) if self.exact else -0.3678795  # below -1/e
+            low = np.where(holds, np.minimum(low, floor), low)
+        return Interval(low, high)
+
+
+def _x_log_x(point: Interval) -> Interval:
+    zero = np.asarray(point.low == 0, bool)
+    one = fractions(1) if point.exact else 1.0
+    inner = Interval._point(np.where(zero, one, point.low))
+    found = inner * inner.log()
+    return Interval(np.where(zero, 0 * one, found.low), np.where(zero, 0 * one, found.high))
+
+
+def _least(corners):
+    return np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
+
+
+def _most(corners):
+    return np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+
+
+def maximum(a, b) -> Interval:
+    a = a if isinstance(a, Interval) else b.like(a)
+    b = a.like(b)
+    return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
+
+
+def minimum(a, b) -> Interval:
+    return -maximum(
+        -a if isinstance(a, Interval) else -b.like(a), -b if isinstance(b, Interval) else -a.like(b)
+    )
+
+
+def tighter(x: Interval, low, high) -> Interval:
+    """The same, where it is known to lie between low and high as well."""
+    low, high = x.like(low), x.like(high)
+    return Interval(
+        np.minimum(np.maximum(x.low, low.low), high.high), np.maximum(np.minimum(x.high, high.high), low.low)
+    )
+
+
+def joined(parts) -> Interval:
+    """One after the other along the first axis."""
+    parts = list(parts)
+    return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Products of matrices of which enclosures are known.
+
+
+def product(A, B) -> Interval:
+    """A @ B; one of them an Interval, the other one too, or a matrix of float64 numbers, dense or CSR."""
+    if isinstance(B, Interval):
+        if isinstance(A, Interval):
+            return _of_two(A, B)
+        if B.exact:
+            return _of_two(Interval.of(A.toarray() if sparse.issparse(A) else A, True), B)
+        return _by_numbers(A, B)
+    return product(B.T, A.T).T
+
+
+def _by_numbers(A, B: Interval) -> Interval:
+    k = A.shape[1]
+    middle, radius = _middle_and_radius(B)
+    size = gamma(k) * np.abs(middle) if radius is None else gamma(k) * np.abs(middle) + radius
+    centre = np.asarray(A @ middle)
+    slack = np.asarray(abs(A) @ size) * (1.0 + 4 * gamma(k)) + (k + 1) * TINY
+    return Interval(down(centre - slack), up(centre + slack))
+
+
+def _of_two(A: Interval, B: Interval) -> Interval:
+    if A.exact:
+        if A.is_point and B.is_point:
+            whole = as_array(A.low @ B.low)
+            return Interval(down(whole), up(whole))
+        (a, r), (b, s) = (((x.low + x.high) / 2, (x.high - x.low) / 2) for x in (A, B))
+        centre, slack = a @ b, np.abs(a) @ s + r @ (np.abs(b) + s)
+        return Interval(down(as_array(centre - slack)), up(as_array(centre + slack)))
+    k = A.shape[-1]
+    (a, r), (b, s) = _middle_and_radius(A), _middle_and_radius(B)
+    size = gamma(k) * np.abs(b) if s is None else gamma(k) * np.abs(b) + s
+    centre, slack = a @ b, np.abs(a) @ size
+    if r is not None:
+        slack = slack + r @ (np.abs(b) + size)
+    slack = slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY
+    return Interval(down(centre - slack), up(centre + slack))
+
+
+def _middle_and_radius(x: Interval):
+    if x.is_point:
+        return x.low, None
+    middle = 0.5 * (x.low + x.high)
+    return middle, np.nextafter(np.maximum(x.high - middle, middle - x.low), np.inf) * (1.0 + 4 * UNIT) + TINY
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Enclosures of spectral and trace norms, and lower bounds of eigenvalues, that hold for every matrix in an enclosure.
+#
+# A float decomposition is a guess; what it misses is enclosed and added. With W = U diag(s) V^T + E:
+# ||W||_2 <= ||U|| max(s) ||V|| + ||E||_F and ||W||_* <= ||U|| ||V|| sum(s) + sqrt(rank) ||E||_F, where ||U||^2 <= 1 + ||U^T U - I||_F.
+
+
+def spectral_norm(W: Interval) -> Interval:
+    """Encloses the largest singular value; from below, what the leading pair of vectors shows."""
+    U, s, Vt, sizes, rest = decomposed(W)
+    top = Interval.of(s.max(initial=0.0), W.exact) * sizes + rest
+    u, v = (Interval.of(x, W.exact) for x in (U[:, :1], Vt[:1].T))
+    shown = (product(u.T, product(W, v)) / (u.square().sum() * v.square().sum()).sqrt()).reshape(-1)[0]
+    return Interval(np.maximum(shown.low, 0), top.high)
+
+
+def trace_norm(W: Interval) -> Interval:
+    """Encloses the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
+    U, s, Vt, sizes, rest = decomposed(W)
+    total = (
+        Interval.of(s, W.exact).sum() * sizes
+        + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
+    )
+    shown = (W * product(Interval.of(U, W.exact), Interval.of(Vt, W.exact))).sum() / sizes
+    return Interval(np.maximum(shown.low, 0), total.high)
+
+
+def decomposed(W: Interval):
+    """(U, s, V^T, an upper bound of ||U|| ||V||, an upper bound of ||W - U diag(s) V^T||_F)."""
+    U, s, Vt = np.linalg.svd(W.middle, full_matrices=False)
+    u, vt = Interval.of(U, W.exact), Interval.of(Vt, W.exact)
+    rest = (W - product(u * s, vt)).square().sum().sqrt()
+    return U, s, Vt, (_size(u) * _size(vt.T)).sqrt(), rest
+
+
+def _size(U: Interval) -> Interval:
+    """Enclosure of 1 + ||U^T U - I||_F, which is at least ||U||_2^2."""
+    return _defect(U) + 1.0
+
+
+def _defect(U: Interval) -> Interval:
+    return (product(U.T, U) - np.eye(U.shape[1])).square().sum().sqrt()
+
+
+def least_eigenvalue(A, exact: bool) -> Interval:
+    """An interval whose lower end is below all eigenvalues of a symmetric matrix."""
+    A = np.asarray(A, float)
+    values, basis = np.linalg.eigh(A)
+    q = Interval.of(basis, exact)
+    rest = (Interval.of(A, exact) - product(q * values, q.T)).square().sum().sqrt()
+    least = Interval.of(min(float(values[0]), 0.0) if values[0] <= 0 else float(values[0]), exact)
+    return least * (1.0 - _defect(q)) - rest if values[0] > 0 else least * _size(q) - rest

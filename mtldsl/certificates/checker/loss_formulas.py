@@ -1,0 +1,391 @@
+"""Loss formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.interval import Interval, maximum, minimum, tighter
+from mtldsl.certificates.checker.proof_schema import LOSSES, witness_of_shares
+
+__all__ = [
+    "ROW_LOSSES",
+    "SCALAR_LOSSES",
+    "RowPart",
+    "SquareRootPart",
+    "SumPart",
+    "WorstTaskPart",
+    "scalar_loss",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formulas of losses that are sums over samples, and of the square-root loss: enclosures of value and conjugate.
+#
+# Each loss here is a function of `y` (the targets), of predictions z, and of multipliers u of one sample with weight 1; `LossPart`s put
+# samples, weights and coefficients around them. `inside` moves a multiplier into the domain of the conjugate, as real numbers.
+
+
+class _Scalar:
+    def fits(self, y) -> bool:
+        """Whether the loss is defined for these labels."""
+        return True
+
+
+class _Squares(_Scalar):
+    """q/2 (z - y)^2"""
+
+    def __init__(self, q):
+        self.q = q
+
+    def value(self, z, y):
+        return (z - y).square() * self.q * 0.5
+
+    def ends(self, y):
+        return None, None
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.5 / self.q
+
+
+class _Quantile(_Scalar):
+    """max(q (y - z), (q - 1) (y - z)); the absolute loss is twice that of q = 1/2."""
+
+    def __init__(self, above, below):
+        self.above, self.below = above, below  # slopes for y > z and for y < z
+
+    def value(self, z, y):
+        r = y - z
+        return maximum(r * self.above, -r * self.below)
+
+    def ends(self, y):
+        return -self.above, self.below
+
+    def conjugate(self, u, y):
+        return u * y
+
+
+class _Huber(_Scalar):
+    def __init__(self, delta):
+        self.delta = delta
+
+    def value(self, z, y):
+        r = abs(z - y)
+        inner = minimum(r, self.delta)
+        return inner * (r - inner * 0.5)
+
+    def ends(self, y):
+        return -self.delta, self.delta
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.5
+
+
+class _Hinge(_Scalar):
+    def fits(self, y):
+        return np.isin(y, (-1.0, 1.0)).all()
+
+    def value(self, z, y):
+        return maximum(1.0 - z * y, 0.0)
+
+    def ends(self, y):
+        return minimum(-y, 0.0), maximum(-y, 0.0)
+
+    def conjugate(self, u, y):
+        return u * y
+
+
+class _SquaredHinge(_Hinge):
+    def value(self, z, y):
+        return super().value(z, y).square()
+
+    def inside(self, u, y):
+        return maximum(-u * y, 0.0) * -y  # y is -1 or +1
+
+    def conjugate(self, u, y):
+        return u * y + u.square() * 0.25
+
+
+class _Logistic(_Hinge):
+    def value(self, z, y):
+        margin = z * y
+        return maximum(-margin, 0.0) + (-abs(margin)).exp().log1p()
+
+    def conjugate(self, u, y):
+        a = tighter(-u * y, 0.0, 1.0)
+        return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
+
+
+class _Exponential(_SquaredHinge):
+    def value(self, z, y):
+        return (-z * y).exp()
+
+    def conjugate(self, u, y):
+        a = maximum(-u * y, 0.0)
+        return a.times_log() - a
+
+
+class _Poisson(_Scalar):
+    def fits(self, y):
+        return (y >= 0).all()
+
+    def value(self, z, y):
+        return z.exp() - z * y
+
+    def ends(self, y):
+        return -y, None
+
+    def conjugate(self, u, y):
+        a = maximum(u + y, 0.0)
+        return a.times_log() - a
+
+
+class _Gamma(_Scalar):
+    def __init__(self, one):
+        self.one = one
+
+    def fits(self, y):
+        return (y > 0).all()
+
+    def value(self, z, y):
+        return y * (-z).exp() + z - y.log() - 1.0
+
+    def ends(self, y):
+        return None, self.one
+
+    def conjugate(self, u, y):
+        a, log_y = maximum(1.0 - u, 0.0), y.log()
+        return a.times_log() - a * log_y - a + log_y + 1.0
+
+
+#: word -> its scalar function, made of its parameters (Intervals)
+SCALAR_LOSSES = {
+    "squared_loss": lambda number: _Squares(number(1.0)),
+    "sum_of_squares": lambda number: _Squares(number(2.0)),
+    "absolute_loss": lambda number: _Quantile(number(1.0), number(1.0)),
+    "quantile_loss": lambda number: _Quantile(number("q"), 1.0 - number("q")),
+    "huber_loss": lambda number: _Huber(number("delta")),
+    "hinge_loss": lambda number: _Hinge(),
+    "squared_hinge_loss": lambda number: _SquaredHinge(),
+    "logistic_loss": lambda number: _Logistic(),
+    "exponential_loss": lambda number: _Exponential(),
+    "poisson_loss": lambda number: _Poisson(),
+    "gamma_loss": lambda number: _Gamma(number(1.0)),
+}
+
+
+def scalar_loss(word: str, parameters, exact: bool):
+    """The scalar function of a word; NotChecked for words that have none here, and for parameters out of their range."""
+    if word not in SCALAR_LOSSES or word not in LOSSES:
+        raise NotChecked(word)
+    try:
+        LOSSES[word](parameters, "parameters")
+    except ValueError as error:
+        raise NotChecked(f"{word}: {error}") from None
+
+    def number(x):
+        return Interval.of(float(parameters[x]) if isinstance(x, str) else x, exact)
+
+    return SCALAR_LOSSES[word](number)
+
+
+class SumPart:
+    """sum over samples of s_j l(z_j, y_j), s_j coefficient times sample weight."""
+
+    def __init__(self, scalar, coefficients: Interval, data, exact: bool):
+        self.scalar, self.y = scalar, Interval.of(data.targets, exact)
+        self.s, self.offsets = coefficients.repeat(data.counts), data.offsets
+        if data.sample_weights is not None:
+            self.s = self.s * Interval.of(data.sample_weights, exact)
+
+    def value(self, z: Interval) -> Interval:
+        return (self.scalar.value(z, self.y) * self.s).sum()
+
+    def ends(self) -> tuple[Interval | None, Interval | None]:
+        """(low, high) of every multiplier, None where there is no end; not of a loss with `inside`, whose end depends on the sign of y."""
+        low, high = self.scalar.ends(self.y)
+        return None if low is None else self.s * low, None if high is None else self.s * high
+
+    def room(self, u: Interval, rows: slice = slice(None)) -> np.ndarray:
+        """How far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
+        room = np.full(u.shape, np.inf)
+        if hasattr(self.scalar, "inside"):
+            return np.asarray(abs(u).low, float)
+        low, high = self.ends()
+        if low is not None:
+            room = np.minimum(room, np.asarray((u - low[rows]).low, float))
+        if high is not None:
+            room = np.minimum(room, np.asarray((high[rows] - u).low, float))
+        return room
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """u with exactly `total` off the sum of task i, taken by the entry with the most room; None where none has so much."""
+        rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+        room = self.room(u[rows], rows)
+        j = rows.start + int(np.argmax(room))
+        if not room[j - rows.start] > 2 * float(abs(total).high):
+            return None
+        return u.with_entries(slice(j, j + 1), u[j : j + 1] - total)
+
+    def inside(self, u: Interval) -> Interval:
+        if hasattr(self.scalar, "inside"):
+            return self.scalar.inside(u, self.y)
+        low, high = self.ends()
+        u = u if high is None else minimum(u, high)
+        return u if low is None else maximum(u, low)
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        u = u * t / self.s
+        low, high = (None, None) if hasattr(self.scalar, "inside") else self.scalar.ends(self.y)
+        if low is not None:  # what rounding adds is not there
+            u = Interval(*_cut(u, Interval.of(low, True).low, None))
+        if high is not None:
+            u = Interval(*_cut(u, None, Interval.of(high, True).high))
+        return (self.scalar.conjugate(u, self.y) * self.s).sum()
+
+
+def _cut(u: Interval, low, high):
+    a, b = u.low, u.high
+    if low is not None:
+        a, b = np.maximum(a, low), np.maximum(b, low)
+    if high is not None:
+        a, b = np.minimum(a, high), np.minimum(b, high)
+    return a, b
+
+
+class SquareRootPart:
+    """sum over tasks i of c_i sqrt(sum_j s_j (z_j - y_j)^2 + eps^2)."""
+
+    def __init__(self, eps: Interval, coefficients: Interval, data, exact: bool):
+        self.eps, self.c, self.counts, self.starts = eps, coefficients, data.counts, data.offsets[:-1]
+        self.y = Interval.of(data.targets, exact)
+        self.s = None if data.sample_weights is None else Interval.of(data.sample_weights, exact)
+
+    def value(self, z: Interval) -> Interval:
+        squares = (z - self.y).square()
+        squares = squares if self.s is None else squares * self.s
+        return ((squares.sums(self.starts) + self.eps.square()).sqrt() * self.c).sum()
+
+    def _dual_norms(self, u: Interval) -> Interval:
+        squares = u.square() if self.s is None else u.square() / self.s
+        return squares.sums(self.starts).sqrt() / self.c
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """u with exactly `total`, its whole sum, off the sum of task i: less its mean, and then in the ball, which keeps the sum 0."""
+        if not alone:
+            return None
+        a = int(self.starts[i])
+        rows = slice(a, a + int(self.counts[i]))
+        moved = u.with_entries(rows, u[rows] - total / float(self.counts[i]))
+        return moved.with_entries(rows, self.inside(moved)[rows])
+
+    def room(self, u: Interval) -> np.ndarray:
+        """How far all multipliers may be moved at once, either way, without leaving the balls."""
+        s = 1.0 if self.s is None else self.s.low.astype(float)
+        left = np.asarray(((1.0 - self._dual_norms(u)) * self.c / np.sqrt(self.counts + 1.0)).low, float)
+        return np.repeat(left, self.counts) * np.sqrt(s) * (1.0 - 1e-12)
+
+    def inside(self, u: Interval) -> Interval:
+        return u / maximum(self._dual_norms(u), 1.0).repeat(self.counts)
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        u = u * t
+        n = self._dual_norms(u)
+        root = maximum(1.0 - n.square(), 0.0).sqrt()  # n <= 1, whatever rounding adds
+        return (u * self.y).sum() - (root * self.eps * self.c).sum()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formulas of losses of classes: a function of all scores of a row, whose multipliers are p - e, p on a simplex.
+
+ROW_LOSSES = ("softmax_loss", "crammer_singer_loss")
+
+
+class RowPart:
+    """sum over rows j of w_j f(z_j), z_j the scores of all K classes: log sum exp z_j less that of the class, or the largest of [k is another
+    class] + z_jk less that of the class. Flat arrays go class after class."""
+
+    def __init__(self, word: str, coefficients: Interval, data, exact: bool):
+        K, n = len(data.counts), int(data.counts[0])
+        true = (np.asarray(data.targets) > 0).reshape(K, -1) if (np.asarray(data.counts) == n).all() else None
+        if true is None or not data.shared or not (true.sum(axis=0) == 1).all():
+            raise NotChecked(f"{word} of rows that do not belong to one class each")
+        if not (np.asarray(coefficients.low) == coefficients.low[0]).all():
+            raise NotChecked(f"{word} with other coefficients for other classes")
+        self.word, self.shape, self.true = word, (K, n), Interval.of(true.astype(float), exact)
+        self.own = true.argmax(axis=0) * n + np.arange(n)  # places in a flat array
+        self.w = Interval.of(np.ones(n), exact) * coefficients[0]
+        if data.sample_weights is not None:
+            weights = np.asarray(data.sample_weights).reshape(K, n)
+            if not (weights == weights[0]).all():
+                raise NotChecked(f"{word} with other weights for other classes")
+            self.w = Interval.of(weights[0], exact) * coefficients[0]
+
+    def value(self, z: Interval) -> Interval:
+        table = z.reshape(*self.shape)
+        if self.word == "softmax_loss":
+            shift = np.asarray(table.middle, float).max(axis=0)
+            lost = (table - shift).exp().sum(axis=0).log() + shift
+        else:
+            lost = (table + 1.0 - self.true).max(axis=0)
+        return ((lost - z.reshape(-1)[self.own]) * self.w).sum()
+
+    def inside(self, u: Interval) -> Interval:
+        """A point of the domain near u: p cut at zero, and divided by what it sums to."""
+        p = maximum(u.reshape(*self.shape) / self.w + self.true, 0.0)
+        p = p / p.sum(axis=0)
+        return ((p - self.true) * self.w).reshape(-1)
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """None: what one class's multipliers sum to cannot be moved without another's."""
+        return None
+
+    def balanced(self, u: Interval, totals: Interval) -> Interval | None:
+        """u with exactly `totals`, its own sums, off the sums of all classes, by the row that is farthest from the ends of its simplex.
+
+        The totals sum to zero, and so does the row still. None where they are too large for it.
+        """
+        K, n = self.shape
+        p = u.reshape(K, n) / self.w + self.true
+        j = int(np.argmax(np.asarray(p.low.min(axis=0), float)))
+        room = float(np.asarray(p.low, float)[:, j].min()) * float(self.w.low[j])
+        if not float(abs(totals).max().high) < 0.5 * room:
+            return None
+        row = np.arange(K) * n + j
+        return u.with_entries(row, u[row] - totals)
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        u = u * t
+        if self.word == "softmax_loss":
+            p = minimum(maximum(u.reshape(*self.shape) / self.w + self.true, 0.0), 1.0)
+            return (p.times_log().sum(axis=0) * self.w).sum()
+        return u.reshape(-1)[self.own].sum()  # w (p_c - 1)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formula of the largest of the tasks' losses; the proof brings the tasks' shares of it as a witness.
+
+#: the least share of a task, so that one without multipliers has a share to divide them by
+_LEAST = 2.0**-60
+
+
+class WorstTaskPart(SumPart):
+    """max over tasks i of f_i(z_i), f_i a sum over samples.
+
+    For any shares p >= 0 of sum 1 it is at least sum_i p_i f_i, and so its conjugate at most that sum's: what is inherited here is the sum with the
+    coefficients p_i c_i. The shares of the witness are divided by their sum, as real numbers; without any all tasks have the same.
+    """
+
+    def __init__(self, scalar, coefficients: Interval, data, exact: bool, witness):
+        m = len(data.counts)
+        given = (
+            np.ones(m)
+            if witness is None
+            else witness_of_shares(m)(witness, "the witness of worst_task")["shares"]
+        )
+        shares = Interval.of(np.maximum(given, _LEAST), exact)
+        super().__init__(scalar, coefficients * (shares / shares.sum()), data, exact)
+        self.each = SumPart(scalar, coefficients, data, exact)
+
+    def value(self, z: Interval) -> Interval:
+        return (self.scalar.value(z, self.y) * self.each.s).sums(self.offsets[:-1]).max()

@@ -1,0 +1,525 @@
+"""Metric formulas."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.interval import Interval, joined, maximum, minimum, product
+from mtldsl.certificates.checker.proof_kinds import array, wholes
+
+__all__ = [
+    "CHUNK",
+    "METRICS",
+    "ORDERS",
+    "LabelCosts",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formulas of metrics: how wrong labellings of one task are, and which flips a random labelling has.
+#
+# Multipliers are moved, as real numbers, to where a random labelling has the marginals that they stand for; never the other way round.
+
+#: pairs of samples, or tables, that are held at once
+CHUNK = 2_000_000
+
+
+class Metric:
+    """A metric of a task with P positives and N negatives."""
+
+    every_labelling = False  # no labelling is forbidden, and none is a ranking
+
+    def __init__(self, plain, positives: int, negatives: int, exact: bool):
+        self.P, self.N, self.exact, self.plain = positives, negatives, exact, plain
+
+    def number(self, x):
+        return Interval.of(x, self.exact)
+
+    def checked(self, law):
+        """The witness [b, c, weights], counts that a labelling of the task can have; ValueError for others."""
+        if law is None:
+            return None
+        if not isinstance(law, list) or len(law) != 3:
+            raise ValueError("a random labelling that is not made of three arrays")
+        b = wholes((None,), 0, self.N)(law[0], "the wrong negatives of a random labelling")
+        c = wholes(b.shape, 0, self.P)(law[1], "its wrong positives")
+        return [b, c, array(b.shape, 0.0)(law[2], "its weights")]
+
+    def delta(self, b, c) -> Interval:
+        """How wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
+        raise NotImplementedError
+
+    def value(self, positive: Interval, negative: Interval) -> Interval:
+        """The largest Delta(b, c) - 2 (the c smallest positive scores) + 2 (the b largest negative ones)."""
+        of_c, of_b = _running(positive, 1) * -2.0, _running(negative, -1) * 2.0
+        best, rows = None, max(1, CHUNK // (self.N + 1))
+        b = np.arange(self.N + 1)[None, :]
+        for first in range(0, self.P + 1, rows):
+            c = np.arange(first, min(first + rows, self.P + 1))[:, None]
+            table = self.delta(b, c) + of_c[c[:, 0]].reshape(-1, 1) + of_b.reshape(1, -1)
+            here = table.reshape(-1).max()
+            best = here if best is None else maximum(best, here)
+        assert best is not None  # c = 0 is always there
+        return best
+
+    def law_of(self, p: Interval, y, law):
+        """(probabilities that have a random labelling, a lower bound of its expected Delta); law: its tables (b, c, weights)."""
+        p = tighter_ends(p)
+        if law is None:
+            raise NotChecked(
+                f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling"
+            )
+        b, c, weights = law
+        weights = self.number(weights)
+        weights = weights / maximum(weights.sum(), 1.0)
+        moved = p
+        for kind, counts in ((y > 0, c), (y < 0, b)):
+            if kind.any():
+                moved = moved.with_entries(kind, self._with_law(p[kind], weights, counts))
+        return moved, (weights * self.delta(b, c)).sum()
+
+    def _with_law(self, p: Interval, weights: Interval, counts) -> Interval:
+        """Probabilities near p of which a law of this many flips is the law: E min(flips, k) is at least the k largest, for all k."""
+        n = p.shape[0]
+        mean = (weights * counts.astype(float)).sum()
+        even = (mean / float(n)).broadcast((n,))
+        total = p.sum()
+        if not total.low > 0:
+            return even
+        p = p * (mean / total)
+        k = np.arange(1, n)
+        capped = product(np.minimum(counts[None, :], k[:, None]).astype(float), weights)
+        largest = -_running(-p, 1)[1:n]
+        short = (largest - capped).high
+        above = (capped - self.number(k.astype(float)) * (mean / float(n))).low
+        return _mixed(p, even, short, above)
+
+
+def _mixed(p: Interval, even: Interval, short, above) -> Interval:
+    """(1 - share) p + share even, with the least share that makes up for what p falls short of where `even` is above."""
+    lacking = short > 0
+    if not lacking.any():
+        return p
+    if not (above[lacking] > 0).all():
+        return even
+    short, above = Interval(short[lacking], short[lacking]), Interval(above[lacking], above[lacking])
+    share = (short / (short + above)).max()
+    share = Interval(share.high, share.high)
+    return p * (1.0 - share) + even * share if share.high < 1 else even
+
+
+def tighter_ends(p: Interval) -> Interval:
+    """Clipped to [0, 1], as a real operation."""
+    return minimum(maximum(p, 0.0), 1.0)
+
+
+def _running(x: Interval, side: int) -> Interval:
+    """(n + 1,) sums of the k smallest (side 1) or largest (-1) numbers, from 0."""
+    ends = [np.sort(end)[::side] for end in (x.low, x.high)]
+    sums = Interval(*ends).cumsum(axis=0)
+    zero = np.asarray([x.like(0.0).low.item()], dtype=sums.low.dtype)
+    return Interval(np.concatenate([zero, sums.low]), np.concatenate([zero, sums.high]))
+
+
+class FScore(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        square = self.number(self.plain.get("beta", 1.0)).square()
+        b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
+        return (b + c * square) / (float(self.P) - c + b + square * float(self.P))
+
+
+class AUC(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        return self.number(np.asarray(b, float)) * self.number(np.asarray(c, float)) / float(self.P * self.N)
+
+    def law_of(self, p, y, law):
+        p = tighter_ends(p)
+        i, j = p[y > 0], p[y < 0]
+        total, rows = self.number(0.0), max(1, CHUNK // max(self.N, 1))
+        for first in range(0, self.P, rows):
+            total = (
+                total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
+            )
+        return p, total / float(self.P * self.N)
+
+
+class ErrorRate(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        return self.number(2.0 * (np.asarray(b, float) + np.asarray(c, float)))
+
+    def value(self, positive, negative):
+        return (maximum(1.0 - positive, 0.0).sum() + maximum(1.0 + negative, 0.0).sum()) * 2.0
+
+    def law_of(self, p, y, law):
+        p = tighter_ends(p)
+        return p, p.sum() * 2.0
+
+
+class BalancedError(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        of_b = self.number(np.asarray(b, float)) / float(self.N)
+        return (of_b + self.number(np.asarray(c, float)) / float(self.P)) * 0.5
+
+    def value(self, positive, negative):
+        half = self.number(0.5)
+        up, down = half / float(self.P) - positive * 2.0, half / float(self.N) + negative * 2.0
+        return maximum(up, 0.0).sum() + maximum(down, 0.0).sum()
+
+    def law_of(self, p, y, law):
+        p = tighter_ends(p)
+        return p, (p[y > 0].sum() / float(self.P) + p[y < 0].sum() / float(self.N)) * 0.5
+
+
+class Jaccard(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        b, c = np.asarray(b, float), np.asarray(c, float)
+        return self.number(b + c) / self.number(float(self.P) + b)
+
+
+class GMean(Metric):
+    every_labelling = True
+
+    def delta(self, b, c):
+        b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
+        right = (float(self.N) - b) * (float(self.P) - c) / float(self.P * self.N)
+        return 1.0 - maximum(right, 0.0).sqrt()
+
+
+class ROCArea(Metric):
+    def value(self, positive, negative):
+        total, rows = self.number(0.0), max(1, CHUNK // max(self.N, 1))
+        for first in range(0, self.P, rows):
+            i = positive[first : first + rows].reshape(-1, 1)
+            total = total + maximum(1.0 - (i - negative.reshape(1, -1)) * 2.0, 0.0).reshape(-1).sum()
+        return total / float(self.P * self.N)
+
+    def law_of(self, p, y, law):
+        """p P N are row and column sums of a matrix with entries in [0, 1] (Gale and Ryser)."""
+        return self.law_of_margins(p, y, self.number(float(self.P * self.N)), float(self.N))
+
+    def law_of_margins(self, p, y, size: Interval, width: float):
+        """The same of p times `size`, where no row sum is above `width`; what is promised is their total over `size`."""
+        rows = minimum(maximum(p[y > 0] * size, 0.0), width)
+        columns = minimum(maximum(p[y < 0] * size, 0.0), float(self.P))
+        totals = rows.sum(), columns.sum()
+        total = minimum(*totals)
+        if not total.low > 0:
+            return p * 0.0, self.number(0.0)
+        rows, columns = rows * (total / totals[0]), columns * (total / totals[1])
+        even = (total / float(self.P)).broadcast(rows.shape), (total / float(self.N)).broadcast(columns.shape)
+        if self.P > 1:
+            short, above = -self._slack(rows, columns).low, self._slack(*even).low
+            rows, columns = (_mixed(x, e, short, above) for x, e in zip((rows, columns), even, strict=True))
+        p = p.with_entries(y > 0, rows / size)
+        return p.with_entries(y < 0, columns / size), total / size
+
+    def _slack(self, rows, columns) -> Interval:
+        capped = []
+        for k in range(1, self.P):
+            capped.append(minimum(columns, float(k)).sum().reshape(1))
+        return joined(capped) + _running(-rows, 1)[1 : self.P]
+
+
+class Top(Metric):
+    """Labellings with k samples labelled +1, and the true one."""
+
+    def expected(self, b, c) -> Interval:
+        """Delta, which is linear, at expected numbers of wrong samples."""
+        raise NotImplementedError
+
+    def __init__(self, plain, positives: int, negatives: int, exact: bool):
+        super().__init__(plain, positives, negatives, exact)
+        if self.count() > positives + negatives:
+            raise NotChecked(
+                f"{plain['metric']} of the best {self.count()} of {positives + negatives} samples"
+            )
+
+    def count(self) -> int:
+        k = self.plain["k"]
+        return k if isinstance(k, int) else max(1, round(k * (self.P + self.N)))
+
+    def value(self, positive, negative):
+        c = np.arange(max(0, self.P - self.count()), min(self.P, self.N + self.P - self.count()) + 1)
+        b = self.count() - self.P + c
+        tables = self.delta(b, c) - _running(positive, 1)[c] * 2.0 + _running(negative, -1)[b] * 2.0
+        return maximum(tables.max(), 0.0)
+
+    def law_of(self, p, y, law):
+        """0 <= p <= tau <= 1 with sum over negatives - sum over positives = tau (k - P)."""
+        p, k, n = tighter_ends(p), self.count(), self.P + self.N
+        gained, lost = p[y < 0].sum(), p[y > 0].sum()
+        if k == self.P:
+            least = minimum(gained, lost)
+            if not least.low > 0:
+                return p * 0.0, self.number(0.0)
+            p = p.with_entries(y < 0, p[y < 0] * (least / gained))
+            p = p.with_entries(y > 0, p[y > 0] * (least / lost))
+            return p, self.expected(least, least)
+        tau = (gained - lost) / float(k - self.P)
+        even = Interval.of(np.where(y < 0, float(k), float(n - k)), self.exact) / float(n)
+        above = (1.0 - even.max()).low.reshape(1)
+        share = _share((p.max() - tau).high.reshape(1), above)
+        p = p * (1.0 - share) + even * share
+        tau = tau * (1.0 - share) + share
+        p = p / maximum(tau, 1.0)
+        return p, self.expected(p[y < 0].sum(), p[y > 0].sum())
+
+
+def _share(short, above) -> Interval:
+    if not short[0] > 0:
+        return Interval(short * 0, short * 0)[0]
+    if not above[0] > 0:
+        return Interval(short * 0 + 1, short * 0 + 1)[0]
+    short, above = Interval(short, short), Interval(above, above)
+    share = (short / (short + above))[0]
+    return minimum(Interval(share.high, share.high), 1.0)
+
+
+class PrecisionAt(Top):
+    def delta(self, b, c):
+        return self.number(np.asarray(b, float)) / float(self.count())
+
+    def expected(self, b, c):
+        return b / float(self.count())
+
+
+class RecallAt(Top):
+    def delta(self, b, c):
+        return self.number(np.asarray(c, float)) / float(self.P)
+
+    def expected(self, b, c):
+        return c / float(self.P)
+
+
+METRICS = {
+    "FScore": FScore, "AUC": AUC, "ErrorRate": ErrorRate, "BalancedError": BalancedError, "Jaccard": Jaccard, "GMean": GMean, "ROCArea": ROCArea, "PrecisionAt": PrecisionAt, "RecallAt": RecallAt,
+}  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formulas of what labellings of a row cost beside the true one.
+
+
+class LabelCosts:
+    """Delta of K labels: "hamming", a cost a label, "zero_one", a metric (its plain form), or [[clique, table], ...] of costs[true, given]."""
+
+    def __init__(self, loss, n_labels: int, exact: bool):
+        self.loss, self.K, self.exact = loss, n_labels, exact
+        if isinstance(loss, dict):
+            if loss.get("metric") not in METRICS or not METRICS[loss["metric"]].every_labelling:
+                raise NotChecked(f"clique_hinge with loss={loss.get('metric')}")
+            self.of = self._of_metric
+        elif isinstance(loss, str):
+            if loss not in ("hamming", "zero_one"):
+                raise NotChecked(f"clique_hinge with loss={loss!r}")
+            self.of = self._hamming if loss == "hamming" else self._zero_one
+        elif not isinstance(loss[0], (list, tuple)):
+            self.costs = np.asarray(loss, float)
+            if self.costs.shape != (self.K,):
+                raise ValueError(f"clique_hinge of {self.K} labels with {len(self.costs)} costs")
+            self.of = self._hamming
+        else:
+            self.tables = [(list(clique), np.asarray(table, float)) for clique, table in loss]
+            for clique, table in self.tables:
+                if np.any(np.diag(table) != 0) or max(clique) >= self.K:
+                    raise NotChecked("clique_hinge with a table of costs that does not fit")
+            self.of = self._of_tables
+        self._known: dict[bytes, Interval] = {}
+
+    def number(self, x) -> Interval:
+        return Interval.of(x, self.exact)
+
+    def beside(self, every, truth) -> Interval:
+        """(n, L): of labellings (L, K), the same at every call, beside the true ones (n, K)."""
+        parts = []
+        for own in np.asarray(truth):
+            key = own.tobytes()
+            if key not in self._known:
+                self._known[key] = self.of(every, own)
+            parts.append(self._known[key])
+        return Interval(np.stack([p.low for p in parts]), np.stack([p.high for p in parts]))
+
+    # a label that is missing is neither 0 nor 1, the same in the true labelling and in those beside it
+
+    def _hamming(self, labels, own) -> Interval:
+        costs = np.ones(self.K) if isinstance(self.loss, str) else self.costs
+        return product((labels != own).astype(float), self.number(costs))
+
+    def _zero_one(self, labels, own) -> Interval:
+        return self.number((labels != own).any(axis=1).astype(float))
+
+    def _of_metric(self, labels, own) -> Interval:
+        positives, negatives = int((own == 1).sum()), int((own == 0).sum())
+        metric = METRICS[self.loss["metric"]](self.loss, positives, negatives, self.exact)
+        b = ((labels == 1) & (own == 0)).sum(axis=1)
+        c = ((labels == 0) & (own == 1)).sum(axis=1)
+        wrong = np.flatnonzero(b + c > 0)
+        costs = self.number(np.zeros(len(labels)))
+        if not len(wrong):
+            return costs
+        found = metric.delta(b[wrong], c[wrong])
+        if not (np.asarray(found.low) >= 0).all():
+            raise NotChecked(
+                f"clique_hinge with loss={self.loss['metric']}, which is below 0 or not defined for a row"
+            )
+        return costs.with_entries(wrong, found)
+
+    def _of_tables(self, labels, own) -> Interval:
+        total = self.number(np.zeros(len(labels)))
+        for clique, table in self.tables:
+            if not np.isin(own[clique], (0, 1)).all():
+                continue
+            bits = 2 ** np.arange(len(clique))[::-1]
+            total = total + self.number(table[own[clique] @ bits, labels[:, clique] @ bits])
+        return total
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formulas of metrics of orders: r_1 <= ... <= r_P negatives above the positives, from the highest positive on.
+#
+# The proof brings random orders: of each how many negatives stand above every positive, and the place of every negative. What they prove
+# is proven of the multipliers that are their mean, which take the place of those in the proof.
+
+
+class Orders(Metric):
+    """`reached[r]` of the first r negatives count; a pair in the wrong order has the slope `unit`."""
+
+    def __init__(self, plain, positives, negatives, exact):
+        super().__init__(plain, positives, negatives, exact)
+        self.reached = np.arange(negatives + 1.0)
+
+    @property
+    def unit(self) -> Interval:
+        return self.number(2.0) / float(self.P * self.N)
+
+    def costs(self, k: int, ranks) -> Interval:
+        """What the k-th positive from above adds to Delta with so many negatives above it, 1 <= k <= P."""
+        raise NotImplementedError
+
+    def value(self, positive, negative):
+        """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
+        up, down = (_falling(x) for x in (positive, negative))
+        r = np.arange(self.N + 1)
+        pairs = joined([down[:1] * 0.0, down.cumsum(axis=0)])
+        best = pairs * 0.0
+        for k in range(1, self.P + 1):
+            own = self.costs(k, r) - self.unit * (up[k - 1] * r.astype(float) - pairs)
+            best = Interval(np.maximum.accumulate(best.low), np.maximum.accumulate(best.high)) + own
+        return best.max()
+
+    def checked(self, law):
+        """The witness [ranks, places, weights], orders of these samples; ValueError for others."""
+        if law is None:
+            return None
+        if not isinstance(law, list) or len(law) != 3:
+            raise ValueError("random orders that are not made of three arrays")
+        ranks = wholes((None, self.P), 0, len(self.reached) - 1)(law[0], "the ranks of random orders")
+        places = wholes((len(ranks), self.N), 0, self.N - 1)(law[1], "the places of random orders")
+        if not len(ranks) or not np.all(np.sort(places, axis=1) == np.arange(self.N)):
+            raise ValueError("what the proof brings are not orders of these samples")
+        return [ranks, places, array((len(ranks),), 0.0)(law[2], "the weights of random orders")]
+
+    def law_of(self, p, y, law):
+        if law is None:
+            raise NotChecked(
+                f"structured_hinge with {self.plain['metric']}: the proof brings no random orders"
+            )
+        ranks, places, weights = law
+        most = len(self.reached) - 1
+        weights = self.number(weights)
+        weights = weights / maximum(weights.sum(), 1.0)
+        half = self.unit * 0.5
+        counts = np.append(np.diff(self.reached), np.zeros(self.N - most))
+        below = np.array(
+            [np.sum(r[:, None] > place[None, :], axis=0) for r, place in zip(ranks, places, strict=True)]
+        )
+        p = p.with_entries(y > 0, product(self.reached[ranks].T, weights) * half)
+        p = p.with_entries(y < 0, product((counts[places] * below).T, weights) * half)
+        rising = np.sort(ranks, axis=1)
+        promised = weights.sum() * 0.0
+        for k in range(1, self.P + 1):
+            promised = promised + (self.costs(k, rising[:, k - 1]) * weights).sum()
+        return p, promised
+
+
+class AveragePrecision(Orders):
+    def costs(self, k, ranks):
+        r = np.asarray(ranks, float)
+        return self.number(r) / (r + float(k)) / float(self.P)
+
+
+class NDCG(Orders):
+    def __init__(self, plain, positives, negatives, exact):
+        super().__init__(plain, positives, negatives, exact)
+        places = self.number(np.arange(1.0, positives + negatives + 1.0))
+        self.discounts = self.number(2.0).log() / places.log1p()
+        self.best = self.discounts[: self.P].sum()
+
+    def costs(self, k, ranks):
+        return (self.discounts[k - 1] - self.discounts[k - 1 + np.asarray(ranks, int)]) / self.best
+
+
+class PartialAUC(Orders):
+    def __init__(self, plain, positives, negatives, exact):
+        super().__init__(plain, positives, negatives, exact)
+        self.a, self.b = (
+            _near_whole(plain.get(name, rate) * negatives)
+            for name, rate in (("min_fpr", 0.0), ("max_fpr", 0.1))
+        )
+        if not 0 <= self.a < self.b <= negatives:
+            raise NotChecked(f"PartialAUC between {self.a:g} and {self.b:g} of {negatives} negatives")
+        self.reached = np.minimum(np.arange(ceil(self.b) + 1), self.b)
+
+    @property
+    def scale(self) -> Interval:
+        return (self.number(self.b) - self.a) * float(self.P)
+
+    @property
+    def unit(self):
+        return 2.0 / self.scale
+
+    def costs(self, k, ranks):
+        return maximum(self.number(self.reached[ranks]) - self.a, 0.0) / self.scale
+
+    def value(self, positive, negative):
+        """The best rank of every positive by itself."""
+        first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
+        sums = joined([first[:1] * 0.0, first.cumsum(axis=0)])
+        heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
+        total, rows = positive.like(0.0), max(1, CHUNK // len(self.reached))
+        for first_row in range(0, self.P, rows):
+            z = positive[first_row : first_row + rows].reshape(-1, 1)
+            total = total + (heights.reshape(1, -1) - z * (2.0 * self.reached[None, :])).max(axis=1).sum()
+        return total / self.scale
+
+    def law_of(self, p, y, law):
+        if self.a > 0:
+            return super().law_of(p, y, law)
+        # Delta is linear in the slopes then, and their domain that of pairs with rows of at most b
+        pairs = ROCArea(self.plain, self.P, self.N, self.exact)
+        return pairs.law_of_margins(p, y, 2.0 / self.unit, self.b)
+
+
+def _falling(x: Interval) -> Interval:
+    """The k-th largest lies between the k-th largest ends."""
+    return Interval(np.sort(x.low)[::-1], np.sort(x.high)[::-1])
+
+
+def _near_whole(x: float) -> float:
+    return float(round(x)) if abs(x - round(x)) <= 1e-9 * max(1.0, x) else x
+
+
+ORDERS = {"AveragePrecision": AveragePrecision, "NDCG": NDCG, "PartialAUC": PartialAUC}

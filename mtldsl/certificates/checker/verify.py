@@ -1,0 +1,124 @@
+"""A saved proof and the data that it is about, matched and checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.certificates.checker.proof_check import Check, Verdict
+from mtldsl.certificates.checker.proof_file import DataArrays, as_read, read_proof
+from mtldsl.certificates.checker.proof_schema import difference
+from mtldsl.errors import DataError
+from mtldsl.utils.parallel import one_blas_thread
+
+__all__ = [
+    "verify_proof",
+]
+
+#: products of numbers that the exact check makes at most
+_MOST_EXACT = 20_000_000
+#: the relative gap up to which a claim is confirmed where the user names none
+_DEFAULT_TOL = 1e-4
+
+
+def verify_proof(
+    path,
+    *data,
+    model: dict | None = None,
+    where: str = "",
+    exact: bool = False,
+    tol: float | None = None,
+) -> Verdict:
+    """Check a saved proof against the data: `Tasks`, `DataArrays` or a list of these; none where the proof holds its data.
+
+    model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
+    where : where the user's model stands, for the verdict
+    exact : in rational numbers, for small problems
+    tol   : the relative gap up to which the claim is confirmed; None: 1e-4, or the tolerance of the file where that is smaller
+
+    DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
+    `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
+    """
+    if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
+        raise DataError(
+            f"tol={tol!r} is not a relative gap", term=f"verify({str(path)!r})", write_instead="write a number above 0 and below 1, such as tol=1e-6"
+        )  # fmt: skip
+    proof, stored = read_proof(path)
+    given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
+    matched = _matched(proof, given, stored, f"verify({str(path)!r})", where)
+    if exact:
+        work = sum(
+            matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
+            for loss in proof["losses"]
+        )
+        if work > _MOST_EXACT:
+            raise DataError(
+                f"{work:,} products of rational numbers are too many (up to {_MOST_EXACT:,})",
+                term=f"verify({str(path)!r}, exact=True)",
+                write_instead="leave out exact",
+            )
+    try:
+        # an overflow is an infinite end, which is said
+        with np.errstate(all="ignore"), one_blas_thread():
+            found = Check(
+                proof, matched, exact, _DEFAULT_TOL if tol is None else tol, tol is not None
+            ).verdict()
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+    ) as error:
+        raise DataError(
+            f"parts of the proof do not fit each other ({error})", term=f"verify({str(path)!r})"
+        ) from error
+    found.data_are_named = bool(given)
+    other = None if model is None else difference(as_read(model), proof)
+    found.model_is_named = model is not None and other is None
+    found.model_is_compared = model is not None
+    if other is not None:
+        found.confirmed = False
+        found.notes.append(
+            f"the proof is not of the model in {where or 'the problem'}, as it stands there now: {other}"
+        )
+    return found
+
+
+def _flat(data) -> list:
+    return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
+
+
+def _matched(proof, given, stored, typed: str, where: str) -> list[DataArrays]:
+    """The data of every entry of proof["data"]: of those given where any are, else of the file's; DataError that names what differs."""
+    pool = [(one, one.hashes()) for one in given or stored]
+    found = []
+    for k, described in enumerate(proof["data"]):
+        wanted = described["hashes"]
+        fitting = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
+        if not fitting:
+            if not pool:
+                raise DataError(
+                    f"the proof does not hold its data ({', '.join(wanted)})",
+                    term=typed,
+                    write_instead="give the tasks, the problem file, or a file with the data",
+                )
+            nearest = max(
+                (hashes for _, hashes in pool), key=lambda h: sum(h.get(n) == v for n, v in wanted.items())
+            )
+            wrong = sorted(n for n in wanted.keys() | nearest.keys() if wanted.get(n) != nearest.get(n)) or [
+                "the layout"
+            ]
+            of = f" of data set {k + 1} of {len(proof['data'])}" if len(proof["data"]) > 1 else ""
+            place = f" in {where}" if where else ""
+            raise DataError(
+                f"{', '.join(wrong)}{of}{place} differs from what the proof is about (SHA-256)", term=typed
+            )
+        found.append(fitting[0])
+    wanted = [one["hashes"] for one in proof["data"]]
+    for k, (_, hashes) in enumerate(pool):
+        if hashes not in wanted:
+            raise DataError(
+                f"the proof is not about data set {k + 1} of the {len(pool)} that are given", term=typed
+            )
+    return found

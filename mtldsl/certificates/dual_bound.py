@@ -1,0 +1,367 @@
+"""Gap, bound, rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.multipliers import REACH, losses_work, make_stationary, payment, region, stationarity
+from mtldsl.errors import ProofError
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.utils.caching import cached_property
+
+__all__ = [
+    "TINY",
+    "UNITS",
+    "Bound",
+    "Scale",
+    "dual_bound",
+    "guess",
+    "infimum",
+    "objective_scale",
+    "over",
+    "prove",
+    "refute",
+    "relative_gap",
+    "rounding_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
+
+#: below this share of the objective at weights of zero an optimum counts as zero
+_SHARE = 1e-8
+
+#: the smallest number by which anything can be divided
+TINY = float(np.finfo(float).tiny)
+
+
+class Scale:
+    """`objective_scale(form)`, computed where a size lies below the most that it can be: hardly ever."""
+
+    def __init__(self, form: NormalForm):
+        self.form = form
+        at_zero = _SHARE * abs(form.value_at_zero)
+        self.most = at_zero if math.isfinite(at_zero) else math.inf
+
+    @cached_property
+    def exact(self) -> float:
+        return objective_scale(self.form)
+
+    def __float__(self) -> float:
+        return self.exact
+
+    def __reduce__(self):
+        return float, (self.exact,)  # without the data
+
+    def floor(self, size: float) -> float:
+        """The larger of the two."""
+        return size if size >= self.most else max(size, self.exact)
+
+
+def relative_gap(objective: float, bound: float, scale: float | Scale = 0.0) -> float:
+    """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
+    if not (math.isfinite(objective) and math.isfinite(bound)):
+        return math.inf
+    return (objective - bound) / over(max(abs(objective), abs(bound)), scale)
+
+
+def over(size: float, scale: float | Scale) -> float:
+    """What a gap of terms of this size is divided by."""
+    return max(scale.floor(size) if isinstance(scale, Scale) else max(size, scale), TINY)
+
+
+def objective_scale(form: NormalForm) -> float:
+    """1e-8 of the objective at weights of zero: below this, an optimum counts as zero when a gap is made relative.
+
+    Where there are intercepts, they are zero or the medians of the labels, whichever is lower: labels of 1e12 + signal are not a
+    reason to call an objective of the signal's size zero.
+    """
+    zeros, values = form.zeros(), [abs(form.value_at_zero)]
+    for loss in form.losses:
+        if loss.intercepts and loss.atom.labels == "real":
+            for name in loss.intercepts:
+                zeros[name][0] = _medians(loss)
+            values.append(abs(form.value(zeros)))
+    finite = [value for value in values if np.isfinite(value)]
+    return _SHARE * min(finite) if finite else 0.0
+
+
+def _medians(loss: LossTerm) -> np.ndarray:
+    """(m,) of every task's labels; of an even number of them the mean of the middle two. Their means, where rows are elsewhere: these are known."""
+    tasks: Any = loss.tasks
+    if not tasks.in_memory:
+        return tasks.label_sums()[0] / tasks.counts
+    if tasks.is_shared and tasks.mask is None:
+        return _median_of_rows(tasks.targets.reshape(tasks.n_tasks, -1))
+    return np.array([_median_of_rows(y[None, :])[0] for y in tasks.per_task(tasks.targets)])
+
+
+def _median_of_rows(table: np.ndarray) -> np.ndarray:
+    """As np.median(table, axis=1), which asks so much about its argument that it takes longer than all else on small data."""
+    half, odd = divmod(table.shape[1], 2)
+    if odd:
+        return np.partition(table, half, axis=1)[:, half]
+    ordered = np.partition(table, (half - 1, half), axis=1)
+    return 0.5 * ordered[:, half - 1] + 0.5 * ordered[:, half]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A lower bound on the optimum, and the multipliers that prove it.
+
+#: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
+UNITS = 64
+
+#: a step back from the end of an interval by this share tells whether a concave function rises there
+_NEAR = 1e-4
+
+#: so much of the largest scaling stays inside the domains after rounding
+_BELOW_ONE = 1.0 - 4.0 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A proven lower bound, and its proof.
+
+    value           : -inf where none could be formed; `note` says why
+    loss_duals      : u_t, function_duals : v_k, as they stand in the inequality: stationary, scaled, inside their domains
+    paid            : by how much the bound was lowered for what is left of the stationarity equation
+    region          : {block: B} where no term bounds a block: there the bound is proven for all weights of absolute values up to B
+    intercepts      : those of these blocks that are intercepts, which nothing ever bounds
+    """
+
+    value: float
+    note: str = ""
+    loss_duals: tuple = ()
+    function_duals: tuple = ()
+    paid: float = 0.0
+    region: dict[str, np.ndarray] = field(default_factory=dict)
+    intercepts: tuple[str, ...] = ()
+
+    @property
+    def reach(self) -> str:
+        """For which weights the bound is proven, in words: "" where for all (and intercepts up to 100 times the solution's)."""
+        names = " and ".join(name for name in self.region if name not in self.intercepts)
+        if not names:
+            return ""
+        return f"no term bounds {names}: proven for all {names} up to {REACH:,.0f} times the size of the solution's"
+
+
+def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
+    """(a proven lower bound on the optimum, "") or (-inf, the reason why none could be formed)."""
+    bound = prove(form, blocks, loss_duals, function_duals)
+    return bound.value, bound.note
+
+
+def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> Bound:
+    """The bound that multipliers of a point prove (None: gradients at the point)."""
+    if loss_duals is None:
+        loss_duals = [loss.dual_at(blocks) for loss in form.losses]
+    if function_duals is None:
+        function_duals = [guess(f, blocks) for f in form.functions]
+    u = [loss.dual_project(d) for loss, d in zip(form.losses, loss_duals, strict=True)]
+    v = [
+        f.atom.dual_project(np.asarray(d, float)) for f, d in zip(form.functions, function_duals, strict=True)
+    ]
+    stuck, left = make_stationary(form, u, v)
+    if stuck is not None:
+        return _infimum_of_losses(form, blocks, stuck)
+    bound = _best_scaling(form, u, v)
+    return _paid(bound, form, blocks, u, left) if left and np.isfinite(bound.value) else bound
+
+
+def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
+    """u = v = 0 is stationary always, and says something where the losses reach their infimum."""
+    zeros = [loss.no_multipliers() for loss in form.losses]
+    infimum = form.constant - sum(loss.conjugate(zero) for loss, zero in zip(form.losses, zeros, strict=True))
+    if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
+        return Bound(infimum, "", tuple(zeros), tuple(np.zeros(f.map.shape) for f in form.functions))
+    return Bound(
+        -np.inf,
+        f"no term bounds {stuck} in every direction, and the losses' multipliers alone could not be made stationary; "
+        f"a term such as + 1e-6 * ridge({stuck}) makes a bound possible",
+    )
+
+
+def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Bound:
+    """The bound, lowered by what the residual on free blocks may do within a stated region; free: as `make_stationary` says."""
+    work = losses_work(form, blocks, u)
+    reach = {name: region(name, blocks, size, work[name]) for name, (_, size) in free.items()}
+    paid = sum(payment(residual, reach[name]) for name, (residual, _) in free.items())
+    intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
+    return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
+
+
+def guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
+    """A function's multiplier where the solver has none: its gradient, 0 where it has none."""
+    if f.is_constraint or not f.atom.is_smooth:
+        return np.zeros(f.map.shape)
+    return f.coefficient * f.atom.gradient(f.map.forward(blocks))
+
+
+# ----------------------------------------------------------------------------------------------- scaling
+
+
+def _best_scaling(form: NormalForm, u, v) -> Bound:
+    """The best dual value over t (u, v), t in [0, largest feasible t]; concave in t."""
+    gauge = max((f.dual_gauge(dual) for f, dual in zip(form.functions, v, strict=True)), default=0.0)
+    if not math.isfinite(gauge):
+        return Bound(
+            -np.inf,
+            "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
+        )
+    largest = 1.0 if gauge <= 1.0 else _BELOW_ONE / gauge
+    constants = [loss.offset_predictions() for loss in form.losses]
+
+    def scaled(t: float) -> tuple:
+        # rounding of t * dual may step out of the domain by one unit in the last place
+        return tuple(
+            [
+                loss.dual_project(dual if t == 1.0 else t * dual)
+                for loss, dual in zip(form.losses, u, strict=True)
+            ]
+        )
+
+    def value(t: float, losses: tuple | None = None) -> float:
+        total = form.constant
+        for loss, dual, constant in zip(
+            form.losses, scaled(t) if losses is None else losses, constants, strict=True
+        ):
+            total += (0.0 if constant is None else loss.along(dual, constant)) - loss.conjugate(dual)
+        for f, dual in zip(form.functions, v, strict=True):
+            total += _function_part(f, dual, t)
+        return total
+
+    losses = scaled(largest)
+    at, best = largest, value(largest, losses)
+    if largest < 1.0 and (other := _at_zero(form)) > best:
+        at, best = 0.0, other
+    # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
+    if largest < 0.999 or not math.isfinite(best) or not form.is_convex:
+        at, best = _highest(value, largest, at, best)
+    if not math.isfinite(best):
+        return Bound(best, "the conjugates are infinite at these multipliers")
+    return Bound(best, "", losses if at == largest else scaled(at), tuple([at * dual for dual in v]))
+
+
+def _highest(value: Callable[[float], float], largest: float, at: float, best: float) -> tuple[float, float]:
+    """(where, the highest value seen) of a concave function on [0, largest]; `at`, with the value `best`, is an end of it.
+
+    Where it still rises at its end, that is all. Where it is a parabola, as with quadratic losses, three values tell its top.
+    """
+    near = (1.0 - _NEAR) * largest
+    if at == largest and np.isfinite(best) and value(near) <= best:
+        return at, best
+    middle, low, high = value(0.5 * largest), value(0.0), value(largest)
+    bend = low - 2.0 * middle + high
+    if bend < 0.0:
+        share = min(max(0.5 + 0.25 * (low - high) / bend, 0.0), 1.0)
+        probe = share if 0.0 < share < 1.0 else 0.25
+        expected = low + (4.0 * middle - 3.0 * low - high) * probe + 2.0 * bend * probe * probe
+        found = value(probe * largest)
+        at, best = max([(at, best), (0.0, low), (probe * largest, found)], key=lambda seen: seen[1])
+        if abs(found - expected) <= 1e-9 * max(abs(low), abs(middle), abs(high)):
+            return at, best
+    from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
+
+    search: Any = minimize_scalar(
+        lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
+    )
+    if search.fun < 1e299 and -float(search.fun) > best:
+        at, best = float(search.x), -float(search.fun)
+    return at, best
+
+
+def infimum(form: NormalForm) -> Bound:
+    """What multipliers of zero prove, for no product with the data: the sum of the terms' infima, less what rounding may hide of it."""
+    value = _at_zero(form)
+    if not math.isfinite(value):
+        return Bound(-np.inf, "the terms have no infimum")
+    zeros = tuple(loss.no_multipliers() for loss in form.losses)
+    value -= UNITS * float(np.finfo(float).eps) * (abs(value) + abs(form.constant))
+    return Bound(value, "", zeros, tuple(np.zeros(f.map.shape) for f in form.functions))
+
+
+def _at_zero(form: NormalForm) -> float:
+    """What multipliers of zero prove: the sum of the terms' infima."""
+    parts = (*form.losses, *form.functions)
+    return form.constant - sum(part.conjugate_at_zero for part in parts)
+
+
+def _function_part(f: FunctionTerm, dual, t: float) -> float:
+    inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
+    # of a norm 0 up to the largest t, which its gauge has said: of a matrix's spectrum that costs singular values
+    return inner - (0.0 if f.atom.norm else f.conjugate(t * dual))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How far float64 may misplace an objective and a bound, and who is to blame where they contradict each other by more.
+
+_EPS = float(np.finfo(float).eps)
+
+
+def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> float:
+    """64 eps times the sum of the absolute values that objective and bound are sums of, for the price of neither.
+
+    These are both themselves (sums of parts of one sign, but for what follows); <|u|, |y|> of a loss and what its predictions are
+    sums of (`LossTerm.magnitude`); once, not 64 times, the same of slopes at kinks (`LossTerm.slopes_at_kinks`); <|v|, |B x|> of a
+    function and, where it is an uneven quadratic, what its steepest direction makes of B x and its flattest of v.
+    """
+    total = abs(form.constant) + abs(objective) + abs(proof.value)
+    for loss, u in zip(form.losses, proof.loss_duals, strict=True):
+        total += loss.magnitude(u, blocks)
+        steepest = loss.slopes_at_kinks(blocks)
+        if steepest is not None:
+            total += loss.magnitude(steepest, blocks) / UNITS
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        total += _of_function(f, v, f.map.forward(blocks))
+    return UNITS * _EPS * total if math.isfinite(total) else math.inf
+
+
+def _of_function(f: FunctionTerm, v, image) -> float:
+    total = float(np.abs(v).ravel() @ np.abs(image).ravel())
+    total += f.coefficient * f.atom.cancelling(image)
+    modulus = f.coefficient * f.atom.strong_convexity
+    return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
+
+
+def _outside(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
+    """sum of |<v, what of B x lies outside the domain>|: what objectives there lack, of weights that rounding has moved out."""
+    total = 0.0
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        outside = f.atom.outside(f.map.forward(blocks))
+        total += 0.0 if outside is None else abs(float(np.vdot(v, outside)))
+    return total
+
+
+def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
+    """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
+
+    F(x) - D is a sum of terms that cannot be negative: f(z) + f*(u) - <u, z>, and <r, x>. The one that is stands in the message.
+    """
+    rounding = rounding_of(form, blocks, proof, objective)
+    if not proof.value > objective + rounding:
+        return
+    rounding += _outside(form, blocks, proof)
+    if not proof.value > objective + rounding:
+        return
+    surplus = {}
+    for loss, u in zip(form.losses, proof.loss_duals, strict=True):
+        z = loss.predictions(blocks)
+        surplus[loss.typed] = loss.value(z) + loss.conjugate(u) - loss.along(u, z)
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        surplus[f.typed] = f.value(blocks) + f.conjugate(v) - float(np.vdot(v, f.map.forward(blocks)))
+    residual = stationarity(form, proof.loss_duals, proof.function_duals)
+    for name, r in residual.items():
+        surplus[f"the stationarity equation of {name}"] = float(np.vdot(r, blocks[name]))
+    worst = min(surplus, key=lambda name: surplus[name])
+    raise ProofError(
+        f"internal error of mtldsl: the bound {proof.value:.17g} lies {proof.value - objective:.1e} above the attained objective "
+        f"{objective:.17g}, more than rounding ({rounding:.1e}); {worst} is short by {-surplus[worst]:.1e}: a conjugate or a proximal step "
+        "of it is wrong. If it is a word of your own, mtldsl.testing.check_atom finds which; else please report the model"
+    )

@@ -1,0 +1,361 @@
+"""Directions of a block of weights along which no regularizer or constraint has a say, row by row: there multipliers of losses stand alone.
+
+A function g_k(c P W R), P picking rows, has multipliers in a subspace of the rows' space: all of it, some entries, or what is orthogonal to
+`lineality`. What several of them span together, R_1 dom g_1* + R_2 dom g_2* + ..., takes up its part of a residual. On the rest, the
+directions N of a row,  N^T (A^T u)  has to vanish by the losses' multipliers alone. A cone of multipliers counts where they are not zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.linalg import lapack
+from scipy.sparse.csgraph import connected_components
+
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
+from mtldsl.utils.interrupts import lstsq
+
+__all__ = [
+    "Member",
+    "RowKind",
+    "change_least",
+    "is_between_tasks",
+    "member_of",
+    "mixed_magnitudes",
+    "row_kinds",
+    "uncharged_kinds",
+]
+
+#: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
+_ZERO = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class RowKind:
+    """Rows of a block in whose multipliers the same functions take part.
+
+    rows  : their indices
+    basis : (m, c) columns N, as sparse as they can be
+    takers: (function, where the rows stand in its argument, the matrix (q, m) that its multipliers take of a residual)
+    mixes : (A, B), absolute values: an error e of a row's products becomes A B e in its multipliers; None where nothing mixes tasks
+    """
+
+    rows: np.ndarray
+    basis: sparse.csr_array
+    takers: tuple[tuple[int, np.ndarray, np.ndarray], ...] = ()
+    mixes: tuple[np.ndarray, np.ndarray] | None = None
+
+
+def row_kinds(form: NormalForm, block: str, v) -> list[RowKind]:
+    """The rows of a block, by what functions may take of them."""
+    p, m = form.shapes[block]
+    parts = [part for k, f in enumerate(form.functions) if (part := _part(f, k, block, v[k])) is not None]
+    return _kinds(parts, p, m)
+
+
+def uncharged_kinds(form: NormalForm, block: str, charged: np.ndarray) -> list[RowKind]:
+    """The rows of a block, with the directions along which no function changes: none of `charged` entries (p, m), and of functions between
+    tasks those of their `lineality`, or those that their argument does not see. Bounded functions that are not convex are left out."""
+    p, m = form.shapes[block]
+    parts = [_Part(-1, np.arange(p), None, 1.0, charged, None)]
+    for k, f in enumerate(form.functions):
+        if is_between_tasks(f, block) and (f.atom.convex or not f.atom.is_bounded):
+            rows, right = _rows_and_right(f)
+            lineality = f.atom.lineality(f.map.shape[1])
+            mask = np.ones(f.map.shape, bool) if lineality is None else None
+            parts.append(_Part(k, rows, right, 1.0, mask, lineality))
+    return _kinds(parts, p, m)
+
+
+def is_between_tasks(f: FunctionTerm, block: str) -> bool:
+    """Whether a function of rows of one block has a `lineality`, or sees combinations of tasks alone."""
+    entries = f.map.entries
+    if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
+        return False
+    return entries[0].right is not None or f.atom.lineality(f.map.shape[1]) is not None
+
+
+def _kinds(parts: list[_Part], p: int, m: int) -> list[RowKind]:
+    codes = np.zeros((p, len(parts) + 1), int)  # what may take part in a row, in one number a function
+    for column, part in enumerate(parts):
+        codes[part.rows, column] = 1 if part.mask is None else 2 + _kinds_of(part.mask)
+    _, first, kind = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    kinds = []
+    for j, example in enumerate(first):
+        rows = np.flatnonzero(kind.ravel() == j)
+        kinds.append(_row_kind(rows, example, parts, m))
+    return kinds
+
+
+def mixed_magnitudes(kinds: list[RowKind], size: np.ndarray) -> np.ndarray:
+    """(p, m) of `magnitudes` of the same shape: a multiplier that balances several tasks has the rounding of each in it, also where a
+    task's own sum is empty."""
+    mixed = size.copy()
+    for kind in kinds:
+        if kind.mixes is not None:
+            A, B = kind.mixes
+            mixed[kind.rows] += (size[kind.rows] @ B.T) @ A.T
+    return mixed
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a function takes: of `rows` of the block, times `right`, the entries in `mask` or (None) what is orthogonal to `lineality`."""
+
+    index: int
+    rows: np.ndarray
+    right: np.ndarray | None
+    coefficient: float
+    mask: np.ndarray | None
+    lineality: np.ndarray | None
+
+    def span(self, row: int) -> np.ndarray:
+        """(q, q) the projection on what its multipliers span in this row of the block."""
+        if self.mask is not None:
+            return np.diag(self.mask[np.flatnonzero(self.rows == row)[0]].astype(float))
+        N = self.lineality
+        assert N is not None  # one of the two is there
+        return np.eye(len(N)) - N @ N.T
+
+
+def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _Part | None:
+    """None where the function is of other blocks, or of more than one, or mixes rows."""
+    entries = f.map.entries
+    if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
+        return None
+    rows, right = _rows_and_right(f)
+    lineality = f.atom.lineality(f.map.shape[1])
+    mask = _spanned_entries(f, v) if lineality is None else None
+    if mask is not None and not mask.any():
+        return None
+    return _Part(index, rows, right, entries[0].coefficient, mask, lineality)
+
+
+def _rows_and_right(f: FunctionTerm) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the rows that its map picks, what the map multiplies them by)."""
+    left, right = f.map.entries[0].left, f.map.entries[0].right
+    rows = np.arange(f.map.shape[0]) if left is None else sparse.csr_array(left).indices
+    if right is None:
+        return rows, None
+    return rows, np.asarray(right.todense() if sparse.issparse(right) else right, float)
+
+
+def _spanned_entries(f: FunctionTerm, v: np.ndarray) -> np.ndarray:
+    """The entries that multipliers may have there, of a function whose multipliers are free or zero, or of one sign, entry by entry."""
+    probe = np.where(np.arange(v.size) % 2, 1.0, -1.0).reshape(v.shape) * (
+        1.0 + np.arange(v.size).reshape(v.shape)
+    )
+    one, other = f.atom.dual_project(probe), f.atom.dual_project(-probe)
+    kept, kept_too = one == probe, other == -probe
+    if np.any(one[~kept]) or np.any(other[~kept_too]):
+        return np.zeros(v.shape, bool)  # no such function
+    return (kept & kept_too) | ((kept | kept_too) & (v != 0.0))
+
+
+def _kinds_of(mask: np.ndarray) -> np.ndarray:
+    return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
+
+
+def _row_kind(rows: np.ndarray, example: int, parts: list[_Part], m: int) -> RowKind:
+    own = [part for part in parts if example in part.rows]
+    if not own:
+        return RowKind(rows, sparse.eye_array(m, format="csr"))
+    if len(own) == 1 and own[0].right is None and own[0].lineality is not None:
+        N = own[0].lineality  # its own `dual_project` takes the rest
+        return RowKind(rows, _sparsest(N), (), (np.abs(N), np.abs(N).T))
+    if all(part.right is None and part.mask is not None for part in own):
+        spanned = np.any([part.span(example).any(axis=0) for part in own], axis=0)
+        return RowKind(rows, sparse.eye_array(m, format="csr")[:, np.flatnonzero(~spanned)])
+    columns = []
+    for part in own:
+        span = part.span(example)
+        columns.append(part.coefficient * (span if part.right is None else part.right @ span))
+    together = np.hstack(columns)
+    U, s, Vt = np.linalg.svd(together, full_matrices=True)
+    alive = int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
+    inverse = (Vt[:alive].T / s[:alive]) @ U[:, :alive].T
+    takers, first = [], 0
+    for part, column in zip(own, columns, strict=True):
+        order = np.argsort(part.rows)
+        places = order[np.searchsorted(part.rows, rows, sorter=order)]
+        takers.append((part.index, places, inverse[first : first + column.shape[1]]))
+        first += column.shape[1]
+    return RowKind(rows, _sparsest(U[:, alive:]), tuple(takers), (np.abs(together), np.abs(inverse)))
+
+
+def _sparsest(N: np.ndarray) -> sparse.csr_array:
+    """A basis of the same space with one 1 among zeros in as many rows as it has columns: tasks that nothing couples fall apart."""
+    if N.shape[1] > 1:
+        lead = linalg.qr(N.T, pivoting=True)[2][: N.shape[1]]
+        N = np.linalg.solve(N[lead].T, N.T).T
+        N = np.where(np.abs(N) > _ZERO, N, 0.0)
+    return sparse.csr_array(N)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The smallest change of losses' multipliers after which a block's equation holds where no function takes part in it.
+#
+# Unknowns are the multipliers c of all samples; there is an equation for every row and direction N of `RowKind`,  <N, (A^T c)_row> = wanted,
+# and one for every intercept. With room_j the way from a multiplier to the end of its interval, sum (c_j / room_j)^2 is least. Tasks that
+# no direction and no intercept has in common are systems of their own. All are consistent, however few ranks the inputs have: where
+# multipliers are feasible, c = -u solves them.
+
+#: numbers of a system up to which least squares take an orthogonal factorization
+_LARGE = 200_000
+
+#: a Gram matrix whose reciprocal condition number is smaller goes by a decomposition that bears singular ones
+_SINGULAR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A loss of the block W, whose tasks predict by inputs @ W @ right."""
+
+    index: int
+    loss: LossTerm
+    left: Any
+    right: sparse.csr_array  # (m, tasks of the loss), with the map's coefficient
+
+    def inputs(self, i: int) -> np.ndarray:
+        X = self.loss.tasks.inputs[i]
+        X = X if self.left is None else X @ self.left
+        return X.toarray() if sparse.issparse(X) else np.asarray(X, float)
+
+
+def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> Member | None:
+    """The loss as a member; None where it is of another block, or its multipliers are not plain numbers of rows in memory."""
+    entries = [entry for entry in loss.map.entries if entry.block == block]
+    if len(entries) != 1 or not loss.tasks.in_memory or type(u) is not np.ndarray:
+        return None
+    right = sparse.eye_array(n_tasks) if entries[0].right is None else entries[0].right
+    return Member(index, loss, entries[0].left, sparse.csr_array(entries[0].coefficient * right))
+
+
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """One task of one loss: its multipliers' place and room, and its part in every direction."""
+
+    member: Member
+    task: int
+    room: np.ndarray
+    part: np.ndarray  # (directions of all kinds,)
+
+
+def change_least(
+    members: list[Member], kinds: list[RowKind], residual: Blocks, block: str, u: list[np.ndarray]
+) -> dict[int, np.ndarray]:
+    """{index of a loss: what to add to its multipliers}, so that  N^T (residual + A^T change) = 0  on every row, and 0 on intercepts."""
+    directions = sparse.hstack([kind.basis for kind in kinds], format="csr")
+    owner = np.repeat(np.arange(len(kinds)), [kind.basis.shape[1] for kind in kinds])
+    changes = {one.index: np.zeros(u[one.index].size) for one in members}
+    units = []
+    for one in members:
+        offsets, room = one.loss.tasks.offsets, one.loss.room(u[one.index])
+        parts = (one.right.T @ directions).toarray()
+        for i in range(one.loss.tasks.n_tasks):
+            units.append(_Unit(one, i, room[offsets[i] : offsets[i + 1]], parts[i]))
+    for together in _components(units):
+        for unit, change in zip(
+            together, _solved(together, directions, owner, kinds, residual, block), strict=True
+        ):
+            first = unit.member.loss.tasks.offsets[unit.task]
+            changes[unit.member.index][first : first + change.size] = change
+    return changes
+
+
+def _components(units: list[_Unit]) -> list[list[_Unit]]:
+    """Units that have a direction or an intercept in common."""
+    names = {
+        name: k for k, name in enumerate(sorted({n for unit in units for n in unit.member.loss.intercepts}))
+    }
+    n_tasks = 1 + max(unit.task for unit in units)
+    shared = sparse.csr_array(np.array([unit.part != 0.0 for unit in units]))
+    own = sparse.lil_array((len(units), len(names) * n_tasks), dtype=bool)
+    for row, unit in enumerate(units):
+        for name in unit.member.loss.intercepts:
+            own[row, names[name] * n_tasks + unit.task] = True
+    links = sparse.hstack([shared, own], format="csr").astype(float)
+    count, label = connected_components(links @ links.T, directed=False)
+    found: list[list[_Unit]] = [[] for _ in range(count)]
+    for unit, one in zip(units, label.tolist(), strict=True):
+        found[one].append(unit)
+    return found
+
+
+def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndarray]:
+    """The change of every unit: of the least t with  Z^T t = wanted  and sums of intercepts in  E^T t, change = room t."""
+    used = np.flatnonzero(np.any([unit.part != 0.0 for unit in together], axis=0))
+    wanted = [-(residual[block][kinds[owner[c]].rows] @ directions[:, [c]].toarray().ravel()) for c in used]
+    wanted = np.concatenate([*wanted, np.zeros(0)])
+    squares, designs, firsts = np.zeros(wanted.size), [], []
+    for unit in together:
+        X = unit.member.inputs(unit.task)
+        Z = np.hstack([X[:, kinds[owner[c]].rows] * unit.part[c] for c in used] + [np.zeros((len(X), 0))])
+        squares += np.einsum("ij,ij->j", Z, Z)
+        designs.append(Z * unit.room[:, None])
+    length = np.sqrt(squares)
+    length[length == 0.0] = 1.0
+    wanted = wanted / length
+    for Z in designs:
+        Z /= length
+    by_task: dict[int, list[int]] = {}
+    for k, unit in enumerate(together):
+        by_task.setdefault(unit.task, []).append(k)
+    # intercepts first: what their sums ask for, and designs without what they see
+    firsts = [np.zeros(unit.room.size) for unit in together]
+    for task, some in by_task.items():
+        names = sorted({name for k in some for name in together[k].member.loss.intercepts})
+        if not names:
+            continue
+        E = np.vstack(
+            [
+                np.outer(together[k].room, [name in together[k].member.loss.intercepts for name in names])
+                for k in some
+            ]
+        )
+        ends = np.cumsum([together[k].room.size for k in some])[:-1]
+        Q, s, Vt = np.linalg.svd(E, full_matrices=False)
+        alive = s > _SINGULAR * s.max(initial=0.0)
+        Q, s, Vt = Q[:, alive], s[alive], Vt[alive]
+        first = Q @ ((Vt @ -np.array([residual[name][0, task] for name in names])) / s)
+        parts = np.split(Q, ends)
+        for k, part in zip(some, np.split(first, ends), strict=True):
+            firsts[k] = part
+            wanted = wanted - designs[k].T @ part
+        seen = sum(part.T @ designs[k] for k, part in zip(some, parts, strict=True))
+        for k, part in zip(some, parts, strict=True):
+            designs[k] -= part @ seen
+    return [
+        unit.room * (first + t)
+        for unit, first, t in zip(together, firsts, _least_squares(designs, wanted), strict=True)
+    ]
+
+
+def _least_squares(designs: list[np.ndarray], wanted: np.ndarray) -> list[np.ndarray]:
+    """t of least norm with  sum_k designs[k]^T t_k = wanted.
+
+    Large designs go by their Gram matrix, less exact, and the rounds refine it.
+    """
+    rows = [len(Z) for Z in designs]
+    if wanted.size == 0:
+        return [np.zeros(n) for n in rows]
+    if sum(rows) * wanted.size <= _LARGE or sum(rows) < wanted.size:
+        Z = np.vstack(designs)
+        if Z.size <= _LARGE:
+            t = np.linalg.lstsq(Z.T, wanted, rcond=None)[0]
+        else:  # the same change, of a Gram matrix of the rows
+            t = _solution(Z @ Z.T, Z @ wanted)
+        return np.split(t, np.cumsum(rows)[:-1])
+    by = _solution(sum(Z.T @ Z for Z in designs), wanted)
+    return [Z @ by for Z in designs]
+
+
+def _solution(gram, wanted) -> np.ndarray:
+    """gram^-1 wanted by Cholesky, in an eighth of the time of the decomposition that a matrix near a singular one needs."""
+    factor, failed = lapack.dpotrf(gram, lower=True)
+    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > _SINGULAR:
+        return lapack.dpotrs(factor, wanted, lower=True)[0]
+    return lstsq(gram, wanted, len(gram) * np.finfo(float).eps)

@@ -1,0 +1,121 @@
+r"""Whether any weights satisfy all constraints at once: found by projections, or disproven by a separating multiplier.
+
+Minimise over x  1/2 sum_k ||y_k - P_k(y_k)||^2  with y_k = B_k x + b_k and P_k the projection onto C_k. At a minimum that is not
+zero, v_k = y_k - P_k(y_k) obeys  sum_k B_k^T v_k = 0  and
+
+    sum_k [<v_k, b_k> - sup_{z in C_k} <v_k, z>] = sum_k ||v_k||^2 > 0,
+
+which no x that satisfies all constraints allows (Farkas): it is the dual bound of the model that asks for nothing but the
+constraints, whose optimum is 0. So it is proven as every bound is (`mtldsl.certificates.dual_bound`), rounding included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import Set
+from mtldsl.certificates.dual_bound import Bound, prove, rounding_of
+from mtldsl.certificates.multipliers import REACH, stationarity
+from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+
+__all__ = [
+    "Feasibility",
+    "feasibility",
+]
+
+_MAX_ITER = 2000
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """What is known about the constraints of a model.
+
+    blocks    : the weights that violate them least, of those seen
+    violation : by how much they do, in the units typed
+    margin    : a proven lower bound on the separation; > 0: no weights satisfy all constraints
+    largest   : the size of weights for which that is proven (inf: all)
+    """
+
+    blocks: Blocks
+    violation: float
+    margin: float
+    largest: float = np.inf
+
+    @property
+    def is_disproven(self) -> bool:
+        return self.margin > 0.0
+
+    @property
+    def said(self) -> str:
+        """What is disproven, in words."""
+        which = "no weights" if np.isinf(self.largest) else f"no weights up to {self.largest:.1e}"
+        return f"{which} satisfy all constraints at once (proven by multipliers that separate them)"
+
+
+def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
+    """Look for weights that satisfy the constraints, from `start` (None: zero); else for a proof that there are none."""
+    constraints = tuple(f for f in form.constraints if f.atom.convex)
+    sets = [cast(Set, f.atom) for f in constraints]
+    only = replace(form, losses=(), functions=constraints, constant=0.0)
+    x0 = form.zeros() if start is None else start
+    shapes = [(name, array.shape, array.size) for name, array in x0.items()]
+
+    def blocks_of(flat) -> Blocks:
+        found, at = {}, 0
+        for name, shape, size in shapes:
+            found[name] = flat[at : at + size].reshape(shape)
+            at += size
+        return found
+
+    def separation(flat):
+        x, gradient = blocks_of(flat), form.zeros()
+        total = 0.0
+        for f, atom in zip(constraints, sets, strict=True):
+            image = f.map.forward(x)
+            v = image - atom.project(image)
+            total += 0.5 * float(np.vdot(v, v))
+            f.map.add_adjoint(v, gradient)
+        return total, np.concatenate([gradient[name].ravel() for name, *_ in shapes])
+
+    first = np.concatenate([x0[name].ravel() for name, *_ in shapes])
+    options = {"maxiter": _MAX_ITER, "maxfun": 2 * _MAX_ITER, "ftol": 0.0, "gtol": 0.0}
+    from scipy.optimize import minimize  # slow to import, and rarely needed
+
+    found = minimize(separation, first, jac=True, method="L-BFGS-B", options=options)
+    x = {name: np.array(array) for name, array in blocks_of(found.x).items()}
+    return Feasibility(x, form.violation(x), *_margin(only, x))
+
+
+def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
+    """(a lower bound on the separation, the size of weights for which it is proven)."""
+    images = [f.map.forward(x) for f in only.functions]
+    v = [image - cast(Set, f.atom).project(image) for f, image in zip(only.functions, images, strict=True)]
+    size = max((float(np.abs(dual).max(initial=0.0)) for dual in v), default=0.0)
+    if size == 0.0:
+        return 0.0, np.inf
+    v = [f.atom.dual_project(dual / size) for f, dual in zip(only.functions, v, strict=True)]
+    everywhere = prove(only, x, [], v)
+    if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere, 0.0)) > 0:
+        return margin, np.inf
+    residual = stationarity(only, [], v)
+    least = REACH * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
+    slope = sum(float(np.abs(r).sum()) for r in residual.values())
+    value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True))
+    if not np.isfinite(value):
+        return 0.0, np.inf
+    margin = value - rounding_of(only, x, Bound(value, "", (), tuple(v)), 0.0)
+    if slope > 0:  # half of what separates them pays for the residual, as far out as it can
+        least = max(least, 0.5 * margin / max(slope, _TINY))
+        margin -= least * slope
+    largest = least if slope > 0 else np.inf
+    return (margin, largest) if margin > 0 else (0.0, np.inf)
+
+
+def _separation(f: FunctionTerm, dual) -> float:
+    """<v, b> - sup over z in C of <v, z>."""
+    inner = 0.0 if f.map.offset is None else float(np.vdot(dual, f.map.offset))
+    return inner - f.conjugate(dual)

@@ -1,0 +1,470 @@
+"""Value of a statement by plain formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.certificates.plain import plain_losses, plain_metrics, plain_penalties
+from mtldsl.certificates.plain import plain_losses as plain_labellings
+from mtldsl.certificates.plain import plain_penalties as plain_structures
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
+from mtldsl.certificates.plain.plain_losses import GAP
+from mtldsl.certificates.plain.plain_penalties import above, apart, singular_values, spectrum_of
+from mtldsl.language.learned_unknowns import LearnedUnknown
+from mtldsl.language.scalars import Operation
+from mtldsl.language.substitution import intercepts_of
+
+__all__ = [
+    "TypedPoint",
+    "matrix_of",
+    "over_tasks",
+    "pointwise",
+    "predictions",
+    "rounding_of_samples",
+    "scores",
+    "some_predictions",
+    "some_samples",
+    "sums_of_table",
+    "sums_of_tasks",
+    "table_of",
+    "totals_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
+
+#: Numbers that are made beside the result at once.
+_SLAB_ENTRIES = 1 << 22
+
+
+def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) -> Any:
+    """Return the value of an expression as typed. KeyError, with its name, for a block that is not there.
+
+    sizes : the same with the absolute value of every number in it, and every difference a sum: what rounding is proportional to
+    """
+    if not isinstance(tree, Operation):
+        return abs(tree) if sizes else tree
+    name, operands = tree.name, tree.operands
+    if name == "block":
+        return abs(blocks[operands[0]]) if sizes else blocks[operands[0]]
+    if name == "*":
+        factor, value = operands[0].value, matrix_of(operands[1], blocks, sizes)
+        return (abs(factor) if sizes else factor) * value
+    if name == "sum":
+        value, axis = matrix_of(operands[0], blocks, sizes), operands[1]
+        return np.asarray(value).sum(axis=axis, keepdims=True)
+    if name == "[]":
+        return matrix_of(operands[0], blocks, sizes)[operands[1], :][:, operands[2]]
+    left, right = (matrix_of(one, blocks, sizes) for one in operands)
+    if name == "@":
+        return left @ right
+    if name == "beside":
+        return np.hstack([left, right])
+    return left - right if name == "-" and not sizes else left + right
+
+
+def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> np.ndarray:
+    """Return X_i w_i + b_i (N,), task after task. sizes: of |X|, |W| and |b|, whatever the signs of X."""
+    if tasks.is_shared:
+        z = scores(tasks.X, W, b, sizes)
+        return z.ravel() if tasks.mask is None else z[tasks.mask.T]
+    z = np.empty(tasks.n_samples)
+    ends = tasks.offsets.tolist()
+    if tasks.is_sparse:
+        _sparse_rows(tasks.stacked, tasks.offsets, W, z, sizes)
+    else:
+        X = tasks.stacked
+        for i, (first, last) in enumerate(pairwise(ends)):
+            rows = X[first:last]
+            np.matmul(abs(rows) if sizes else rows, W[:, i], out=z[first:last])
+    if b is not None:
+        z += np.repeat(b, tasks.counts)
+    return z
+
+
+def some_samples(tasks: Any, values: np.ndarray, some: slice) -> np.ndarray:
+    """Return some of the values (N,) of samples: of one complete table some rows, else some positions."""
+    is_table = tasks.is_shared and tasks.mask is None
+    return values.reshape(tasks.n_tasks if is_table else 1, -1)[:, some].ravel()
+
+
+def some_predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, some: slice) -> tuple:
+    """Return the tasks of `some_samples` and X_i w_i + b_i there."""
+    if tasks.is_shared and tasks.mask is None:
+        z = scores(tasks.X[some], W, b)
+        return np.repeat(np.arange(len(z)), z.shape[1]), z.ravel()
+    task = np.repeat(np.arange(tasks.n_tasks), tasks.counts)[some]
+    each = W.T[task]
+    if tasks.is_shared:
+        X = tasks.X[np.flatnonzero(tasks.mask.T)[some] % tasks.X.shape[0]]
+    else:
+        X = tasks.stacked[some]
+    z = np.ravel(X.multiply(each).sum(axis=1)) if sparse.issparse(X) else np.einsum("ij,ij->i", X, each)
+    return task, z if b is None else z + b[task]
+
+
+def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> np.ndarray:
+    """Return X W + b as (m, n): a row for every column of W."""
+    if sparse.issparse(X):
+        z = np.ascontiguousarray(np.asarray((abs(X) if sizes else X) @ np.ascontiguousarray(W)).T)
+    else:
+        z = W.T @ (abs(X) if sizes else X).T
+    if b is not None:
+        z += b[:, None]
+    return z
+
+
+def _sparse_rows(X, offsets, W, out: np.ndarray, sizes: bool) -> None:
+    """Write the products of the rows of every task with its column, some rows at a time: as one matrix over the features of all tasks."""
+    d, n = X.shape[1], X.shape[0]
+    flat, step = W.T.ravel(), max(1, _SLAB_ENTRIES * n // max(X.nnz, 1))
+    for first in range(0, n, step):
+        last = min(first + step, n)
+        a, b = int(X.indptr[first]), int(X.indptr[last])
+        owner = np.searchsorted(offsets, np.arange(first, last), side="right") - 1
+        entries = X.indptr[first : last + 1] - a
+        places = X.indices[a:b] + np.repeat(owner.astype(np.int64) * d, np.diff(entries))
+        data = abs(X.data[a:b]) if sizes else X.data[a:b]
+        out[first:last] = sparse.csr_array((data, places, entries), shape=(last - first, flat.size)) @ flat
+
+
+def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
+    """Return (n, m) of what tasks with one X hold task after task; `missing` where there is no label."""
+    n = tasks.X.shape[0]
+    if tasks.mask is None:
+        return values.reshape(tasks.n_tasks, n).T
+    table = np.full((tasks.n_tasks, n), missing)
+    table[tasks.mask.T] = values
+    return table.T
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them.
+
+_EPS = float(np.finfo(float).eps)
+_PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
+
+#: Samples of which a formula's temporaries stay in the cache.
+_SLAB_SAMPLES = 1 << 14
+
+#: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `proof/rounding.py`.
+_ROUNDING_UNITS = 64.0
+
+#: Random signs of rounding errors that a function of many numbers is tried with.
+_RANDOM_DIRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class TypedPoint:
+    """Weights and what is learned beside them, at which terms and constraints are evaluated as typed.
+
+    blocks  : {name: array}, intercepts as "W.intercept"
+    learned : {name: a `LearnedMatrix` or `LearnedWeights`}
+    """
+
+    blocks: Mapping[str, np.ndarray]
+    learned: Mapping[str, Any]
+
+    # --------------------------------------------------------------------------------------------------- terms
+
+    def value(self, term: Any, kernels: Any = None) -> float | None:
+        """Return coefficient * word(argument); None where the word is too dear to evaluate. kernels: the weights of `mkl_norm` where they have
+        no name.
+        """
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            found = self._loss(term) if term.is_loss else self._penalty(term, kernels)
+            return None if found is None else float(factor * found)
+
+    def rounding(self, term: Any, kernels: Any = None) -> float:
+        """Bound how far rounding, here or there, may have moved `value`."""
+        factor = term.coefficient.value
+        if factor == 0.0 or 0 in term.argument.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            own = self._rounding_of_loss(term) if term.is_loss else self._rounding_of_penalty(term, kernels)
+            return float(abs(factor) * own)
+
+    # -------------------------------------------------------------------------------------------------- losses
+
+    def intercept(self, term: Any, sizes: bool = False) -> np.ndarray | None:
+        """Return the intercepts (m,) of a loss, None where it has none. sizes: their absolute values."""
+        names = list(intercepts_of(term.argument))
+        if not names:
+            return None
+        b = np.ravel(self.blocks[names[0]])
+        return np.abs(b) if sizes else b
+
+    def _predictions(self, term: Any, sizes: bool = False) -> np.ndarray:
+        W = matrix_of(term.argument.tree, self.blocks, sizes)
+        return predictions(term.tasks, W, self.intercept(term, sizes), sizes)
+
+    def _loss(self, term: Any, move: Any = None) -> float | None:
+        """Return the loss, at predictions that `move` has changed."""
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            return self._of_labellings(term, definition)
+        has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
+        if definition is not None and definition.kind == "samples" and has_table:
+            W = matrix_of(term.argument.tree, self.blocks)
+            sums = sums_of_table(term, definition.function, W, self.intercept(term))
+            return over_tasks(term, sums, definition.of_sum)
+        z = self._predictions(term)
+        z = z if move is None else move(z)
+        if definition is None and term.atom.labels == "classes":
+            return None
+        if definition is not None and definition.kind == "classes":
+            return _of_classes(term, definition.function, z)
+        if definition is None or definition.kind == "task":
+            return over_tasks(term, _of_tasks(term, definition, z))
+        l = pointwise(definition.function, term, z)
+        return over_tasks(term, l if definition.of_sum is None else sums_of_tasks(term, l), definition.of_sum)
+
+    def _of_labellings(self, term: Any, definition: Definition | None, sizes: bool = False) -> float | None:
+        tasks, atom = term.data, term.atom
+        b, K = self.intercept(term, sizes), term.data.n_tasks
+        E = matrix_of(term.argument.tree, self.blocks, sizes)
+        b = None if b is None else np.append(b, np.zeros(E.shape[1] - 2 * K))
+        s = scores(tasks.X, E, b, sizes).T
+        if sizes:
+            return float(np.abs(s).sum(axis=1).max())
+        truth = table_of(tasks, np.where(tasks.targets > 0, 1, 0), GAP).astype(int)
+        values = None if definition is None else definition.function(s, truth, atom)
+        if values is None:
+            return None
+        known = np.any(truth != GAP, axis=1)
+        weights = known.astype(float)
+        if tasks.sample_weights is not None:
+            weights = weights * table_of(tasks, tasks.sample_weights, 0.0).max(axis=1)
+        return float(weights @ values / weights.sum())
+
+    def _rounding_of_loss(self, term: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.atom.labels == "indicators":
+            size = self._of_labellings(term, definition, sizes=True)
+            return _ROUNDING_UNITS * _EPS * (1.0 + (size or 0.0))
+        tasks, sizes = term.tasks, self._predictions(term, sizes=True)
+        if definition is not None and definition.kind == "samples" and definition.of_sum is None:
+            z = self._predictions(term)
+            return over_tasks(term, rounding_of_samples(term, definition.function, definition.size, z, sizes))
+        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * (sizes + np.abs(tasks.targets))
+        plain, rng = self._loss(term), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
+        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_RANDOM_DIRECTIONS)]
+        moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
+        changes = [abs(one - plain) for one in moved]
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        if definition is not None and definition.size is not None:
+            total += _ROUNDING_UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+        return total
+
+    # ----------------------------------------------------------------------------------------------- penalties
+
+    def _penalty(self, term: Any, kernels: Any) -> float | None:
+        definition, atom = DEFINITIONS.get(term.atom.name), term.atom
+        if term.of_learned:
+            matrix = spectrum_of(self._learned(term.argument)).dense()
+            return None if definition is None else definition.function(matrix, atom)
+        W = matrix_of(term.argument.tree, self.blocks)
+        return self._of_matrix(term, definition, W, kernels)
+
+    def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> Any:
+        atom = term.atom
+        if definition is None and term.learned:  # a structure of one's own, without a plain formula
+            return atom.value_at(W, tuple(self._learned(one) for one in term.learned))
+        if definition is not None and definition.kind == "kept":
+            return definition.function(W, self._matrices(term, kernels), atom)
+        return _of_weights(definition, atom, W)[0]
+
+    def _learned(self, matrix: Any) -> Any:
+        """Return a matrix, or weights, by its name; one that is given is itself."""
+        if not isinstance(matrix, LearnedUnknown):
+            return matrix
+        found = self.learned[matrix.name]
+        return getattr(found, "spectral", found)
+
+    def _matrices(self, term: Any, kernels: Any) -> tuple:
+        if term.atom.weighs_kernels:
+            return (np.asarray(self._learned(term.learned[0]) if term.learned else kernels, float),)
+        return tuple(spectrum_of(self._learned(one)) for one in term.learned)
+
+    def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
+        definition = DEFINITIONS.get(term.atom.name)
+        if term.of_learned:
+            return _ROUNDING_UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
+        W = matrix_of(term.argument.tree, self.blocks)
+        if definition is not None and definition.kind == "between":
+            value, spread = _of_weights(definition, term.atom, W)
+            return spread + (definition.within + _ROUNDING_UNITS * _EPS) * value
+        step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
+        plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
+        if plain is None:
+            return 0.0
+        if definition is not None and definition.kind == "spectrum":
+            s = _padded(singular_values(W), len(W))
+            by = _ROUNDING_UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
+            r = definition.function(s, term.atom)
+            moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
+            return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
+        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(_RANDOM_DIRECTIONS)]
+        changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
+        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        if definition is not None:
+            if definition.kind == "kept":
+                total += _ROUNDING_UNITS * len(W) * _EPS * abs(plain)
+            if definition.size is not None:
+                more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
+                total += _ROUNDING_UNITS * _EPS * abs(definition.size(W, *more, term.atom))
+        return total
+
+    # --------------------------------------------------------------------------------------------- constraints
+
+    def violation(self, constraint: Any) -> float:
+        """Return how far a constraint on weights is from being met, in its own units."""
+        return self._outside(constraint.tree)
+
+    def rounding_of_violation(self, constraint: Any) -> float:
+        """Bound how far rounding may have moved it."""
+        name, operands = constraint.tree.name, constraint.tree.operands
+        units = _ROUNDING_UNITS * _EPS
+        with np.errstate(all="ignore"):
+            if name == "in":
+                return units * float(np.sum(matrix_of(operands[1], self.blocks, sizes=True)))
+            if name == "ball":
+                atom, definition = operands[1], DEFINITIONS.get(operands[1].name)
+                size = matrix_of(operands[2], self.blocks, sizes=True)
+                norm, spread = _of_weights(definition, atom, size)
+                within = 0.0 if definition is None else definition.within
+                return float(units * np.sum(size) + (units + within) * norm + spread)
+            left, right = (matrix_of(one, self.blocks, sizes=True) for one in operands)
+            return units * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
+
+    def _outside(self, tree: Any) -> float:
+        operands, blocks = tree.operands, self.blocks
+        with np.errstate(all="ignore"):
+            if tree.name == "in":
+                atom, W = operands[0], matrix_of(operands[1], blocks)
+                definition = DEFINITIONS.get(atom.name)
+                return float(atom.violation(W) if definition is None else definition.function(W, atom))
+            if tree.name == "ball":
+                factor, atom, argument, radius = operands
+                W, most = matrix_of(argument, blocks), radius.value / factor.value
+                if atom.name == "rank":
+                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
+                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
+            left, right = (matrix_of(one, blocks) for one in operands)
+            if tree.name == "==":
+                return float(apart(left, right))
+            return float(above(left, right) if tree.name == "<=" else above(-left, -right))
+
+
+def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:
+    """Return (a penalty of W alone, by how much it may be off); without a plain formula it is what the word says itself."""
+    if definition is None:
+        return atom.value(W), 0.0
+    if definition.kind == "spectrum":
+        return np.sum(definition.function(_padded(singular_values(W), len(W)), atom)), 0.0
+    found = definition.function(W, atom)
+    low, high = found if definition.kind == "between" else (found, found)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
+# --------------------------------------------------------------------------------------------- losses over tasks
+
+
+def pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
+    """Write the losses of samples (N,), weighted, over z, and return it."""
+    y, s = term.tasks.targets, term.tasks.sample_weights
+    for first in range(0, z.size, _SLAB_SAMPLES):
+        some = slice(first, first + _SLAB_SAMPLES)
+        l = function(z[some], y[some], term.atom)
+        z[some] = l if s is None else s[some] * l
+    return z
+
+
+def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Bound (N,) how far rounding may have moved every sample's loss at predictions z, the sums of numbers of these sizes."""
+    step = _EPS * (8.0 + np.sqrt(term.tasks.n_features)) * (sizes + np.abs(term.tasks.targets))
+    l = pointwise(function, term, z.copy())
+    moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
+    total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
+    return total if size is None else total + _EPS * _ROUNDING_UNITS * pointwise(size, term, z.copy())
+
+
+def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+    """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
+    tasks, m = term.tasks, term.tasks.n_tasks
+    y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
+    s = None if s is None else s.reshape(m, -1)
+    n, sums = tasks.X.shape[0], np.zeros(m)
+    step = max(_SLAB_SAMPLES // m, 1)
+    for first in range(0, n, step):
+        rows = slice(first, first + step)
+        l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
+        sums += np.sum(l if s is None else s[:, rows] * l, axis=1)
+    return sums
+
+
+def totals_of(tasks: Any) -> np.ndarray:
+    """Add up the weights (m,) of every task's samples."""
+    s = tasks.sample_weights
+    return np.asarray(tasks.counts, float) if s is None else np.add.reduceat(s, tasks.offsets[:-1])
+
+
+def sums_of_tasks(term: Any, l: np.ndarray) -> np.ndarray:
+    """Add up (m,) over every task's samples."""
+    return np.add.reduceat(l, term.tasks.offsets[:-1])
+
+
+def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
+    """Return losses (m,) that are functions of a whole task; of a word of one's own, what it says itself."""
+    tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
+    ends, s = tasks.offsets.tolist(), tasks.sample_weights
+    for i, (first, last) in enumerate(pairwise(ends)):
+        rows = slice(first, last)
+        atom = term.atom.of_task(i)
+        given = z[rows], tasks.targets[rows], None if s is None else s[rows]
+        found[i] = atom.value(*given) if definition is None else definition.function(*given, atom)
+    return found
+
+
+def over_tasks(term: Any, losses: np.ndarray, of_sum=None, totals: np.ndarray | None = None) -> float:
+    """Return the sum, or the largest where the worst task counts, of losses of samples (N,) or of tasks (m,). totals: the weights (m,) of
+    every task's samples, where tasks do not hold them.
+    """
+    tasks = term.tasks
+    if not (term.mean or term.worst or of_sum):
+        return float(np.sum(losses))
+    if losses.size == tasks.n_samples and losses.size != tasks.n_tasks:
+        losses = sums_of_tasks(term, losses)
+    losses = losses if of_sum is None else of_sum(losses, term.atom)
+    if term.mean:
+        if totals is None:
+            totals = totals_of(tasks)
+        losses = losses / totals
+    return float(np.max(losses) if term.worst else np.sum(losses))
+
+
+def _of_classes(term: Any, function, z: np.ndarray) -> float:
+    """Add up losses of rows, each a function of all of its scores."""
+    tasks = term.tasks
+    m, s = tasks.n_tasks, tasks.sample_weights
+    table, true = z.reshape(m, -1).T, np.argmax(tasks.targets.reshape(m, -1), axis=0)
+    l = function(table, true, term.atom)
+    s = np.ones(len(l)) if s is None else s[: len(l)]
+    return float(s @ l / (s.sum() if term.mean else 1.0))
+
+
+def _padded(s: np.ndarray, n: int) -> np.ndarray:
+    """Add zeros to the singular values of a matrix with n rows: formulas are of n of them."""
+    return np.append(s, np.zeros(n - s.size)) if s.size < n else s

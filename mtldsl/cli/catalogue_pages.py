@@ -1,0 +1,319 @@
+"""Words and models listed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import asdict, dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mtldsl.cli.catalogue import KINDS, Entry, catalogue, entry
+from mtldsl.cli.record import plain
+from mtldsl.errors import ModelError
+from mtldsl.language.label_graph import EdgeWeights, NodeWeights
+from mtldsl.language.learned_unknowns import KernelWeights
+from mtldsl.language.suggestions import SYNONYMS, nearest
+from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm, typed_usage
+
+__all__ = [
+    "ABOUT",
+    "HEADINGS",
+    "HELPERS",
+    "Helper",
+    "as_plain",
+    "groups_of_helpers",
+    "helper",
+    "markdown",
+    "other_names",
+    "page",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is typed in a model and is not a function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
+# the weights of a graph of labels.
+
+#: name -> function or class, in the order of the catalogue
+HELPERS = {
+    **SIMILARITIES, **UNKNOWNS, "p_norm": p_norm, "NodeWeights": NodeWeights, "EdgeWeights": EdgeWeights,
+}  # fmt: skip
+
+_SIMILARITY, _MATRIX, _WEIGHTS, _NORM, _OF_LABELS = (
+    "similarity of tasks",
+    "matrix that is learned",
+    "weights that are learned",
+    "norm of kernel weights",
+    "unknown weights over a graph of labels",
+)
+_GROUPS = (
+    (
+        "Similarities of tasks",
+        "What stands in the list of mkl_norm(W, [union(), individual()], theta): each makes one or several kernels R between tasks, every "
+        "one with a weight of its own. All take columns=..., the features that they are about: positions, names, a slice, or the name of "
+        "a view.",
+        (_SIMILARITY,),
+    ),
+    (
+        "What is learned beside the weights",
+        "Declared as Weights are (in a problem file under [learned]), and bounded in subject_to.",
+        (_MATRIX, _WEIGHTS, _NORM),
+    ),
+    (
+        "Weights over a graph of labels",
+        "What clique_hinge(U, V, tasks) and pairwise_log_loss(U, V, tasks) are functions of; regularizers take each alone.",
+        (_OF_LABELS,),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Helper:
+    """One of them."""
+
+    name: str
+    kind: str
+    typed: str  # with its parameters and defaults
+    summary: str  # the first line of its documentation
+    documentation: str
+
+    @property
+    def short(self) -> str:
+        """Typed, without what all similarities take."""
+        return self.typed.replace(", columns=None", "").replace("columns=None", "")
+
+
+def helper(name: str) -> Helper:
+    """One of `HELPERS`.
+
+    >>> helper("laplacian").short
+    'laplacian(L, gamma=1.0)'
+    """
+    value, typed = HELPERS[name], name
+    if name in UNKNOWNS:
+        kind = _WEIGHTS if value is KernelWeights else _MATRIX
+        typed += _signature(value)
+    elif isinstance(value, type):
+        kind, typed = _OF_LABELS, typed + _signature(value)
+    else:
+        kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
+    documentation = inspect.getdoc(value) or ""
+    return Helper(name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation)
+
+
+def _signature(value) -> str:
+    parameters = inspect.signature(value).parameters.values()
+    return str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters]))
+
+
+def groups_of_helpers() -> list[tuple[str, str, list[Helper]]]:
+    """(heading, what they have in common, the helpers) in the order of the catalogue."""
+    every = [helper(name) for name in HELPERS]
+    return [
+        (heading, about, [one for one in every if one.kind in kinds]) for heading, about, kinds in _GROUPS
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The catalogue as a table for the terminal, as JSON, and as a page of documentation.
+
+HEADINGS = {
+    "loss": "Losses",
+    "regularizer": "Regularizers",
+    "structure": "Learned structures",
+    "constraint": "Constraints",
+    "metric": "Metrics",
+}
+ABOUT = {
+    "loss": "Sums over samples and tasks. zᵢ = Xᵢ wᵢ (+ bᵢ) are the predictions of task i, zⱼ = Wᵀxⱼ (+ b) the scores of row j. mean=True "
+    "divides each task by its rows. Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges), the losses are means "
+    "over samples. There sᵢ are the scores of sample i, of labels and of edges, and Υ(y) chooses those of a labelling y.",
+    "regularizer": "Functions of an expression W (features × tasks).",
+    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W. Declare them, and bound them in subject_to. "
+    "The unknowns are Sigma1 = FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), "
+    'and theta = KernelWeights(similarities). In a problem file, write Sigma1 = "FeaturePrecision" under [learned].',
+    "constraint": "Sets for an expression W.",
+    "metric": "What structured_hinge(W, tasks, metric=...) optimises. solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
+    "of task i, zᵢ its predictions. Among its Pos positives c are labelled −1, among its Neg negatives b are labelled +1. Give one for all "
+    "tasks, or a list with one per task. Your own is a subclass of Metric.",
+}
+
+#: Traits that read better in words of their own.
+_SPELLED: dict[tuple[str, bool | str], str] = {
+    ("weighs_samples", False): "no sample weights",
+    ("labels", "indicators"): "labels: sign, all of a sample together",
+    ("labels", "classes"): "labels: sign, one +1 a row",
+    ("takes_intercept", False): "no intercept",
+    ("labellings", False): "of rankings",
+    ("exact_conjugate", True): "exact conjugate for tasks of any size",
+}
+
+
+def _found(name: str | None) -> list[Entry]:
+    if name is None:
+        return catalogue()
+    try:
+        return [entry(name)]
+    except KeyError:
+        known = [*(item.name for item in catalogue()), *HELPERS]
+        raise ModelError(f"there is no word {name!r}{nearest(name, known)}") from None
+
+
+def as_plain(name: str | None) -> object:
+    """For JSON: one entry, or the list of all, helpers last."""
+    if name in HELPERS:
+        return asdict(helper(name))
+    entries = [plain(asdict(item)) for item in _found(name)]
+    return entries + [asdict(helper(one)) for one in HELPERS] if name is None else entries[0]
+
+
+def page(name: str | None) -> RenderableType:
+    """For the terminal: all words with their formulas, or everything about one."""
+    if name in HELPERS:
+        return _one_helper(helper(name))
+    return _one(_found(name)[0]) if name is not None else _all(_found(None))
+
+
+def _all(entries: list[Entry]) -> Group:
+    parts = []
+    for kind in KINDS.values():
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for item in entries:
+            if item.kind == kind:
+                table.add_row(Text(_short(item)), Text(item.formula))
+        parts += [Text(HEADINGS[kind], "bold underline"), Text(ABOUT[kind], "dim"), table, Text()]
+    for heading, about, items in groups_of_helpers():
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for item in items:
+            table.add_row(Text(item.short), Text(item.summary))
+        parts += [Text(heading, "bold underline"), Text(about, "dim"), table, Text()]
+    return Group(*parts, Text("mtldsl words NAME shows everything about one of them.", "dim"))
+
+
+def _short(item: Entry) -> str:
+    return item.typed.replace("(W, tasks, *, mean=False)", "(W, tasks)").replace(", *, mean=False", "")
+
+
+def _one(item: Entry) -> Group:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for label, value in _facts(item).items():
+        grid.add_row(Text(label), Text(value))
+    return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
+
+
+def _one_helper(item: Helper) -> Group:
+    facts = [Text(item.name, "bold"), Text(item.kind, "dim"), Text(item.typed), Text()]
+    return Group(*facts, *map(Text, _paragraphs(item.documentation)))
+
+
+def _paragraphs(documentation: str) -> list[str]:
+    """Prose on one line each, for the terminal to break; lists and sessions as they are, headings without their rule."""
+    paragraphs = []
+    for block in documentation.split("\n\n"):
+        lines = block.split("\n")
+        if len(lines) > 1 and set(lines[1]) == {"-"}:
+            paragraphs.append(lines[0])
+            lines = lines[2:]
+        is_list = any(line.startswith((" ", ">>>")) for line in lines)
+        paragraphs.append(("\n" if is_list else " ").join(lines) + "\n")
+    return paragraphs
+
+
+def _facts(item: Entry) -> dict[str, str]:
+    parameters = ", ".join(_parameter(name, default) for name, default in item.parameters.items())
+    return {
+        "kind": item.kind,
+        "typed": item.typed,
+        "formula": item.formula,
+        "parameters": parameters or "none",
+        "traits": ", ".join(_trait(name, value) for name, value in item.traits.items()) or "none",
+        "solvers": ", ".join(item.solvers) + f" (in the smallest model with this {item.kind})",
+        "reference": "yes" if item.reference else "MISSING",
+    }
+
+
+def _parameter(name: str, default: str) -> str:
+    return f"{name} (required)" if default == "required" else f"{name} = {default}"
+
+
+def _trait(name: str, value) -> str:
+    if isinstance(value, bool | str) and (name, value) in _SPELLED:
+        return _SPELLED[name, value]
+    spelled = name.replace("_", " ")
+    if value is True:
+        return spelled
+    return (
+        f"not {spelled}"
+        if value is False
+        else f"{spelled}: {value:g}"
+        if isinstance(value, float)
+        else f"{spelled}: {value}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ markdown
+
+
+def markdown() -> str:
+    """docs/words.md."""
+    lines = [
+        "# Words",
+        "",
+        "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
+        "",
+        "The solvers are those of the smallest model with the word, the fastest first. `problem.explain()` says those of yours. Each word has a",
+        "reference formula in cvxpy, which checks it.",
+    ]
+    entries = catalogue()
+    for kind in KINDS.values():
+        rows = [item for item in entries if item.kind == kind]
+        lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
+        lines += [
+            "| word | formula | what it is | solvers |",
+            "| --- | --- | --- | --- |",
+        ]
+        lines += [_row(item) for item in rows]
+    for heading, about, items in groups_of_helpers():
+        lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
+        lines += [f"| `{item.short}` | {_first(item.summary)} |" for item in items]
+    lines += ["", *other_names()]
+    return "\n".join(lines) + "\n"
+
+
+def other_names() -> list[str]:
+    """A section of Markdown: what others call a word, and the word."""
+    head = ["## Other names", "", "An error suggests the word where one of these is typed.", ""]
+    rows = [f"| {names.replace('_', ' ')} | `{word}` |" for word, names in SYNONYMS.items()]
+    return [*head, "| others say | the word |", "| --- | --- |", *sorted(rows, key=str.lower)]
+
+
+def _row(item: Entry) -> str:
+    cells = [
+        f"`{_short(item)}`",
+        f"${_math(item.latex)}$",
+        _first(item.summary),
+        ", ".join(item.solvers) if item.reference else "**no reference**",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _first(summary: str) -> str:
+    """The first clause, without a formula behind it."""
+    return _cell(re.split(r"(?<=[.;:])\s", summary)[0].rstrip(".;:"))
+
+
+def _cell(text: str) -> str:
+    """Bars would end the cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def _math(latex: str) -> str:
+    return latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")

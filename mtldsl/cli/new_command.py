@@ -1,0 +1,427 @@
+"""Pandas types, shorter template."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import textwrap
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mtldsl.cli.command import OK, Command, check_ending
+from mtldsl.cli.output import print_content
+from mtldsl.cli.problem_files.column_roles import (
+    CLASSES,
+    FOLDS,
+    TEST_SHARE,
+    Column,
+    decimal_of,
+    guess_of,
+    seen,
+    shown,
+)
+from mtldsl.data.readers.csv import delimiter_of, rows_of
+from mtldsl.data.readers.table import MISSING
+from mtldsl.display.sections import visible
+from mtldsl.errors import DataError
+from mtldsl.solution.measures import measure_of_rare
+from mtldsl.utils.files import atomic_file, regular_file
+
+__all__ = [
+    "NEW",
+    "Draft",
+    "draft",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# `mtldsl new`: a commented problem file for a table, to begin with.
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "table", type=Path, metavar="TABLE", help="a CSV file whose first line names the columns"
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="COLUMN",
+        nargs="+",
+        default=[],
+        help="columns of labels, with spaces or commas between; without it the last column, or all at the end that say yes or no",
+    )
+    parser.add_argument(
+        "--task",
+        metavar="COLUMN",
+        help="the column that tells the tasks apart by rows; without it a column of text whose values all come often, where there is one label",
+    )
+    parser.add_argument(
+        "--delimiter",
+        metavar="C",
+        help="such as ';'; without it what makes the most columns of the first line",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="write there (.toml) in place of beside TABLE; a problem file is edited by hand, and none that is there is overwritten",
+    )
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        dest="shown",
+        help="print it, and write nothing",
+    )
+
+
+def _new(options) -> int:
+
+    labels = [name.strip() for text in options.labels for name in text.split(",") if name.strip()]
+    check_ending(options.output, "--output", (".toml",))
+    path = options.output or options.table.with_suffix(".toml")
+    drafted = draft(
+        options.table, labels, options.task, options.delimiter, options.output and options.output.parent
+    )
+    text = visible(drafted.text, kept="\n")
+    if options.shown:
+        print_content(text.rstrip("\n"), one_line=True)
+        return OK
+    if path.exists():
+        raise DataError(
+            f"{path} is there already", write_instead="write --output PATH or --print, or move it away"
+        )
+    with atomic_file(path) as file:
+        file.write(text.encode())
+    print_content(f"{path} is written. Read it, then: mtldsl solve {shlex.quote(str(path))}", one_line=True)
+    for one in drafted.said:
+        print_content(visible(one), one_line=True)
+    return OK
+
+
+NEW = Command(
+    "new",
+    "write a commented problem file for a CSV file, after a look at its columns",
+    _arguments,
+    _new,
+    examples=("mtldsl new exams.csv", "mtldsl new exams.csv --labels maths physics"),
+)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A first problem file for a table: which columns are labels, features, ids or tasks is guessed, said, and left to the reader to change.
+
+#: Characters of a line of what was guessed.
+_WIDTH = 120
+
+#: what to write of files that this does not draft
+_OTHERS = {
+    ".arff": 'write a problem file with [data] path = "...", labels = "LABELS.xml", or how many columns at the end are labels',
+    ".mat": 'write a problem file with [data] path = "...", X = "X", Y = "Y"',
+    ".npz": 'write a problem file with [data] path = "...", X = "X", Y = "Y"',
+    ".parquet": 'write a problem file with [data] path = "...", engine = "dask", labels = [...]',
+    ".xlsx": "save the sheet as CSV",
+    ".xls": "save the sheet as CSV",
+}
+
+
+#: where a label is rare
+_CUT = [
+    "[thresholds]",
+    'metric = "f1"  # a rare label is seldom more probable than not: it is said where F1 is best on rows that the model of a fold did not see',
+    "random_state = 0",
+    "",
+]
+
+
+class Draft(NamedTuple):
+    """The text of a problem file, and what was guessed in it, a paragraph each."""
+
+    text: str
+    said: list[str]
+
+
+def draft(
+    path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None, folder=None
+) -> Draft:
+    """A commented problem file for a CSV file: `mtldsl new`.
+
+    labels : columns of labels, one task each; none: the last column, or all columns at the end that say yes or no
+    task   : the column that tells the tasks apart by rows; None: a column of text whose values all come often, of one label
+    folder : where the problem file will stand; None: beside the table
+    delimiter : what stands between cells; None: what makes the most columns of the first line
+    The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
+    nothing is left to learn from.
+    """
+    path = regular_file(path)
+    if path.suffix.lower() in _OTHERS:
+        raise DataError("is not a CSV file", term=path, write_instead=_OTHERS[path.suffix.lower()])
+    delimiter = delimiter or delimiter_of(path)
+    names, rows, _ = rows_of(path, delimiter, True)
+    decimal = decimal_of(rows, delimiter)
+    if decimal == ",":
+        names, rows, _ = rows_of(path, delimiter, True, decimal)
+    columns = {name: seen(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
+    for name in (*labels, *([task] if task else [])):
+        if name not in columns:
+            raise DataError(
+                f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
+            )
+    chosen = list(labels)
+    if task and len(chosen) > 1:
+        raise DataError(
+            f"--task {task} tells the tasks apart by rows, and the labels {', '.join(chosen)} by columns", term=path,
+            write_instead=f"write one of the two, such as --task {shlex.quote(task)} --labels {shlex.quote(chosen[0])}",
+        )  # fmt: skip
+    asked = task
+
+    def can_be_tasks(label: str, name: str) -> bool:
+        loss, options, _ = _loss([columns[label]])
+        lacking = _by_task(rows, names.index(label), names.index(name), loss)[1]
+        return (
+            not lacking
+            and not any("one_vs_rest" in one for one in options)
+            and bool(_features(columns, {label, name})[2])
+        )
+
+    found = guess_of(
+        columns, path.name, labels, task, lambda taken: bool(_features(columns, taken)[2]), can_be_tasks
+    )
+    chosen, task = found.labels, found.task
+    dropped, one_hot, features = _features(columns, {*chosen, *found.dropped, *([task] if task else [])})
+    dropped = found.dropped | dropped
+    gaps = {name: columns[name].missing for name in features if columns[name].missing}
+    if not features:
+        raise DataError("no column is left to learn from", term=path)
+    loss, options, why = _loss([columns[name] for name in chosen])
+    parts = [columns[name] for name in chosen]
+    lacking: list[str] = []
+    if task:
+        parts, lacking = _by_task(rows, names.index(chosen[0]), names.index(task), loss)
+        if not parts:
+            raise DataError(
+                f"no task of {task!r} has two rows of either label {chosen[0]!r}, one to learn from and one to hold out", term=path,
+                write_instead="leave --task out, or join tasks",
+            )  # fmt: skip
+    metric = (
+        measure_of_rare(share for one in parts for share in one.shares) if loss == "logistic_loss" else None
+    )
+    alike = [] if labels or asked else chosen[:-1] or _other_answers(columns, chosen[0], features)
+    repeated = len(rows) - len(set(map(tuple, rows)))
+    lines = [
+        f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
+        "#",
+        f"#     mtldsl solve {shlex.quote(path.stem + '.toml')}",
+        *(["#", "# What was guessed, and what else the table may be:"] if found.said else []),
+        *(f"# {line}" for one in found.said for line in textwrap.wrap(one, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)),
+        "",
+        f"title = {_text(path.stem)}",
+        f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
+        f'minimize = "{loss}(W, tasks) + lam * l21_norm(W)"',
+        "",
+        "[data]",
+        f"path = {_text(path.name if folder is None else os.path.relpath(path, folder))}",
+        *([f"delimiter = {_text(delimiter)}"] if delimiter != "," else []),
+        *([f"decimal = {_text(decimal)}  # 1,5 is one and a half"] if decimal != "." else []),
+        f"labels = {_list(chosen) if len(chosen) > 1 else _text(chosen[0])}",
+        *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
+        *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
+        *options,
+        *_said_of(alike, chosen[-1], len(chosen) > 1),
+        *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
+        *_dropped(dropped),
+        *_imputed(gaps),
+        "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
+        "",
+        "[split]",
+        *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
+        *_repeating(columns, len(rows)),
+        f"test_size = {TEST_SHARE}  # held out: the scores are of rows that were not learned on",
+        "random_state = 0",
+        "",
+        "[weights]",
+        "W = { intercept = true }",
+        "",
+        "[parameters]",
+        "lam = 1.0  # replaced by the choice below",
+        "",
+        "[validation]",
+        "parameter = \"lam\"  # chosen on folds of the training rows",
+        "values = 12",
+        f"folds = {FOLDS}",
+        *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
+        "random_state = 0",
+        "",
+        *(_CUT if metric == "average_precision" else []),
+        "[check]",
+        "cross_check = true  # the reference solves it too, and both are compared",
+        "max_seconds = 60  # of the comparison: the reference is slow where there are hundreds of features",
+        "random_state = 0",
+        "",
+        "[output]",
+        f"solution = {_text(path.stem + '.npz')}  # for `mtldsl predict`",
+        f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
+        *([f"metrics = {_list([metric, *(['f1'] if metric == 'average_precision' else [])])}  # in the report, beside accuracy"] if metric else []),
+    ]  # fmt: skip
+    return Draft("\n".join(lines) + "\n", found.said)
+
+
+def _features(columns: dict[str, Column], taken: set[str]):
+    """({name: why not}, categories, features)."""
+    dropped, one_hot, features = {}, [], []
+    for name, column in columns.items():
+        if name in taken:
+            continue
+        if not name:
+            dropped[name] = "no name, as where a data frame was written with its index"
+        elif column.missing == column.rows:
+            dropped[name] = "no value at all"
+        elif 2 * column.missing > column.rows:
+            dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
+        elif column.wrong:
+            many = (
+                "one cell is not"
+                if len(column.wrong) == 1
+                else f"{len(column.wrong):,} cells are not, such as"
+            )
+            dropped[name] = (
+                f"numbers, but {many} ({column.wrong[0]!r}); mend or empty {'it' if len(column.wrong) == 1 else 'them'} to use the column"
+            )
+        elif column.is_constant:
+            dropped[name] = "one value only"
+        elif column.is_id:
+            dropped[name] = "a value of its own in every row, as an id has"
+        elif column.kind == "text":
+            again = " that repeat: it may tell tasks apart" if column.repeats else ""
+            dropped[name] = f"text with {len(column.values):,} values{again}"
+        else:
+            features.append(name)
+            if column.kind == "category":
+                one_hot.append(name)
+    return dropped, one_hot, features
+
+
+def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list[str]]:
+    """(the labels of every task that can be split, the names of the others)."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        if row[label].strip() not in MISSING and row[task].strip() not in MISSING:
+            cells.setdefault(row[task].strip(), []).append(row[label])
+    found = {name: seen(name, texts) for name, texts in cells.items()}
+    two = loss == "logistic_loss"
+    lacking = [
+        name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
+    ]  # fmt: skip
+    return [one for name, one in found.items() if name not in lacking], sorted(lacking)
+
+
+def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
+    """Ids that come again: of patients, customers, devices."""
+    return [
+        f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
+        for name, one in columns.items()
+        if one.is_called_id
+        and 2 < len(one.values) < rows - one.missing
+    ]  # fmt: skip
+
+
+def _other_answers(columns: dict[str, Column], label: str, features: list[str]) -> list[str]:
+    """Features that say yes and no in words as the label does: they may be labels, too."""
+    return [name for name in features if columns[name].answers] if columns[label].answers else []
+
+
+def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
+    """What to say of columns like the last label; taken: they are labels here, too."""
+    if not alike:
+        return []
+    both = ",".join([*alike, label])
+    if taken:
+        return [
+            f"# {shown(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
+            f"# others are known before it: --labels {shlex.quote(label)}",
+        ]
+    return [
+        f"# {', '.join(alike)}: yes and no as in {label}. If they are labels too: mtldsl new ... --labels {shlex.quote(both)}; if they are known only when",
+        f"# {label} is, put them into drop: what is not known beforehand must not be a feature",
+    ]
+
+
+def _loss(labels: list[Column]) -> tuple[str, list[str], str]:
+    """(the word, options of [data], what the labels look like)."""
+    if all(one.signs for one in labels):
+        return "logistic_loss", [], "The labels are -1 and +1"
+    if all(one.signs or one.zero_one for one in labels):
+        return "logistic_loss", ["binary = true  # labels 0/1 are read as -1/+1"], "The labels are 0 and 1"
+    if all(one.signs or one.zero_one or one.answers for one in labels):
+        return (
+            "logistic_loss",
+            ["binary = true  # no and yes are read as -1 and +1"],
+            "Every label says yes or no",
+        )
+    if len(labels) == 1 and labels[0].classes:
+        shown = ", ".join(map(str, labels[0].values[:5]))
+        return (
+            "logistic_loss",
+            ["one_vs_rest = true  # a task for each class against the rest"],
+            f"The labels are classes ({shown}, ...)",
+        )
+    whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
+    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= CLASSES
+    if few and whole and labels[0].rows > 5 * len(labels[0].values):
+        hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
+        return "squared_loss", ["# one_vs_rest = true"], hint
+    wrong = next((one for one in labels if one.kind != "number" and not one.answers), None)
+    wrong = wrong or next((one for one in labels if one.kind != "number"), None)
+    if wrong is not None and wrong.classes:
+        raise DataError(
+            f"the label {wrong.name!r} is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several",
+            write_instead=f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}",
+        )
+    if wrong is not None and wrong.wrong:
+        raise DataError(
+            f"the label {wrong.name!r} has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}",
+            write_instead="mend them, or leave them empty: these labels are then missing",
+        )
+    if wrong is not None and wrong.is_constant:
+        raise DataError(
+            f"the label {wrong.name!r} is {', '.join(map(repr, wrong.values)) or 'empty'} in every row",
+            write_instead="name labels that differ, --labels COLUMN",
+        )
+    if wrong is not None:
+        raise DataError(
+            f"the label {wrong.name!r} is text with {len(wrong.values):,} values",
+            write_instead="name labels that are numbers or classes, --labels COLUMN",
+        )
+    return "squared_loss", [], "The labels are numbers"
+
+
+_WHY = "a label is rare: chosen by accuracy, no feature might be used at all, since the frequent label alone is right so often"
+
+
+def _dropped(dropped: dict[str, str]) -> list[str]:
+    if not dropped:
+        return []
+    return [
+        *(f"# {name or _list([name])[1:-1]}: {why}" for name, why in dropped.items()),
+        f"drop = {_list(list(dropped))}",
+    ]
+
+
+def _imputed(gaps: dict[str, int]) -> list[str]:
+    if not gaps:
+        return []
+    shown = ", ".join(f"{count:,} in {name}" for name, count in list(gaps.items())[:6]) + ", ..." * (
+        len(gaps) > 6
+    )
+    return [
+        f'impute = "median"  # empty cells ({shown}) get the median of the training rows\' column; new rows alike'
+    ]
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _list(values: list[str]) -> str:
+    return "[" + ", ".join(map(_text, values)) + "]"

@@ -1,0 +1,240 @@
+"""Pandas types, shorter template."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_point
+
+__all__ = [
+    "CLASSES",
+    "FOLDS",
+    "TEST_SHARE",
+    "Column",
+    "Guess",
+    "decimal_of",
+    "guess_of",
+    "seen",
+    "shown",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is seen of a column of a table before anything is known of it: numbers, categories, text, what may be an id or a label.
+
+#: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
+_CATEGORIES, CLASSES = 20, 20
+#: Text in at most this share of the cells is a mistake in a column of numbers.
+_FEW = 0.1
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: str  # "number", "category", "text"
+    values: tuple  # distinct ones, without missing ones; of numbers as floats
+    counts: tuple[int, ...]  # the rows of each value
+    missing: int
+    rows: int
+    wrong: tuple[str, ...] = ()  # cells of text in a column of numbers
+
+    @property
+    def is_id(self) -> bool:
+        """Whether every row has a value of its own, text or whole numbers close together: nothing can be learned from it."""
+        if self.rows <= 2 or len(self.values) < self.rows:
+            return False
+        if self.kind != "number":
+            return True
+        numbers = np.array(self.values)  # amounts in whole euros may all differ too, but lie far apart
+        return bool((numbers == np.round(numbers)).all() and np.ptp(numbers) < 10 * self.rows)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is text, or called an id, and has several values each of which comes again, as names of schools or shops do."""
+        is_name = self.kind in ("category", "text") or self.is_called_id
+        return is_name and not self.answers and len(self.counts) > 2 and min(self.counts) > 1
+
+    @property
+    def is_called_id(self) -> bool:
+        return re.search(r"(?:(?:^|[^A-Za-z])[iI]|[a-z]I)[dD]$", self.name) is not None
+
+    @property
+    def is_constant(self) -> bool:
+        return len(self.values) < 2
+
+    @property
+    def signs(self) -> bool:
+        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {-1.0, 1.0}
+
+    @property
+    def zero_one(self) -> bool:
+        return self.kind == "number" and 0 < len(self.values) <= 2 and set(self.values) <= {0.0, 1.0}
+
+    @property
+    def answers(self) -> bool:
+        """Text that says yes or no, as `binary` reads it."""
+        return self.kind == "category" and {ANSWERS.get(value.lower()) for value in self.values} == {0.0, 1.0}
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether it is a label of yes and no in one spelling or another."""
+        return self.signs or self.zero_one or self.answers
+
+    @property
+    def classes(self) -> bool:
+        return self.kind == "category" and not self.is_constant
+
+    @property
+    def shares(self) -> list[float]:
+        """The share of +1 in every task that these labels make."""
+        if self.two_sided:
+            positive = [(ANSWERS[v.lower()] if self.answers else v) == 1.0 for v in self.values]
+            return [sum(n for n, one in zip(self.counts, positive, strict=True) if one) / sum(self.counts)]
+        shares = [n / sum(self.counts) for n in self.counts]
+        return shares[1:] if len(shares) == 2 else shares
+
+
+def seen(name: str, texts: Sequence[str]) -> Column:
+    """The column of these cells."""
+    wrong = [text.strip() for text in texts if not is_number(text)]
+    there = [text.strip() for text in texts if text.strip() not in MISSING]
+    if wrong:
+        if len(set(there)) > _CATEGORIES and len(wrong) <= _FEW * len(there):
+            return Column(name, "text", (), (), len(texts) - len(there), len(texts), tuple(wrong))
+        values = tuple(sorted(set(there)))
+        kind, found = "category" if len(values) <= _CATEGORIES else "text", Counter(there)
+        counts = tuple(found[value] for value in values)
+        return Column(name, kind, values, counts, len(texts) - len(there), len(texts))
+    numbers = np.array([number(text) for text in texts])
+    known, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    missing = int(np.isnan(numbers).sum())
+    return Column(name, "number", tuple(known.tolist()), tuple(counts.tolist()), missing, len(numbers))
+
+
+def decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> str:
+    """ "," where some column becomes one of numbers by it and no cell has a number with a point, else ".".
+
+    >>> decimal_of([["a", "1,5"], ["b", "2"]], ";"), decimal_of([["1.5", "1,5"]], ";"), decimal_of([["1,5 and 2", "3"]], ";")
+    (',', '.', '.')
+    """
+    if delimiter == ",":
+        return "."
+    found = False
+    for texts in zip(*rows, strict=True):
+        wrong = [text for text in texts if not is_number(text)]
+        if any("." in text and is_number(text) for text in texts):
+            return "."
+        commas = sum(is_number(with_point(text)) for text in wrong)
+        found |= commas > 0 and commas >= (1 - _FEW) * len(wrong)
+    return "," if found else "."
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A guess of which columns of a table are labels, and whether one tells tasks apart; with what else the table may be, for its reader to say.
+
+#: of [split] and [validation] of the file that is written
+TEST_SHARE, FOLDS = 0.25, 5
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Labels and the column of tasks, as they were asked for or guessed.
+
+    dropped : {column: why it is left out of the features}
+    said    : what was guessed, and what to type where it is something else; a paragraph each
+    """
+
+    labels: list[str]
+    task: str | None
+    dropped: dict[str, str] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+
+def guess_of(
+    columns: dict[str, Column],
+    file: str,
+    labels: Sequence[str],
+    task: str | None,
+    leaves_features: Callable[[set[str]], bool],
+    can_be_tasks: Callable[[str, str], bool],
+) -> Guess:
+    """What was asked for, and a guess of the rest.
+
+    file            : the name of the table, for the lines to type
+    leaves_features : whether there are features beside these columns
+    can_be_tasks    : whether a model of this label can be learned and judged on every task of this column
+    """
+    typed = f"mtldsl new {shlex.quote(file)}"
+    last = next(name for name in reversed(columns) if name != task)
+    outcomes = [] if labels else _outcomes(columns, task)
+    if not leaves_features({*outcomes, *([task] if task else [])}):
+        outcomes = []
+    chosen = list(labels) or (outcomes if outcomes and task is None else [last])
+    dropped, said = {}, []
+    if not labels:
+        said.append(_of_labels(columns, chosen, last, typed))
+    if task is not None and outcomes:
+        others = [name for name in outcomes if name != last]
+        dropped = {name: f"yes or no as {last} is; if it is known before {last}, it may be a feature" for name in others}  # fmt: skip
+        said.append(
+            f"Not used: {shown(others)}, which may be labels too. If they are known before {last}, take them out of drop."
+        )
+    if task is None:
+        ids = sorted(
+            (one for name, one in columns.items() if name not in chosen and one.repeats),
+            key=lambda one: one.kind != "text",
+        )
+        large = [one for one in ids if one.kind == "text" and min(one.counts) * (1 - TEST_SHARE) >= FOLDS]
+        if len(chosen) == 1 and len(large) == 1 and can_be_tasks(chosen[0], large[0].name):
+            task = large[0].name
+            said.append(
+                f"Tasks: {_repeating(large[0])}, and each is a task. If these are not the tasks, take the line task out, and write {task} into drop."
+            )
+        elif ids:
+            several = "; ".join(map(_repeating, ids[:3])) + "; ..." * (len(ids) > 3)
+            such = f"{typed} --task {shlex.quote(ids[0].name)} --labels {shlex.quote(chosen[-1])}"
+            said.append(
+                f"Tasks: one a label. {several}. If such a column tells the tasks apart, of one label: {such}"
+            )
+    return Guess(chosen, task, dropped, said)
+
+
+def _outcomes(columns: dict[str, Column], task: str | None) -> list[str]:
+    """The columns at the end that all say yes or no, where there are several; what never changes is looked past."""
+    found: list[str] = []
+    for name, one in reversed(columns.items()):
+        if name == task or (found and one.is_constant):
+            continue
+        if not one.two_sided or one.is_constant:
+            break
+        found.insert(0, name)
+    return found if len(found) > 1 else []
+
+
+def _of_labels(columns: dict[str, Column], chosen: list[str], last: str, typed: str) -> str:
+    if len(chosen) == 1:
+        label = columns[last]
+        several = label.kind == "number" or label.answers  # one of several labels is no text of other words
+        more = ("it is another one, or one of several", "A,B") if several else ("it is another one", "A")
+        return f"Label: {last}, the last column. If {more[0]}: {typed} --labels {more[1]}"
+    return (
+        f"Labels: {shown(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
+        f"before it: {typed} --labels {shlex.quote(last)}"
+    )
+
+
+def _repeating(column: Column) -> str:
+    few, many = min(column.counts), max(column.counts)
+    rows = f"{few:,}" if few == many else f"{few:,} to {many:,}"
+    return f"{column.name} has {len(column.values):,} values that repeat, {rows} rows each"
+
+
+def shown(names: list[str]) -> str:
+    """Return the names, the middle of a long list left out."""
+    return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

@@ -1,0 +1,204 @@
+"""What a table of a problem file is to its reader: a section, found in one list; and what the sections have said so far."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.data.tasks import Tasks
+from mtldsl.language.suggestions import meant, nearest
+from mtldsl.language.vocabulary import CALLABLE
+from mtldsl.problems.named_model import NamedModel
+from mtldsl.utils.files import Inputs
+
+__all__ = [
+    "ANYTHING",
+    "FINITE",
+    "PATH",
+    "SECONDS",
+    "SEED",
+    "SWITCH",
+    "TABLE",
+    "TEXT",
+    "TOLERANCE",
+    "Names",
+    "Reading",
+    "Rule",
+    "Rules",
+    "Section",
+    "belongs",
+    "number",
+    "one_of",
+    "whole",
+    "wrong",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What may stand under a key of a problem file, and what is said where something else stands there.
+
+Rule = tuple[Callable[[object], bool], str]  # (does the value fit, "what it must be")
+Rules = dict[str, Rule]  # by key
+
+
+def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str]) -> str:
+    """What is wrong with a key and its value, "" where they fit; `advice` says what to write in place of a key without a rule."""
+    if key not in rules:
+        return f"{table} has no key {key!r}{advice(key)}"
+    fits, must_be = rules[key]
+    if fits(value):
+        return ""
+    near = None
+    if isinstance(value, str) and must_be.startswith("one of "):
+        near = meant(value, re.findall(r"'([^']+)'", must_be))
+    return f"{key} must be {must_be}" + (f"; did you mean {near!r}?" if near else "")
+
+
+def number(low: float, high: float, must_be: str) -> Rule:
+    """A number between the two."""
+    return lambda v: isinstance(v, int | float) and not isinstance(v, bool) and low < v < high, must_be
+
+
+def whole(low: int, must_be: str, high: float = float("inf")) -> Rule:
+    """A whole number of at least `low`."""
+    return lambda v: isinstance(v, int) and not isinstance(v, bool) and low <= v <= high, must_be
+
+
+def one_of(words: Iterable[str]) -> Rule:
+    """One of a few words."""
+    words = list(words)
+    return lambda v: v in words, f"one of {', '.join(map(repr, words))}"
+
+
+TEXT: Rule = (lambda v: isinstance(v, str), "text in quotes")
+SWITCH: Rule = (lambda v: isinstance(v, bool), "true or false")
+ANYTHING: Rule = (lambda v: True, "")
+TABLE: Rule = (lambda v: isinstance(v, dict), "a table")
+PATH: Rule = (lambda v: isinstance(v, str) and v != "", "the path of a file, in quotes")
+TOLERANCE = number(0.0, 1.0, "a number between 0 and 1, such as 1e-6")
+FINITE = number(float("-inf"), float("inf"), "a number")
+SECONDS = number(0.0, float("inf"), "a number of seconds > 0")
+SEED = whole(0, "a whole number >= 0")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table of a problem file, such as [groups]; "" is the top of the file.
+
+    rules : key -> what its value must be
+    names : whether the keys are names, which expressions may use
+    check : refuses what can be known before any data are read; unless given, what the two above refuse
+    read  : puts what the table says into the Reading; called for a file without the table too
+    """
+
+    name: str
+    rules: Rules = field(default_factory=dict)
+    names: bool = False
+    check: Callable[[Reading], None] | None = None
+    read: Callable[[Reading], None] | None = None
+
+    def holding(self, rules: Rules) -> Section:
+        """The same with more keys."""
+        return replace(self, rules=self.rules | rules)
+
+    def checked(self, reading: Reading) -> None:
+        """DataError with its place for the first key, or value, that cannot stand there."""
+        if self.check is not None:
+            self.check(reading)
+        elif self.names:
+            for name in reading.table(self.name):
+                reading.declare(self.name, name)
+        else:
+            reading.check((self.name,) if self.name else (), self.rules)
+
+
+def belongs(key: str, path: tuple, sections: Iterable[Section]) -> str:
+    """`; it belongs into [table]` for a key of another section than that of the path; "" where none has it."""
+    for section in sections:
+        if key in section.rules and (section.name,) != path and (section.name or path):
+            if not section.name:
+                return "; it belongs to the top, before the first [table]"
+            return f"; it belongs into [{section.name}]"
+    return ""
+
+
+class Names(dict):
+    """What an expression may name, and which of the names expressions used."""
+
+    def __init__(self, names: dict[str, object]):
+        super().__init__(names)
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str):
+        self.used.add(name)
+        return super().__getitem__(name)
+
+
+@dataclass
+class Reading:
+    """A problem file while it is read: every section adds what its table says."""
+
+    file: TomlFile
+    folder: Path
+    sections: tuple[Section, ...]
+    allow_outside: bool = False
+    allow_plugins: Iterable[str] = ()
+    scheduler: str | None = None  # in place of the file's
+    inputs: Inputs = field(default_factory=Inputs)  # all that is read for the file
+    cluster: Any = None  # what was started or connected to for the data
+    train: Tasks = field(init=False)  # from [data]
+    test: Tasks | None = None
+    named: NamedModel | None = None
+    names: Names = field(default_factory=lambda: Names({"tasks": None}))
+    solve: dict[str, object] = field(default_factory=dict)
+    cross_check: dict[str, object] | None = None
+    outputs: dict[str, Path] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
+    metrics: list[str] = field(default_factory=list)
+    predictions: dict[str, Any] | None = None
+    train_rows: Any = None  # which rows of the data are learned on, where some are held out
+    test_rows: Any = None  # and which are
+    validation: dict[str, Any] | None = None
+    thresholds: dict[str, Any] | None = None
+
+    def table(self, name: str) -> dict:
+        """What the file says in a table."""
+        return self.file.content.get(name, {})
+
+    def check(self, path: tuple, rules: Rules, advice: Callable[[str], str] | None = None) -> None:
+        """DataError with its place for the first key of a table that has no rule, or whose value does not fit."""
+        table, where = self.file.content, f"[{'.'.join(path)}]" if path else "a problem file"
+        for key in path:
+            table = table.get(key, {})
+        for key, value in table.items():
+            said = wrong(where, key, value, rules, advice or (lambda key: self.advice(path, key, rules)))
+            if said:
+                raise self.file.error(said, (*path, key), value=key in rules)
+
+    def advice(self, path: tuple, key: str, known: Iterable[str]) -> str:
+        """What to write in place of an unknown key: the table it belongs into, or the nearest known key."""
+        return belongs(key, path, self.sections) or nearest(key, known)
+
+    def declare(self, table: str, name: str) -> None:
+        """Takes the name for what the table says of it. DataError where it cannot be one, or is taken."""
+        wrong = ""
+        if not (name.isidentifier() and name.isascii()):
+            wrong = "is not a name; write letters, digits and _, such as W or lam_2"
+        elif keyword.iskeyword(name):
+            wrong = f"cannot be a name, because it means something in an expression; write {name[:3]}"
+        elif name in CALLABLE:
+            wrong = "is a word of the language; choose another name"
+        elif name in self.names:
+            wrong = (
+                "stands for the data already"
+                if name == "tasks"
+                else "is given twice; every name stands for one thing"
+            )
+        if wrong:
+            raise self.file.error(f"{name!r} {wrong}", (table, name))
+        self.names[name] = None

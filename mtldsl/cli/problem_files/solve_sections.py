@@ -1,0 +1,460 @@
+"""Solve, check, validation, output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from mtldsl.atoms.metrics.contingency import ErrorRate, FScore
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.cli.problem_files.data_sections import groups_of, numbers_of_rows
+from mtldsl.cli.problem_files.section import (
+    FINITE,
+    PATH,
+    SECONDS,
+    SEED,
+    SWITCH,
+    TEXT,
+    TOLERANCE,
+    Reading,
+    Rule,
+    Rules,
+    Section,
+    belongs,
+    number,
+    one_of,
+    whole,
+    wrong,
+)
+from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.language.scalars import Parameter
+from mtldsl.language.suggestions import nearest
+from mtldsl.problems.problem import Problem
+from mtldsl.solution.score import as_measure
+from mtldsl.solvers.routes import SOLVERS, get_solver
+from mtldsl.utils.files import npz_path, regular_file, require_apart
+
+__all__ = [
+    "CHECK",
+    "OUTPUT",
+    "SOLVE",
+    "THRESHOLDS",
+    "VALIDATION",
+    "check_loss",
+    "check_measure",
+    "checked_option",
+    "metric_of",
+    "require_outputs_apart",
+    "written_by",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The [check] table of a problem file: how the solution is cross-checked against cvxpy.
+
+_RULES = {
+    "max_seconds": SECONDS,
+    "cross_check": SWITCH,
+    "tol": TOLERANCE,
+    "solver": one_of(["clarabel", "scs", "osqp"]),
+    "max_size": (
+        lambda v: v == float("inf") or (isinstance(v, int) and not isinstance(v, bool) and v > 0),
+        "a whole number > 0, or inf for no limit",
+    ),
+    "random_state": SEED,
+}
+
+
+def _read(reading: Reading) -> None:
+    check = dict(reading.table("check"))
+    if check.get("max_size") == float("inf"):
+        check["max_size"] = None
+    reading.cross_check = check if check.pop("cross_check", True) else None
+
+
+CHECK = Section("check", _RULES, read=_read)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The [solve] table of a problem file: the solver, its options, and how long and from how many starts it may run.
+
+#: Each start has max_seconds of its own.
+_MOST_STARTS = 10_000
+
+#: Threads are of this machine, of which the file knows nothing.
+_MOST_THREADS = 1_024
+
+_RULES_SOLVE = {
+    "solver": one_of(["auto", *SOLVERS]),
+    "tol": TOLERANCE,
+    "max_iter": whole(1, "a whole number >= 1"),
+    "max_seconds": SECONDS,
+    "starts": whole(1, f"a whole number >= 1 and <= {_MOST_STARTS:,}", _MOST_STARTS),
+    "random_state": SEED,
+    "n_jobs": (
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and (v == -1 or 1 <= v <= _MOST_THREADS),
+        f"a whole number of threads >= 1 and <= {_MOST_THREADS:,}, or -1 for one a core",
+    ),
+}
+
+
+def _check(reading: Reading) -> None:
+    name = reading.table("solve").get("solver", "auto")
+    rules = _rules_of(name)
+    reading.check(("solve",), rules, _advice(reading.sections, rules))
+
+
+def _read_solve(reading: Reading) -> None:
+    """The table, with files that a solver writes, such as a checkpoint, relative to the folder of the problem file."""
+    reading.solve = dict(reading.table("solve"))
+    for key in written_by(reading.solve):
+        if key in reading.solve:
+            reading.solve[key] = str(reading.folder / str(reading.solve[key]))
+
+
+def written_by(solve: dict) -> tuple[str, ...]:
+    """The options of the solver that name a file to write."""
+    name = solve.get("solver")
+    return get_solver(name).writes if name in SOLVERS else ()
+
+
+def checked_option(
+    key: str, value, solve: dict[str, object], typed: str, sections: Iterable[Section]
+) -> None:
+    """DataError where an option of the command line, as typed, does not fit beside what the file says in [solve]."""
+    rules = _rules_of(solve.get("solver"))
+    said = wrong("[solve]", key, value, rules, _advice(sections, rules))
+    if said:
+        raise DataError(said, term=typed)
+    if key == "solver" and value != solve.get("solver"):
+        left = [name for name in solve if name not in _RULES_SOLVE]
+        if left:
+            raise DataError(
+                f"the file sets {', '.join(left)} of solver {solve['solver']!r}",
+                term=typed,
+                write_instead="take that out of [solve]",
+            )
+
+
+def _advice(sections: Iterable[Section], rules: Rules) -> Callable[[str], str]:
+    def advice(key: str) -> str:
+        elsewhere = belongs(key, ("solve",), sections)
+        if not elsewhere and any(key in get_solver(name).options for name in SOLVERS):
+            return '; options belong to one solver: name it with solver = "..."'
+        return elsewhere or nearest(key, rules)
+
+    return advice
+
+
+def _rules_of(solver) -> Rules:
+    """The rules with this solver; solvers of one's own may have come since this module was read."""
+    return _RULES_SOLVE | {"solver": one_of(["auto", *SOLVERS])} | _options_of(solver)
+
+
+def _options_of(name) -> Rules:
+    """The rules of one solver's own options."""
+    if not (isinstance(name, str) and name in SOLVERS):
+        return {}
+    solver = get_solver(name)
+    rules = {key: one_of(words) for key, words in solver.choices.items()}
+    rules |= dict.fromkeys(solver.writes, PATH)
+    return {key: rules.get(key, _like(default)) for key, default in solver.options.items()}
+
+
+def _like(default) -> Rule:
+    """The rule of an option without choices, from the kind of its default; None stands for a number that the solver finds itself."""
+    return SWITCH if isinstance(default, bool) else TEXT if isinstance(default, str) else FINITE
+
+
+SOLVE = Section("solve", _RULES_SOLVE, check=_check, read=_read_solve)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a problem file writes, and where: a file of a stranger that is solved stays inside its own folder, unless the user says otherwise, and
+# nothing that was read is written over.
+
+_REPORTS = (".txt", ".html", ".json")
+
+
+def _report(value) -> bool:
+    return isinstance(value, str) and value.endswith(_REPORTS)
+
+
+def _table(value) -> bool:
+    return isinstance(value, str) and value.endswith(".csv")
+
+
+_NAMES: Rule = (
+    lambda v: isinstance(v, list) and v != [] and all(isinstance(one, str) for one in v),
+    'a list of measures, such as ["f1", "roc_auc"]',
+)
+_RULES_OUTPUT: Rules = {
+    "solution": TEXT,
+    "proof": TEXT,
+    "report": (_report, "a path that ends in .txt, .html or .json"),
+    "metrics": _NAMES,
+    "predictions": (
+        lambda v: _table(v) or isinstance(v, dict),
+        'a path that ends in .csv, or such as {path = "out.csv", new = "new.csv"}',
+    ),
+}
+_OF_PREDICTIONS: Rules = {
+    "path": (_table, "a path that ends in .csv"),
+    "new": TEXT,
+    "task": TEXT,
+    "keep": (lambda v: isinstance(v, list) and all(isinstance(one, str) for one in v), 'a list of columns, such as ["id"]'),
+    "probabilities": SWITCH,
+    "scores": SWITCH,
+}  # fmt: skip
+
+
+def _check_output(reading: Reading) -> None:
+    """DataError with its place for keys and values that cannot stand there."""
+    file, said = reading.file, reading.table("output")
+    reading.check(("output",), _RULES_OUTPUT)
+    for i, name in enumerate(said.get("metrics", [])):
+        try:
+            as_measure(name, "[output] metrics")
+        except ModelError as error:
+            raise error.at(file.place(("output", "metrics", i), value=True)) from error
+    table = said.get("predictions")
+    if isinstance(table, dict):
+        reading.check(("output", "predictions"), _OF_PREDICTIONS)
+        if "path" not in table:
+            raise file.error('predictions needs path = "out.csv"', ("output", "predictions"))
+        if "task" in table and "new" not in table:
+            raise file.error("task is of new rows; those held out know theirs", ("output", "predictions", "task"))  # fmt: skip
+    if table is not None and "new" not in table and "split" not in file.content:
+        raise file.error(
+            'predictions are of rows held out, and there is no [split]; write it, or predictions = {path = "out.csv", new = "new.csv"}',
+            ("output", "predictions"),
+        )  # fmt: skip
+
+
+def _read_output(reading: Reading) -> None:
+    """Kind -> path of [output], and what to predict; all relative to the folder of the problem file.
+
+    DataError with its place where a path of [output], or a file that an option of the solver writes, is not inside that folder after links
+    are followed; unless `allow_outside`.
+    """
+    file, folder, said = reading.file, reading.folder, dict(reading.table("output"))
+    reading.metrics = said.pop("metrics", [])
+    predictions: Any = said.pop("predictions", None)
+    if predictions is not None:
+        table = dict(predictions) if isinstance(predictions, dict) else {"path": predictions}
+        said["predictions"] = table.pop("path")
+        if "new" in table:
+            table["new"] = _readable(reading, folder / table["new"])
+        reading.predictions = table
+    reading.outputs = {kind: _path(folder, kind, name) for kind, name in said.items()}
+    if not reading.allow_outside:
+        for place, path in _written(reading):
+            if not _is_inside(path, folder):
+                raise file.error(
+                    f"{_typed(file, place)!r} is not inside the folder {str(folder)!r}, which a problem file may not leave where it writes; write "
+                    "a path inside, or allow it with --allow-outside",
+                    place,
+                    value=True,
+                )
+
+
+def require_outputs_apart(reading: Reading) -> None:
+    """DataError with its place where the file says to write over what was read, such as the data or itself, or over another output."""
+    before: list[tuple[str, Path]] = []
+    for place, path in _written(reading):
+        before.append((f"[{place[0]}] {place[1]}", path))
+        try:
+            reading.inputs.require_none(path)
+            require_apart(before)
+        except DataError as error:
+            raise error.about(_typed(reading.file, place)).at(
+                reading.file.place(place, value=True)
+            ) from error
+
+
+def _written(reading: Reading) -> list[tuple[tuple, Path]]:
+    """(place, path) of all that [output] and the solver's options say to write."""
+    predictions, solve = reading.table("output").get("predictions"), reading.table("solve")
+    places: list[tuple[tuple, Path]] = [
+        (_place(kind, predictions), path) for kind, path in reading.outputs.items()
+    ]
+    return places + [
+        (("solve", key), reading.folder / str(solve[key])) for key in written_by(solve) if key in solve
+    ]
+
+
+def _typed(file: TomlFile, place: tuple) -> str:
+    typed: Any = file.content
+    for key in place:
+        typed = typed[key]
+    return str(typed)
+
+
+def _readable(reading: Reading, path: Path) -> Path:
+    """New rows: that they are there is said before the solve."""
+    try:
+        return regular_file(path)
+    except DataError as error:
+        raise error.at(reading.file.place(("output", "predictions", "new"), value=True)) from error
+
+
+def _place(kind: str, predictions) -> tuple[str, ...]:
+    inner = ("path",) if kind == "predictions" and isinstance(predictions, dict) else ()
+    return ("output", kind, *inner)
+
+
+def _path(folder: Path, kind: str, name: str) -> Path:
+    """A solution and a proof are .npz files, whatever their names."""
+    path = folder / name
+    return npz_path(path) if kind in ("solution", "proof") else path
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether it lies in the folder, links followed."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        return False
+
+
+OUTPUT = Section("output", _RULES_OUTPUT, check=_check_output, read=_read_output)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The [thresholds] table of a problem file: where a label is said, tuned on folds of the training rows after the solve.
+
+_RULES_THRESHOLDS = {
+    "metric": one_of(["f1", "accuracy"]),
+    "beta": number(0.0, 100.0, "a number > 0: how much more recall counts than precision"),
+    "folds": whole(2, "a whole number >= 2 and <= 1,000", 1_000),
+    "random_state": SEED,
+}
+
+
+def _read_thresholds(reading: Reading) -> None:
+    file, said = reading.file, dict(reading.table("thresholds"))
+    if "thresholds" not in file.content:
+        return
+    if "beta" in said and said.get("metric", "f1") != "f1":
+        raise file.error('beta is of metric = "f1"', ("thresholds", "beta"))
+    if not reading.train.in_memory:
+        raise file.error("rows that stay where they are have no thresholds here", ("thresholds",))
+    reading.thresholds = said
+
+
+def check_loss(reading: Reading, problem: Problem) -> None:
+    """DataError with its place, before the solve, where no label is cut from a score of its own."""
+    first: Any = problem.first_loss
+    if first.atom.labels != "sign" or first.source is not None:
+        raise reading.file.error(
+            f"{first.atom.name} does not score labels -1 and +1 one by one, so that there is nothing to cut; leave [thresholds] out",
+            ("thresholds",),
+        )
+
+
+def metric_of(said: dict) -> Metric:
+    """What thresholds are tuned for."""
+    return ErrorRate() if said.get("metric", "f1") == "accuracy" else FScore(beta=float(said.get("beta", 1.0)))  # fmt: skip
+
+
+THRESHOLDS = Section("thresholds", _RULES_THRESHOLDS, read=_read_thresholds)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The [validation] table of a problem file: parameters that are chosen by folds of the training rows, before the solve.
+
+#: every value is a fit on every fold
+_MOST = 1_000
+
+_VALUES: Rule = (
+    lambda v: (
+        (isinstance(v, int) and not isinstance(v, bool) and 2 <= v <= _MOST)
+        or _numbers(v)
+        or (isinstance(v, dict) and v != {} and all(_numbers(own) for own in v.values()))
+    ),
+    "a list of numbers > 0, a whole number >= 2 and <= 1,000 of values that are found from the data, or such as "
+    "{lam = [10.0, 1.0], mu = [1.0, 0.1]} for several parameters",
+)
+_GROUPS: Rule = (
+    lambda v: (
+        (isinstance(v, str) and v != "")
+        or (isinstance(v, list) and v != [] and all(isinstance(one, int | str) for one in v))
+    ),
+    "a column of the CSV file, or a list with the group of every training row: whole numbers or text",
+)
+_RULES_VALIDATION = {
+    "parameter": TEXT,
+    "values": _VALUES,
+    "folds": whole(2, "a whole number >= 2 and <= 1,000", _MOST),
+    "metric": TEXT,
+    "rule": one_of(["best", "one_se"]),
+    "one_class": one_of(["skip", "constant", "error"]),
+    "stratify": SWITCH,
+    "groups": _GROUPS,
+    "random_state": SEED,
+}
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(_positive(one) for one in value)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _read_validation(reading: Reading) -> None:
+    file, said = reading.file, dict(reading.table("validation"))
+    if "validation" not in file.content:
+        return
+    known = {name: value for name, value in reading.names.items() if isinstance(value, Parameter)}
+    several = isinstance(said.get("values"), dict)
+    if "parameter" not in said and not several:
+        raise file.error(
+            f'[validation] needs parameter = "...", one of {", ".join(known) or "[parameters], which has none"}',
+            ("validation",),
+        )
+    if "parameter" in said and several:
+        raise file.error("values names the parameters already: leave parameter out", ("validation", "parameter"))  # fmt: skip
+    if several and len(said["values"]) > 1 and said.get("rule") == "one_se":
+        raise file.error(
+            'the rule of one standard error is of one parameter: write rule = "best"', ("validation", "rule"), value=True
+        )  # fmt: skip
+    chosen = list(said["values"]) if several else [said["parameter"]]
+    for name in chosen:
+        if name not in known:
+            at = ("validation", "values", name) if several else ("validation", "parameter")
+            raise file.error(f"[parameters] has no {name!r}{nearest(name, known)}", at, value=not several)
+    if "metric" in said:
+        try:
+            as_measure(said["metric"], "[validation] metric")
+        except MTLError as error:
+            raise error.at(file.place(("validation", "metric"), value=True)) from error
+    if isinstance(said.get("groups"), str):
+        rows = numbers_of_rows(reading.train) if reading.train_rows is None else reading.train_rows
+        said["groups"] = groups_of(reading, said["groups"], rows, ("validation", "groups"))
+    values = said["values"].values() if several else [said.get("values")]
+    said["values"] = {known[name]: own for name, own in zip(chosen, values, strict=True)}
+    reading.validation = {key: value for key, value in said.items() if key != "parameter"}
+
+
+def check_measure(reading: Reading, problem: Problem) -> None:
+    """DataError with its place, before the folds, for a measure of numbers where labels are predicted, and of labels where counts or amounts are."""
+    name = reading.table("validation").get("metric")
+    if name is None:
+        return
+    loss: Any = problem.first_loss
+    needs = as_measure(name, "[validation] metric").needs
+    labels = loss.atom.labels in ("sign", "classes") or loss.source is not None
+    if labels and needs == "values":
+        said = 'predicts labels, and this measure is of numbers; write a measure of labels, such as metric = "f1"'
+    elif loss.atom.labels in ("count", "positive") and needs != "values":
+        said = 'does not predict labels, and this measure is of labels; write a measure of numbers, such as metric = "mae"'
+    else:
+        return
+    raise reading.file.error(f"{loss.atom.name} {said}", ("validation", "metric"), value=True)
+
+
+VALIDATION = Section("validation", _RULES_VALIDATION, read=_read_validation)

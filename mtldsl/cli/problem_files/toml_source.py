@@ -1,0 +1,283 @@
+"""A TOML file with the place of every key and value: tomllib reads it, a second walk over the text finds where things stand."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+from mtldsl.errors import DataError, MTLError, Place
+from mtldsl.language.source_text import Source
+
+__all__ = [
+    "MAX_BRACKETS",
+    "MAX_BYTES",
+    "MAX_PARTS",
+    "MAX_WORD",
+    "TomlFile",
+    "check_limits",
+    "check_whole_numbers",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How large a TOML file of a stranger may be, asked before tomllib reads it: it goes down into itself with every bracket, spends
+# the cube of the number of a key's parts, and makes whole numbers of any length.
+
+#: Bytes of a file; brackets inside each other; parts of a dotted key; characters of a number or of a name without quotes.
+MAX_BYTES, MAX_BRACKETS, MAX_PARTS, MAX_WORD = 1 << 20, 40, 20, 1000
+#: What TOML promises of whole numbers: 64 bits.
+_WHOLE = range(-(2**63), 2**63)
+
+_TOKEN = re.compile(
+    r"""
+    \#[^\n]*                                        # a comment
+    | \"\"\"(?:[^\\"]|\\.|\"(?!\"\"))*(?:\"{3,5}|\Z)    # texts of several lines
+    | '''(?:[^']|'(?!''))*(?:'{3,5}|\Z)
+    | "(?:[^\\"\n]|\\.)*"? | '[^'\n]*'?             # texts
+    | [A-Za-z0-9_+-]+                               # numbers, names
+    | .                                             # punctuation, one at a time
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def check_limits(text: str, name: str) -> None:
+    """DataError with its place where brackets, parts of a key or a word are beyond the limits. What is not TOML is left to tomllib."""
+    depth, parts = 0, 1
+
+    def refuse(at: int, message: str):
+        return Source.of(text, name).error(message, at, at + 1, DataError)
+
+    for token in _TOKEN.finditer(text):
+        first = token[0][0]
+        if first in "[{":
+            depth += 1
+            if depth > MAX_BRACKETS:
+                raise refuse(token.start(), f"more than {MAX_BRACKETS} brackets inside each other")
+        elif first in "]}":
+            depth = max(0, depth - 1)
+        if first == ".":
+            parts += 1
+            if parts > MAX_PARTS:
+                raise refuse(token.start(), f"a key has at most {MAX_PARTS} parts")
+        elif first in "=,[]{}\n#":
+            parts = 1
+        if first not in "#'\"" and len(token[0]) > MAX_WORD:
+            raise refuse(
+                token.start(),
+                f"a number or name of {len(token[0]):,} characters; at most {MAX_WORD:,} can be read",
+            )
+
+
+def check_whole_numbers(file) -> None:
+    """DataError with its place for a whole number that 64 bits do not hold: everything else here computes in float64."""
+
+    def walk(value, path):
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(item, (*path, key))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                walk(item, (*path, i))
+        elif isinstance(value, int) and value not in _WHOLE:
+            raise file.error(
+                "this whole number is too large; write it with a decimal point or an exponent, such as 1e20",
+                path,
+                value=True,
+            )
+
+    walk(file.content, ())
+
+
+Path = tuple[str | int, ...]  # ("data", "path"), ("subject_to", 0)
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_OTHER = re.compile(r"[^,\]\}#\r\n]*")  # a number, a truth value, a date
+_NEWLINE = re.compile(r"(?:\r?\n)?")
+_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r?[ \t]*\n\s*|[ \t]+\r?\n\s*|.)")
+
+
+@dataclass
+class TomlFile:
+    """`content` as tomllib reads it; `keys` and `values` hold the text of every key and value, by path."""
+
+    name: str
+    text: str
+    content: dict = field(default_factory=dict)
+    keys: dict[Path, Source] = field(default_factory=dict)
+    values: dict[Path, Source] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str, name: str) -> TomlFile:
+        """Raises DataError with the place where the text is not TOML, or beyond the limits of `mtldsl.cli.problem_files.toml_source`.
+
+        >>> file = TomlFile.read('[data]\\nlabels = ["a", "b"]', "p.toml")
+        >>> file.values["data", "labels", 1].place()
+        (2, 17)
+        """
+        file = cls(name, text)
+        check_limits(text, name)
+        try:
+            file.content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise _syntax_error(text, name, str(error)) from None
+        _Scanner(file).file_()
+        check_whole_numbers(file)
+        return file
+
+    def place(self, path: Path = (), *, value: bool = False) -> Place:
+        """Where a key (or its value) stands; the nearest table around it where the file has no such key."""
+        places = {**self.keys, **(self.values if value else {})}
+        while path and path not in places:
+            path = path[:-1]
+        if path:
+            return places[path].spot(key=path)
+        return Source.of(self.text, self.name).spot(0, 1)
+
+    def error(
+        self, message: str, path: Path = (), kind: type[MTLError] = DataError, *, value: bool = False
+    ) -> MTLError:
+        """An error to raise, at `place(path, value=value)`."""
+        return kind(message, place=self.place(path, value=value))
+
+
+def _syntax_error(text: str, name: str, message: str) -> MTLError:
+    """What tomllib says, at the place that it means: until Python 3.14 it tells that at the end of its message alone."""
+    where = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
+    start = len(text)
+    if where and where[1]:
+        lines = text.replace("\r\n", "\n").split("\n")
+        start = sum(len(line) + 1 for line in lines[: int(where[1]) - 1]) + int(where[2]) - 1
+    reason = message[: where.start()] if where else message
+    hint = '; text is written in quotes, minimize = "..."' if reason == "Invalid value" else ""
+    source = Source.of(text.replace("\r\n", "\n"), name)
+    start = min(start, len(source.text))
+    return source.error(
+        f"this is not TOML: {reason[:1].lower()}{reason[1:]}{hint}", start, start + 1, DataError
+    )
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where what the pattern finds at that place ends; that it is there, the parser of TOML has seen."""
+    match = pattern.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+class _Scanner:
+    """Walks over text that tomllib has accepted, so it looks for places only, not for mistakes."""
+
+    def __init__(self, file: TomlFile):
+        self.file, self.text, self.at = file, file.text, 0
+        self.whole = Source.of(file.text, file.name)
+
+    def file_(self) -> None:
+        table: Path = ()
+        repeated: dict[Path, int] = {}
+        while self.skip():
+            if self.text.startswith("[", self.at):
+                start, brackets = self.at, 2 if self.text.startswith("[[", self.at) else 1
+                self.at += brackets
+                table = self.key_path()
+                self.skip()
+                self.at += brackets
+                if brackets == 2:
+                    repeated[table] = repeated.get(table, -1) + 1
+                    table = (*table, repeated[table])
+                self.file.keys[table] = self.whole.part(start, self.at)
+            else:
+                self.pair(table)
+
+    def skip(self) -> bool:
+        """Past space and comments; whether anything follows."""
+        self.at = _end(_SPACE, self.text, self.at)
+        return self.at < len(self.text)
+
+    def pair(self, table: Path) -> None:
+        start = self.at
+        path = (*table, *self.key_path())
+        self.file.keys[path] = self.whole.part(start, self.at)
+        self.skip()
+        self.at += 1  # the equals sign
+        self.value(path)
+
+    def key_path(self) -> Path:
+        parts = []
+        while True:
+            self.skip_blanks()
+            if self.text[self.at] in "'\"":
+                parts.append(self.string().text)
+            else:
+                start, self.at = self.at, _end(_BARE, self.text, self.at)
+                parts.append(self.text[start : self.at])
+            end = self.at
+            self.skip_blanks()
+            if self.text[self.at] != ".":
+                self.at = end
+                return tuple(parts)
+            self.at += 1
+
+    def skip_blanks(self) -> None:
+        while self.text[self.at] in " \t":
+            self.at += 1
+
+    def value(self, path: Path) -> None:
+        self.skip()
+        start, first = self.at, self.text[self.at]
+        if first in "'\"":
+            self.file.values[path] = self.string()
+            return
+        if first == "[":
+            self.members("]", lambda i: self.value((*path, i)))
+        elif first == "{":
+            self.members("}", lambda i: self.pair(path))
+        else:
+            self.at += len(self.text[self.at : _end(_OTHER, self.text, self.at)].rstrip())
+        self.file.values[path] = self.whole.part(start, self.at)
+
+    def members(self, closing: str, read) -> None:
+        """The members of an array or of an inline table."""
+        self.at += 1
+        count = 0
+        while self.skip() and self.text[self.at] != closing:
+            if self.text[self.at] == ",":
+                self.at += 1
+            else:
+                read(count)
+                count += 1
+        self.at += 1
+
+    def string(self) -> Source:
+        """The content of a string, each character with its place: escapes are one character, or none at a folded line end."""
+        quote = self.text[self.at]
+        fence = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
+        self.at += len(fence)
+        if len(fence) == 3:
+            self.at = _end(_NEWLINE, self.text, self.at)
+        letters, offsets = [], []
+        while not self.text.startswith(fence, self.at) or (
+            len(fence) == 3
+            and self.text.startswith(fence + quote, self.at)  # a quote more belongs to the content
+        ):
+            piece, letter = self.letter(quote)
+            letters += letter
+            offsets += [self.at] * len(letter)
+            self.at += len(piece)
+        offsets.append(self.at)
+        self.at += len(fence)
+        return Source("".join(letters), self.text, self.file.name, tuple(offsets))
+
+    def letter(self, quote: str) -> tuple[str, str]:
+        """(what stands in the file, the character it means)."""
+        if quote == '"' and self.text[self.at] == "\\":
+            piece = self.text[self.at : _end(_ESCAPE, self.text, self.at)]
+            if "\n" in piece:
+                return piece, ""
+            if piece[1] in "uU":
+                return piece, chr(int(piece[2:], 16))
+            return piece, {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}.get(piece[1], piece[1])
+        if self.text.startswith("\r\n", self.at):
+            return "\r\n", "\n"
+        return self.text[self.at], self.text[self.at]

@@ -1,0 +1,223 @@
+"""Every solver, with every option, on every small model that it takes, beside the reference.
+
+python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.certificate import objective_scale
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import SolverError
+from mtldsl.extending.laws.solver_laws import MODELS as KINDS
+from mtldsl.problems.named_model import NamedModel
+from mtldsl.problems.named_models import MODELS as NAMED
+from mtldsl.problems.named_models import model
+from mtldsl.problems.problem import Problem
+from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
+from mtldsl.solvers.starts import seen_by_solvers
+
+__all__ = [
+    "AGREES",
+    "ROUTES",
+    "TOL",
+    "Cell",
+    "cells",
+    "markdown",
+    "models",
+    "takes",
+]
+
+#: relative duality gap that is asked for
+TOL = 1e-6
+
+#: relative difference of a certified objective and the reference's that counts as agreement: both gaps, with room
+AGREES = 1e-5
+
+#: solver -> ways to call it beside its defaults. Every option is in one of them, but those of LEFT_OUT
+ROUTES: dict[str, list[dict]] = {
+    "dual_ascent": [{"pull": 0.5}, {"shrinking": False}, {"seed": 1}],
+    "clique_generation": [{"method": "spdca"}, {"seed": 1}, {"cliques_per_round": 1}],
+    "admm": [
+        {"relaxation": 1.0}, {"anderson_memory": 0}, {"pull": 0.3}, {"inner_steps": 20}, {"inner": "frank_wolfe"},
+    ],
+    "alternating": [
+        *({"method": name} for name in ("newton", "block", "joint", "lbfgs", "algorithm_1", "flip_flop")),
+        *({"w_step": name} for name in ("simultaneous_diagonalization", "sylvester", "closed_form", "gradient_descent", "conjugate_gradient")),
+        {"continuation": 2},
+    ],
+    "cvxpy": [{"backend": name} for name in ("clarabel", "scs", "osqp")],
+}  # fmt: skip
+
+#: option -> why it is in no way: it changes what is solved, or not what comes of it
+LEFT_OUT = {
+    "checkpoint": "where a run is written to",
+    "progress": "what is said",
+    "max_edges": "it ends the run sooner",
+    "graph_selection": "it ends the run sooner",
+    "sigma": "smoothing of method='spdca', which has one",
+    "fudge": "of method='flip_flop', which has one",
+}
+
+#: Ways that may end without the proof that is asked for: as papers print them, for study; and OSQP, whose first-order steps do not settle every
+#: linear program. `alternating` is for learned matrices: where the model is convex, its multipliers prove less than the others'.
+FOR_STUDY = (
+    {"inner": "frank_wolfe"}, {"method": "algorithm_1"}, {"method": "block"}, {"method": "flip_flop"}, {"method": "spdca"}, {"backend": "osqp"},
+)  # fmt: skip
+#: Ways of `alternating` that need a minute and more where the model is convex, for which it is not made.
+SLOW_WHERE_CONVEX = ({"w_step": "gradient_descent"},)
+#: The most models that a row of the second table names.
+MAX_ROW_MODELS = 6
+#: relative difference from the reference that a point without the proof is allowed
+NEAR = 1e-3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came of one call.
+
+    difference : (objective - the reference's), relative; of a model that is not convex, the most that cvxpy gains in any block
+    """
+
+    model: str
+    solver: str
+    options: dict
+    status: str
+    difference: float
+
+    @property
+    def certified(self) -> bool:
+        return self.status in ("optimal", "stationary")
+
+    @property
+    def agrees(self) -> bool:
+        """Certified, and the reference says the same; without the proof, where that may be, near it."""
+        if self.certified:
+            return abs(self.difference) <= AGREES
+        return (self.options in FOR_STUDY or self.solver == "alternating") and abs(self.difference) <= NEAR
+
+
+def _data(labels: str) -> Tasks:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 4))
+    Z = X @ rng.normal(size=(4, 1)) @ rng.normal(size=(1, 3)) + 0.3 * rng.normal(size=(14, 3))
+    return Tasks.shared(X, np.where(np.median(Z, axis=0) <= Z, 1.0, -1.0) if labels == "sign" else Z)
+
+
+def _named(each: NamedModel) -> Problem:
+    """On small data, with numbers with which no weights are zero."""
+    values = {name: 0.9 - 0.2 * i for i, name in enumerate(each.parameters)} | {"r": 1}
+    if each.edges is not None and "mu" in values:
+        values["mu"] = 0.02
+    signs = "hinge" in each.statement or "logistic" in each.statement or each.edges is not None
+    given: dict[str, Any] = {name: values[name] for name in each.parameters} | dict(each.defaults)
+    return model(each.name, _data("sign" if signs else "real"), **given)
+
+
+@cache
+def models() -> dict[str, Problem]:
+    """Those of the catalogue (`mtldsl models`), and small ones of every kind."""
+    return {each.name: _named(each) for each in NAMED} | {name: make() for name, make in KINDS.items()}
+
+
+def takes(solver: str, name: str) -> bool:
+    return refusal(get_solver(solver), seen_by_solvers(models()[name].form())) is None
+
+
+def cells(name: str, without: Sequence[dict] = (), study_seconds: float = 5.0) -> Iterator[Cell]:
+    """One a call that is not refused, `without` some ways; the reference's own ways are among them. Ways for study have `study_seconds` each."""
+    problem = models()[name]
+    reference = problem.solve(LAST, tol=1e-7).objective if problem.is_convex else None
+    for solver in SOLVERS:
+        if not takes(solver, name):
+            continue
+        for options in ({}, *ROUTES.get(solver, ())):
+            if options in without or (problem.is_convex and options in SLOW_WHERE_CONVEX):
+                continue
+            study = options in FOR_STUDY
+            try:
+                solution = problem.solve(
+                    solver, tol=TOL, max_seconds=study_seconds if study else 60, **options
+                )
+            except SolverError as error:
+                if any(repr(value) in str(error) for value in options.values()):
+                    continue  # this way of it does not fit, which it says
+                raise
+            if reference is None:
+                check: Any = problem.cross_check(solution)  # block by block
+                difference = max((abs(row.difference) for row in check.blocks), default=0.0)
+            else:
+                size = max(abs(reference), objective_scale(problem.form()))
+                difference = (solution.objective - reference) / size
+            yield Cell(name, solver, options, solution.status, float(difference))
+
+
+def markdown() -> str:
+    """The page: a row a model, a column a solver."""
+    taken = [solver for solver in SOLVERS if any(takes(solver, name) for name in models())]
+    found = {name: list(cells(name)) for name in models()}
+    all_cells = [cell for row in found.values() for cell in row]
+    ways = sum(map(len, ROUTES.values()))
+    unproven = [cell for cell in all_cells if not cell.certified]
+    lines = [
+        "# Every solver on every model",
+        "",
+        f"{len(found)} small models, by every solver that takes them, beside the reference. They are those of the catalogue (`mtldsl models`) and others of "
+        f"every kind. Each solver is called as it is, and in {ways} other ways: {len(all_cells)} solves to {TOL:g}.",
+        "",
+        "A number is the largest relative difference between a certified objective and the reference's, over all ways. For a model that is not convex it is "
+        "the most that cvxpy gains in any block. A dash: the solver refuses the model, with a sentence. Distributed solvers take none of these; the laws "
+        "try them with their rows in parts.",
+        "",
+        "`python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md` makes this page anew in some minutes. Every run of CI has slow tests of each model by "
+        "every solver as it is, and by every way of it in turn.",
+        "",
+        "| model | " + " | ".join(f"`{solver}`" for solver in taken) + " |",
+        "| --- |" + " --- |" * len(taken),
+    ]
+    for name, row in found.items():
+        lines.append(f"| {name} | " + " | ".join(_worst(row, solver) for solver in taken) + " |")
+    lines += [
+        "",
+        "## Without the proof",
+        "",
+        f"{len(unproven)} of these solves end without the proof to {TOL:g}, at most {NEAR:g} from the reference. `auto` chooses none of them:",
+        "",
+        "- ways that papers print, which are there for study (5 s each),",
+        "- OSQP, asked for by name, on linear programs,",
+        "- `alternating` on models that are convex, whose multipliers prove less than other solvers' do.",
+        "",
+        "| solver | way | on | farthest from the reference |",
+        "| --- | --- | --- | --- |",
+    ]
+    for solver, typed in dict.fromkeys((cell.solver, _typed(cell.options)) for cell in unproven):
+        on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
+        far = f"{max(abs(cell.difference) for cell in on):.0e}"
+        ends = f"`{solver}` | {f'`{typed}`' if typed else 'as it is'}", far
+        for first in range(0, len(on), MAX_ROW_MODELS):  # a long list goes on in further rows
+            names = ", ".join(cell.model for cell in on[first : first + MAX_ROW_MODELS])
+            lines.append(f"| {ends[0]} | {names} | {ends[1]} |")
+            ends = "as above | as above", "as above"
+    return "\n".join(lines) + "\n"
+
+
+def _typed(options: dict) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
+def _worst(row: list[Cell], solver: str) -> str:
+    here = [cell for cell in row if cell.solver == solver]
+    if not here:
+        return "-"
+    proven = [abs(cell.difference) for cell in here if cell.certified]
+    return f"{max(proven):.0e}" if proven else "below"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

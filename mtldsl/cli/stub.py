@@ -1,0 +1,143 @@
+"""`mtldsl/__init__.pyi`: what editors and type checkers see of the package, since words are made when it is imported.
+
+    python -m mtldsl.cli.stub
+
+writes it anew from the table of words; a test says where it is out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import mtldsl
+from mtldsl.atoms.learned_structures.structure import Learned
+from mtldsl.atoms.matrix_function import Set
+from mtldsl.language.arguments import unknown_of
+from mtldsl.language.vocabulary import WORDS
+
+__all__ = [
+    "PATH",
+    "stub",
+]
+
+PATH = Path(mtldsl.__file__).with_suffix(".pyi")
+
+_HEAD = '''"""{doc}"""
+
+# Written by `python -m mtldsl.cli.stub`: words are made from one table, which type checkers cannot follow.
+
+from collections.abc import Callable, Iterable, Mapping
+
+from numpy.typing import ArrayLike
+
+{imports}
+
+__all__ = [
+{names}
+]
+
+__version__: str
+
+{words}
+'''
+
+#: What the lines below name beside what is public.
+_USED = {
+    "mtldsl": ["datasets", "estimators", "metrics", "report", "similarities"],
+    "mtldsl.atoms.metrics.metric": ["Metric"],
+    "mtldsl.language.task_similarity": ["TaskSimilarity"],
+    "mtldsl.language.constraints": ["Constraint"],
+    "mtldsl.language.expressions": ["Affine"],
+    "mtldsl.language.objective": ["Objective"],
+}
+
+#: What a parameter of that name takes where a word does not have it from its class: what stands before the parameters.
+_ARGUMENTS = {
+    "W": "Affine",
+    "U": "Affine",
+    "V": "Affine",
+    "tasks": "Tasks",
+    "mean": "bool",
+    "similarities": "Iterable[TaskSimilarity | ArrayLike]",
+}
+
+#: What a parameter's class says of it -> what a user may write for it.
+_WRITTEN = {
+    "np.ndarray": "ArrayLike",
+    "SpectralMatrix": "ArrayLike",
+    "Metric | tuple[Metric, ...]": "Metric | Iterable[Metric] | Mapping[str, Metric]",
+    "str | tuple[float, ...]": "str | Mapping[str, float] | Iterable[float]",
+    "list[list[int]]": "Iterable[Iterable[int | str]]",
+    "Callable": "Callable[..., ArrayLike]",
+}
+
+
+def stub() -> str:
+    """The text of the stub: every public name, each word with its parameters and the first paragraph of its documentation."""
+    modules: dict[str, set[str]] = {module: set(names) for module, names in _USED.items()}
+    for name in filter(_stands_in_a_file, mtldsl.__all__):
+        modules.setdefault(getattr(mtldsl, name).__module__, set()).add(name)
+    return _HEAD.format(
+        doc=inspect.cleandoc(mtldsl.__doc__ or "").split("\n")[0],
+        imports="\n".join(
+            f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
+        ),
+        names="\n".join(
+            f'    "{name}",' for name in sorted({*dir(mtldsl), *mtldsl.__all__} - {"__version__"})
+        ),
+        words="\n".join(_word(name) for name in mtldsl.__all__ if not _stands_in_a_file(name)),
+    )
+
+
+def _stands_in_a_file(name: str) -> bool:
+    """Whether a type checker finds a name where it says that it is from; words other than classes are made from the table."""
+    return name not in WORDS or isinstance(WORDS[name], type)
+
+
+def _word(name: str) -> str:
+    word = WORDS[name]
+    types = {field.name: field.type for field in word.atom.typed_fields()}
+    learned = {matrix.name: _learned(matrix) for matrix in getattr(word.atom, "learns", ())}
+    parameters, named_only = [], False
+    for parameter in inspect.signature(word).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not named_only:
+            parameters.append("*")
+            named_only = True
+        if parameter.name in learned:
+            kind = learned[parameter.name]
+        elif parameter.name in types:
+            kind = _written(types[parameter.name])
+        else:
+            kind = _ARGUMENTS[parameter.name]
+            if getattr(word.atom, "of_precisions", False):
+                kind += " | FeaturePrecision | TaskPrecision"
+        if parameter.default is None and "None" not in kind:
+            kind += " | None"
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        parameters.append(f"{parameter.name}: {kind}{default}")
+    about = inspect.cleandoc(word.__doc__).split("\n\n")[0].replace("\n", "\n    ")
+    result = "Constraint" if issubclass(word.atom, Set) else "Objective"
+    return f'def {name}({", ".join(parameters)}) -> {result}:\n    r"""{about}"""\n'
+
+
+def _learned(matrix: Learned) -> str:
+    """What may be given for it: a covariance is always learned."""
+    name = unknown_of(matrix).__name__
+    return name if matrix.kind == "covariance" else f"{name} | ArrayLike"
+
+
+def _written(declared: str) -> str:
+    """What a user may write for a parameter that is declared as that."""
+    for kind, written in _WRITTEN.items():
+        declared = re.sub(rf"(?<![\w.\]]){re.escape(kind)}(?![\w.\[])", written, declared)
+    return declared
+
+
+def _default(value) -> str:
+    return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
+
+
+if __name__ == "__main__":
+    PATH.write_text(stub(), encoding="utf-8")

@@ -1,0 +1,13 @@
+"""The data: m tasks over the same d features. Other rooms need the names below; here every file imports only files below it."""
+
+from mtldsl.data.label_table import AcrossLabels
+from mtldsl.data.schema import require_tasks
+from mtldsl.data.task_data import require_in_memory
+from mtldsl.data.tasks import Tasks
+
+__all__ = [
+    "AcrossLabels",
+    "Tasks",
+    "require_in_memory",
+    "require_tasks",
+]

@@ -1,0 +1,421 @@
+"""The same rows of the same tasks, with other inputs, labels or scales in place of theirs."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.row_storage import Widened, csr_of, require_room
+from mtldsl.data.scaling import Imputation, Scaling
+from mtldsl.data.task_data import T, TaskData
+from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.memory import require_memory
+from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
+
+__all__ = [
+    "changed",
+    "chosen",
+    "filled_anew",
+    "filled_by",
+    "filled_pair",
+    "imputed",
+    "in_units_of",
+    "label_table",
+    "refuse_standardizing",
+    "require_scaling",
+    "rows_filled",
+    "scaled_anew",
+    "scaled_by",
+    "scaled_like",
+    "select",
+    "select_features",
+    "standardize",
+    "take_rows",
+    "with_inputs",
+    "with_targets",
+]
+
+_FIELDS = (
+    "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
+    "kernel_map", "imputation", "description",
+)  # fmt: skip
+
+
+def changed(tasks: T, **fields) -> T:
+    """The same tasks but for these fields, which are the constructor's; labels and weights are flat."""
+    inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
+    return type(tasks)(**({name: getattr(tasks, name) for name in _FIELDS} | inputs | fields))
+
+
+def with_targets(tasks: T, flat) -> T:
+    """See `Tasks.with_targets`."""
+    return changed(tasks, targets=flat)
+
+
+def with_inputs(tasks: T, inputs: list, **fields) -> T:
+    """Other numbers in place of the inputs: one matrix where they are shared, else one a task. Gaps of the old ones are forgotten."""
+    where = {"shared": inputs[0]} if tasks.is_shared else {"stacked": None, "inputs": inputs}
+    return changed(tasks, **where, **({"imputation": None} | fields))
+
+
+def standardize(tasks: T, center, scale, each_fold=False) -> T:
+    """See `Tasks.standardize`."""
+    center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
+    each_fold = as_flag(each_fold, "standardize(each_fold")
+    refuse_standardizing(tasks, center)
+    inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
+    return scaled_by(
+        tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
+    )
+
+
+def refuse_standardizing(tasks: TaskData, center: bool) -> None:
+    """DataError for tasks that cannot be standardised, or are already."""
+    _refuse_kernels(tasks, "standardize")
+    if tasks.is_sparse and center:
+        raise DataError(
+            "standardize(): centering would make sparse inputs dense",
+            write_instead="write " + Spelled("standardize(center=False)", "standardize = {center = false}"),
+        )
+    if tasks.scaling is not None:
+        raise DataError("these tasks are standardised already", term="standardize()")
+
+
+def scaled_by(tasks: T, scaling: Scaling) -> T:
+    """See `Tasks.scaled_by`."""
+    require_scaling(tasks, scaling)
+    if not tasks.is_shared:
+        require_room(tasks.stacked, tasks.n_samples)
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
+    return with_inputs(
+        tasks, [scaling.apply(X) for X in inputs], scaling=scaling, imputation=tasks.imputation
+    )
+
+
+def require_scaling(tasks: TaskData, scaling) -> None:
+    """DataError unless these statistics can be applied to the tasks."""
+    if not isinstance(scaling, Scaling):
+        raise DataError(
+            term=f"scaled_by({quoted(scaling)})",
+            write_instead="give the scaling of standardised tasks, train.scaling",
+        )
+    _refuse_kernels(tasks, "scaled_by")
+    if tasks.scaling is not None:
+        raise DataError("these tasks are standardised already", term="scaled_by()")
+    if scaling.mean.size != tasks.n_features:
+        raise DataError(
+            f"statistics of {scaling.mean.size} features for tasks with {tasks.n_features}",
+            term="scaled_by()",
+        )
+
+
+def label_table(tasks: TaskData, flat) -> np.ndarray:
+    """(n, m) from a flat vector of shared tasks; NaN where there is no label."""
+    if tasks.mask is None:
+        return flat.reshape(tasks.n_tasks, -1).T
+    table = np.full(tasks.mask.T.shape, np.nan)
+    table[tasks.mask.T] = flat
+    return table.T
+
+
+def _refuse_kernels(tasks: TaskData, word: str) -> None:
+    """DataError for what must come before kernels: afterwards it would change what their features are."""
+    if tasks.kernel_map is not None:
+        raise DataError(
+            f"{word}(): the features of these tasks are those of kernels; {word}() first, then with_kernels()"
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Inputs that were standardised, in the statistics of fewer rows: those that a fold learns on.
+
+
+def scaled_anew(tasks: T) -> T:
+    """By the statistics of the rows that are here, where `standardize(each_fold=True)` asked for that; else as they are."""
+    old = tasks.scaling
+    if old is None or old.each_fold is None:
+        return tasks
+    here = Scaling.of([tasks.X] if tasks.is_shared else Widened(tasks.inputs), *old.each_fold)
+    return scaled_like(
+        tasks, replace(old, mean=old.mean + old.scale * here.mean, scale=old.scale * here.scale)
+    )
+
+
+def scaled_like(tasks: T, new: Scaling | None) -> T:
+    """By these statistics, which others learned, in place of their own."""
+    old = tasks.scaling
+    if old is None or new is None or old == new:
+        return tasks
+    own = "shared" if tasks.is_shared else "stacked"
+    X = tasks.X if tasks.is_shared else tasks.stacked
+    return changed(tasks, **{own: in_units_of(X, old, new)}, scaling=new)
+
+
+def in_units_of(X, old: Scaling | None, new: Scaling | None) -> Any:
+    """(n, d) inputs that were standardised by `old`, standardised by `new`."""
+    if old is None or new is None or old == new:
+        return X
+    if sparse.issparse(X):  # never centred
+        return sparse.csr_array(X.multiply(old.scale / new.scale))
+    return (np.asarray(X) - (new.mean - old.mean) / old.scale) * (old.scale / new.scale)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Missing inputs are filled in, every part of the rows from its own training rows.
+
+
+def imputed(tasks: T, gaps: np.ndarray, strategy: str) -> T:
+    """The tasks with their gaps filled, and known as such.
+
+    gaps : (n, d) booleans, of the rows that the tasks were made of: those of the shared X, or of the long table
+    """
+    if not tasks.is_shared:
+        gaps = gaps[np.concatenate(tasks.source_rows)]
+    empty = np.flatnonzero(gaps.all(axis=0))
+    if empty.size:
+        raise _no_value(tasks.feature_names[empty[0]])
+    known = Imputation(strategy, np.zeros(tasks.n_features), sparse.csr_array(gaps))
+    return filled_anew(changed(tasks, imputation=known))
+
+
+def filled_anew(tasks: T, strict: bool = False) -> T:
+    """The gaps filled from the rows that are here; a column without any value here keeps what it had, or is refused where `strict`."""
+    found = tasks.imputation
+    if found is None:
+        return tasks
+    from sklearn.impute import SimpleImputer
+
+    X, gaps = _matrix(tasks), found.gaps.toarray()
+    holed = np.where(gaps, np.nan, X)
+    values = SimpleImputer(strategy=found.strategy, keep_empty_features=True).fit(holed).statistics_
+    empty = np.flatnonzero(gaps.all(axis=0))
+    if strict and empty.size:
+        raise _no_value(tasks.feature_names[empty[0]], " in the training rows")
+    raw = _raw(tasks, values)
+    raw[empty] = found.values[empty]
+    return _filled(tasks, replace(found, values=raw))
+
+
+def filled_by(tasks: T, values: np.ndarray) -> T:
+    """The gaps filled with what was learned on other rows, in the units of the data as they were given."""
+    found = tasks.imputation
+    return tasks if found is None else _filled(tasks, replace(found, values=np.asarray(values)))
+
+
+def filled_pair(train: T, test: T) -> tuple[T, T]:
+    """Rows to learn on, filled and scaled from themselves, and rows to score, filled and scaled from those."""
+    train = filled_anew(train, strict=True)
+    test = test if train.imputation is None else filled_by(test, train.imputation.values)
+    train = scaled_anew(train)
+    return train, scaled_like(test, train.scaling)
+
+
+def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):
+    """The inputs of these rows (of each task, where inputs are separate), their gaps filled with these values."""
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
+    rows = [rows] if tasks.is_shared else rows
+    found = [X[own] for X, own in zip(inputs, rows, strict=True)]
+    if tasks.imputation is not None and values is not None:
+        offsets = [0] if tasks.is_shared else tasks.offsets[:-1].tolist()
+        here = _scaled(tasks, values)
+        found = [
+            np.where(tasks.imputation.gaps[first + own].toarray(), here, X)
+            for first, own, X in zip(offsets, rows, found, strict=True)
+        ]
+    return found[0] if tasks.is_shared else found
+
+
+def _filled(tasks: T, imputation: Imputation) -> T:
+    X = np.where(imputation.gaps.toarray(), _scaled(tasks, imputation.values), _matrix(tasks))
+    return changed(tasks, **{"shared" if tasks.is_shared else "stacked": X}, imputation=imputation)
+
+
+def _matrix(tasks: TaskData) -> Any:
+    return tasks.X if tasks.is_shared else tasks.stacked
+
+
+def _scaled(tasks: TaskData, values: np.ndarray) -> np.ndarray:
+    return values if tasks.scaling is None else (values - tasks.scaling.mean) / tasks.scaling.scale
+
+
+def _raw(tasks: TaskData, values: np.ndarray) -> np.ndarray:
+    return np.array(values if tasks.scaling is None else values * tasks.scaling.scale + tasks.scaling.mean)
+
+
+def _no_value(name: str, where: str = "") -> DataError:
+    return DataError(
+        f"impute: column {name!r} has no value{where}, so that there is nothing to fill it with",
+        write_instead="leave the column out",
+        argument="impute",
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Some of the tasks, some of their rows, or some of their features.
+
+
+def select(tasks: T, which) -> T:
+    """See `Tasks.select`."""
+    index = chosen(which, tasks.task_names, "select", "task")
+    if not tasks.is_shared:
+        return _of_lists(tasks, [slice(None)] * len(index), index)
+    Y, S = _tables(tasks)
+    return _of_tables(tasks, tasks.X, Y[:, index], None if S is None else S[:, index], index)
+
+
+def take_rows(tasks: T, rows) -> T:
+    """See `Tasks.take_rows`."""
+    if not tasks.is_shared:
+        listed = as_list(rows)
+        if listed is None or len(listed) != tasks.n_tasks:
+            raise DataError(
+                "these tasks have separate inputs",
+                term=f"take_rows({quoted(rows)})",
+                write_instead=f"give a list with the rows of each of the {tasks.n_tasks} tasks",
+            )
+        named = zip(tasks.task_names, listed, tasks.counts.tolist(), strict=True)
+        each = [as_positions(one, n, f"take_rows: task {name!r}", DataError) for name, one, n in named]
+        return _of_lists(tasks, each, range(tasks.n_tasks))
+    Y, S = _tables(tasks)
+    rows = as_positions(rows, len(Y), "take_rows", DataError)
+    return _of_tables(
+        tasks, tasks.X[rows], Y[rows], None if S is None else S[rows], range(tasks.n_tasks), rows
+    )
+
+
+def select_features(tasks: T, which) -> T:
+    """See `Tasks.select_features`."""
+    index = chosen(which, tasks.feature_names, "select_features", "feature")
+    inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
+    return changed(
+        tasks,
+        **{layout: _columns(X, index) for layout, X in inputs.items()},
+        feature_names=tuple(tasks.feature_names[j] for j in index),
+        **_what_made_them(tasks, index),
+    )
+
+
+def _what_made_them(tasks: TaskData, index: np.ndarray) -> dict:
+    """How these features are made of new inputs. The statistics beside kernels are those of what goes into the kernels, which stays."""
+    if tasks.kernel_map is not None:
+        return {"kernel_map": tasks.kernel_map.of_columns(index)}
+    return {
+        "scaling": None if tasks.scaling is None else tasks.scaling.of_columns(index),
+        "imputation": None if tasks.imputation is None else tasks.imputation.of_columns(index),
+    }
+
+
+def _columns(X, index: np.ndarray):
+    """Those columns of a matrix, copied, in float64, read-only where sparse (`Tasks` sees to dense ones)."""
+    n, advice = X.shape[0], "select fewer features"
+    if not sparse.issparse(X):
+        require_memory(8.0 * n * len(index), f"a copy of {len(index):,} columns", advice, DataError)
+        return np.take(X, index, axis=1)
+    require_memory(X.nnz * (8.0 + X.indices.itemsize), f"a copy of {len(index):,} columns", advice, DataError)
+    X = sparse.csr_array(X[:, index], dtype=float)
+    X.sort_indices()
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    return csr_of(X.data, X.indices, X.indptr, X.shape[1])
+
+
+def chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
+    """The positions of what is named: names, positions, a slice, or a mask of booleans. DataError for none, unknown or repeated ones."""
+    if isinstance(which, slice) or (
+        isinstance(which, np.ndarray) and which.ndim == 1 and which.dtype.kind in "iu"
+    ):
+        index = as_positions(which, len(names), word, DataError)
+    else:
+        listed = as_list(which)
+        listed = [which] if listed is None else listed
+        if listed and all(isinstance(one, bool | np.bool_) for one in listed):
+            if len(listed) != len(names):
+                raise DataError(
+                    f"a mask of {len(listed)} booleans for {len(names)} {what}s",
+                    term=word,
+                    write_instead=f"give one a {what}",
+                )
+            index = np.flatnonzero(listed)
+        else:
+            places = {name: k for k, name in enumerate(names)}
+            index = np.array([_position(one, names, places, word, what) for one in listed], dtype=int)
+    if not index.size:
+        raise DataError(f"no {what} is selected; at least one is needed", term=word)
+    times = np.bincount(index)
+    if times.max() > 1:
+        raise DataError(
+            f"the {what} {names[times.argmax()]!r} is named twice; every {what} can be selected once",
+            term=word,
+        )
+    return index
+
+
+def _position(one, names: tuple[str, ...], places: dict[str, int], word: str, what: str) -> int:
+    if isinstance(one, str):
+        if one in places:
+            return places[one]
+        near = difflib.get_close_matches(one, names, n=1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"the {what}s are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
+        )
+        raise DataError(f"{word}({one!r}): there is no such {what}; {hint}")
+    if as_whole(one) is None or not -len(names) <= one < len(names):
+        raise DataError(
+            f"{word}({quoted(one)}): write a {what}'s name or its position, 0 to {len(names) - 1}"
+        )
+    return int(one) % len(names)
+
+
+def _tables(tasks: TaskData):
+    """Labels and sample weights as (n, m) tables."""
+    weights = tasks.sample_weights
+    return label_table(tasks, tasks.targets), None if weights is None else label_table(tasks, weights)
+
+
+def _of_tables(tasks: T, X, Y, S, index, rows: Any = slice(None)) -> T:
+    labelled = ~np.isnan(Y)
+    return type(tasks)(
+        shared=X,
+        targets=[y[kept] for y, kept in zip(Y.T, labelled.T, strict=True)],
+        mask=None if labelled.all() else labelled,
+        sample_weights=None if S is None else [s[kept] for s, kept in zip(S.T, labelled.T, strict=True)],
+        task_names=tuple(tasks.task_names[i] for i in index),
+        feature_names=tasks.feature_names,
+        scaling=tasks.scaling,
+        kernel_map=tasks.kernel_map,
+        imputation=None if tasks.imputation is None else tasks.imputation.of_rows(rows),
+        description=tasks.description,
+    )
+
+
+def _of_lists(tasks: T, rows, index) -> T:
+    y = tasks.per_task(tasks.targets)
+    s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    pairs = list(zip(index, rows, strict=True))
+    require_room(tasks.stacked, sum(y[i][r].size for i, r in pairs))
+    return type(tasks)(
+        inputs=[tasks.inputs[i][r] for i, r in pairs],
+        targets=[y[i][r] for i, r in pairs],
+        sample_weights=None if s is None else [s[i][r] for i, r in pairs],
+        task_names=tuple(tasks.task_names[i] for i in index),
+        feature_names=tasks.feature_names,
+        scaling=tasks.scaling,
+        source_rows=None if tasks.source_rows is None else [tasks.source_rows[i][r] for i, r in pairs],
+        one_table=tasks.one_table,
+        kernel_map=tasks.kernel_map,
+        imputation=None
+        if tasks.imputation is None
+        else tasks.imputation.of_rows(_stacked_rows(tasks, pairs)),
+        description=tasks.description,
+    )
+
+
+def _stacked_rows(tasks: TaskData, pairs) -> np.ndarray:
+    """The rows of all tasks, task after task, that (task, rows of it) pairs take."""
+    return np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs])

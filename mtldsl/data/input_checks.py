@@ -1,0 +1,573 @@
+"""Checks of user data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.row_storage import as_csr, never_written, stack
+from mtldsl.errors import DataError
+from mtldsl.utils.arrays import as_array, as_frame, numbers_of, refuse_duplicate_columns, require_sound
+from mtldsl.utils.memory import as_dense, require_memory
+from mtldsl.utils.validation import LARGEST, SMALLEST, as_list, distinct_names, is_missing, quoted
+
+__all__ = [
+    "as_design",
+    "as_names",
+    "as_numbers",
+    "as_rows",
+    "as_targets",
+    "as_weights",
+    "elsewhere",
+    "is_numbered",
+    "labels_of",
+    "numbered",
+    "of_lists",
+    "of_long_table",
+    "of_table",
+    "refuse_shuffled",
+    "require_finite",
+    "require_visible",
+    "unlike",
+    "weights_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory.
+
+#: entries looked at in one go: as many as stay in a core's own cache while several questions are asked of them
+_ENTRIES = 1 << 14
+
+
+def require_finite(X, names, what: str) -> None:
+    """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `LARGEST`."""
+    if X.dtype.kind in "iub" or all(
+        part.min() >= -LARGEST and part.max() <= LARGEST for _, part in _pieces(X)
+    ):  # NaN is not <=
+        return
+    bad, first = 0, None
+    for at, part in _pieces(X):
+        wrong = ~(np.abs(part) <= LARGEST)  # NaN, too
+        found = int(np.count_nonzero(wrong))
+        if found and first is None:
+            first = _place(X, at, np.argwhere(wrong)[0])
+        bad += found
+    if first is None:
+        return
+    row, column, value = first
+    where = f"{what}: {value} in row {row}, {names[column] if names else f'column {column}'}"
+    if np.isfinite(value):
+        raise DataError(
+            f"{where}; products of such numbers are not in float64, so inputs are at most {LARGEST:g} - rescale or standardise the "
+            f"column ({bad} such entries)"
+        )
+    raise DataError(
+        f"{where}; inputs must be finite, neither NaN nor inf - impute or drop it ({bad} such entries)"
+    )
+
+
+def require_visible(X, names, what: str) -> None:
+    """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
+    if X.dtype.kind in "iub" or not X.shape[0] or not _has_small_entries(X):
+        return
+    if sparse.issparse(X):  # of the columns that have an entry: there may be very many columns
+        columns, places = np.unique(X.indices, return_inverse=True)
+        largest = np.zeros(columns.size)
+        for at, part in _pieces(X):
+            np.maximum.at(largest, places[at : at + part.size], np.abs(part))
+    else:
+        columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
+        for _, part in _pieces(X):
+            np.maximum(largest, np.abs(part).max(axis=0), out=largest)
+    lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    if lost.size:
+        column = int(columns[lost[0]])
+        raise DataError(
+            f"the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
+            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)",
+            term=what,
+        )
+
+
+def _has_small_entries(X) -> bool:
+    """Asked first: a column for each of them may be more than there is memory for."""
+    for _, part in _pieces(X):
+        small = np.abs(part) < SMALLEST
+        if small.any() and (small & (part != 0)).any():  # most data have none, or zeros alone
+            return True
+    return False
+
+
+def _pieces(X):
+    """(position, rows of a dense matrix from there on or stored entries of a sparse one)."""
+    numbers = X.data if sparse.issparse(X) else X
+    step = _ENTRIES if sparse.issparse(X) else max(_ENTRIES // X.shape[1], 1)
+    return ((at, numbers[at : at + step]) for at in range(0, len(numbers), step))
+
+
+def _place(X, at: int, index) -> tuple[int, int, float]:
+    """(row, column, value) of an entry of the piece that begins at `at`."""
+    if not sparse.issparse(X):
+        row, column = at + int(index[0]), int(index[1])
+        return row, column, X[row, column]
+    entry = at + int(index[0])
+    return int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry]), X.data[entry]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which task every row of a long table belongs to, from a column of ids of any kind.
+
+_ENTRIES_IDS = 1 << 20
+
+
+def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarray]:
+    """(distinct ids in order of first appearance, index of every row's task). 1 and "1" are two ids, 1 and 1.0 are one."""
+    ids, hidden = _as_vector(task_ids, what)
+    if ids.ndim != 1 or ids.shape[0] != n:
+        raise DataError(
+            f"{what} has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
+        )
+    if hidden.any():
+        _refuse_missing("a masked entry", np.flatnonzero(hidden)[0], what)
+    # of runs of equal ids, which long tables often have, only the first is looked at
+    starts = np.flatnonzero(np.concatenate([[True], _differ(ids)])) if n else np.empty(0, dtype=int)
+    heads = ids[starts]
+    if ids.dtype.kind in "biuf":
+        if ids.dtype.kind == "f" and np.isnan(heads).any():
+            _refuse_missing(np.nan, starts[np.flatnonzero(np.isnan(heads))[0]], what)
+        _, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+        by_appearance = np.argsort(first)
+        place = np.empty(first.size, dtype=int)
+        place[by_appearance] = np.arange(first.size)
+        names, of_head = heads[first[by_appearance]].tolist(), place[inverse]
+    else:  # text: sorting it takes three times as long as this loop
+        order: dict = {}
+        of_head = np.empty(heads.size, dtype=int)
+        for a in range(0, heads.size, _ENTRIES_IDS):
+            part = heads[a : a + _ENTRIES_IDS]
+            # numpy's times become numbers in a list
+            for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
+                if is_missing(task):
+                    _refuse_missing(task, starts[k], what)
+                try:
+                    of_head[k] = order.setdefault(task, len(order))
+                except (TypeError, ArithmeticError):
+                    raise DataError(
+                        f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
+                        write_instead="write ids that are numbers or text",
+                    ) from None
+        names = list(order)
+    return names, np.repeat(of_head, np.diff(np.append(starts, n)))
+
+
+def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
+    """(ids, which of them numpy's mask hides). Python objects stay what they are: numpy would make text of [1, "1"]."""
+    frame = as_frame(task_ids)
+    if frame is not None:
+        import narwhals as nw
+
+        if len(frame.columns) != 1:
+            raise DataError(
+                f"{what} has {len(frame.columns)} columns",
+                write_instead="give the one that tells the tasks apart",
+            )
+        column = next(frame.iter_columns())
+        # numpy has no whole numbers of 128 bits, nor text that is missing
+        plain = (
+            column.dtype in (nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.Float64) and not column.is_null().any()
+        )
+        return column.to_numpy() if plain else _objects(column.to_list()), np.zeros(1, dtype=bool)
+    if isinstance(task_ids, list | tuple) and len(set(map(type, task_ids))) > 1:
+        return _objects(task_ids), np.zeros(1, dtype=bool)
+    try:
+        hidden = np.ma.getmaskarray(task_ids) if np.ma.isMaskedArray(task_ids) else np.zeros(1, dtype=bool)
+        return np.asarray(np.ma.getdata(task_ids)), hidden if hidden.dtype == bool else np.zeros(
+            1, dtype=bool
+        )
+    except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
+        raise DataError(
+            f"{what}: not a vector of ids ({problem})", write_instead="give one task id a row"
+        ) from None
+
+
+def _objects(values) -> np.ndarray:
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _differ(ids) -> np.ndarray:
+    """Where an id is not the one before; of objects that cannot be compared, everywhere."""
+    try:
+        return np.asarray(ids[1:] != ids[:-1], dtype=bool)
+    except (TypeError, ValueError, ArithmeticError):
+        return np.ones(max(len(ids) - 1, 0), dtype=bool)
+
+
+def _refuse_missing(task, row, what):
+    raise DataError(f"{what}: {task} in row {row}; every row needs a task")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a user hands over - numpy, scipy sparse, pandas, polars, lists - as checked float64 arrays with names.
+
+
+def as_numbers(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(float64 array of our own, of any shape, column names or None). What is missing is NaN; DataError for all that is not a real number."""
+    array, names = _real(table, what)
+    return array.astype(float), names
+
+
+def _real(table, what: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(array of real numbers, not copied where it was one; column names or None)."""
+    refuse_duplicate_columns(table, what)
+    frame = as_frame(table)
+    return (as_array(table, what), None) if frame is None else numbers_of(frame, what)
+
+
+def as_design(table, what: str = "X", fill: np.ndarray | None = None) -> tuple[Any, tuple[str, ...] | None]:
+    """(n, d) inputs: a float64 array, or CSR for any scipy sparse matrix; and the column names where the table has them.
+
+    A copy, for the caller may go on writing to theirs; but what nobody can write to is taken as it is: see `as_rows`.
+    fill : (d,) what stands in the place of NaN, column by column; None: it is refused
+    """
+    X, fixed, names = as_rows(table, what, fill)
+    return X if fixed else stack([(X, None)]), names
+
+
+def as_rows(
+    table, what: str = "X", fill: np.ndarray | None = None
+) -> tuple[Any, bool, tuple[str, ...] | None]:
+    """The inputs checked, in bounded memory: (X, whether X can be kept as it is, column names or None).
+
+    What cannot be kept - the caller may write to it, it is not float64, its rows are not contiguous - is for `stack` to copy.
+    Kept are float64 arrays and canonical CSR that are read-only all the way down, such as memory-mapped files (mode "r"), and
+    CSR with float32 values where these are memory-mapped: products with float64 vectors are float64.
+    """
+    if sparse.issparse(table):
+        X, fixed = as_csr(table, what)
+        require_finite(X, None, what)
+        return X, fixed, None
+    X, names = _real(table, what)
+    if X.ndim != 2:
+        raise DataError(
+            f"{what} has shape {X.shape}: inputs must be a matrix of n rows and d feature columns",
+            write_instead="Reshape your data: a single feature is .reshape(-1, 1), a single row .reshape(1, -1)"
+            if X.ndim == 1
+            else "",
+        )
+    if X.shape[1] == 0:
+        raise DataError(
+            f"{what} has no columns: 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    if fill is not None and X.shape[1] == len(fill):
+        X = np.where(np.isnan(X), fill, X)
+    require_finite(X, names, what)
+    ours = names is not None or isinstance(table, list | tuple)
+    return X, X.dtype == float and X.flags.c_contiguous and (ours or never_written(X)), names
+
+
+def as_targets(table, what: str, *, columns: bool):
+    """Labels: (n, m) where `columns`, else (n,); NaN is kept (a missing label), infinity refused."""
+    if sparse.issparse(table):
+        advice = (
+            "give the labels of fewer tasks, or tasks with inputs of their own: Tasks.separate, Tasks.grouped"
+        )
+        table = as_dense(
+            require_sound(table, what).astype(float),
+            f"{what}, {table.shape[0]:,} x {table.shape[-1]:,} labels,",
+            advice,
+            DataError,
+        )
+    Y, names = as_numbers(table, what)
+    if columns:
+        Y = Y[:, None] if Y.ndim == 1 else Y
+    elif Y.ndim == 2 and Y.shape[1] == 1:
+        Y = Y[:, 0]
+    if Y.ndim != (2 if columns else 1):
+        raise DataError(
+            f"{what} has shape {Y.shape}: "
+            + ("labels must be n x m" if columns else "labels must be a vector")
+        )
+    if columns and Y.shape[1] == 0:
+        raise DataError(f"{what} has no columns: at least one task is needed")
+    large = ~(np.abs(Y) <= LARGEST) & ~np.isnan(Y)
+    if large.any():
+        place = np.argwhere(large)[0]
+        where = f"row {place[0]}" + (f", task {names[place[1]] if names else place[1]}" if columns else "")
+        if np.isinf(Y[tuple(place)]):
+            raise DataError(
+                f"infinite label in {where}; labels must be finite (NaN: not labelled)", term=what
+            )
+        raise DataError(
+            f"the label {Y[tuple(place)]} in {where}; labels are at most {LARGEST:g}, or their squares are not in float64 - "
+            "rescale them",
+            term=what,
+        )
+    return Y, names
+
+
+def weights_of(values, what: str) -> np.ndarray:
+    """Numbers, one a row (n,) - a column of a table is such a vector - or one a label (n, m); or one for all, ()."""
+    weights, _ = as_numbers(values, what)
+    return weights[:, 0] if weights.ndim == 2 and weights.shape[1] == 1 else weights
+
+
+def as_weights(values, shape, what: str) -> np.ndarray:
+    """Sample weights of that shape, finite and > 0, between `SMALLEST` and `LARGEST`."""
+    weights = weights_of(values, what)
+    if weights.ndim == 1 and len(shape) == 2 and weights.shape[0] == shape[0]:
+        weights = np.repeat(weights[:, None], shape[1], axis=1)
+    if weights.shape != tuple(shape):
+        raise DataError(
+            f"{what} has shape {weights.shape}, but the labels have shape {tuple(shape)}",
+            write_instead="give one weight a sample",
+        )
+    bad = ~((weights >= SMALLEST) & (weights <= LARGEST))
+    if bad.any():
+        place = np.argwhere(bad)[0]
+        raise DataError(
+            f"{weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0, from {SMALLEST:g} to {LARGEST:g} "
+            "(leave out rows that should not count)",
+            term=what,
+        )
+    return weights
+
+
+def refuse_shuffled(X, Y, what: str) -> None:
+    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+
+    An index 0, 1, ... may be one that nobody gave, and says something only of all of its rows together.
+    """
+    a, b = (
+        table.index if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") else None
+        for table in (X, Y)
+    )
+    if a is None or b is None or len(a) != len(b) or a.equals(b):
+        return
+    rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
+    same = np.array_equal(rows[0], rows[1])
+    if same or (np.isin(rows[0], rows[1]).any() and not _is_default(a) and not _is_default(b)):
+        held = "the same index in another order" if same else "some rows of their index in common, not all"
+        raise DataError(
+            f"X and {what} have {held}, and rows are matched by position: "
+            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+        )
+
+
+def _is_default(index) -> bool:
+    """Whether it is 0, 1, ..., as of a table that was given none."""
+    return np.array_equal(np.asarray(index), np.arange(len(index)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Names of tasks and columns. Do two lists mean the same columns? Names that nobody gave (x0, x1, ...; 0, 1, ...) match anything.
+
+
+def as_names(names, found, count: int, what: str, prefix: str | None = None) -> tuple[str, ...]:
+    """`count` distinct names, as text: those given, else those found with the data, else the prefix with numbers."""
+    names = found if names is None else names
+    if names is None and prefix is not None:
+        return tuple(numbered(prefix, count))
+    listed = as_list(names)
+    if listed is None or getattr(names, "ndim", 1) != 1:
+        raise DataError(f"{what}={quoted(names)}: write a list of names")
+    names = listed
+    for k, name in enumerate(names):
+        if is_missing(name):
+            raise DataError(
+                f"name {k} is {name}", term=what, write_instead=f"give every one of the {count} a name"
+            )
+    names = tuple(distinct_names(names))
+    if len(names) != count:
+        raise DataError(f"{len(names)} names for {count}", term=what, write_instead=f"give exactly {count}")
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
+        seen.add(name)
+    return names
+
+
+def is_numbered(names: Sequence[str]) -> bool:
+    """Whether these are the names given to columns without any: their positions, after one prefix or none."""
+    return any(all(name == f"{prefix}{k}" for k, name in enumerate(names)) for prefix in ("", "x", "task"))
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    """x0, x1, ...: what columns are called that have no names. DataError where there are too many even for that."""
+    require_memory(
+        150.0 * count, f"so many as {count:,} columns (their names alone)",
+        "hash them to fewer: datasets.hash_columns(X, n), or store(..., hashed=n)", DataError,
+    )  # fmt: skip
+    return [f"{prefix}{k}" for k in range(count)]
+
+
+def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
+    """The first name that `others` hold at another position, which can only be a mistake; None where there is none."""
+    if is_numbered(names) or is_numbered(others):
+        return None
+    position = {name: k for k, name in enumerate(others)}
+    return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
+
+
+def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
+    """What is wrong with the columns given, in one clause; None where they are those learned on."""
+    if given is None or tuple(given) == tuple(learned) or is_numbered(learned) or is_numbered(given):
+        return None
+    missing = [name for name in learned if name not in given]
+    unknown = [name for name in given if name not in learned]
+    if not missing:  # another order, or columns too many
+        return (
+            f"they must be those learned on, in that order: write X[{list(learned)!r}]"
+            if len(learned) <= 8
+            else ("they must be those learned on, in the order of feature_names")
+        )
+    return f"{missing[0]!r} is missing" + (f", and {unknown[0]!r} was not learned on" if unknown else "")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What the constructors of `Tasks` are given, checked and cut into tasks: one table, lists, or one long table.
+#
+# Each function returns the content of a `Tasks`, by name.
+
+
+def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
+    """`Tasks.shared`."""
+    refuse_shuffled(X, Y, "Y")
+    refuse_shuffled(X, sample_weights, "sample_weights")
+    X, x_names = as_design(X, "X")
+    require_visible(X, x_names, "X")
+    Y, y_names = as_targets(Y, "Y", columns=True)
+    if Y.shape[0] != X.shape[0]:
+        raise DataError(
+            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
+            write_instead="give one row of labels per row of inputs",
+        )
+    kept = ~np.isnan(Y)
+    weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
+    m = Y.shape[1]
+    return {
+        "shared": X,
+        "targets": [Y[kept[:, i], i] for i in range(m)],
+        "mask": None if kept.all() else kept,
+        "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
+        "task_names": as_names(task_names, y_names or None, m, "task_names", "task"),
+        "feature_names": _feature_names(feature_names, x_names, X),
+    }
+
+
+def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict:
+    """`Tasks.separate`: DataError names the task. All inputs become CSR where one of them is sparse."""
+    inputs, targets = _listed(inputs, "inputs"), _listed(targets, "targets")
+    weights = None if sample_weights is None else _listed(sample_weights, "sample_weights")
+    if not inputs:
+        raise DataError("at least one task is needed", term="Tasks.separate([], ...)")
+    if len(inputs) != len(targets):
+        raise DataError(
+            f"{len(inputs)} input matrices but {len(targets)} label vectors",
+            write_instead="give one of each per task",
+        )
+    if weights is not None and len(weights) != len(inputs):
+        raise DataError(
+            f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks", write_instead="give one a task"
+        )
+    names = as_names(task_names, None, len(inputs), "task_names", "task")
+    designs, labels, kept = [], [], []
+    columns: tuple[str, ...] | None = None
+    for i, (name, X, y) in enumerate(zip(names, inputs, targets, strict=True)):
+        refuse_shuffled(X, y, f"y of task {name!r}")
+        if weights is not None:
+            refuse_shuffled(X, weights[i], f"sample_weights of task {name!r}")
+        X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
+        require_visible(X, its_columns, f"X of task {name!r}")
+        y, _ = as_targets(y, f"y of task {name!r}", columns=False)
+        if X.shape[0] != y.shape[0]:
+            raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+        if designs and X.shape[1] != designs[0].shape[1]:
+            raise DataError(
+                f"task {name!r} has {X.shape[1]} features, but task {names[0]!r} has {designs[0].shape[1]}; "
+                "all tasks need the same columns"
+            )
+        columns = columns or its_columns
+        if its_columns is not None and columns is not None and its_columns != columns:
+            j = next(
+                j for j, (mine, first) in enumerate(zip(its_columns, columns, strict=True)) if mine != first
+            )
+            raise DataError(
+                f"task {name!r}: its column {j} is named {its_columns[j]!r}, not {columns[j]!r} as in the tasks before; "
+                "all tasks need the same columns in the same order"
+            )
+        designs.append(X)
+        labels.append(y)
+        kept.append(~np.isnan(y))
+    if weights is not None:
+        given = zip(names, weights, labels, kept, strict=True)
+        weights = [as_weights(s, y.shape, f"sample_weights of task {name!r}")[k] for name, s, y, k in given]
+    complete = [bool(k.all()) for k in kept]
+    if len(designs) == 1 and fixed and complete[0]:
+        stacked = designs[0]
+    else:
+        rows = [None if all_of_it else np.flatnonzero(k) for k, all_of_it in zip(kept, complete, strict=True)]
+        stacked = stack(list(zip(designs, rows, strict=True)))
+    return {
+        "stacked": stacked,
+        "targets": [y[k] for y, k in zip(labels, kept, strict=True)],
+        "sample_weights": weights,
+        "task_names": names,
+        "feature_names": _feature_names(feature_names, columns, designs[0]),
+        "source_rows": None if all(complete) else [np.flatnonzero(k) for k in kept],
+    }
+
+
+def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
+    """`Tasks.grouped`: rows sorted by task once, where they are not already; read-only X in that order is not copied."""
+    for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
+        refuse_shuffled(X, table, what)
+    X, fixed, x_names = as_rows(X, "X")
+    require_visible(X, x_names, "X")
+    y, _ = as_targets(y, "y", columns=False)
+    if X.shape[0] != y.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+    ids, index = labels_of(task_ids, X.shape[0])
+    if not ids:
+        raise DataError("Tasks.grouped: X has no rows; at least one task is needed")
+    weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
+    names = as_names(None, ids, len(ids), "task_names")
+    rows = np.flatnonzero(~np.isnan(y))
+    # radix sort where the positions of the tasks fit 16 bits, ten times as fast
+    key = index[rows].astype(np.uint16 if len(ids) <= 1 << 16 else int)
+    in_order = rows.size == y.size and bool((key[1:] >= key[:-1]).all())
+    rows = rows if in_order else rows[np.argsort(key, kind="stable")]
+    counts = np.bincount(key, minlength=len(ids))
+    ends = np.cumsum(counts)
+    return {
+        "stacked": X if in_order and fixed else stack([(X, None if in_order else rows)]),
+        "counts": counts,
+        "targets": y if in_order else y[rows],
+        "sample_weights": weights if weights is None or in_order else weights[rows],
+        "task_names": names,
+        "feature_names": _feature_names(feature_names, x_names, X),
+        # rows of the long table, for messages
+        "source_rows": [rows[a:b] for a, b in zip(ends - counts, ends, strict=True)],
+    }
+
+
+def _feature_names(given, found, X):
+    return as_names(given, found or None, X.shape[1], "feature_names", "x")
+
+
+def _listed(given, what: str) -> list:
+    """One entry a task."""
+    if isinstance(given, Mapping):
+        raise DataError(
+            "give lists of inputs and targets, in the same order; the keys of a dict go to task_names=list(keys)"
+        )
+    listed = as_list(given)
+    if listed is None:
+        raise DataError(
+            f"Tasks.separate: {what}={quoted(given)}", write_instead="give a list with one array a task"
+        )
+    return listed

@@ -1,0 +1,216 @@
+"""Do the labels suit the loss? If not: the task, the row, the value, and what to write."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.data.task_data import T, TaskData, require_in_memory
+from mtldsl.errors import DataError, Spelled
+
+__all__ = [
+    "LABEL_KINDS",
+    "LabelKind",
+    "OneClassWarning",
+    "leave_out",
+    "listed_tasks",
+    "of_one_class",
+    "require_classes",
+    "require_kind",
+    "require_labels",
+    "signs_of_classes",
+    "without_one_class",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Classes as tasks: one column of -1 and +1 for each class, with one +1 in every row.
+
+_WRITE = "write Tasks.from_classes(X, classes), and give an estimator a vector y of classes"
+
+
+def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """((n, K) of -1 and +1, the names of the K classes in their order). DataError for fewer than two classes, and for a table."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or labels.size == 0:
+        raise DataError(
+            f"the classes have shape {labels.shape}",
+            term=typed,
+            write_instead="give one class a row, a vector (n,)",
+        )
+    missing = (
+        labels != labels
+        if labels.dtype.kind == "f"
+        else np.array([one is None or one != one for one in labels.tolist()])
+    )
+    if missing.any():
+        raise DataError(
+            f"row {int(np.flatnonzero(missing)[0])} has no class",
+            term=typed,
+            write_instead="leave the row out",
+        )
+    try:
+        known, place = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise DataError(
+            "the classes are of several types",
+            term=typed,
+            write_instead="give all as text, or all as numbers",
+        ) from None
+    if len(known) < 2:
+        raise DataError(
+            f"there is one class, {known[0]!r}", term=typed, write_instead="give rows of two classes or more"
+        )
+    return np.where(np.arange(len(known)) == place[:, None], 1.0, -1.0), tuple(map(str, known.tolist()))
+
+
+def require_classes(tasks: TaskData, typed: str) -> None:
+    """DataError unless every row belongs to one task: one shared X, no label missing, one +1 a row, and one weight a row."""
+    require_in_memory(
+        tasks, "a row's classes are wanted together", typed, DataError, rows="the rows of these tasks"
+    )
+    if not tasks.is_shared or tasks.mask is not None:
+        what = "have inputs of their own" if not tasks.is_shared else "lack labels in some rows"
+        raise DataError(
+            f"these tasks {what}, and a row's classes are wanted together", term=typed, write_instead=_WRITE
+        )
+    m = tasks.n_tasks
+    positive = (tasks.targets.reshape(m, -1) > 0).sum(axis=0)
+    wrong = np.flatnonzero(positive != 1)
+    if wrong.size:
+        row = int(wrong[0])
+        one = " of this one task" if m == 1 else ""
+        raise DataError(
+            f"row {row} is +1 in {int(positive[row])} tasks{one}, and belongs to one class",
+            term=typed,
+            write_instead=_WRITE,
+        )
+    if tasks.sample_weights is not None:
+        weights = tasks.sample_weights.reshape(m, -1)
+        if np.any(weights != weights[0]):
+            raise DataError(
+                "a row has other weights for other classes",
+                term=typed,
+                write_instead="give one weight a row, sample_weights (n,)",
+            )
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """Labels that a loss asks for: which do not suit it, what they must be, and two that do."""
+
+    unfit: Callable[[np.ndarray], np.ndarray]
+    must_be: str
+    suiting: tuple[float, float]
+
+
+#: whole numbers that are as few as this are taken for classes
+_CLASSES = 50
+
+#: what `Loss.labels` may say of the targets of tasks
+LABEL_KINDS = {
+    "real": LabelKind(lambda y: np.zeros(y.shape, bool), "labels must be numbers", (0.5, -1.5)),
+    "sign": LabelKind(lambda y: (y != 1.0) & (y != -1.0), "labels must be -1 or +1", (-1.0, 1.0)),
+    "count": LabelKind(
+        lambda y: (y < 0) | (y != np.floor(y)), "labels must be counts 0, 1, 2, ...", (0.0, 1.0)
+    ),
+    "positive": LabelKind(lambda y: y <= 0, "labels must be > 0", (0.5, 2.0)),
+}
+
+
+def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
+    """See `Tasks.require_labels`."""
+    require_kind(tasks, kind, typed)
+    if kind == "sign":
+        _require_both_classes(tasks, typed)
+
+
+def require_kind(tasks: TaskData, kind: str, typed: str) -> None:
+    """DataError unless every label is of the kind; tasks of one class pass, which may be tested, though not learned."""
+    if kind not in LABEL_KINDS:
+        raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
+    known = LABEL_KINDS[kind]
+    _refuse(tasks, known.unfit(tasks.targets), typed, known.must_be)
+
+
+def _refuse(tasks: TaskData, bad, typed, hint) -> None:
+    if not bad.any():
+        return
+    flat = int(np.flatnonzero(bad)[0])
+    task, row = tasks.place(flat)
+    if "-1" in hint and np.isin(tasks.per_task(tasks.targets)[task], (0.0, 1.0)).all():
+        hint += "; for labels 0/1 write " + Spelled(
+            "2 * Y - 1 (reading a file: binary=True)", "binary = true in [data]"
+        )
+    elif "-1" in hint:
+        classes = np.unique(tasks.per_task(tasks.targets)[task])
+        if 2 < len(classes) <= _CLASSES and np.array_equal(classes, np.round(classes)):
+            hint += Spelled(
+                f"; for {len(classes)} classes write one column of -1 and +1 for each, "
+                "np.where(y[:, None] == np.unique(y), 1, -1), or take estimators.MultiTaskClassifier",
+                f"; for {len(classes)} classes give one column of -1 and +1 for each",
+            )
+    raise DataError(
+        f"label {tasks.targets[flat]:g} in task {tasks.task_names[task]!r}, row {row}",
+        term=typed,
+        write_instead=hint,
+    )
+
+
+def _require_both_classes(tasks: TaskData, typed) -> None:
+    sums = np.add.reduceat(tasks.targets, tasks.offsets[:-1])
+    one_class = np.flatnonzero(np.abs(sums) == tasks.counts)
+    if one_class.size:
+        i = int(one_class[0])
+        raise DataError(
+            f"task {tasks.task_names[i]!r} has one class only (all {tasks.counts[i]} labels are "
+            f"{tasks.targets[tasks.offsets[i]]:+g})",
+            term=typed,
+            write_instead="leave the task out"
+            + Spelled(" (tasks.without_one_class() leaves out all such)", "")
+            + ", or give it labels of both classes",
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Tasks whose labels are all of one class: nothing can be learned of them, and real tables of labels have some.
+
+
+class OneClassWarning(UserWarning):
+    """A task has labels of one class alone, and so no weights, or no score."""
+
+
+def of_one_class(tasks: TaskData) -> np.ndarray:
+    """(m,) whether all labels of a task are the same."""
+    first = tasks.targets[tasks.offsets[:-1]]
+    return np.logical_and.reduceat(tasks.targets == np.repeat(first, tasks.counts), tasks.offsets[:-1])
+
+
+def without_one_class(tasks: T) -> T:
+    """See `Tasks.without_one_class`."""
+    one = of_one_class(tasks)
+    return leave_out(tasks, one) if one.any() else tasks
+
+
+def leave_out(tasks: Any, one: np.ndarray) -> Any:
+    """The tasks without those of one class, which are marked; the warning names them."""
+    names = [name for name, left_out in zip(tasks.task_names, one, strict=True) if left_out]
+    if one.all():
+        raise DataError(
+            f"all {tasks.n_tasks} tasks have labels of one class alone", term="without_one_class()"
+        )
+    warnings.warn(
+        f"{len(names)} of {tasks.n_tasks} tasks have labels of one class alone and are left out: {listed_tasks(names)}",
+        OneClassWarning,
+        stacklevel=4,
+    )
+    return tasks.select(np.flatnonzero(~one))
+
+
+def listed_tasks(names: Sequence) -> str:
+    """The first names, and that there are more."""
+    return ", ".join(map(repr, names[:4])) + ", ..." * (len(names) > 4)

@@ -1,0 +1,330 @@
+"""Pandas reads, we explain."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from mtldsl.data.readers.table import (
+    ANSWERS,
+    Column,
+    Table,
+    answers_of,
+    as_numbers,
+    in_order,
+    is_lost,
+    is_missing,
+    is_number,
+    number,
+    with_point,
+)
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.files import regular_file
+from mtldsl.utils.validation import as_whole
+
+__all__ = [
+    "delimiter_of",
+    "no_number",
+    "read_csv",
+    "rows_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What to say of a column that was to hold numbers and has text: what the text is decides what there is to write.
+
+#: A column with at most this share of text is one of numbers in which some cells are wrong.
+_FEW = 0.1
+
+
+def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
+    """The end of a sentence that begins with the column.
+
+    role : "feature", "label", or "answer" for a label that was to say yes or no
+
+    >>> print(no_number(["no", "yes", "?"], [2, 3, 4], "label"))
+    has text that is not a number, 'no' in line 2; write binary=True, which reads no and yes as -1 and +1
+    >>> print(no_number(["1,5", "2,5"], [2, 3], "feature").on("file"))
+    has text that is not a number, '1,5' in line 2; where commas stand for decimal points write decimal = ','
+    """
+    wrong = [(line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text)]
+    line, text = wrong[0]
+    if is_lost(text):
+        return (
+            f"has {text!r} in line {line}, a whole number that float64 does not have; subtract a constant, or, where it is a code, "
+            "leave the column out with " + Spelled.option("drop", "[...]")
+        )
+    said = f"has text that is not a number, {text!r} in line {line}"
+    if role == "answer":
+        return f"has {text!r} in line {line}, which says neither yes nor no; mend it, or leave the cell empty: the label is then missing"
+    if role == "label" and all(one.strip().lower() in ANSWERS for _, one in wrong):
+        return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
+    if all(is_number(with_point(one)) for _, one in wrong):
+        return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
+    if len(wrong) <= _FEW * len(texts):
+        many = (
+            "this cell alone is none" if len(wrong) == 1 else f"{len(wrong):,} such cells of {len(texts):,}"
+        )
+        said = f"{said} ({many}); mend {'it' if len(wrong) == 1 else 'them'} or leave {'it' if len(wrong) == 1 else 'them'} empty, or "
+    else:
+        said = f"{said}; "
+    if role == "label":
+        return (
+            f"{said}write "
+            + Spelled.option("one_vs_rest", "True")
+            + " where it holds classes, or name another label"
+        )
+    return (
+        f"{said}leave the column out with "
+        + Spelled.option("drop", "[...]")
+        + ", or, where it holds categories, write "
+        + Spelled.option("one_hot", "[...]")
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# CSV files.
+
+
+def read_csv(
+    path,
+    labels: str | Sequence[str] | int,
+    *,
+    task: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    sample_weights: str | None = None,
+    one_hot: Sequence[str] | bool = (),
+    one_vs_rest: bool = False,
+    binary: bool = False,
+    impute: str = "error",
+    delimiter: str = ",",
+    decimal: str = ".",
+    header: bool = True,
+) -> Tasks:
+    """Tasks from a CSV file in UTF-8 whose first line names the columns (header=False: they are "0", "1", ...).
+
+    labels         : a column's name; a list of names, one task each; or a number k: the last k columns
+    task           : the column that tells the tasks apart by rows; then every task has its own rows of one label column
+    features       : the input columns (None: all others that are not in `drop`)
+    sample_weights : a column of weights > 0
+    one_hot        : columns to turn into 0/1 indicators, one per value in sorted order (two values: one, of the second);
+                     True: every feature column with text
+    one_vs_rest    : the label column holds classes: a task per class in sorted order, labels +1 against -1 (two classes: one
+                     task, the second against the first)
+    binary         : labels are 0/1, no/yes, n/y, false/true or f/t, in upper or lower case, and are read as -1/+1
+    impute         : what stands in the place of an input that is missing: "mean" or "median" of the column's values that are there
+                     (scikit-learn's SimpleImputer); `split`, `folds` and cross-validation learn these on their training rows alone, and
+                     `solution.predict` puts the same into new rows. "error": DataError
+    decimal        : "," where 1,5 is one and a half, beside another delimiter
+
+    Empty cells, NA and ? are missing: a row without a label is not in that task. DataError, with the line and the column, for a
+    feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
+
+    >>> import tempfile, pathlib
+    >>> from mtldsl import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "exams.csv"
+    >>> _ = path.write_text("school,hours,score\\nA,1,2.5\\nA,2,3.5\\nB,4,7\\n")
+    >>> tasks = datasets.read_csv(path, "score", task="school")
+    >>> tasks.task_names, tasks.feature_names, tasks.targets
+    (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
+    """
+    path = regular_file(path, "data")
+    names, rows, lines = rows_of(path, delimiter, header, decimal)
+    if header and as_whole(labels) is not None and all(map(is_number, names)):
+        raise DataError(
+            f"the first line, {', '.join(names[:4])}{', ...' * (len(names) > 4)}, is to name the columns, and has numbers alone", term=path,
+            write_instead="write " + Spelled.option("header", "False") + ", or name the labels if these are names", argument="header",
+        )  # fmt: skip
+    # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
+    outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
+    label_columns = {names[j] for j in outline.positions(labels, "labels")}
+    if one_vs_rest and len(label_columns) > 1:
+        raise DataError(
+            f"{path}: "
+            + Spelled.option("one_vs_rest", "True")
+            + " makes tasks of one column of classes, but "
+            + Spelled.option("labels", repr(labels)),
+            argument="labels",
+        )
+    nominal = label_columns if one_vs_rest else set()
+    if one_hot is not True and one_hot is not False and len(one_hot):
+        nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
+    ids = None if task is None else names[outline.position(task, "task")]
+    answers = label_columns if binary and not one_vs_rest else set()
+    said = {name: answers_of(texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True) if name in answers}  # fmt: skip
+    columns = [
+        (Column(name, yes_no[0]), yes_no[1])
+        if (yes_no := said.get(name)) is not None
+        else _column(
+            name,
+            as_numbers(texts) if name in answers else texts,
+            lines,
+            name in nominal or name == ids,
+            one_hot is True and name not in label_columns,
+            "answer" if name in answers else "label" if name in label_columns else "feature",
+        )
+        for name, texts in zip(names, zip(*rows, strict=True), strict=True)
+    ]
+    cells = np.column_stack([cells for _, cells in columns])
+    table = Table(path, tuple(column for column, _ in columns), cells, lines, decimal)
+    return table.tasks(
+        labels,
+        features=features,
+        drop=drop,
+        task=task,
+        sample_weights=sample_weights,
+        binary=binary,
+        impute=impute,
+    )
+
+
+def delimiter_of(path) -> str:
+    """What makes the most columns of a file's first line."""
+    with regular_file(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        first = file.readline(1 << 20)
+    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+
+
+def rows_of(path, delimiter, header, decimal="."):
+    """(names, rows of text, their lines); cells such as 1,5 as 1.5 where the decimal mark is a comma."""
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise DataError(
+            f"decimal={decimal!r}: write '.', or ',' where delimiter is another",
+            term=path,
+            argument="decimal",
+        )
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise DataError(
+            f"delimiter={delimiter!r}: write one character, such as ';' or '\\t'",
+            term=path,
+            argument="delimiter",
+        )
+    rows, lines, before = [], [], 0  # the last line of the row before
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(_sound_lines(file, path), delimiter=delimiter, skipinitialspace=True, strict=True)
+        try:
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    lines.append(reader.line_num)
+                before = reader.line_num
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"is not in UTF-8 ({error})", term=path, write_instead="save it in UTF-8"
+            ) from None
+        except csv.Error as error:
+            raise _wrong_row(path, delimiter, before, reader.line_num, error) from None
+    if len(rows) <= header:
+        raise DataError(f"needs {'a line of names and ' * header}at least one row", term=path)
+    names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
+    other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+    if other is not None:
+        raise DataError(
+            f"{path}: one column, named {names[0]!r}",
+            write_instead="write " + Spelled.option("delimiter", repr(other)),
+        )
+    rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
+    rows = _with_points(rows, lines, path) if decimal == "," else rows
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(names):
+            raise DataError(
+                f"{path}:{line}: {len(row)} cells, but there are {len(names)} columns ({delimiter=})",
+                argument="delimiter",
+            )
+    return names, rows, np.array(lines)
+
+
+def _sound_lines(file: Iterable[str], path) -> Iterator[str]:
+    """The lines; DataError for one with a NUL, as files have that are damaged, or in an encoding of two bytes a letter."""
+    for k, line in enumerate(file, start=1):
+        if "\0" in line:
+            raise DataError(f"{path}:{k}: has a NUL, which no text has", write_instead="save it in UTF-8")
+        yield line
+
+
+def _with_points(rows: list[list[str]], lines: list[int], path) -> list[list[str]]:
+    """Numbers with a point in the place of the comma. DataError where others have a point already, which may be of thousands."""
+    found = [list(map(with_point, row)) for row in rows]
+    if found != rows:
+        for row, line in zip(rows, lines, strict=True):
+            for text in row:
+                if "." in text and is_number(text):
+                    raise DataError(
+                        f"{path}:{line}: {text.strip()!r} has a point, where in other numbers a comma is the decimal mark",
+                        write_instead="write it without the point",
+                        argument="decimal",
+                    )
+    return found
+
+
+def _wrong_row(path, delimiter: str, before: int, at: int, error: csv.Error) -> DataError:
+    """What is wrong with the row behind the line `before`, of which `csv` refused the line `at`."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        text = list(islice(file, before, at))
+    opened, closed = _last_quote(text, delimiter)
+    if opened is None:
+        return DataError(f"{path}:{at}: cannot be read as CSV: {error}")
+    if closed is None:
+        return DataError(
+            f"{path}:{before + opened}: a cell begins with a quote that is never closed, so that the lines below belong to it",
+            write_instead="close it, or leave it out; a quote inside of a quoted cell is written twice",
+        )
+    return DataError(
+        f"{path}:{before + opened}: a cell begins with a quote that is closed in line {before + closed}, and text follows it",
+        write_instead="put the other quote right behind it, or leave it out; a quote inside of a quoted cell is written twice",
+    )
+
+
+def _last_quote(lines: Sequence[str], delimiter: str) -> tuple[int | None, int | None]:
+    """(line, from 1, in which the last quoted cell begins, the line in which it ends); None for what there is not.
+
+    >>> _last_quote(['a,"b\\n', 'c",d,"e\\n', 'f\\n'], ","), _last_quote(['"a"b,c'], ","), _last_quote(["a,5\\" pipe"], ",")
+    ((2, None), (1, 1), (None, None))
+    """
+    opened = closed = None
+    begins, inside, doubled = True, False, False
+    for k, line in enumerate(lines, start=1):
+        for letter in line:
+            if inside:
+                if doubled and letter != '"':
+                    inside, closed = False, k
+                    if letter not in (delimiter, "\r", "\n"):
+                        return opened, closed
+                    begins = True
+                doubled = letter == '"' and not doubled and inside
+            elif begins and letter == '"':
+                opened, closed, inside, doubled, begins = k, None, True, False, False
+            else:
+                begins = letter in (delimiter, "\r", "\n") or (begins and letter == " ")
+    return opened, closed
+
+
+def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str):
+    """(column, numbers). Text that is not a category is marked unusable, to be refused where it is used."""
+    if nominal:
+        return _nominal(name, texts)
+    try:
+        numbers = [number(text) for text in texts]
+    except ValueError:
+        if nominal_if_text:
+            return _nominal(name, texts)
+    else:
+        for value, text, line in zip(numbers, texts, lines, strict=True):
+            if np.isinf(value):
+                return Column(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
+        return Column(name), numbers
+    return Column(name, unusable=no_number(texts, lines, role)), [np.nan] * len(texts)
+
+
+def _nominal(name, texts):
+    """Categories in the order of `in_order`."""
+    texts = [text.strip() for text in texts]
+    present = {text for text in texts if not is_missing(text)}
+    values = in_order(present)
+    code = {value: float(k) for k, value in enumerate(values)}
+    return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]

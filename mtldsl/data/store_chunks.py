@@ -1,0 +1,396 @@
+"""Sklearn reads LIBSVM."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.input_checks import as_design, as_rows, as_targets, labels_of
+from mtldsl.errors import DataError
+from mtldsl.utils.files import read_archive, reading
+from mtldsl.utils.validation import as_whole, plain, quoted
+
+__all__ = [
+    "Chunk",
+    "given_chunks",
+    "has_qid",
+    "hash_columns",
+    "libsvm_chunks",
+    "npz_arrays",
+    "npz_chunks",
+    "of_arrays",
+    "require_plain",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Some rows of data that are too large to be held at once, whatever they were read from.
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Checked rows: finite inputs (n, d) as CSR, labels (NaN: none), and the task ids[codes[k]] of row k."""
+
+    X: sparse.csr_array
+    y: np.ndarray
+    ids: list  # numbers and text as they are, what else there is as (text, type)
+    codes: np.ndarray
+    where: str  # for messages
+    first_row: int  # place of the first row within its part
+    exact: bool = False  # whether X has all columns, not just those up to the largest that occurs
+    features: tuple[str, ...] | None = None  # names of the columns
+
+    @property
+    def n_rows(self) -> int:
+        return self.y.size
+
+
+def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk:
+    """What Tasks.grouped takes, as a chunk; DataError begins with `where`."""
+    X, _, names = as_rows(X, f"{where}: X")
+    y, _ = as_targets(y, f"{where}: y", columns=False)
+    if X.shape[0] != y.size:
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.size} labels", term=where)
+    try:
+        ids, codes = labels_of(ids, y.size)
+    except DataError as error:
+        raise error.within(where) from None
+    ids = [_kept(plain(one)) for one in ids]
+    if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
+        X = X.astype(float)
+    return Chunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
+
+
+def _kept(one):
+    """An id in a form that JSON keeps, with its type: 1 of one chunk and "1" of another stay two tasks."""
+    if isinstance(one, bool | int | float | str):
+        return one
+    return str(one), type(one).__name__
+
+
+def hash_columns(X, n_columns: int):
+    """X (n, d) in `n_columns` columns: column j of X is added, times +1 or -1, to a column that a hash of j chooses.
+
+    The hash of j is 32-bit MurmurHash3 (scikit-learn's), h: column |h| mod n_columns, sign that of h. Inner products of rows are kept
+    in expectation, with a variance of the order of |x|^2 |x'|^2 / n_columns (Weinberger et al., Feature Hashing for Large Scale
+    Multitask Learning, ICML 2009, Lemma 2). Memory-bounded: nothing of size d is made. This is what `store(..., hashed=n_columns)`
+    does to the inputs, and what new inputs need before `solution.predict`. Returns a CSR array, float64.
+
+    >>> from scipy import sparse
+    >>> from mtldsl import datasets
+    >>> X = sparse.csr_array(([1.0, 2.0], ([0, 1], [3, 10**6])), shape=(2, 10**6 + 1))
+    >>> datasets.hash_columns(X, 8).shape
+    (2, 8)
+    """
+    from sklearn.utils import murmurhash3_32
+
+    n_columns = hashed_columns(n_columns, f"hash_columns(X, {quoted(n_columns)})")
+    X = sparse.csr_array(as_design(X, "hash_columns: X")[0])
+    low = X.indices.astype(np.int32)  # the lower half of what is longer
+    if X.indices.dtype.itemsize > 4:
+        high = X.indices >> 32
+        far = np.flatnonzero(high)
+        if far.size:  # beyond 32 bits: the hash of the upper half is mixed into the lower
+            low[far] ^= murmurhash3_32(high[far].astype(np.int32))
+    h = murmurhash3_32(low) if low.size else low
+    columns = (np.abs(h.astype(np.int64)) % n_columns).astype(np.int32)
+    data = np.where(h >= 0, X.data, -X.data).astype(float)
+    hashed = sparse.csr_array((data, columns, X.indptr.copy()), shape=(X.shape[0], n_columns))
+    hashed.sum_duplicates()
+    return hashed
+
+
+def hashed_columns(n, typed: str) -> int:
+    """A number of columns to hash to."""
+    if not 2 <= (as_whole(n) or 0) < 2**31:
+        raise DataError(
+            term=typed,
+            write_instead="write how many columns to hash to, a whole number from 2 on, such as 4096",
+        )
+    return int(n)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Parts that are arrays already: NumPy archives, and chunks that the caller makes.
+
+#: What scipy.sparse.save_npz writes of the formats that it knows.
+_SPARSE = ("data", "indices", "indptr", "shape", "format", "row", "col", "offsets")
+
+
+def npz_chunks(path: Path, task: str, label: str, name: str):
+    """One chunk: the archive's arrays `label` and `task` ("file": all rows are of the task `name`), and its inputs.
+
+    Inputs are the arrays data, indices, indptr, shape and format, as scipy.sparse.save_npz names them, or a dense X.
+    """
+    roles = {"label": label} if task == "file" else {"label": label, "task": task}
+    X, archive = npz_arrays(path, list(roles.values()))
+    for role, array in roles.items():
+        if array not in archive:
+            hint = '; write task="file" for one task a file' if role == "task" else ""
+            raise DataError(
+                f"{role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
+                term=path,
+            )
+    y = archive[label]
+    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
+    yield of_arrays(X, y.ravel(), ids, str(path))
+
+
+def npz_arrays(path: Path, names: list[str]) -> tuple[Any, dict]:
+    """(the inputs, the arrays of the archive): those of these names, and those of the inputs, are numbers."""
+    what = "an .npz archive of numbers"
+    archive = read_archive(path, what, [*names, *_SPARSE, "X"])
+    if "format" not in archive and "X" not in archive:
+        raise DataError(
+            f"neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}",
+            term=path,
+        )
+    with reading(path, what):
+        return _sparse(archive) if "format" in archive else archive["X"], archive
+
+
+def _sparse(arrays):
+    """The matrix that scipy.sparse.save_npz wrote. Its indices are looked at: compiled loops follow them without a look."""
+    kind, shape = arrays["format"].item(), tuple(arrays["shape"].tolist())
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+    if kind == "coo":
+        return sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
+    if kind == "dia":
+        return sparse.dia_array((arrays["data"], arrays["offsets"]), shape)
+    if kind not in ("csr", "csc", "bsr"):
+        raise ValueError(f"its sparse format is {kind!r}")
+    made = getattr(sparse, f"{kind}_array")((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+    made.check_format(full_check=True)
+    return made
+
+
+def given_chunks(items):
+    """What the caller's iterator gives, one chunk after the other."""
+    row = 0
+    for k, item in enumerate(items):
+        if not isinstance(item, list | tuple) or len(item) != 3:
+            raise DataError(
+                f"chunk {k} is {type(item).__name__}, not (X, y, task_ids); see mtl.datasets.store"
+            )
+        X, y, ids = item
+        chunk = of_arrays(X, y, ids, f"chunk {k}", row)
+        if chunk.n_rows:
+            yield chunk
+        row += chunk.n_rows
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A LIBSVM file of any size, some lines at a time: "label [qid:task] index:value index:value ... # comment".
+
+#: bytes of text parsed at once; what is held for them is some ten times as much
+_BYTES = 8 << 20
+#: bytes of text that are not worth a compiled loop
+_FEW = 200_000
+_OPEN = {".gz": gzip.open, ".bz2": bz2.open}
+#: whole numbers up to here are exact in float64, as which all numbers of a file are read
+_LARGEST = 2.0**53
+
+
+def has_qid(path: Path) -> bool:
+    """Whether the first line with something on it says its task."""
+    with _OPEN.get(path.suffix, open)(path, "rb") as file:
+        try:
+            words = next((words for line in file if (words := line.split(b"#", 1)[0].split())), [])
+        except (OSError, EOFError) as error:
+            raise DataError(f"cannot be read: {error}", term=path) from None
+    return len(words) > 1 and words[1].startswith(b"qid:")
+
+
+def require_plain(path: Path) -> None:
+    """DataError, with file and line, for what other readers pass over or misread: a task "qid:", an index or value 1_000."""
+    with _OPEN.get(path.suffix, open)(path, "rb") as file:
+        try:
+            for k, line in enumerate(file, start=1):
+                text = line.split(b"#", 1)[0]
+                if b"qid:" in text:
+                    raise DataError(
+                        f'{path}:{k}: the row says its task, "qid:..."', write_instead="write datasets.scan(path) or datasets.store(path, folder)"
+                    )  # fmt: skip
+                if b"_" in text:
+                    word = next(word for word in text.decode(errors="replace").split() if "_" in word)
+                    raise DataError(f"{path}:{k}: {word!r} has no number on one side of the colon")
+        except (OSError, EOFError) as error:
+            raise DataError(f"cannot be read: {error}", term=path) from None
+
+
+def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features: int | None):
+    """Chunks of the file. task: "qid", or "file": all rows are of the task `name`. DataError names file and line.
+
+    Indices count from 1, or from 0 where zero_based, and ascend within a line; at most `n_features` where that is given.
+    """
+    row, line = 0, 1
+    with _OPEN.get(path.suffix, open)(path, "rb") as file:
+        while True:
+            try:
+                text = file.read(_BYTES)
+                text += b"" if text.endswith(b"\n") else file.readline()
+            except (OSError, EOFError) as error:
+                raise DataError(f"cannot be read beyond line {line}: {error}", term=path) from None
+            if not text:
+                return
+            # a few lines are read before the compiled loop is there
+            parsed = _numbers(text, path, line) if len(text) > _FEW else None
+            parsed = parsed or _numbers_by_line(text, path, line)
+            _check(parsed, path, line, zero_based, n_features)
+            chunk = _chunk(parsed, task, name, zero_based, row, path, line)
+            if chunk.n_rows:
+                yield chunk
+            row += chunk.n_rows
+            line += text.count(b"\n")
+
+
+def _chunk(parsed, task, name, zero_based, row, path, line) -> Chunk:
+    lines, labels, qids, counts, index, value = parsed
+    columns = index.astype(np.int64) - (not zero_based)
+    d = int(columns.max()) + 1 if columns.size else 0
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    X = sparse.csr_array((value, columns, indptr), shape=(labels.size, max(d, 1)))
+    if task == "file":
+        return Chunk(X, labels, [name], np.zeros(labels.size, dtype=int), str(path), row)
+    without = np.flatnonzero(np.isnan(qids))
+    if without.size:
+        raise DataError(
+            f'{path}:{line + lines[without[0]]}: there is no "qid:" that says the task',
+            write_instead='write it in every line, or task="file" for one task a file',
+        )
+    distinct, first, codes = np.unique(qids, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(order.size, dtype=int)
+    place[order] = np.arange(order.size)
+    return Chunk(X, labels, [str(int(q)) for q in distinct[order]], place[codes], str(path), row)
+
+
+def _numbers(text: bytes, path, first_line: int):
+    """(line, label, qid or NaN, number of entries) of every row, and index and value of every entry, quickly; None where in doubt."""
+    from mtldsl.data.store_kernels import KINDS, scan
+
+    code = np.frombuffer(text, dtype=np.uint8)
+    n, m = text.count(b"\n") + 1, text.count(b":")
+    lines, counts = np.empty((2, n), dtype=int)
+    labels, qids = np.empty((2, n))
+    index, value = np.empty((2, m))
+    odd = np.empty((2 * (n + m), 4), dtype=np.int32)
+    rows, entries, strange = scan(code, lines, labels, qids, counts, index, value, odd)
+    if rows < 0:
+        return None
+    arrays = labels, qids, index, value
+    for kind, place, a, b in odd[:strange].tolist():
+        word = text[a:b].decode(errors="replace")
+        number = _float(word)
+        if number is None:
+            line = first_line + text.count(b"\n", 0, a)
+            raise _no_number(word, f"{path}:{line}", KINDS[kind])
+        arrays[kind][place] = number
+    return lines[:rows], labels[:rows], qids[:rows], counts[:rows], index[:entries], value[:entries]
+
+
+def _numbers_by_line(text: bytes, path, first_line: int):
+    """The same, slowly: this knows what is wrong."""
+    lines, labels, qids, counts, index, value = [], [], [], [], [], []
+    for k, line in enumerate(text.split(b"\n")):
+        words = line.split(b"#", 1)[0].decode(errors="replace").split()
+        if not words:
+            continue
+        where = f"{path}:{first_line + k}"
+        lines.append(k)
+        labels.append(_number(words[0], where, "label"))
+        has_qid = len(words) > 1 and words[1].startswith("qid:")
+        qids.append(_number(words[1][4:], where, "qid") if has_qid else np.nan)
+        entries = words[2 if has_qid else 1 :]
+        counts.append(len(entries))
+        for word in entries:
+            pair = word.split(":")
+            if len(pair) != 2:
+                raise DataError(f'{word!r} is not "index:value"', term=where)
+            index.append(_number(pair[0], where, "index"))
+            value.append(_number(pair[1], where, "value"))
+    numbers = (np.array(part, dtype=float) for part in (labels, qids, index, value))
+    labels, qids, index, value = numbers
+    return np.array(lines, dtype=int), labels, qids, np.array(counts, dtype=int), index, value
+
+
+def _number(word: str, where: str, what: str) -> float:
+    number = _float(word)
+    if number is None:
+        raise _no_number(word, where, what)
+    return number
+
+
+def _float(word: str) -> float | None:
+    try:
+        return None if "_" in word else float(word)  # Python reads 1_000 as a number
+    except ValueError:
+        return None
+
+
+def _no_number(word: str, where: str, what: str) -> DataError:
+    hint = "; several labels a line are not tasks of stored data" if what == "label" and "," in word else ""
+    return DataError(f"the {what} {word!r} is not a number{hint}", term=where)
+
+
+def _check(parsed, path, line, zero_based, n_features) -> None:
+    """DataError for the first line with numbers that cannot be meant."""
+    lines, labels, qids, counts, index, value = parsed
+    row_of = np.repeat(np.arange(labels.size), counts)
+
+    def refuse(bad, rows, tell):
+        if bad.any():
+            k = int(np.flatnonzero(bad)[0])
+            raise DataError(f"{path}:{line + lines[rows[k]]}: {tell(k)}")
+
+    every = np.arange(labels.size)
+    refuse(
+        np.isinf(labels),
+        every,
+        lambda k: f"the label {labels[k]:g}; labels must be finite (nan: not labelled)",
+    )
+    known = np.where(np.isnan(qids), 0.0, qids)
+    refuse(
+        (known != np.floor(known)) | (np.abs(known) > _LARGEST),
+        every,
+        lambda k: f"qid:{qids[k]:.17g} is not a whole number",
+    )
+    refuse(
+        (index != np.floor(index)) | ~(np.abs(index) <= _LARGEST),
+        row_of,
+        lambda k: f"the index {index[k]:.17g} is not a whole number up to 2^53",
+    )
+    lowest = 0 if zero_based else 1
+    refuse(
+        index < lowest,
+        row_of,
+        lambda k: (
+            f"the index {index[k]:.0f}: LIBSVM counts from 1; write zero_based=True if this file counts from 0"
+            if index[k] == 0
+            else f"the index {index[k]:.0f} is negative"
+        ),
+    )
+    if n_features is not None:
+        refuse(
+            index >= n_features + lowest,
+            row_of,
+            lambda k: f"the index {index[k]:.0f} is beyond n_features={n_features}",
+        )
+    if index.size:
+        falls = np.concatenate([[False], (np.diff(index) <= 0) & (np.diff(row_of) == 0)])
+        refuse(
+            falls,
+            row_of,
+            lambda k: f"the index {index[k]:.0f} follows {index[k - 1]:.0f}; indices must ascend",
+        )
+    refuse(
+        ~np.isfinite(value),
+        row_of,
+        lambda k: f"the value {value[k]} of index {index[k]:.0f}; inputs must be finite",
+    )

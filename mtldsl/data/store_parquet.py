@@ -1,0 +1,234 @@
+"""A Parquet file of any size, some rows at a time; by pyarrow, imported where a file is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.readers.table import require_distinct
+from mtldsl.data.store_chunks import Chunk, of_arrays
+from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.utils.arrays import numbers_of_column
+
+__all__ = [
+    "column_numbers",
+    "known_columns",
+    "parquet_chunks",
+    "partitions_of",
+    "pyarrow_parquet",
+    "with_partition",
+]
+
+_ROWS = 1 << 15
+
+
+def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
+    """Chunks of the file: columns `label` and `task` ("file": all rows are of the task `name`), and features.
+
+    features  : names of numeric columns; None: lists `indices` (from 0) and `values` where there are such columns, else all others but
+                the index of a data frame
+    partition : the columns that the names of its folders are
+    """
+    parquet, types = pyarrow_parquet(path)
+    try:
+        file = parquet.ParquetFile(path)
+        schema = file.schema_arrow
+    except Exception as error:  # pyarrow's own kinds of errors, which are not its public words
+        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
+    with file:
+        known, default = known_columns(schema, path, partition)
+        roles = [label] if task == "file" else [label, task]
+        for role, column in zip(("label", "task"), roles, strict=False):
+            if column not in known:
+                hint = '; write task="file" for one task a file' if role == "task" else ""
+                raise DataError(
+                    f"{role}={column!r}: there is no such column; the columns are {_listed(known)}{hint}",
+                    term=path,
+                )
+        is_list = [types.is_list(t) or types.is_large_list(t) for t in schema.types]
+        lists = features is None and {"indices", "values"} <= {
+            name for name, listed in zip(schema.names, is_list, strict=True) if listed
+        }
+        columns = ["indices", "values"] if lists else _features(path, known, default, roles, features)
+        wanted = [name for name in dict.fromkeys([*roles, *columns]) if name not in partition]
+        batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
+        row = 0
+        while True:
+            try:
+                batch = next(batches, None)
+            except Exception as error:
+                raise DataError(f"cannot be read beyond row {row}: {error}", term=path) from None
+            if batch is None:
+                return
+            if batch.num_rows:
+                yield _chunk(path, with_partition(batch, partition), task, label, name, columns, lists, row)
+            row += batch.num_rows
+
+
+def pyarrow_parquet(path):
+    """(pyarrow.parquet, pyarrow.types); MissingExtraError where pyarrow is not installed."""
+    try:
+        import pyarrow.parquet as parquet
+        import pyarrow.types as types
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Parquet parts are read by pyarrow, which cannot be imported ({error})",
+            term=path,
+            write_instead="write: pip install '.[parquet]' in the checkout",
+        ) from None
+    return parquet, types
+
+
+def _features(path, known: list[str], default: list[str], roles, features) -> list[str]:
+    columns = [name for name in default if name not in roles] if features is None else list(features)
+    for name in columns:
+        if name not in known:
+            raise DataError(
+                f"features: there is no column {name!r}; the columns are {_listed(known)}", term=path
+            )
+        if name in roles:
+            raise DataError(f"column {name!r} is a feature and a label or task", term=path)
+    if not columns:
+        raise DataError("no columns are left for the features", term=path)
+    return columns
+
+
+def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
+    where = f"{path}, rows from {row}"
+    y = column_numbers(batch.column(label), path, label)
+    if task == "file":
+        ids = np.full(y.size, name, dtype=object)
+    else:
+        ids = np.array(batch.column(task).to_pylist(), dtype=object)
+    if lists:
+        X = _sparse_rows(batch.column("indices"), batch.column("values"), path, row)
+        chunk = of_arrays(X, y, ids, where)
+        return replace(chunk, where=str(path), first_row=row, exact=False, features=None)
+    table = np.column_stack([column_numbers(batch.column(c), path, c) for c in columns])
+    bad = ~np.isfinite(table)
+    if bad.any():
+        k, j = np.argwhere(bad)[0]
+        raise DataError(
+            f"{table[k, j]} in row {row + k}, column {columns[j]!r}; inputs must be finite - impute or drop it",
+            term=path,
+        )
+    return replace(of_arrays(sparse.csr_array(table), y, ids, where, row, tuple(columns)), where=str(path))
+
+
+def column_numbers(column, path, name: str) -> np.ndarray:
+    """float64; null is NaN. DataError for what `Tasks` refuses in a data frame: text, bytes, times, whole numbers beyond 2^53."""
+    import narwhals
+    import pyarrow
+
+    chunked = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
+    series = narwhals.from_native(chunked, series_only=True)
+    return np.asarray(numbers_of_column(series, f"{path}: column {name!r}"), dtype=float)
+
+
+def known_columns(schema, path, partition: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """(names of all columns, those that are features where none are named): without the index that pandas and Dask wrote beside them.
+
+    partition : the columns that the names of folders are
+    """
+    require_distinct(schema.names, path)
+    twice = next((name for name in partition if name in schema.names), None)
+    if twice is not None:
+        raise DataError(
+            f"the column {twice!r} is in the file and in the name of its folder",
+            term=path,
+            write_instead="rename one",
+        )
+    names = [*schema.names, *partition]
+    index = _index_columns(schema)
+    return names, [name for name in names if name not in index]
+
+
+def _index_columns(schema) -> set[str]:
+    """The columns that are the index of a data frame, as its writer noted."""
+    try:
+        noted = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+        return {one for one in noted if isinstance(one, str)}
+    except (ValueError, AttributeError, TypeError):
+        return set()
+
+
+def partitions_of(files: Sequence[str], root: str | None) -> list[dict[str, Any]]:
+    """{column: value} of every file: the folders "column=value" below the root. Whole numbers where all files have such, else text, as
+    pyarrow.dataset reads them; None for the folder of missing values.
+
+    >>> partitions_of(["t/shop=3/a.parquet", "t/shop=12/b.parquet"], "t")
+    [{'shop': 3}, {'shop': 12}]
+    """
+    if root is None:
+        return [{} for _ in files]
+    found = []
+    for path in files:
+        folders = PurePosixPath(Path(path).as_posix()).relative_to(Path(root).as_posix()).parts[:-1]
+        pairs = [folder.partition("=") for folder in folders if "=" in folder]
+        found.append(
+            {unquote(key): None if value == _HIVE_MISSING else unquote(value) for key, _, value in pairs}
+        )
+    for path, one in zip(files, found, strict=True):
+        if one.keys() != found[0].keys():
+            raise DataError(
+                f"its folders are {', '.join(one) or 'not called column=value'}, and those of {files[0]} {', '.join(found[0]) or 'are not'}",
+                term=path, write_instead="give files whose folders are called alike",
+            )  # fmt: skip
+    for key in found[0]:
+        if all(one[key] is None or re.fullmatch(r"-?\d+", str(one[key])) for one in found):
+            found = [one | {key: None if one[key] is None else int(str(one[key]))} for one in found]
+    return found
+
+
+_HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def with_partition(rows, partition: Mapping[str, Any]):
+    """A table or batch of pyarrow with the columns that the names of its folders are."""
+    import pyarrow
+
+    if not partition:
+        return rows
+    own = [pyarrow.array([value] * rows.num_rows) for value in partition.values()]
+    return type(rows).from_arrays([*rows.columns, *own], names=[*rows.schema.names, *partition])
+
+
+def _sparse_rows(indices, values, path, row):
+    lengths = [_lengths(column) for column in (indices, values)]
+    for k, (a, b) in enumerate(zip(*lengths, strict=True)):
+        if a is None or b is None or a != b:
+            raise DataError(
+                f"row {row + k} has {a or 'no'} indices and {b or 'no'} values",
+                term=path,
+                write_instead="give one of each",
+            )
+    flat_indices, flat_values = (
+        np.asarray(indices.flatten().to_numpy(False)),
+        column_numbers(values.flatten(), path, "values"),
+    )
+    if flat_indices.dtype.kind not in "iu" and flat_indices.size:
+        raise DataError(f"indices are {indices.type}, not whole numbers", term=path)
+    flat_indices = flat_indices.astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(lengths[0])]).astype(np.int64)
+    if flat_indices.size and flat_indices.min() < 0:
+        k = int(np.searchsorted(indptr, int(np.argmin(flat_indices)), side="right")) - 1
+        raise DataError(f"index {flat_indices.min()} in row {row + k}; indices count from 0", term=path)
+    d = int(flat_indices.max()) + 1 if flat_indices.size else 1
+    return sparse.csr_array((flat_values, flat_indices, indptr), shape=(len(indptr) - 1, d))
+
+
+def _lengths(column) -> list:
+    """The length of every row, None where it is null."""
+    return column.value_lengths().to_pylist()
+
+
+def _listed(names) -> str:
+    return ", ".join(names[:12]) + ", ..." * (len(names) > 12)

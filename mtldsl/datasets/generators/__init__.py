@@ -1,1 +1,0 @@
-"""Data made to order, with the weights that made them."""

@@ -1,1 +1,0 @@
-"""The data sets of the papers and of scikit-learn."""

@@ -1,0 +1,86 @@
+"""Renders through sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from mtldsl.display.sections import GOOD, WRONG, Panel, Table
+
+__all__ = [
+    "Compared",
+    "Shown",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The base of what notebooks show.
+
+
+class Shown:
+    """An object that notebooks show as its panel."""
+
+    def _panel(self) -> Panel:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from mtldsl.display.html import html_of
+
+        return html_of(self._panel())
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How a comparison of two sides is shown: as text, by rich, and in a notebook.
+
+
+class Compared(Shown):
+    """Base of what a cross-check found: a table under `head`, and the verdict in sentences."""
+
+    head: ClassVar[tuple[str, ...]]
+    model: str
+
+    @property
+    def disagreements(self) -> list[str]:
+        raise NotImplementedError
+
+    @property
+    def agrees(self) -> bool:
+        return not self.disagreements
+
+    def rows(self) -> Sequence[tuple[str, ...]]:
+        """The table as text, one row a quantity."""
+        raise NotImplementedError
+
+    def verdict(self) -> list[str]:
+        """Sentences: agreement and its scope, then every disagreement and note."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        table = [self.head, *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
+        lines.insert(1, "  ".join("-" * n for n in widths))
+        return "\n".join([self.model, "", *lines, "", *self.verdict()])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict()[0]}>"
+
+    def __rich__(self):
+        from rich.console import Group
+        from rich.markup import escape
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.head)
+        for row in self.rows():
+            table.add_row(*map(escape, row))
+        return Group(escape(self.model), table, *map(escape, self.verdict()))
+
+    def _panel(self) -> Panel:
+        first, *others = self.verdict()
+        return Panel(
+            "Cross-check", "agree" if self.agrees else "DISAGREE", GOOD if self.agrees else WRONG, first,
+            tables=[Table(self.head, self.rows())], notes=[text.removeprefix("- ") for text in others],
+            folded=[Panel("The model", text=self.model)],
+        )  # fmt: skip

@@ -1,0 +1,248 @@
+"""A panel as a piece of HTML: it stands on its own in a notebook, light or dark, and inside a page."""
+
+from __future__ import annotations
+
+import base64
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape as escaped
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from mtldsl.display.math import mathml, words_mathml
+from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
+
+__all__ = [
+    "STYLE",
+    "Figure",
+    "Number",
+    "Page",
+    "Section",
+    "figure",
+    "html_of",
+    "html_page",
+    "inside",
+]
+
+#: Colours follow the page that a panel stands on: text and lines are shades of what is there.
+STYLE = """
+.mtldsl-panel{font:14px/1.45 system-ui,sans-serif;max-width:60rem;border:1px solid rgba(128,128,128,.35);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0}
+.mtldsl-panel .title{font-weight:600;margin-right:.6rem}
+.mtldsl-panel .verdict{display:inline-block;border-radius:4px;padding:.05rem .5rem;margin-right:.6rem;color:#fff;background:#57606a;font-weight:600}
+.mtldsl-panel .verdict.good{background:#1a7f37}
+.mtldsl-panel .verdict.wrong{background:#b42318}
+.mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
+.mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
+@media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
+@media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
+@media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
+@media print{.mtldsl-panel td:first-child{min-width:5.5em;overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
+.mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
+.mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
+.mtldsl-panel th,.mtldsl-panel td{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0;border:0;border-bottom:1px solid rgba(128,128,128,.22);background:none;color:inherit;white-space:normal}
+.mtldsl-panel thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.6)}
+.mtldsl-panel th,.mtldsl-panel td{overflow-wrap:break-word}
+.mtldsl-panel tbody th{font-weight:400}
+.mtldsl-panel .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.mtldsl-panel .facts th{opacity:.8;white-space:nowrap}
+.mtldsl-panel .formula th{font-weight:400;opacity:.8;white-space:nowrap}
+.mtldsl-panel .formula th,.mtldsl-panel .formula td{border:0;vertical-align:middle}
+.mtldsl-panel math{font-size:1.1em}
+.mtldsl-panel p{margin:.35rem 0}
+.mtldsl-panel pre{overflow-x:auto;margin:.35rem 0;font-size:13px;background:none;color:inherit}
+.mtldsl-panel details{margin:.35rem 0}
+.mtldsl-panel summary{cursor:pointer}
+.mtldsl-panel details>.mtldsl-panel{border:0;padding:.2rem 0 0 .8rem}
+"""
+
+
+def escape(text: str) -> str:
+    """Text inside a tag, its control characters spelled out."""
+    return escaped(visible(str(text), kept="\n"))
+
+
+_NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\])?|nan|[-+]?inf|-|")
+
+#: Characters beside each other that a phone, and a tablet, shows of a table; and those of a column of words, which are broken beyond.
+_ON_A_PHONE, _ON_A_TABLET, _BROKEN = 46, 96, 14
+
+
+def html_of(panel: Panel) -> str:
+    """The panel with its style."""
+    return f"<style>{STYLE}</style>{inside(panel)}"
+
+
+def inside(panel: Panel, heading: bool = True) -> str:
+    """The same without the style, for a page that has it."""
+    top = f'<span class="title">{escape(panel.title)}</span>' if heading else ""
+    if panel.verdict:
+        top += f'<span class="verdict {escape(panel.tone)}">{escape(panel.verdict)}</span>'
+    top += f"<span>{escape(panel.lead)}</span>" if panel.lead else ""
+    parts = [f"<div>{top}</div>"] if top else []
+    if panel.formula is not None:
+        parts.append(_formula(panel.formula))
+    if panel.facts:
+        rows = "".join(
+            f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+            for name, value in panel.facts
+        )
+        parts.append(_scrolled(f'<table class="facts"><tbody>{rows}</tbody></table>'))
+    if panel.text:
+        parts.append(f"<pre>{escape(panel.text)}</pre>")
+    parts += [_table(table) for table in panel.tables]
+    parts += [f"<p>{escape(note)}</p>" for note in panel.notes]
+    for one in panel.folded:
+        parts.append(f"<details><summary>{escape(one.title)}</summary>{inside(one, heading=False)}</details>")
+    return f'<div class="mtldsl-panel">{"".join(parts)}</div>'
+
+
+def _table(table: Table) -> str:
+    """Columns of numbers are aligned to the right."""
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.head)
+    numbers = [all(_NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+    kinds = [' class="number"' if number else "" for number in numbers]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.head, kinds, strict=True)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    hint = _hint(table, columns, numbers)
+    return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+
+
+def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
+    """A line above a table that a narrow screen does not show whole."""
+    width = 0
+    for name, column, number in zip(table.head, columns, numbers, strict=True):
+        longest = max(map(len, (name, *column)))
+        width += 2 + (longest if number else min(longest, _BROKEN))
+    if width <= _ON_A_PHONE:
+        return ""
+    return f'<p class="hint{" wide" if width > _ON_A_TABLET else ""}">This table scrolls sideways →</p>'
+
+
+def _formula(formula: Formula) -> str:
+    lines = "".join(
+        f'<tr><th scope="row">{escape(words)}</th><td>{mathml(latex)}</td></tr>'
+        for words, latex in formula.lines
+    )
+    shown = _scrolled(f'<table class="formula"><tbody>{lines}</tbody></table>')
+    if not formula.where:
+        return shown
+    rows = "".join(
+        f'<tr><th scope="row">{mathml(latex)}</th><td>{words_mathml(words)}</td></tr>'
+        for latex, words in formula.where
+    )
+    return shown + "<p>where</p>" + _scrolled(f'<table class="formula"><tbody>{rows}</tbody></table>')
+
+
+def _scrolled(table: str) -> str:
+    """A table that is wider than the page scrolls by itself."""
+    return f'<div class="scroll">{table}</div>'
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A page: one HTML file that needs nothing else, readable on a phone and on paper, in light and dark.
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as SVG, in words for those who do not see it, and with a line below it."""
+
+    svg: bytes
+    alt: str
+    caption: str = ""
+
+    @property
+    def source(self) -> str:
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a few sentences, panels and pictures; `folded`: opened on demand, and on paper only where it is `printed`."""
+
+    heading: str
+    text: Sequence[str] = ()
+    panels: Sequence[Panel] = ()
+    figures: Sequence[Figure] = ()
+    folded: bool = False
+    printed: bool = False
+
+
+class Number(NamedTuple):
+    """One of the few numbers that matter: its name, its value, what it means, and whether it is good news."""
+
+    name: str
+    value: str
+    means: str = ""
+    tone: str = NEUTRAL
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on top: a title, a verdict with its tone and sentences, the few numbers that matter; then sections."""
+
+    title: str
+    verdict: str
+    tone: str = NEUTRAL
+    lead: Sequence[str] = ()
+    numbers: Sequence[Number] = ()
+    sections: Sequence[Section] = ()
+    foot: str = ""
+
+
+def html_page(page: Page) -> str:
+    """The page as HTML, with style, pictures and formulas inside."""
+    return _template().render(page=page, style=STYLE, panel=_panel)
+
+
+def figure(draw, alt: str, caption: str = "") -> Figure:
+    """The picture on the Axes that `draw()` returns. MissingExtraError where matplotlib is not installed."""
+    from mtldsl.display.pictures.axes import pyplot
+
+    plt = pyplot()
+    # letters stay letters: small, selectable, and in the reader's own font
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mtldsl", "font.family": "sans-serif"}):
+        ax: Any = draw()
+        file = BytesIO()
+        with warnings.catch_warnings():
+            # of fonts on this machine, while the page's reader has others
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+            ax.figure.savefig(file, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None, "Creator": None})  # fmt: skip
+        plt.close(ax.figure)
+    return Figure(file.getvalue(), alt, caption)
+
+
+def _panel(panel: Panel):
+    from markupsafe import Markup
+
+    return Markup(inside(panel, heading=bool(panel.title)))
+
+
+def _visible(value):
+    """Text with its control characters spelled out; HTML as it is."""
+    return visible(value, kept="\n") if type(value) is str else value
+
+
+@cache
+def _template():
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mtldsl", "display"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")

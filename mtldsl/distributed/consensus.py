@@ -1,0 +1,212 @@
+"""Consensus: parts raise the dual value around weights that they are sent, and the regularizers answer here by one proximal step a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from mtldsl.atoms.losses.regression import SquaredLoss
+from mtldsl.atoms.matrix_function import SeparableLoss
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.distributed_ascent import Around, ascend, curvatures, places_of_tasks
+from mtldsl.distributed.distributed_solver import Folder, Inner, SolverByPasses, sum_over_samples
+from mtldsl.distributed.distributed_term import DistributedTerm, RowDual
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = [
+    "SOLVER",
+    "Consensus",
+    "hessians_are_too_many",
+]
+
+#: Epochs over the rows of a part in a pass.
+_EPOCHS = 5
+
+#: Penalties change by this factor where one side moves so much more than the other, at passes that come apart by this factor.
+_CHANGE, _APART, _LATER = 2.0, 2.0, 1.2
+
+#: Passes without progress.
+_PATIENCE = 40
+
+#: More numbers than this are not kept here for second derivatives; of tasks with rows in more parts than this, parts agree slowly.
+_MOST_NUMBERS, _MOST_PARTS = 2e8, 2.0
+
+#: The share of what a step moved that an inner solve may miss.
+_SHARE = 1e-3
+
+
+class Consensus(SolverByPasses):
+    """minimize f(A x) + h(x): f a sum over samples with multipliers u in intervals, the rows in parts; h any functions and constraints.
+
+    A pass sends V = map(x), extrapolated, and every part p maximises over its own multipliers -conj(u) + <V~, X_p^T (u - u_old)>
+    - 1/2 ||X_p^T (u - u_old)||^2 / rho_p by coordinate ascent, rho_p the share of a penalty rho_i that is the part's share of the rows of
+    task i. Here x+ = argmin h(x) + 1/2 ||map(x) - (V - X^T u / rho)||^2_rho, and V~ = 2 V+ - V for the next pass. That is the consensus
+    method of multipliers, whose multipliers are X_p^T u: nothing of a part is kept but u. The penalty follows the curvature of the losses,
+    ||change of X^T u|| / ||change of V||. Driver and messages: d numbers a task.
+
+    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
+
+    Sources: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction
+    method of multipliers", 2011, sections 7 and 8; Chambolle and Pock, J. Math. Imaging Vis. 40 (2011), section 4.3, for this form of it.
+    """
+
+    name = "consensus"
+    summary = "dual ascent inside the parts of rows that are elsewhere, and proximal steps of the regularizers here: d numbers a task"
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
+    max_iter = 2000
+
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        loss = sum_over_samples(form)
+        if isinstance(loss, str):
+            return loss
+        atom = cast(SeparableLoss, loss.atom)
+        if not atom.entropic and atom.dual_quadratic(np.ones(1)) is None:
+            return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
+        return None
+
+    def yields(self, form: NormalForm) -> str | None:
+        """Measured: beside tasks that lie in one part or two, half the passes of Newton's method, each at a fraction of its price; the more
+        parts have to agree, the more passes."""
+        if hessians_are_too_many(form):
+            return None
+        (loss,) = form.losses
+        tasks: Any = loss.tasks
+        if loss.atom.smooth:
+            return "Newton steps on smooth losses take fewer passes."
+        if any(f.atom.weighs_kernels for f in form.functions):
+            return "learned kernels weigh directions far apart: Newton steps take as few passes, and far fewer where tasks have few rows."
+        if tasks.label_facts.parts.mean() > _MOST_PARTS:
+            return "tasks have rows in many parts: Newton steps take fewer passes than their agreement."
+        return None
+
+    def patience(self, form: NormalForm) -> int:
+        return _PATIENCE
+
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        return 15, 100
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
+
+
+def hessians_are_too_many(form: NormalForm) -> bool:
+    """Whether a d x d matrix of every task is more than should be kept here."""
+    (d, m), *_ = (block.shape for block in form.weight_blocks)
+    return m * (d + 1.0) ** 2 > _MOST_NUMBERS
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None):
+        (loss,) = form.losses
+        assert isinstance(loss, DistributedTerm)
+        self.form, self.loss = form, loss
+        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
+        self.inner = Inner(form, None if start is None else start.function_duals)
+        tasks, d = loss.tasks, loss.tasks.n_features
+        squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
+        self.counts = np.asarray(tasks.counts, float)
+        self.rho = curvatures(loss)
+        if self.rho.max() <= 2.0 * self.rho.min():
+            self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
+        # a column of ones counts as a feature of average size
+        self.ratio = d * self.counts / squares if loss.intercepts else None
+        self.state, self.passes, self.next_change, self.file = None, 0, 2.0, file
+        z = loss.predictions(self.x)
+        self.sent = z.V, z.b  # where the next ascent begins
+        left = {} if start is None or start.state.get("solver") != Consensus.name else start.state
+        if left and left["rows"] is not None:  # as a checkpoint left it
+            self.state, others = left["rows"], left["blocks"]
+            self.sent, self.rho = (others["V"], others["b"]), others["rho"]
+            self.next_change = left["numbers"]["next_change"]
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        z = self.loss.predictions(self.x)
+        V, b = z.V, z.b
+        while True:
+            told = self._pass(V, b)
+            self.loss.known(self.x, told["seen"])
+            u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            point = Point(
+                self.x, [u], self.inner.duals, self.passes, {}, {"penalty": float(np.median(self.rho))}
+            )
+            done = watch(point) or self.passes >= max_iter
+            if done and self.file is None:
+                return point
+            self.x = self._answer(V, b, told)
+            z = self.loss.predictions(self.x)
+            moved = self.rho * np.einsum("dm,dm->m", z.V - V, z.V - V)
+            self.sent = 2.0 * z.V - V, 2.0 * z.b - b
+            V, b = z.V, z.b
+            self._follow(float(moved.sum()), float((told["moved"] / self.rho).sum()))
+            if self.file is not None:
+                others = {"V": self.sent[0], "b": self.sent[1], "rho": self.rho}
+                self.state = self.file.keep(
+                    Consensus.name, self.x, self.inner.duals, {"next_change": self.next_change - self.passes}, others, self.state, now=done
+                )  # fmt: skip
+            if done:
+                return point
+
+    def _pass(self, V, b) -> dict:
+        loss = self.loss
+        shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
+        around = Around(*self.sent, None, self.rho, shift, self.counts)
+        self.state, told = loss.tasks.parts.run(
+            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, _EPOCHS, (0, self.passes), bool(loss.intercepts),
+            state=self.state, stateful=True,
+        )  # fmt: skip
+        self.passes += 1
+        return told
+
+    def _answer(self, V, b, told: dict) -> Blocks:
+        """The minimizer of the functions beside squares around V - X^T u / rho."""
+        target = V - told["after"] / self.rho
+        new = self._exact(target)
+        if new is None:
+            change = told["after"] - told["seen"]["adjoint"].sum(axis=0)
+            missing = _SHARE * float((np.einsum("dm,dm->m", change, change) / self.rho).sum())
+            d = len(target)
+            like = self.loss.tasks
+            rows = Tasks.shared(
+                np.eye(d), target, task_names=like.task_names, feature_names=like.feature_names
+            )
+            term = LossTerm(SquaredLoss(), self.rho, rows, self.loss.map, (), self.loss.typed)
+            new = self.inner.solve([term], self.x, missing or np.inf)
+        if self.ratio is not None:
+            (name,) = self.loss.intercepts
+            new[name] = (b - told["sums"] / (self.rho * self.ratio))[None, :]
+        return new
+
+    def _exact(self, target: np.ndarray) -> Blocks | None:
+        """By one prox, where there is one function, and one penalty for all tasks."""
+        block, rho = self.loss.map.identity_of, float(self.rho[0])
+        if block is None or len(self.form.weight_blocks) > 1 or (self.rho != rho).any():
+            return None
+        if not self.form.functions:
+            return {block: target}
+        (f, *others) = self.form.functions
+        if others or f.map.identity_of != block or not f.atom.exact_prox:
+            return None
+        new = f.prox(target, 1.0 / rho)
+        self.inner.duals = [rho * (target - new)]
+        return {block: new}
+
+    def _follow(self, here: float, there: float) -> None:
+        """The penalty at which weights and multipliers move alike."""
+        if self.passes < self.next_change:
+            return
+        if there > _APART**2 * here:
+            self.rho = self.rho * _CHANGE
+        elif here > _APART**2 * there:
+            self.rho = self.rho / _CHANGE
+        else:
+            return
+        self.next_change = max(_LATER * self.passes, self.passes + 1.0)
+
+
+SOLVER = Consensus()

@@ -1,0 +1,376 @@
+"""From Dask collections."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, numbered
+from mtldsl.data.row_storage import csr_of, stack
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.distributed_folds import Facts, facts_of_tasks
+from mtldsl.distributed.partitions import Part, add, aligned
+from mtldsl.errors import DataError
+from mtldsl.utils.parallel import on_one_blas_thread
+from mtldsl.utils.validation import SMALLEST, plain
+
+__all__ = [
+    "Found",
+    "Loaded",
+    "PartFound",
+    "Places",
+    "Rows",
+    "checksum",
+    "found_in",
+    "load",
+    "placed",
+    "places_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A number that changes where the numbers of a partition do: read again at every pass over data that are not kept, so it must be cheap.
+
+#: bytes summed at once, which stay in a core's cache
+_BYTES = 1 << 18
+
+
+def checksum(*arrays: Any) -> int:
+    """32 bits of arrays, sparse matrices, lists of ids and None. Equal content has equal bits; a change goes unseen once in 4e9.
+
+    What is looked at are the sums of words over rows and over columns, where an array is large: faster than all bytes.
+
+    >>> checksum(np.eye(3)) == checksum(np.eye(3)), checksum(np.eye(3)) == checksum(np.eye(3)[::-1])
+    (True, False)
+    """
+    total = 0
+    for array in arrays:
+        if array is None:
+            total = zlib.crc32(b"-", total)
+            continue
+        parts = [array.data, array.indices, array.indptr] if sparse.issparse(array) else [np.asarray(array)]
+        for part in parts:
+            total = zlib.crc32(f"{part.dtype} {part.shape}".encode(), total)
+            total = _of_array(part, total)
+    return total
+
+
+def _of_array(array: np.ndarray, total: int) -> int:
+    if array.dtype.kind not in "fiub":
+        return zlib.crc32(repr(array.tolist()).encode(), total)
+    if array.nbytes < _BYTES or array.dtype.itemsize != 8:
+        return zlib.crc32(np.ascontiguousarray(array).tobytes(), total)
+    words = np.ascontiguousarray(array).view(np.uint64)
+    words = words.reshape(len(words), -1)
+    if words.shape[1] == 1:  # a vector: as a table whose rows are short
+        head = words.size // 64 * 64
+        total = zlib.crc32(words[head:].tobytes(), total)
+        words = words[:head].reshape(-1, 64)
+    columns = np.zeros(words.shape[1], dtype=np.uint64)
+    step = max(_BYTES // (8 * words.shape[1]), 1)
+    for first in range(0, len(words), step):
+        block = words[first : first + step]
+        columns += block.sum(axis=0, dtype=np.uint64)
+        total = zlib.crc32(block.sum(axis=1, dtype=np.uint64).tobytes(), total)
+    return zlib.crc32(columns.tobytes(), total)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The rows of a partition, checked where they are, as tasks that are told apart by keys: which tasks there are is known after the first pass.
+
+
+class Rows(NamedTuple):
+    """What a partition holds, as given: a table (Y with a column a task, NaN where there is no label), or a long table (y and ids)."""
+
+    X: Any  # (n, d), dense or sparse, or a data frame
+    Y: Any  # (n, m) or (n,)
+    ids: Any = None  # (n,) the task of every row; None: Y is a table
+    weights: Any = None  # (n,) or (n, m)
+    exact: bool = (
+        True  # False: X may lack columns at its end that other partitions have, as those of LIBSVM files do
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Rows of one partition as tasks; None where no row has a label. The tasks are called by keys: columns of Y, or ids."""
+
+    tasks: Tasks | None
+    keys: tuple
+    checksum: int
+    n_rows: int
+    n_features: int
+    n_columns: int | None  # of Y, where it is a table
+    columns: tuple[str, ...] | None  # names of X's columns, where it has some
+    labels: tuple[str, ...] | None  # names of Y's columns, where it has some
+    largest: (
+        np.ndarray | None
+    )  # (d,) of every column the largest absolute value; not where checks are left out
+    exact: bool
+    is_weighted: bool
+
+    def __sizeof__(self) -> int:
+        return 64 if self.tasks is None else Part(self.tasks, np.arange(self.tasks.n_tasks)).__sizeof__()
+
+
+@on_one_blas_thread
+def load(rows: Any, index: int, name: str, check: bool = True) -> Loaded:
+    """DataError, which begins with the partition's name, for what cannot be tasks: NaN and infinities in X, lengths, weights, ids."""
+    try:
+        return _load(Rows(*aligned(tuple(as_given(rows)))), check)
+    except DataError as error:
+        raise error.within(name) from None
+
+
+def as_given(given: Any) -> Rows:
+    """What a loader returned: `Rows`, or (X, Y), (X, y, task_ids), (X, y, task_ids, weights)."""
+    if isinstance(given, Rows):
+        return given
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
+        raise DataError(
+            f"the loader returned a {type(given).__name__}",
+            write_instead="return (X, Y), or (X, y, task_ids) for a long table, and sample weights as a fourth",
+        )
+    return Rows(*given)
+
+
+def _load(rows: Rows, check: bool) -> Loaded:
+    X, columns, largest = _inputs(rows.X, check)
+    Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)
+    if X.shape[0] != Y.shape[0]:
+        raise DataError(
+            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
+            write_instead="give one row of labels per row of inputs",
+        )
+    weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
+    ids: Any = None if rows.ids is None else np.asarray(rows.ids)
+    mark = checksum(X, Y, ids, weights)
+    made = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
+    tasks, keys = made
+    n, d = X.shape
+    n_columns = Y.shape[1] if rows.ids is None else None
+    return Loaded(
+        tasks, keys, mark, n, d, n_columns, columns or None, labels or None, largest, rows.exact, weights is not None
+    )  # fmt: skip
+
+
+def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
+    """(X in float64, names of its columns or None, the largest absolute value of each)."""
+    plain_array = isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.ndim == 2
+    X, names = (given, None) if plain_array and not check else as_rows(given, "X")[::2]
+    if not sparse.issparse(X):
+        X = np.ascontiguousarray(X, dtype=float)
+        largest = np.maximum(X.max(axis=0), -X.min(axis=0)) if check and X.shape[0] else None
+        return X, names, largest
+    X = sparse.csr_array(X, dtype=float)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    X = csr_of(X.data, X.indices, X.indptr, X.shape[1])
+    largest = np.asarray(abs(X).max(axis=0).toarray()).ravel() if check and X.shape[0] else None
+    return X, names, largest
+
+
+def _table(X, Y, weights) -> tuple[Tasks | None, tuple]:
+    kept = ~np.isnan(Y)
+    here = np.flatnonzero(kept.any(axis=0))
+    if not here.size:
+        return None, ()
+    kept = kept[:, here]
+    tasks = Tasks(
+        shared=X,
+        targets=[Y[own, i] for own, i in zip(kept.T, here, strict=True)],
+        mask=None if kept.all() else kept,
+        sample_weights=None if weights is None else [weights[own, i] for own, i in zip(kept.T, here, strict=True)],
+        task_names=tuple(map(str, here)),
+        feature_names=tuple(numbered("x", X.shape[1])),
+    )  # fmt: skip
+    return tasks, tuple(here.tolist())
+
+
+def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
+    ids, index = labels_of(task_ids, X.shape[0])
+    rows = np.flatnonzero(~np.isnan(y))
+    if not rows.size:
+        return None, ()
+    labelled = np.bincount(index[rows], minlength=len(ids))
+    here = np.flatnonzero(labelled)
+    rows = rows[np.argsort(index[rows], kind="stable")]
+    in_order = rows.size == y.size and bool((rows[1:] > rows[:-1]).all())
+    ends = np.cumsum(labelled[here])
+    tasks = Tasks(
+        stacked=X if in_order else stack([(X, rows)]),
+        counts=labelled[here],
+        targets=y[rows],
+        sample_weights=None if weights is None else weights[rows],
+        task_names=tuple(map(str, here)),
+        feature_names=tuple(numbered("x", X.shape[1])),
+        source_rows=[rows[a:b] for a, b in zip(ends - labelled[here], ends, strict=True)],
+        one_table=True,
+    )
+    return tasks, tuple(plain(ids[k]) for k in here)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """What the first pass found: where every task is among all, and what each partition was."""
+
+    places: dict  # key -> position
+    task_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    checksums: dict[int, int]
+    first_rows: list[int]
+
+
+def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None:
+    """The part, or None without a label. DataError where the partition is not what it was in the first pass."""
+    if loaded.checksum != places.checksums[index]:
+        raise DataError(
+            "its numbers are not those of the first pass: it was changed, or is not computed in the same way each time",
+            term=name,
+            write_instead="read from files that stay as they are, give random numbers a seed, or write keep=True",
+        )
+    tasks = loaded.tasks
+    if tasks is None:
+        return None
+    which = np.array([places.places[key] for key in loaded.keys])
+    X: Any = aligned(tasks.X if tasks.is_shared else tasks.stacked)
+    if X.shape[1] < len(places.feature_names):
+        X = csr_of(X.data, X.indices, X.indptr, len(places.feature_names))
+    own = Tasks(
+        **({"shared": X} if tasks.is_shared else {"stacked": X}),
+        mask=tasks.mask, counts=tasks.counts, targets=aligned(tasks.targets), sample_weights=aligned(tasks.sample_weights),
+        task_names=tuple(places.task_names[i] for i in which), feature_names=places.feature_names, source_rows=tasks.source_rows,
+        one_table=tasks.one_table,
+    )  # fmt: skip
+    return Part(own, which, index, places.first_rows[index])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What the first pass over the partitions finds: the tasks that there are, facts of their labels, and whether the partitions go together.
+
+
+@dataclass(frozen=True)
+class PartFound:
+    """What one partition was."""
+
+    checksum: int
+    n_rows: int
+    n_features: int
+    n_columns: int | None
+    columns: int | None  # a number for the names of its columns
+    size: int
+    exact: bool
+    is_sparse: bool
+    is_weighted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The sum of what was found in partitions, the earlier ones first."""
+
+    parts: dict[int, PartFound]
+    facts: Facts | None
+    largest: np.ndarray | None
+    columns: tuple[str, ...] | None
+    labels: tuple[str, ...] | None
+
+    def __add__(self, other: Found) -> Found:
+        both = self.parts | other.parts, add(self.facts, other.facts), _larger(self.largest, other.largest)
+        return Found(*both, self.columns or other.columns, self.labels or other.labels)
+
+    @property
+    def nbytes(self) -> int:
+        return 64 * len(self.parts) + (0 if self.facts is None else self.facts.nbytes)
+
+
+def _larger(a, b):
+    if a is None or b is None:
+        return b if a is None else a
+    if a.size < b.size:
+        a, b = b, a
+    largest = a.copy()
+    largest[: b.size] = np.maximum(a[: b.size], b)
+    return largest
+
+
+def found_in(loaded: Loaded, index: int) -> Found:
+    """What is found in one partition."""
+    tasks = loaded.tasks
+    part = PartFound(
+        loaded.checksum, loaded.n_rows, loaded.n_features, loaded.n_columns,
+        None if loaded.columns is None else hash_of(loaded.columns),
+        loaded.__sizeof__(), loaded.exact, tasks is not None and tasks.is_sparse, loaded.is_weighted,
+    )  # fmt: skip
+    facts = None if tasks is None else facts_of_tasks(tasks, loaded.keys, index)
+    return Found({index: part}, facts, loaded.largest, loaded.columns, loaded.labels)
+
+
+def hash_of(names: tuple[str, ...]) -> int:
+    """The same on every machine, unlike Python's own."""
+    import zlib
+
+    return zlib.crc32("\n".join(names).encode())
+
+
+def places_of(found: Found, names: tuple[str, ...], task_names, feature_names) -> Places:
+    """DataError, which names the partition, where it does not go with the first."""
+    parts = [found.parts[k] for k in range(len(names))]
+    _refuse_unlike(parts, names)
+    if found.facts is None:
+        raise DataError("no row of any partition has a label", write_instead="give at least one row per task")
+    d = max(part.n_features for part in parts)
+    features = as_names(feature_names, found.columns, d, "feature_names", "x")
+    _refuse_invisible(found.largest, features)
+    m = parts[0].n_columns
+    keys: Any = found.facts.keys if m is None else tuple(range(m))
+    typed: Any = keys if m is None else found.labels
+    tasks = as_names(task_names, typed, len(keys), "task_names", "task")
+    rows = np.concatenate([[0], np.cumsum([part.n_rows for part in parts])])
+    checksums = {k: part.checksum for k, part in enumerate(parts)}
+    return Places({key: i for i, key in enumerate(keys)}, tasks, features, checksums, rows[:-1].tolist())
+
+
+def _refuse_unlike(parts: list[PartFound], names) -> None:
+    first = parts[0]
+    d = max(part.n_features for part in parts)
+    for name, part in zip(names, parts, strict=True):
+        if (part.n_columns is None) != (first.n_columns is None):
+            raise DataError(
+                f"one has task ids, but {names[0]} has not, or the other way round",
+                term=name, write_instead="give ids in every partition, or a column of Y per task in every one",
+            )  # fmt: skip
+        if part.n_columns != first.n_columns:
+            raise DataError(f"Y has {part.n_columns} columns, but {first.n_columns} in {names[0]}", term=name)
+        if part.exact and part.n_features != d:
+            raise DataError(
+                f"X has {part.n_features} columns, but {d} in {names[[p.n_features for p in parts].index(d)]}",
+                term=name,
+            )
+        if None not in (part.columns, first.columns) and part.columns != first.columns:
+            raise DataError(
+                f"the columns of X have other names, or another order, than in {names[0]}", term=name,
+                write_instead="give every partition the same columns in the same order",
+            )  # fmt: skip
+        if part.is_weighted != first.is_weighted:
+            raise DataError(
+                f"sample weights are in one of {names[0]} and {name} alone",
+                write_instead="give them in every partition",
+            )
+
+
+def _refuse_invisible(largest, names) -> None:
+    """As `require_visible`, over all partitions: a column may be small in one and not in another."""
+    if largest is None:
+        return
+    lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    if lost.size:
+        raise DataError(
+            f"the largest entry of {names[lost[0]]} is {largest[lost[0]]:g}, whose square is 0 in float64; rescale or standardise the "
+            f"column, or write zeros ({lost.size} such columns)",
+            term="X",
+        )

@@ -1,0 +1,333 @@
+"""Parts on Dask's workers: a graph a pass, with one tree of sums. Every task of it is pure, so what is lost with a worker is computed again."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mtldsl.distributed.dask_backend import (
+    call,
+    computed,
+    constant,
+    kept,
+    lacking_memory,
+    n_workers,
+    on_every_worker,
+)
+from mtldsl.distributed.partitions import (
+    ByTask,
+    Part,
+    aligned,
+    evaluated,
+    grouped,
+    groups,
+    piece,
+    put_together,
+    read_state,
+    size_of,
+    state_path,
+    tree_sum,
+    write_state,
+)
+from mtldsl.errors import DataError, MTLError
+from mtldsl.utils.arrays import digest
+from mtldsl.utils.progress import timed
+
+__all__ = [
+    "RUNS",
+    "DaskParts",
+    "Scratch",
+    "States",
+    "read_states",
+    "unseen_by",
+    "write_states",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What runs keep beside the rows, on Dask's workers: from time to time it is written out, so that a worker's death costs a few runs and not all.
+
+#: Stateful runs after which states are written out: so many are computed again at most, of the parts that a worker had which dies.
+RUNS = 5
+
+
+class States(list):
+    """A node for what is kept beside each part.
+
+    since : stateful runs since they were on disk: what a state that is lost is computed again from
+    files : those that they go back to, None where they go back to the beginning. Gone when the last states are that need them
+    """
+
+    def __init__(self, nodes: Sequence, since: int = 0, files: Files | None = None):
+        super().__init__(nodes)
+        self.since, self.files = since, files
+
+    def after(self, nodes: Sequence) -> States:
+        """Those of the next run."""
+        return States(nodes, self.since + 1, self.files)
+
+
+class Files:
+    """Files of one writing, removed with this."""
+
+    def __init__(self, folder: str, mark: str, n_parts: int):
+        self._gone = weakref.finalize(self, _remove, [state_path(folder, mark, k) for k in range(n_parts)])
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
+
+
+class Scratch:
+    """A folder of this machine for states, where all workers see it."""
+
+    def __init__(self):
+        self.folder: str | None = None
+
+    def written(self, states: States, names: Sequence[str]) -> States:
+        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
+        if self.folder is None:
+            self.folder = tempfile.mkdtemp(prefix="mtldsl-states-")
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        mark = secrets.token_hex(8)
+        files = Files(self.folder, mark, len(states))
+        try:
+            if unseen_by(self.folder):
+                return states
+            new = write_states(states, self.folder, mark, names)
+        except (DataError, TypeError):
+            return states
+        return States(new, 0, files)
+
+
+def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> States:
+    """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
+    done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
+    unseen = set(range(len(done))) - set(computed(call(_listed, done), names))
+    unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
+    if unseen:
+        raise DataError(
+            f"{names[min(unseen)]}: what is beside its rows was written where it is not seen here"
+        )
+    return read_states(folder, mark, names)
+
+
+def read_states(folder: str, mark: str, names: Sequence[str]) -> States:
+    """What `write_states` wrote. DataError where a file is not there, or damaged."""
+    nodes = [call(_read, folder, mark, k, partition=k) for k in range(len(names))]
+    return States(kept(nodes, names))
+
+
+def unseen_by(folder: str) -> str | None:
+    """None where every worker writes into a folder what is found there from here, else a sentence that says what is wrong."""
+    token = secrets.token_hex(8)
+    told = on_every_worker(_with_token, folder, token)
+    try:
+        if not told:
+            return "no worker answered."
+        for worker, name in told.items():
+            if isinstance(name, BaseException):
+                why = name if isinstance(name, MTLError) else type(name).__name__
+                return f"the worker {worker} cannot write into it ({why})."
+            if not (Path(folder) / name).is_file():
+                return f"what the worker {worker} writes into it is not seen here."
+        return None
+    finally:
+        _remove(list(Path(folder).glob(f".token-{token}-*")))
+
+
+def _with_token(folder: str, token: str) -> str:
+    name = f".token-{token}-{secrets.token_hex(8)}"
+    try:
+        (Path(folder) / name).touch(exist_ok=False)
+    except OSError as error:
+        raise DataError(str(error.strerror or error)) from None
+    return name
+
+
+def _written(state, folder: str, mark: str, part: int) -> dict:
+    write_state(state_path(folder, mark, part), state)
+    return {part: True}
+
+
+def _listed(done: list) -> dict:
+    return tree_sum(done)
+
+
+def _read(folder: str, mark: str, part: int):
+    return read_state(state_path(folder, mark, part))
+
+
+#: Summands of one node of the tree, a power of two: then the sum has the bits of `tree_sum`.
+_TOGETHER = 8
+
+
+class DaskParts:
+    """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
+
+    keep : compute them once and keep them in the workers' memory; else each pass computes them anew
+    mark : of the numbers in them (`Parts.mark`)
+    """
+
+    where = "dask"
+
+    def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
+        self._nodes = list(nodes)
+        self.mark, self._scratch = mark, Scratch()
+        self.n_parts = len(self._nodes)
+        self.names = tuple(names)
+        self.keep = keep
+        self._there = False
+        self.passes = self.bytes_moved = 0
+
+    @property
+    def n_workers(self) -> int:
+        return n_workers()
+
+    def nodes(self) -> list:
+        """The node of every part, kept from its first use on."""
+        if self.keep and not self._there:
+            self._nodes, self._there = kept(self._nodes, self.names), True
+        return self._nodes
+
+    @timed()
+    def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
+        """See `Parts.run`."""
+        held = stateful or state is not None
+        sent = constant((function, *broadcast))
+        states = States([None] * self.n_parts) if state is None else state
+        done = [
+            call(_evaluated, part, own, sent, held, stateful, name, partition=k)
+            for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
+        ]
+        if stateful:
+            new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
+            done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
+            node = tree(done)
+            *new, node = kept([*new, node], self.names)
+            total = aligned(computed(node, self.names))
+        else:
+            new, total = None, aligned(computed(tree(done), self.names))
+        self.passes += 1
+        self.bytes_moved += self.n_workers * (size_of(broadcast) + size_of(total))
+        if new is None:
+            return total
+        new = states.after(new)
+        return self._scratch.written(new, self.names) if new.since >= RUNS else new, total
+
+    def unseen_by(self, folder: str) -> str | None:
+        """See `Parts.unseen_by`."""
+        return unseen_by(folder)
+
+    def write_states(self, states: States, folder: str, mark: str) -> States:
+        """See `Parts.write_states`."""
+        return write_states(states, folder, mark, self.names)
+
+    def read_states(self, folder: str, mark: str) -> States:
+        """See `Parts.read_states`."""
+        return read_states(folder, mark, self.names)
+
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """See `Parts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
+        sent = constant((function, *broadcast))
+        states = [(None, *ends) for ends in groups(n_tasks, self.n_workers)] if state is None else state
+        done = []
+        for own, first, last in states:
+            pieces = [call(piece, one, first, last, partition=k) for k, one in enumerate(columns)]
+            done.append(call(_grouped, sent, own, *pieces))
+        new = [call(_entry, one, 0) for one in done]
+        back = [
+            call(_put_together, one, *(call(_back, group, k, partition=k) for group in done), partition=k)
+            for k, one in enumerate(columns)
+        ]
+        node = tree([call(_entry, group, 2) for group in done])
+        *there, node = kept([*new, *back, node], self.names)
+        told, moved = computed(node, self.names)
+        self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
+        new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
+        return new, States(there[len(new) :]), told
+
+    def mapped(self, step: Callable, *broadcast) -> DaskParts:
+        """See `Parts.mapped`."""
+        sent = constant((step, *broadcast))
+        nodes = [
+            call(_mapped, part, sent, name, partition=k)
+            for k, (part, name) in enumerate(zip(self.nodes(), self.names, strict=True))
+        ]
+        return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
+
+    def some(self, which: Sequence[int]) -> DaskParts:
+        """See `Parts.some`: kept where these are, else made anew."""
+        nodes, chosen = self.nodes(), list(which)
+        names = [self.names[k] for k in chosen]
+        return DaskParts([nodes[k] for k in chosen], names, False, digest(self.mark, chosen))
+
+
+def tree(nodes: Sequence) -> Any:
+    """The node of their sum, in the order of `tree_sum`: some pairs, and pairs of pairs, at once, since a node costs Dask a millisecond."""
+    level = list(nodes)
+    while len(level) > 1:
+        groups = [level[k : k + _TOGETHER] for k in range(0, len(level), _TOGETHER)]
+        level = [call(_summed, *group) if len(group) > 1 else group[0] for group in groups]
+    return level[0]
+
+
+def _summed(*summands) -> Any:
+    return tree_sum(summands)
+
+
+def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
+    function, *broadcast = aligned(sent.value)
+    try:
+        own, summand = evaluated(function, part, aligned(state), held, stateful, *broadcast)
+    except MemoryError as error:
+        raise lacking_memory(name, error) from None
+    return (own, summand) if stateful else summand
+
+
+def _state_of(pair):
+    return pair[0]
+
+
+def _summand_of(pair):
+    return pair[1]
+
+
+def _grouped(sent, state, *pieces) -> tuple:
+    function, *broadcast = aligned(sent.value)
+    try:
+        state, back, told, moved = grouped(function, state, tuple(broadcast), *pieces)
+    except MemoryError as error:
+        raise lacking_memory("the scores of whole tasks, put together", error) from None
+    return state, back, (told, moved)
+
+
+def _entry(found: tuple, k: int):
+    return found[k]
+
+
+def _back(group: tuple, k: int):
+    """What one part gets back: made where the group is, so that no other worker needs the whole of it."""
+    return group[1][k]
+
+
+def _put_together(like, *backs):
+    return put_together(like, backs)
+
+
+def _mapped(part: Part | None, sent, name: str) -> Part | None:
+    step, *broadcast = aligned(sent.value)
+    try:
+        return None if part is None else step(part, *broadcast)
+    except MemoryError as error:
+        raise lacking_memory(name, error) from None

@@ -1,0 +1,217 @@
+"""Losses of rows that are elsewhere, as typed: the plain formulas where the rows are, and sums of them here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
+from mtldsl.certificates.plain.plain_values import (
+    TypedPoint,
+    matrix_of,
+    over_tasks,
+    pointwise,
+    predictions,
+    rounding_of_samples,
+    sums_of_table,
+    sums_of_tasks,
+    totals_of,
+)
+from mtldsl.distributed.partitions import Columns, Part, Parts, TaskSum
+
+__all__ = [
+    "LossElsewhere",
+    "PartsCheck",
+    "PartsCheckSettings",
+]
+
+_EPS = float(np.finfo(float).eps)
+
+#: Units in the last place by which a sum may be off, as in `typed_values`.
+_ROUNDING_UNITS = 64.0
+
+_NOTHING = TaskSum(np.zeros(0, int), np.zeros((0, 3)))
+
+#: Random signs of rounding errors that losses of whole tasks are tried with.
+_DIRECTIONS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the plain formulas ask of a term, of the rows of one part."""
+
+    atom: Any
+    tasks: Any
+
+
+class LossElsewhere:
+    """A loss as typed at a point, over the rows of any of its parts.
+
+    Rows of a task lie in several parts: what is a function of a whole task gathers its predictions where one worker has all of them.
+    """
+
+    def __init__(self, point: TypedPoint, term: Any):
+        self.term = term
+        self.definition: Definition | None = DEFINITIONS.get(term.atom.name)
+        self.W = matrix_of(term.argument.tree, point.blocks)
+        self.b = point.intercept(term)
+        self.sizes = lambda: (
+            matrix_of(term.argument.tree, point.blocks, sizes=True),
+            point.intercept(term, sizes=True),
+        )
+
+    @property
+    def is_of_samples(self) -> bool:
+        """Whether it is known by sums over any rows; else over whole tasks."""
+        return self.definition is not None and self.definition.kind == "samples"
+
+    def value(self, parts: Parts) -> float | None:
+        """Return coefficient * word(argument), of the rows in these parts; None where the word has no plain formula."""
+        if self.definition is None:
+            return None
+        if not self.is_of_samples:
+            return self._of_whole_tasks(parts)
+        sums = self._run(parts, _sums_of_part, self.W, self.b)
+        return self._together(sums[:, 0], self._totals(parts, sums[:, 1]))
+
+    def rounding(self, parts: Parts) -> float:
+        """Bound how far rounding, here or there, may have moved `value`."""
+        if self.definition is None:
+            return 0.0
+        if not self.is_of_samples:
+            plain = self._of_whole_tasks(parts)
+            moved = [self._of_whole_tasks(parts, direction) for direction in range(_DIRECTIONS)]
+            return 4.0 * max(abs(one - plain) for one in moved) + _ROUNDING_UNITS * _EPS * abs(plain)
+        sums = self._run(parts, _rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
+        totals = self._totals(parts, sums[:, 2])
+        if self.definition.of_sum is None:
+            return abs(self._together(sums[:, 1], totals))
+        low, high = np.maximum(sums[:, 0] - sums[:, 1], 0.0), sums[:, 0] + sums[:, 1]
+        return abs(self._together(high, totals) - self._together(low, totals))
+
+    def _run(self, parts: Parts, function: Callable, *given) -> np.ndarray:
+        """Add up (m, ...) a function of samples over the parts."""
+        assert self.definition is not None
+        found = parts.run(function, self.term.atom, self.definition.function, *given)
+        found = _NOTHING if found is None else found  # of parts without a labelled row
+        return found.of_all(self.term.tasks.n_tasks)
+
+    def _of_whole_tasks(self, parts: Parts, direction: int | None = None) -> float:
+        assert self.definition is not None
+        columns, _ = parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
+        given = self.term.atom, self.definition.function
+        found = parts.exchanged(columns, self.term.tasks.n_tasks, _of_tasks, *given)[2]
+        sums = found.of_all(self.term.tasks.n_tasks)
+        return self._together(sums[:, 0], sums[:, 1])
+
+    def _totals(self, parts: Parts, seen: np.ndarray) -> np.ndarray:
+        """Return the weights (m,) of every task's samples: those seen, where all parts were."""
+        tasks = self.term.tasks
+        if parts.n_parts == tasks.parts.n_parts:
+            return seen
+        return tasks.label_facts.weights if tasks.is_weighted else tasks.counts
+
+    def _together(self, sums: np.ndarray, totals: np.ndarray) -> float:
+        """Return what a term is whose tasks' losses add up to these sums (m,)."""
+        of_sum = None if self.definition is None else self.definition.of_sum
+        with np.errstate(all="ignore"):
+            return float(self.term.coefficient.value * over_tasks(self.term, sums, of_sum, totals))
+
+
+def _sums_of_part(part: Part, atom: Any, function: Callable, W, b) -> TaskSum:
+    """Add up losses and weights (k, 2) of every task's rows."""
+    one, V, c = _Rows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
+    with np.errstate(all="ignore"):
+        if part.tasks.is_shared and part.tasks.mask is None:
+            sums = sums_of_table(one, function, V, c)
+        else:
+            sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
+    return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
+
+
+def _rounding_of_part(part: Part, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
+    """Add up losses, bounds of their rounding, and weights (k, 3)."""
+    one, tasks, own = _Rows(atom, part.tasks), part.tasks, part.which
+    with np.errstate(all="ignore"):
+        z = predictions(tasks, part.columns(W), None if b is None else b[own])
+        sizes = predictions(tasks, part.columns(W_sizes), None if b is None else b_sizes[own], sizes=True)
+        rounding = sums_of_tasks(one, rounding_of_samples(one, function, size, z, sizes))
+        sums = sums_of_tasks(one, pointwise(function, one, z))
+    return TaskSum(own, np.stack([sums, rounding, totals_of(tasks)], axis=1))
+
+
+def _columns(part: Part, _, W, b, sizes, direction: int | None) -> tuple[Columns, None]:
+    """Give the predictions of a part's rows, their labels, and sample weights where there are any. direction: of random signs, in which
+    rounding has moved them.
+    """
+    tasks, own = part.tasks, part.which
+    z = predictions(tasks, part.columns(W), None if b is None else b[own])
+    if direction is not None:
+        reach = predictions(tasks, part.columns(sizes[0]), None if b is None else sizes[1][own], sizes=True)
+        signs = np.random.default_rng([direction, part.index]).choice([-1.0, 1.0], z.size)
+        z = z + _EPS * (8.0 + np.sqrt(tasks.n_features)) * (reach + np.abs(tasks.targets)) * signs
+    weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
+    return Columns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
+
+
+def _of_tasks(columns: Columns, state, atom: Any, function: Callable) -> tuple[None, tuple, TaskSum]:
+    """Give loss and weight (k, 2) of every whole task."""
+    ends, found = columns.offsets.tolist(), []
+    for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
+        z, y, *s = (array[first:last] for array in columns.arrays)
+        with np.errstate(all="ignore"):
+            loss = function(z, y, s[0] if s else None, atom.of_task(i))
+        found.append((loss, np.sum(s[0]) if s else len(z)))
+    return None, (), TaskSum(columns.which, np.array(found, float))
+
+
+@dataclass(frozen=True)
+class PartsCheckSettings:
+    """Limits of what is read once more."""
+
+    whole_entries: float = 4e6  # inputs up to which all rows are read; a product takes milliseconds
+    share: float = 0.05  # of more rows, so many of their parts: the price of the check
+
+
+class PartsCheck:
+    """A loss as typed, and in the normal form, over the parts that are looked at.
+
+    Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
+    """
+
+    settings = PartsCheckSettings()
+
+    def __init__(self, form: Any, term: Any, point: TypedPoint):
+        self.typed, self.x = LossElsewhere(point, term), point.blocks
+        self.losses: list[Any] = [loss for loss in form.losses if loss.typed == term.text]
+        parts, tasks = term.tasks.parts, term.tasks
+        self.is_few = tasks.n_samples * tasks.n_features <= self.settings.whole_entries
+        self.is_whole = self.is_few or not self.typed.is_of_samples or len(self.losses) != 1
+        number = parts.n_parts if self.is_whole else math.ceil(self.settings.share * parts.n_parts)
+        # other parts at other solves of the same rows
+        chosen = np.random.default_rng(parts.passes).permutation(parts.n_parts)[:number]
+        self.parts = parts.some(sorted(chosen.tolist()))
+
+    def value(self) -> float | None:
+        """Return the term as typed over all rows; None where its word has no plain formula."""
+        typed = self.typed_value()
+        if typed is None or self.is_whole:
+            return typed
+        return self.losses[0].claim(self.x) + (typed - self.own())
+
+    def typed_value(self) -> float | None:
+        """Return the term as typed over the parts that are looked at; None where its word has no plain formula."""
+        return self.typed.value(self.parts)
+
+    def own(self) -> float:
+        """Return the term as the normal form has it, over the parts that are looked at."""
+        return sum(loss.claim_of(self.parts, self.x)[0] for loss in self.losses)
+
+    def rounding(self) -> float:
+        """Bound how far rounding may have moved typed and own value."""
+        own = sum(loss.claim_of(self.parts, self.x)[1] for loss in self.losses)
+        return self.typed.rounding(self.parts) + own

@@ -1,0 +1,522 @@
+"""Label facts, folds, samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.derived import label_table
+from mtldsl.data.labels import LABEL_KINDS
+from mtldsl.data.row_storage import stack
+from mtldsl.data.splits import checked_folds
+from mtldsl.data.task_data import TaskData
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.partitions import Part
+from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.validation import as_flag, as_float, generator, quoted
+
+__all__ = [
+    "Dealt",
+    "Drawn",
+    "Facts",
+    "LabelFacts",
+    "constant_scores",
+    "deal_folds",
+    "drawn_from",
+    "facts_of",
+    "facts_of_tasks",
+    "folds",
+    "made",
+    "split",
+    "tasks_of",
+    "with_features",
+    "with_tasks",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
+
+#: columns of `Facts.sums`
+_SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
+_KINDS = tuple(LABEL_KINDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of some tasks, told apart by keys; `+` puts those of an earlier and a later part together, tasks in order of first appearance."""
+
+    keys: tuple
+    sums: np.ndarray  # (k, len(_SUMS))
+    lowest: np.ndarray  # (k,)
+    highest: np.ndarray  # (k,)
+    unfit: (
+        np.ndarray
+    )  # (k, kinds, 3) partition, row and label of the first that is not of the kind; NaN where all are
+    rows: int
+
+    def __add__(self, other: Facts) -> Facts:
+        keys = self.keys if self.keys == other.keys else tuple(dict.fromkeys((*self.keys, *other.keys)))
+        left, right = self.on(keys), other.on(keys)
+        return Facts(
+            keys,
+            _added(left.sums, right.sums),
+            np.minimum(left.lowest, right.lowest),
+            np.maximum(left.highest, right.highest),
+            np.where(np.isnan(left.unfit), right.unfit, left.unfit),
+            left.rows + right.rows,
+        )
+
+    def on(self, keys: tuple) -> Facts:
+        """The same on these keys, which have all of its own; nothing is known of the others."""
+        if keys == self.keys:
+            return self
+        place = {key: k for k, key in enumerate(keys)}
+        at = [place[key] for key in self.keys]
+        sums, unfit = np.zeros((len(keys), len(_SUMS))), np.full((len(keys), len(_KINDS), 3), np.nan)
+        low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+        sums[at], low[at], high[at], unfit[at] = self.sums, self.lowest, self.highest, self.unfit
+        return Facts(keys, sums, low, high, unfit, self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        return self.sums.nbytes + self.lowest.nbytes + self.highest.nbytes + self.unfit.nbytes
+
+
+def _added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Sums of both; squared deviations are those from the mean of both (Chan, Golub and LeVeque, eq. 2.1)."""
+    total = left + right
+    (n, first), (k, second) = left.T[:2], right.T[:2]
+    both = (n > 0) & (k > 0)
+    apart = np.divide(second, k, out=np.zeros_like(k), where=both) - np.divide(
+        first, n, out=np.zeros_like(n), where=both
+    )
+    total[:, 2] += np.divide(n * k, n + k, out=np.zeros_like(n), where=both) * apart**2
+    return total
+
+
+def facts_of(part: Part) -> Facts:
+    """Those of one part; the keys are positions of tasks."""
+    return facts_of_tasks(part.tasks, tuple(part.which.tolist()), part.index)
+
+
+def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
+    """Those of in-memory tasks that are called by these keys elsewhere."""
+    y, starts = tasks.targets, tasks.offsets[:-1]
+    s = np.ones_like(y) if tasks.sample_weights is None else tasks.sample_weights
+    away = y - np.repeat(np.add.reduceat(y, starts) / tasks.counts, tasks.counts)
+    columns = (np.ones_like(y), y, away * away, s, s * y, s * y * y, (y != 0.0) & (y != 1.0))
+    unfit = np.full((len(keys), len(_KINDS), 3), np.nan)
+    for k, known in enumerate(LABEL_KINDS.values()):
+        wrong = np.flatnonzero(known.unfit(y))
+        _, first = np.unique(tasks.task_of[wrong], return_index=True)
+        for flat in wrong[first].tolist():
+            task, row = tasks.place(flat)
+            unfit[task, k] = index, row, y[flat]
+    return Facts(
+        keys,
+        np.column_stack(
+            [*(np.add.reduceat(np.asarray(one, dtype=float), starts) for one in columns), np.ones(len(keys))]
+        ),
+        np.minimum.reduceat(y, starts),
+        np.maximum.reduceat(y, starts),
+        unfit,
+        tasks.X.shape[0] if tasks.is_shared else tasks.n_samples,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFacts:
+    """What is known of the labels of all tasks, (m,) each: how many, the smallest and largest, sums, and the same with sample weights.
+
+    deviations     : sum of squares of what labels differ from their mean by
+    weights        : sum of sample weights (of ones, where there are none)
+    weighted_total : sum of s y; `weighted_squares`: sum of s y^2
+    """
+
+    counts: np.ndarray
+    total: np.ndarray
+    deviations: np.ndarray
+    weights: np.ndarray
+    weighted_total: np.ndarray
+    weighted_squares: np.ndarray
+    not_01: np.ndarray  # how many labels are neither 0 nor 1
+    parts: np.ndarray  # how many parts have labels of the task
+    minimum: np.ndarray
+    maximum: np.ndarray
+    unfit: np.ndarray  # see `Facts`
+
+    @classmethod
+    def of(cls, facts: Facts, keys: tuple) -> LabelFacts:
+        """In the order of these keys, which may be of tasks without any label, too."""
+        there = facts.on(keys)
+        columns = dict(zip(_SUMS, there.sums.T, strict=True)) | {"counts": there.sums[:, 0].astype(int)}
+        return cls(minimum=there.lowest, maximum=there.highest, unfit=there.unfit, **columns)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """(m,) sum of y^2, where its size is all that counts."""
+        return self.deviations + self.total**2 / self.counts
+
+    @property
+    def distinct(self) -> np.ndarray:
+        """(m,) 1 where all labels of the task are the same, else 2."""
+        return np.where(self.minimum < self.maximum, 2, 1)
+
+    @property
+    def positives(self) -> np.ndarray:
+        """(m,) how many labels -1 or +1 are +1; of other labels, nothing that is of use."""
+        return np.rint((self.counts + self.total) / 2).astype(int)
+
+    def are(self, kind: str) -> np.ndarray:
+        """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
+        return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
+
+    def chosen(self, index: np.ndarray) -> LabelFacts:
+        """Those of some tasks, in that order."""
+        return LabelFacts(**{one.name: getattr(self, one.name)[index] for one in fields(self)})
+
+    def require(self, kind: str, typed: str, task_names, partitions) -> None:
+        """`Tasks.require_labels`; DataError names partition, row and task."""
+        if kind not in LABEL_KINDS:
+            raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
+        unfit = self.unfit[:, _KINDS.index(kind)]
+        bad = np.flatnonzero(~np.isnan(unfit[:, 0]))
+        if bad.size:
+            task = int(bad[np.lexsort((unfit[bad, 1], unfit[bad, 0]))[0]])
+            part, row, label = unfit[task].tolist()
+            hint = LABEL_KINDS[kind].must_be
+            if kind == "sign" and not self.not_01[task]:
+                hint += "; for labels 0/1 write 2 * Y - 1"
+            raise DataError(
+                f"label {label:g} in task {task_names[task]!r}, {partitions[int(part)]}, row {int(row)}",
+                term=typed,
+                write_instead=hint,
+            )
+        one_class = np.flatnonzero(self.distinct < 2)
+        if kind == "sign" and one_class.size:
+            i = int(one_class[0])
+            raise DataError(
+                f"task {task_names[i]!r} has one class only (all {self.counts[i]} labels are {self.minimum[i]:+g})",
+                term=typed,
+                write_instead="leave the task out"
+                + Spelled(" (tasks.without_one_class() leaves out all such)", "")
+                + ", or give it labels of both classes",
+            )
+
+
+def constant_scores(train: LabelFacts, facts: LabelFacts, classes: bool) -> np.ndarray:
+    """(m,) what a constant learned on the training rows scores, from what is known of the labels: its accuracy, or its R^2."""
+    learned, n = train.total / train.counts, facts.counts
+    if classes:
+        share = facts.positives / n
+        return np.where(learned > 0, share, 1.0 - share)
+    spread = facts.deviations
+    there = facts.distinct > 1
+    lost = spread + n * (facts.total / n - learned) ** 2
+    return np.where(there, 1.0 - lost / np.where(there, spread, 1.0), np.nan)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Some of the tasks or features of every part.
+
+
+def with_tasks(part: Part, index: np.ndarray) -> Part | None:
+    """The part with these of all tasks, which are then called by their positions in `index`; None where it has none of them."""
+    place = {int(i): k for k, i in enumerate(index)}
+    local = [k for k, i in enumerate(part.which.tolist()) if i in place]
+    if not local:
+        return None
+    which = np.array([place[int(part.which[k])] for k in local])
+    order = np.argsort(which)
+    return Part(part.tasks.select([local[k] for k in order]), which[order], part.index, part.first_row)
+
+
+def with_features(part: Part, index: np.ndarray) -> Part:
+    """The part with these features, in that order."""
+    return Part(part.tasks.select_features(index), part.which, part.index, part.first_row)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows that are elsewhere, dealt to folds or to two sides where they are: one pass says what every side holds, and no row moves.
+#
+# Within a partition rows are put in the order of what they carry - the task of a long table, the classes of a table's labels, rare ones first, and
+# random within these - and dealt in turn from a random start, so that every side gets of every kind the same number but one. The random numbers
+# depend on the seed and the partition alone.
+
+#: columns of a table that rows are ordered by, the rarest classes first
+_COLUMNS = 32
+
+
+class Dealt(NamedTuple):
+    """How rows are dealt: to `k` folds in turn, or with a share of them for the second of two sides.
+
+    signs : (m,) whether the labels of a task are -1 and +1, which are then spread class by class; None: nothing is spread
+    """
+
+    seed: int
+    k: int
+    share: float | None
+    signs: np.ndarray | None
+
+
+def sides_of(part: Part, dealt: Dealt) -> np.ndarray:
+    """(n,) the side, 0 to k - 1, of every row of the table, or of every labelled row, task after task."""
+    tasks = part.tasks
+    rng = np.random.default_rng([dealt.seed, part.index])
+    n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+    order = np.lexsort([rng.random(n), *_carried(part, dealt.signs)])
+    place = np.empty(n, dtype=np.int64)
+    place[order] = np.arange(n)
+    if dealt.share is None:
+        return (place + rng.integers(dealt.k)) % dealt.k
+    start = rng.random()
+    return (np.floor((place + 1) * dealt.share + start) > np.floor(place * dealt.share + start)).astype(np.int64)  # fmt: skip
+
+
+def _carried(part: Part, signs) -> list[np.ndarray]:
+    """What rows are ordered by, the last the most important."""
+    if signs is None:
+        return []
+    tasks, own = part.tasks, signs[part.which]
+    if not tasks.is_shared:
+        return [np.where(own[tasks.task_of], tasks.targets > 0, 0), tasks.task_of]
+    kinds = []
+    for y, two in zip(label_table(tasks, tasks.targets).T, own, strict=True):
+        there = ~np.isnan(y)
+        kinds.append(np.where(there & two & (y > 0), 2, there).astype(np.int8))
+    least = [min((np.sum(kind == one) for one in np.unique(kind)), default=0) for kind in kinds]
+    return [kinds[i] for i in np.argsort(least, kind="stable")[:_COLUMNS]][::-1]
+
+
+def side(part: Part, dealt: Dealt, fold: int, inside: bool) -> Part | None:
+    """The rows of one fold, or those of all others."""
+    tasks = part.tasks
+    chosen = (sides_of(part, dealt) == fold) == inside
+    rows: Any = np.flatnonzero(chosen)
+    if tasks.is_shared:
+        there = np.full(tasks.n_tasks, rows.size > 0) if tasks.mask is None else tasks.mask[rows].any(axis=0)
+    else:
+        rows = [np.flatnonzero(one) for one in tasks.per_task(chosen)]
+        there = np.array([one.size > 0 for one in rows])
+        rows = [one for one in rows if one.size]
+    if not there.any():
+        return None
+    return Part(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
+
+
+def _facts_of_sides(part: Part, dealt: Dealt) -> tuple[tuple[Facts | None, Facts | None], ...]:
+    """(of the rows to learn on, of the rows held out) for every fold."""
+    found = []
+    for fold in range(dealt.k) if dealt.share is None else (1,):
+        learned, held_out = (side(part, dealt, fold, held) for held in (False, True))
+        found.append(
+            (None if learned is None else facts_of(learned), None if held_out is None else facts_of(held_out))
+        )
+    return tuple(found)
+
+
+def made(tasks: Any, dealt: Dealt, fold: int, inside: bool, facts: Facts, *, index=None, keep: bool) -> Any:
+    """One side as tasks; index: some of its tasks. Unless kept, its rows are taken from the others at each pass."""
+    parts = tasks.parts.mapped(side, dealt, fold, inside)
+    known, names = LabelFacts.of(facts, tuple(range(tasks.n_tasks))), tasks.task_names
+    if index is not None:
+        parts, known = parts.mapped(with_tasks, index), known.chosen(index)
+        names = tuple(names[i] for i in index)
+    if not keep and hasattr(parts, "keep"):
+        parts.keep = False
+    return tasks._with(parts, facts=known, n_rows=facts.rows, task_names=names)
+
+
+def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[Dealt, tuple]:
+    """(how rows are dealt, the facts of every fold's two sides), in one pass. DataError for groups, which are not known here."""
+    k = checked_folds(k, f"{typed}k")
+    _refuse_groups(groups, typed)
+    signs = _signs(tasks) if as_flag(stratify, f"{typed}k, stratify") else None
+    dealt = Dealt(int(generator(random_state, "folds").integers(2**63)), k, None, signs)
+    return dealt, tasks.parts.run(_facts_of_sides, dealt)
+
+
+def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]]:
+    """See `DistributedTasks.folds`."""
+    dealt, found = deal_folds(tasks, k, stratify, groups, random_state, "folds(")
+    for pair in found:
+        _require(tasks, pair, f"folds(k={k})", False)
+    return [
+        tuple(made(tasks, dealt, fold, inside, pair[inside], keep=False) for inside in (False, True))
+        for fold, pair in enumerate(found)
+    ]  # type: ignore[return-value]
+
+
+def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, Any]:
+    """See `DistributedTasks.split`."""
+    share = as_float(test_size)
+    typed = f"split(test_size={quoted(test_size)})"
+    if share is None or not 0 < share < 1:
+        raise DataError(term=typed, write_instead="write a fraction between 0 and 1, such as 0.25")
+    _refuse_groups(groups, "split(test_size, ")
+    as_flag(stratify, "split(test_size, stratify")
+    dealt = Dealt(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
+    (pair,) = tasks.parts.run(_facts_of_sides, dealt)
+    _require(tasks, pair, typed, True)
+    train, test = (made(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
+    return train, test
+
+
+def _signs(tasks: Any) -> np.ndarray:
+    """(m,) whether the labels of a task are -1 and +1."""
+    return tasks.label_facts.are("sign")
+
+
+def _refuse_groups(groups, typed: str) -> None:
+    if groups is not None:
+        raise DataError(
+            "groups are a list as long as the rows, and these rows are in parts elsewhere", term=f"{typed}groups=...)",
+            argument="groups", write_instead="leave them out, or give each group's rows to a task of their own: task=...",
+        )  # fmt: skip
+
+
+def _require(tasks: Any, pair: tuple, typed: str, both: bool) -> None:
+    """DataError for a task without a label on a side; `both`: of a class, too."""
+    for said, facts in zip(("to learn on", "held out"), pair, strict=True):
+        there = {} if facts is None else dict(zip(facts.keys, zip(facts.lowest, facts.highest, strict=True), strict=True))  # fmt: skip
+        for i, name in enumerate(tasks.task_names):
+            low, high = there.get(i, (np.inf, -np.inf))
+            signs = both and _signs(tasks)[i] and tasks.label_facts.distinct[i] > 1
+            if low > high or (signs and low == high):
+                what = "labelled row" if low > high else f"label {-low:+g}"
+                raise DataError(
+                    f"task {name!r} has {tasks.counts[i]} labelled rows, and no {what} among the rows {said}",
+                    term=typed, write_instead="leave the task out, or deal in another way",
+                )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A seeded sample of rows, drawn where they are: every row has a random number of its own, and those with the smallest are taken.
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows with the smallest numbers so far: `wanted` of the table, or of each task of a long one; and one of every class of every task.
+
+    Y : (r, m) where it is a table, else (r, 1) with the task of every row in `task`
+    """
+
+    wanted: int
+    X: Any
+    Y: np.ndarray
+    weights: np.ndarray | None
+    task: np.ndarray | None
+    numbers: np.ndarray  # (r,) in [0, 1)
+    place: np.ndarray  # (r, 2) partition and row
+
+    def __add__(self, other: Drawn) -> Drawn:
+        stacked = sparse.vstack if sparse.issparse(self.X) else np.vstack
+        pairs = [
+            (getattr(self, name), getattr(other, name))
+            for name in ("Y", "weights", "task", "numbers", "place")
+        ]
+        joined: list[Any] = [None if a is None else np.concatenate([a, b]) for a, b in pairs]
+        return Drawn(self.wanted, stacked([self.X, other.X]), *joined).smallest()
+
+    def smallest(self) -> Drawn:
+        """Only the rows that can still be among those taken at the end."""
+        keep = np.zeros(len(self.numbers), dtype=bool)
+        for rows, needed in self._groups():
+            keep[rows[: self.wanted]] = keep[needed] = True
+        return self if keep.all() else self._only(np.flatnonzero(keep))
+
+    def taken(self) -> Drawn:
+        """The rows taken: `wanted` of them, or as many more as it takes to have every class of every task."""
+        keep = np.zeros(len(self.numbers), dtype=bool)
+        for rows, needed in self._groups():
+            keep[needed] = True
+            others = rows[~keep[rows]]
+            keep[others[: max(self.wanted - needed.size, 0)]] = True
+        return self._only(np.flatnonzero(keep))
+
+    def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(rows in the order of their numbers, the first of every class) of the table, or of each task of a long one."""
+        order = np.argsort(self.numbers, kind="stable")
+        groups = [order] if self.task is None else _by(self.task, order)
+        return [(rows, np.unique([rows[k] for y in self.Y[rows].T for k in _firsts(y)])) for rows in groups]
+
+    def _only(self, rows) -> Drawn:
+        arrays = (self.X, self.Y, self.weights, self.task, self.numbers, self.place)
+        taken: list[Any] = [None if one is None else one[rows] for one in arrays]
+        X, *rest = taken
+        return Drawn(self.wanted, sparse.csr_array(X) if sparse.issparse(X) else X, *rest)
+
+    @property
+    def nbytes(self) -> int:
+        X = self.X
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sparse.issparse(X) else X.nbytes
+        return size + self.Y.nbytes + self.numbers.nbytes + self.place.nbytes
+
+
+def _firsts(y) -> list[int]:
+    """Where the first label is; where labels are -1 and +1, the first of each."""
+    there = np.flatnonzero(~np.isnan(y))
+    if np.isin(y[there], (-1.0, 1.0)).all():
+        return [int(there[y[there] == c][0]) for c in np.unique(y[there])]
+    return [int(there[0])]
+
+
+def _by(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
+    """`order`, cut into the rows of each task."""
+    own = order[np.argsort(task[order], kind="stable")]
+    return np.split(own, np.flatnonzero(np.diff(task[own])) + 1)
+
+
+def drawn_from(part: Part, wanted: int, seed: int, n_tasks: int) -> Drawn:
+    """The candidates of one part. Its numbers depend on the seed and the partition, not on the worker."""
+    tasks = part.tasks
+    rng = np.random.default_rng([seed, part.index])
+    if tasks.is_shared:
+        n = tasks.X.shape[0]
+        Y, S = np.full((n, n_tasks), np.nan), None
+        Y[:, part.which] = label_table(tasks, tasks.targets)
+        if tasks.sample_weights is not None:
+            S = np.full((n, n_tasks), np.nan)
+            S[:, part.which] = label_table(tasks, tasks.sample_weights)
+        place = np.column_stack([np.full(n, part.index), np.arange(n)])
+        return Drawn(wanted, tasks.X, Y, S, None, rng.random(n), place).smallest()
+    n = tasks.n_samples
+    rows = np.arange(n) if tasks.source_rows is None else np.concatenate(tasks.source_rows)
+    S = None if tasks.sample_weights is None else tasks.sample_weights[:, None]
+    task = part.which[tasks.task_of]
+    place = np.column_stack([np.full(n, part.index), rows])
+    return Drawn(wanted, tasks.stacked, tasks.targets[:, None], S, task, rng.random(n), place).smallest()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Drawn rows as ordinary tasks in this process.
+
+
+def tasks_of(drawn: Drawn, task_names, feature_names, scaling) -> Tasks:
+    """In the order of partitions and rows; of a long table, task after task."""
+    drawn = drawn.taken()
+    names = {"task_names": task_names, "feature_names": feature_names, "scaling": scaling}
+    partition, row = drawn.place.T
+    if drawn.task is None:
+        order = np.lexsort((row, partition))
+        Y, S = drawn.Y[order], None if drawn.weights is None else drawn.weights[order]
+        kept = ~np.isnan(Y)
+        return Tasks(
+            shared=stack([(drawn.X, order)]),
+            targets=[y[own] for y, own in zip(Y.T, kept.T, strict=True)],
+            mask=None if kept.all() else kept,
+            sample_weights=None if S is None else [s[own] for s, own in zip(S.T, kept.T, strict=True)],
+            **names,
+        )
+    order = np.lexsort((row, partition, drawn.task))
+    return Tasks(
+        stacked=stack([(drawn.X, order)]),
+        counts=np.bincount(drawn.task, minlength=len(task_names)),
+        targets=drawn.Y[order, 0],
+        sample_weights=None if drawn.weights is None else drawn.weights[order, 0],
+        **names,
+    )

@@ -1,0 +1,430 @@
+"""One Newton, Hessian or majorizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.losses.regression import SquaredLoss
+from mtldsl.certificates.dual_bound import dual_bound
+from mtldsl.data.products import require_gram_memory
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.consensus import hessians_are_too_many
+from mtldsl.distributed.distributed_solver import Folder, Inner, SolverByPasses, sum_over_samples
+from mtldsl.distributed.distributed_term import DistributedTerm, RowDual
+from mtldsl.distributed.dual_statistics import SeenSums, Slab, slabs_of
+from mtldsl.errors import SolverError
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
+from mtldsl.normal_form.terms.few_rows import factor_of
+from mtldsl.normal_form.terms.row_statistics import Moments, moments_of
+from mtldsl.solvers.solver import Point, Watch
+
+if TYPE_CHECKING:
+    from mtldsl.distributed.partitions import Part
+
+__all__ = [
+    "SOLVER",
+    "Model",
+    "NewtonByPasses",
+    "hessian_shares",
+    "look",
+    "look_from",
+    "step",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What Newton steps by passes compute where the rows are: value, gradient and Hessian of a loss, or of its Moreau envelope.
+
+#: The shift of a prediction, relative to its size, over which the slope of a proximal step is measured.
+_SHIFT = 1e-6
+
+#: A Hessian is estimated by so many samples a feature at least, and this share of them: off by some tenth, it costs a Newton step or two more, and
+#: fifteen sixteenths of its price less (measured). A share above the last is all of them.
+_A_FEATURE, _SHARE, _NEARLY_ALL = 50.0, 1.0 / 16.0, 0.5
+
+#: The seed of the random numbers that choose rows, beside the number of the part.
+_SEED = 7
+
+
+def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
+    """(m,) of every task's samples, the share that its Hessian is estimated by.
+
+    >>> hessian_shares(np.array([100, 100_000, 10_000_000]), 99)
+    array([1.    , 0.0625, 0.0625])
+    """
+    shares = np.maximum(_A_FEATURE * (n_features + 1) / counts, _SHARE)
+    return np.where(shares > _NEARLY_ALL, 1.0, shares)
+
+
+def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
+    """Sums over one part's rows, of a smooth loss; the Hessian by `shares` (m,) of them."""
+    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    V, b, shares = part.columns(V), b[part.which], shares[part.which]
+    every = bool((shares == 1.0).all())
+    for slab in sums.rows.slabs(V, b):
+        if every:
+            sums.rows.weigh(slab, atom.hessian(slab.z, slab.y, slab.s))
+        sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
+    grams = sums.rows.grams() if every else _estimated(part, atom, coefficients, V, b, shares)
+    return _told(part, sums, grams, float(sums.values.sum()), 0.0)
+
+
+def _estimated(part: Part, atom, coefficients, V, b, shares) -> dict[int, np.ndarray]:
+    """The Hessians by some rows, the same at every pass and on every worker."""
+    from mtldsl.distributed.partitions import Part
+
+    rng, tasks = np.random.default_rng([_SEED, part.index]), part.tasks
+    if tasks.is_shared:
+        n = tasks.X.shape[0]
+        chosen = _drawn(rng, n, shares.max())
+        few = tasks if len(chosen) == n else tasks.take_rows(chosen)
+        times = np.full(tasks.n_tasks, n / len(chosen))
+    else:
+        rows = [_drawn(rng, n, share) for n, share in zip(tasks.counts.tolist(), shares, strict=True)]
+        few = tasks.take_rows(rows)
+        times = tasks.counts / few.counts
+    own = np.zeros_like(coefficients)
+    own[part.which] = coefficients[part.which] * times
+    found = slabs_of(Part(few, part.which, part.index), own, 1)
+    for slab in found.slabs(V, b):
+        found.weigh(slab, atom.hessian(slab.z, slab.y, slab.s))
+    return found.grams()
+
+
+def _drawn(rng, size: int, share: float) -> np.ndarray:
+    wanted = int(np.ceil(share * size))
+    return np.sort(rng.permutation(size)[:wanted]) if wanted < size else np.arange(size)
+
+
+def step(
+    part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+):  # fmt: skip
+    """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
+    stepped = np.zeros(part.tasks.n_samples)  # what was held is what another pass may ask for again
+    return stepped, _around(
+        part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from
+    )
+
+
+def look_from(part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float) -> dict:
+    """The sums at multipliers that stay as they are."""
+    return _around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
+
+
+def _around(
+    part: Part, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+) -> dict:  # fmt: skip
+    """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
+    sums, envelope, moved = SeenSums(part, n_tasks, atom, coefficients, by_sign), 0.0, 0.0
+    held = np.zeros(part.tasks.n_samples) if u is None else u
+    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
+        own = slab.take(held)
+        if stepped_from is not None:
+            own = _envelope(atom, slab, own, stepped_from)[1]
+        if stepped is not None:
+            slab.put(stepped, own)
+        z, new = _envelope(atom, slab, own, penalty)
+        away, change = z - slab.z - own / penalty, new - own
+        envelope += atom.value(z, slab.y, slab.s) + 0.5 * penalty * float(away @ away)
+        envelope -= 0.5 / penalty * float(own @ own)
+        moved += float(change @ change)
+        sums.rows.weigh(slab, _curved(atom, slab, own, z, penalty))
+        sums.add(slab, new)
+    return _told(part, sums, sums.rows.grams(), envelope, moved)
+
+
+def _envelope(atom, slab: Slab, u, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """(the proximal point, the multipliers there)."""
+    v = slab.z + u / penalty
+    z = atom.prox(v, slab.y, 1.0 / penalty, slab.s)
+    return z, atom.dual_project(penalty * (v - z), slab.y, slab.s)
+
+
+def _curved(atom, slab: Slab, u, z, penalty: float) -> np.ndarray:
+    """The generalised second derivative of the envelope: the proximal step's slope by a difference; what is next to nothing is nothing."""
+    shift = _SHIFT * (1.0 + np.abs(slab.z))
+    ahead = atom.prox(slab.z + u / penalty + shift, slab.y, 1.0 / penalty, slab.s)
+    weights = np.clip(penalty * (1.0 - (ahead - z) / shift), 0.0, penalty)
+    weights[weights < 1e-3 * penalty] = 0.0
+    return weights
+
+
+def _told(part: Part, sums: SeenSums, grams: dict[int, np.ndarray], envelope: float, moved: float) -> dict:
+    hessian = {int(part.which[i]): G for i, G in grams.items()}
+    return {"seen": sums.seen(), "hessian": hessian, "envelope": envelope, "moved": moved}
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A quadratic model of a loss of rows that are elsewhere, as a loss of a few rows here.
+
+#: Factors whose squared pivots are below this share of the largest are made one by one, of columns of one length.
+_SMALLEST_PIVOT = 1e-6
+
+#: Features up to which factors are made all at once.
+_SMALL = 64
+
+
+class Model:
+    """<g_i, (w, b)_i> + 1/2 (w, b)_i^T H_i (w, b)_i of every task i, as a function of the step (w, b); the intercepts at their best for w.
+
+    H_i : (d+1, d+1), its Hessian over features and the column of ones, plus `damping` times the Gram matrix
+    """
+
+    def __init__(self, loss: LossTerm, hessian: dict[int, np.ndarray], moments: Moments, damping: float):
+        self.loss, self.m = loss, loss.tasks.n_tasks
+        self.H = np.stack([damping * moments.gram(i) + hessian.get(i, 0.0) for i in range(self.m)])
+        self.totals = self.H[:, -1, -1]
+        self.centres = (self.H[:, :-1, -1] / self.totals[:, None]).T  # (d, m)
+
+    def term(self, y: Blocks, adjoint: np.ndarray, sums: np.ndarray) -> LossTerm:
+        V, G, g = self.loss.map.forward(y), self.H[:, :-1, :-1], adjoint.T
+        if self.loss.intercepts:
+            c = self.centres.T
+            G = G - self.totals[:, None, None] * (c[:, :, None] * c[:, None, :])
+            g = g - c * sums[:, None]
+        tasks = self._together(G, g, V.T)
+        if tasks is None:
+            factors = [factor_of(one, own[:, None]) for one, own in zip(G, g, strict=True)]
+            targets = [R @ v - t[:, 0] for (R, t), v in zip(factors, V.T, strict=True)]
+            tasks = Tasks.separate([R for R, _ in factors], targets, **self._names)
+        return LossTerm(SquaredLoss(), np.ones(self.m), tasks, self.loss.map, (), self.loss.typed)
+
+    @property
+    def _names(self) -> dict:
+        like = self.loss.tasks
+        return {"task_names": like.task_names, "feature_names": like.feature_names}
+
+    def _together(self, G, g, V) -> Tasks | None:
+        """All factors at once, where matrices are small: a thousand calls cost more than what they compute. None where one is near to singular."""
+        d = G.shape[1]
+        if d > _SMALL:
+            return None
+        try:
+            L = np.linalg.cholesky(G)
+        except np.linalg.LinAlgError:
+            return None
+        pivots, sizes = np.einsum("mdd->md", L) ** 2, np.einsum("mdd->md", G)
+        if (pivots.min(axis=1) <= _SMALLEST_PIVOT * sizes.max(axis=1)).any():
+            return None
+        R = np.ascontiguousarray(np.swapaxes(L, 1, 2))
+        targets = np.einsum("mij,mj->mi", R, V) - np.linalg.solve(L, g[:, :, None])[:, :, 0]
+        return Tasks(
+            stacked=R.reshape(-1, d),
+            counts=np.full(self.m, d),
+            targets=targets.ravel(),
+            **self._names,
+        )
+
+    def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray) -> Blocks:
+        """The best ones beside new weights."""
+        step = -sums / self.totals - np.einsum("dm,dm->m", self.centres, self._moved(x, y))
+        return {name: y[name] + step[None, :] for name in self.loss.intercepts}
+
+    def _moved(self, x: Blocks, y: Blocks) -> np.ndarray:
+        return self.loss.map.forward(x) - self.loss.map.forward(y)
+
+    def rise(self, x: Blocks, y: Blocks, adjoint: np.ndarray, sums: np.ndarray) -> float:
+        """The model's value at x, from y."""
+        D, b = self._moved(x, y), np.zeros(self.m)
+        for name in self.loss.intercepts:
+            b = b + (x[name] - y[name])[0]
+        ends = np.vstack([D, b[None, :]])
+        curved = float(np.einsum("im,mij,jm->", ends, self.H, ends, optimize=True))
+        return float(np.vdot(adjoint, D) + sums @ b) + 0.5 * curved
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Newton steps of rows that are elsewhere, a pass over the data each; losses with kinks by the method of multipliers.
+
+#: The share of what the step before was to gain that the next may be off by.
+_SHARE_NEWTON = 1e-3
+
+#: The damping of the first step, as a share of the penalty; by how much it grows after a step that failed, and falls after one that kept its
+#: promise; the least of it; the share of a promise that is kept.
+_DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
+
+#: Multipliers step where the next Newton step promises less than this share of what they have moved by; the penalty grows by this factor then.
+_ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
+
+
+class NewtonByPasses(SolverByPasses):
+    """minimize f(A x) + h(x): f a sum over samples, smooth or with a proximal step, h any functions and constraints.
+
+    A smooth f is taken as it is, its Hessian estimated by some of many rows. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
+    A^T u+, u+ = rho (v - prox(v)) in the domain of f*, and the generalised Hessian rho A^T (1 - prox'(v)) A. One pass tells both; h beside the
+    quadratic model, damped in the metric of A^T A, is solved here; a step that does not lower the envelope + h as promised is taken
+    again, more damped. Where a step promises little, u+ replaces u. Rows keep u and nothing else.
+
+    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
+
+    Sources: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", 1976; Li, Sun and
+    Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim. 28 (2018).
+    """
+
+    name = "newton_by_passes"
+    summary = "Newton steps, each one pass over rows that are elsewhere: smooth losses, and kinks by multipliers that stay beside the rows"
+    max_iter = 1000
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
+
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        loss = sum_over_samples(form)
+        if isinstance(loss, str):
+            return loss
+        try:
+            require_gram_memory(
+                loss.tasks.n_features + 1, loss.tasks.n_tasks, "name consensus, which forms none"
+            )
+        except SolverError as error:
+            return f"{error}."
+        return None
+
+    def yields(self, form: NormalForm) -> str | None:
+        if hessians_are_too_many(form):
+            return "a Hessian of every task is more than should be kept here."
+        return None
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        return not any(map(has_one_maximum_a_task, form.losses))
+
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        """Measured: three losses of either kind beside four penalties, 400 to 3,000 rows of 6 to 60 features, and the runs of half a GB to 8 GB."""
+        return (7, 15) if form.losses[0].atom.smooth else (40, 120)
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
+        (loss,) = form.losses
+        assert isinstance(loss, DistributedTerm)
+        self.form, self.loss = form, loss
+        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
+        self.moments = moments_of(loss.tasks)
+        self.inner = Inner(form, None if start is None else start.function_duals)
+        self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
+        self.apart = math.inf
+        self.values: list[tuple[Blocks, float]] = []
+        self.file = file
+        if start is not None and start.state.get("solver") == NewtonByPasses.name:
+            self._go_on(start.state)
+
+    def _go_on(self, left: dict) -> None:
+        """As a checkpoint left it. A penalty without the multipliers that it was for would be too steep."""
+        if self.loss.atom.smooth or left["rows"] is not None:
+            self.state, numbers = left["rows"], left["numbers"]
+            self.penalty, self.damping, self.apart = (numbers[n] for n in ("penalty", "damping", "apart"))
+
+    def _keep(self, now: bool = False) -> None:
+        if self.file is not None:
+            numbers = {"penalty": self.penalty, "damping": self.damping, "apart": self.apart}
+            self.state = self.file.keep(
+                NewtonByPasses.name, self.x, self.inner.duals, numbers, rows=self.state, now=now
+            )
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        told = self._pass(self.x, None)
+        while True:
+            point = Point(
+                self.x, [self._dual(told)], self.inner.duals, self.passes, {}, {"penalty": self.penalty}
+            )
+            done = watch(point) or self.passes >= max_iter
+            self._keep(done)
+            if done:
+                return point
+            model = Model(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
+            new = self._minimizer(model, told)
+            promised = self._here(self.x, told) - self._promised(model, told, new)
+            if not self.loss.atom.smooth and promised <= _ENOUGH * told["moved"] / self.penalty:
+                old, apart = self.penalty, told["moved"] / self.penalty**2
+                if apart > _FELL * self.apart:
+                    self.penalty *= _STEEPER
+                self.apart = apart
+                told = self._pass(self.x, old)
+                continue
+            seen = self._pass(new, None)
+            gained = self._here(self.x, told) - self._here(new, seen)
+            if gained >= _KEPT * promised:
+                self.x, told = new, seen
+                if gained >= _WELL * promised:
+                    self.damping = max(_LESS * self.damping, _LEAST)
+            else:
+                self.damping = min(_MORE * self.damping, 1.0)
+                if (
+                    self.damping == 1.0
+                    and gained <= 0.0
+                    and promised <= 1e-12 * abs(self._here(self.x, told))
+                ):
+                    return point
+
+    def _pass(self, x: Blocks, stepped_from: float | None) -> dict:
+        """At x, with the multipliers as they are; or, where these are to step, after that, made with the penalty of the steps before."""
+        loss, z = self.loss, self.loss.predictions(x)
+        sent = loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, bool(loss.intercepts)
+        run = loss.tasks.parts.run
+        if loss.atom.smooth:
+            told = run(look, *sent, hessian_shares(loss.tasks.counts, loss.tasks.n_features))
+        elif self.state is None or stepped_from is not None:
+            self.state, told = run(step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
+        else:  # multipliers stay as they are: what is lost of them with a worker takes no such pass to have again
+            told = run(look_from, *sent, self.penalty, state=self.state)
+        loss.known(x, told["seen"])
+        self.passes += 1
+        return told
+
+    @staticmethod
+    def _dual(told: dict) -> RowDual:
+        return RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+
+    def _here(self, x: Blocks, told: dict) -> float:
+        return told["envelope"] + self._functions(x)
+
+    def _functions(self, x: Blocks) -> float:
+        """The value of regularizers, which may cost as much as a pass: that of the last two points is kept."""
+        for known, value in self.values:
+            if known is x:
+                return value
+        value = float(sum(f.value(x) for f in self.form.functions))
+        self.values = [(x, value), *self.values[:1]]
+        return value
+
+    def _minimizer(self, model: Model, told: dict) -> Blocks:
+        u = self._dual(told)
+        term = model.term(self.x, u.adjoint, self.loss.sums(u))
+        new = self.inner.solve([term], self.x, self._missing(told), self._functions(self.x))
+        return new | model.intercepts(new, self.x, self.loss.sums(u))
+
+    def _missing(self, told: dict) -> float:
+        """What a step may be off by."""
+        if not self.loss.atom.smooth:
+            return _SHARE_NEWTON * told["moved"] / self.penalty or math.inf
+        here = self._here(self.x, told)
+        bound = dual_bound(self.form, self.x, [self._dual(told)], self.inner.duals)[0]
+        gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
+        return _SHARE_NEWTON * gap * gap * abs(here)
+
+    def _promised(self, model: Model, told: dict, new: Blocks) -> float:
+        """What the model says of the value there."""
+        u = self._dual(told)
+        rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))
+        return told["envelope"] + rise + self._functions(new)
+
+
+def _first_penalty(loss) -> float:
+    """A smooth loss's curvature; else a multiplier's size over that of a prediction."""
+    if loss.atom.smooth and np.isfinite(loss.atom.curvature):
+        return float(np.median(loss.atom.curvature * loss.coefficients))
+    facts = loss.tasks.label_facts
+    spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
+    return float(np.median(loss.coefficients / spread))
+
+
+SOLVER = NewtonByPasses()

@@ -1,0 +1,436 @@
+"""Bundle with one oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.certificates.dual_bound import dual_bound
+from mtldsl.distributed.distributed_solver import EVERY, Folder, SolverByPasses
+from mtldsl.distributed.distributed_structured_term import PlaneDual, StructuredElsewhere
+from mtldsl.normal_form.form import NormalForm, single_block
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
+from mtldsl.solvers.cutting_planes.bundle import Bundle
+from mtldsl.solvers.cutting_planes.oracle import Planes
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = [
+    "SOLVER",
+    "OracleElsewhere",
+    "PlaneModel",
+    "PlanesByPasses",
+    "kept",
+    "modulus_of",
+    "recalled_model",
+    "recalled_planes",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The minimizer of the functions of a model beside the planes met so far: computed here, without a look at the rows.
+
+#: Rounds between two looks at the model's own gap, and the most of them; the share of the gap that the model may leave.
+_LOOK, _MOST, _SHARE = 10, 300, 0.1
+
+#: Quotient of residuals from which on the penalty changes; over-relaxation; accuracy of the quadratic programs.
+_UNBALANCED, _RELAXATION, _QP = 5.0, 1.6, 1e-13
+
+
+def modulus_of(form: NormalForm) -> float | None:
+    """r, where the functions are r / 2 ||W||^2 together; else None."""
+    total = 0.0
+    for f in form.functions:
+        squares = f.atom.entry_quadratic
+        if squares is None or np.ptp(squares) > 0.0:
+            return None
+        total += f.coefficient * float(np.ravel(squares)[0])
+    return total if total > 0.0 else None
+
+
+class PlaneModel:
+    """minimize h(S) + sum_i c_i model_i(w_i) subject to W = S (tasks first): one quadratic program a task beside squares alone, else the rounds
+    of `TwoBlocks`, which go on from where they ended at the last look.
+
+    duals, shares : the multipliers at the last minimizer, of the loss and of the functions
+    """
+
+    def __init__(
+        self,
+        form: NormalForm,
+        oracle: Any,
+        bundle: Bundle,
+        first: np.ndarray,
+        modulus: float | None,
+        blocks: Callable,
+    ):
+        self.form, self.oracle, self.bundle, self.modulus, self.blocks = form, oracle, bundle, modulus, blocks
+        self.terms = [(f.coefficient, f.atom) for f in form.functions]
+        self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
+        self.d = form.shapes[form.weight_blocks[0].name][0]
+        self.c = oracle.coefficients
+        self.W = self.S = first.copy()
+        self.Z, self.mu = -self.c[:, None] * bundle.slopes(), self._first_penalty()
+        self.bound, self.duals, self.shares = -math.inf, bundle.duals(), None
+        self.programs = self.looks = 0
+
+    def _first_penalty(self) -> float:
+        """Multipliers over weights: the size of a norm's multipliers, or of slopes, over a step to where the first planes are zero."""
+        last = self.bundle.counts - 1
+        rows = np.arange(len(last))
+        lengths = np.linalg.norm(self.bundle.planes[rows, last], axis=1)
+        reach = np.divide(
+            self.bundle.deltas[rows, last], lengths, out=np.zeros_like(lengths), where=lengths > 0
+        ).mean()
+        norms = sum(c for c, atom in self.terms if atom.norm)
+        size = norms if norms > 0 else float(np.mean(self.c * lengths))
+        return size / reach if reach > 0 and size > 0 else 1.0
+
+    def minimize(self, objective: float) -> np.ndarray:
+        """S (m, D); objective: of the best point so far, which tells how exact it has to be."""
+        self.looks += 1
+        if self.modulus is not None:
+            self.programs += 1
+            W, _ = self.bundle.proximal_steps(np.zeros_like(self.W), self.c / self.modulus, _QP)
+            self.duals = self.bundle.duals()
+            return W
+        for k in range(1, _MOST + 1):
+            moved = self._round()
+            self.programs += 1
+            if k % _LOOK:
+                continue
+            here = self._value()
+            bound = self._bound()
+            self.bound = max(self.bound, bound)
+            if here - bound <= _SHARE * (objective - self.bound):
+                break
+            if k % (2 * _LOOK) == 0:
+                self._balance(moved)
+        return self.S
+
+    @property
+    def programs_a_look(self) -> float:
+        return self.programs / max(self.looks, 1)
+
+    def _round(self) -> float:
+        """How far S moved."""
+        mu, before = self.mu, self.S
+        self.S = self._prox(self.W + self.Z / mu)
+        B = _RELAXATION * self.S + (1.0 - _RELAXATION) * self.W - self.Z / mu
+        self.W, _ = self.bundle.proximal_steps(B, self.c / mu, _QP)
+        self.Z = -self.c[:, None] * self.bundle.slopes()
+        return float(np.linalg.norm(self.S - before))
+
+    def _prox(self, V: np.ndarray) -> np.ndarray:
+        """The prox of the functions on the weights; the intercepts are free."""
+        S = V.copy()
+        S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T
+        return S
+
+    def _value(self) -> float:
+        x = self.blocks(self.S)
+        return float(self.c @ self.bundle.values(self.S)) + sum(f.value(x) for f in self.form.functions)
+
+    def _bound(self) -> float:
+        self.duals = self.bundle.duals()
+        if len(self.terms) > 1:
+            self.shares = self.sum_prox((self.W + self.Z / self.mu)[:, : self.d].T, 1.0 / self.mu)[1]
+        return dual_bound(self.form, self.blocks(self.S), [self.duals], self.shares)[0]
+
+    def _balance(self, moved: float) -> None:
+        """Double or halve the penalty where one residual is many times the other."""
+        size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
+        if not (size > 0.0 and of_dual > 0.0):
+            return
+        primal, dual = np.linalg.norm(self.W - self.S) / size, self.mu * moved / of_dual
+        if max(primal, dual) > _UNBALANCED * min(primal, dual):
+            self.mu *= 2.0 if primal > dual else 0.5
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The oracle of a structured hinge whose rows are elsewhere, as bundles of planes see it: the slopes in the weights are all that is kept of a plane.
+
+#: what is kept of a plane beside its slope, in the order of `PlaneDual`
+_KEPT = 5
+
+
+class OracleElsewhere:
+    """As `Oracle`, for V (m, D): the weights of every task, the intercept last, divided by `unit`. Values and slopes are without coefficients."""
+
+    def __init__(self, loss: StructuredElsewhere):
+        self.loss, self.tasks = loss, loss.tasks
+        self.coefficients = np.asarray(loss.coefficients, float)
+        self.has_intercept = bool(loss.intercepts)
+        self.size = self.tasks.n_features + self.has_intercept
+        self.unit = self._unit() if self.has_intercept else 1.0
+        self.calls = 0
+
+    def _unit(self) -> float:
+        """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
+        squares = (self.tasks.column_lengths**2).sum(axis=1) / float(np.sum(self.tasks.counts))
+        return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
+
+    def is_of_the_same(self, other: OracleElsewhere) -> bool:
+        """Whether planes of the one are planes of the other."""
+        mine, theirs = self.loss, other.loss
+        return (
+            mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
+        )
+
+    def point(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(weights (d, m), intercepts (m,))."""
+        d = self.tasks.n_features
+        b = self.unit * V[:, d] if self.has_intercept else np.zeros(len(V))
+        return np.ascontiguousarray(V[:, :d].T), b
+
+    def looks(self, points: Sequence[np.ndarray]) -> list[tuple[dict, Planes]]:
+        """What is seen at each of these V, and the planes there, for the price of one look."""
+        self.calls += 1
+        found = []
+        for seen in self.loss.looks([self.point(V) for V in points]):
+            slopes, sums = seen["adjoint"].T, seen["sums"]
+            told = np.stack(
+                [sums, seen["sizes"], seen["work"], np.sqrt(seen["squares"]), seen["promised"]], axis=1
+            )
+            stored = list(np.hstack([slopes, told]))
+            if self.has_intercept:
+                # slopes of rankings sum to zero, but for rounding, along which no plane has a slope
+                level = np.abs(sums) <= 1e-14 * seen["sizes"]
+                slopes = np.hstack([slopes, self.unit * np.where(level, 0.0, sums)[:, None]])
+            found.append(
+                (seen, Planes(seen["value"], seen["promised"], np.ascontiguousarray(slopes), stored))
+            )
+        return found
+
+    def zero(self, i: int) -> np.ndarray:
+        """The plane of the true labelling."""
+        return np.zeros(self.tasks.n_features + _KEPT)
+
+    def duals(self, stored: list[list], weights: list[np.ndarray]) -> PlaneDual:
+        """Multipliers of the loss, coefficients included, of the mixtures of planes."""
+        rows = []
+        for c, planes, w in zip(self.coefficients, stored, weights, strict=True):
+            used = np.flatnonzero(w > 0.0)
+            total = max(1.0, float(w[used].sum()))  # rounding of probabilities
+            rows.append(
+                (c / total) * (w[used] @ np.array([planes[k] for k in used]))
+                if used.size
+                else 0.0 * self.zero(0)
+            )
+        table, d = np.array(rows), self.tasks.n_features
+        return PlaneDual(np.ascontiguousarray(table[:, :d].T), *table[:, d:].T)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where a run of planes is, as numbers and arrays of a checkpoint; and planes, and the model of them, that go on from there.
+
+_OF_BUNDLE = ("planes", "deltas", "beta", "idle", "counts")
+_OF_MODEL = ("W", "S", "Z")
+_NUMBERS = ("mu", "bound", "programs", "looks")
+
+
+def kept(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """(numbers, arrays). Room without planes is left out: its size is a number, since sums over it have the same bits only where it has."""
+    most = int(bundle.counts.max())
+    arrays = {name: getattr(bundle, name) for name in _OF_BUNDLE}
+    arrays = {name: array[:, :most] if array.ndim > 1 else array for name, array in arrays.items()}
+    arrays["gram"] = bundle.gram[:, :most, :most]
+    arrays["stored"] = np.concatenate([np.array(planes) for planes in bundle.stored])
+    arrays |= {name: getattr(model, name) for name in _OF_MODEL}
+    numbers = {name: float(getattr(model, name)) for name in _NUMBERS}
+    return numbers | {"room": float(bundle.beta.shape[1])}, arrays
+
+
+def recalled_planes(oracle: Any, numbers: dict[str, float], arrays: dict[str, np.ndarray]) -> Bundle:
+    """The planes that `kept` has written."""
+    bundle = Bundle(oracle, int(numbers["room"]))
+    most = arrays["planes"].shape[1]
+    for name in _OF_BUNDLE:
+        array = getattr(bundle, name)
+        (array[:, :most] if array.ndim > 1 else array)[...] = arrays[name]
+    bundle.gram[:, :most, :most] = arrays["gram"]
+    ends = np.cumsum(bundle.counts)[:-1]
+    bundle.stored = [list(planes) for planes in np.split(arrays["stored"], ends)]
+    return bundle
+
+
+def recalled_model(model: PlaneModel, numbers: dict[str, float], arrays: dict[str, np.ndarray]) -> None:
+    """The model of planes as it was."""
+    for name in _OF_MODEL:
+        setattr(model, name, arrays[name].copy())
+    model.mu, model.bound = numbers["mu"], numbers["bound"]
+    model.programs, model.looks = int(numbers["programs"]), int(numbers["looks"])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Planes of structured hinges whose rows are elsewhere: all that a look at the rows tells is used up before the next one.
+
+#: Where a look asks, between the best point (0) and the model's (1): at the share that was best last, nearer, farther, and at the model's own.
+#: That share at first, the least of it, and what is nearer.
+_FIRST_SHARE, _LEAST_SHARE, _NEARER = 0.3, 0.01, 1.0 / 3.0
+
+#: Looks without weight after which a plane is dropped.
+_IDLE = 25
+
+
+class PlanesByPasses(SolverByPasses):
+    """minimize h(W) + sum_i c_i G_i(w_i), G_i a maximum of planes whose rows are elsewhere.
+
+    The model of G_i is the maximum of the planes met so far. The minimizer of h + the model is found here, by quadratic programs over the planes;
+    the weights of the planes there are random labellings, which prove a bound. Then one look asks for the highest planes at several
+    points on the way from the best point so far to the model's: a product with the rows serves all of them.
+
+    checkpoint : folder that planes, weights and multipliers are written to every five looks, and from which the same model goes on
+
+    Sources: Joachims, "Training linear SVMs in linear time", KDD 2006; Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector
+    machines", ICML 2008 (planes at points near the best one).
+    """
+
+    name = "planes_by_passes"
+    summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
+    max_iter = 1000
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
+
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if not has_one_maximum_a_task(loss):
+                return f"{loss.typed} is not a structured_hinge."
+        facts = single_block(form)
+        if isinstance(facts, str):
+            return facts
+        if not form.functions:
+            return "there is no regularizer."
+        return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        fits = all(not loss.tasks.in_memory and has_one_maximum_a_task(loss) for loss in form.losses)
+        return None if fits and form.losses else "structured hinges of rows that are elsewhere"
+
+    def is_nearest(self, form: NormalForm) -> bool:
+        return any(map(has_one_maximum_a_task, form.losses))
+
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        """Two for a look."""
+        return 40, 280
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+    ) -> Point:  # fmt: skip
+        return _Run(form, start, checkpoint).run(max_iter, watch)
+
+
+class _Run:
+    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
+        self.form, self.file = form, file
+        loss: Any = form.losses[0]
+        self.loss: StructuredElsewhere = loss
+        block = loss.map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        self.block, self.oracle = block, OracleElsewhere(loss)
+        self.d, self.m = form.shapes[block]
+        self.terms = [(f.coefficient, f.atom) for f in form.functions]
+        state = start.state if start is not None and start.state.get("solver") == SOLVER.name else {}
+        left = state if "numbers" in state else None  # by a checkpoint
+        if left is None:
+            self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
+        else:
+            self.bundle = recalled_planes(self.oracle, left["numbers"], left["blocks"])
+        self.modulus = None if loss.intercepts else modulus_of(form)
+        self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+        self.values, self.seen = np.full(self.m, np.inf), {}
+        self.share = np.full(self.m, _FIRST_SHARE)
+        if left is None:
+            self._ask([self.best])
+        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
+        if left is not None:
+            self._go_on(left["numbers"], left["blocks"])
+
+    def _go_on(self, numbers: dict, arrays: dict) -> None:
+        recalled_model(self.model, numbers, arrays)
+        self.best, self.values, self.share = arrays["best"], arrays["values"], arrays["share"]
+        self.seen = {n.removeprefix("seen "): a for n, a in arrays.items() if n.startswith("seen ")}
+
+    def _keep(self) -> None:
+        if self.file is None:
+            return
+        numbers, arrays = kept(self.bundle, self.model)
+        arrays |= {"best": self.best, "values": self.values, "share": self.share}
+        arrays |= {f"seen {name}": array for name, array in self.seen.items()}
+        self.file.keep(SOLVER.name, self.blocks(self.best), None, numbers, arrays, now=True)
+
+    def _stacked(self, start: Point) -> np.ndarray:
+        rows = [
+            start.blocks[self.block],
+            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
+        ]
+        return np.vstack(rows).T.copy()
+
+    def blocks(self, V: np.ndarray) -> dict[str, np.ndarray]:
+        """A point, as the form has it."""
+        W, b = self.oracle.point(V)
+        return {self.block: W} | {name: b[None, :].copy() for name in self.loss.intercepts}
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        for iteration in range(1, max_iter + 1):
+            S = self.model.minimize(self._objective())
+            point = self._point(iteration)
+            stopped = watch(point) or iteration == max_iter
+            if not stopped:
+                self._step(S)
+                self.bundle.drop_idle(round(_IDLE * self.model.programs_a_look))
+            if stopped or iteration % EVERY == 0:
+                self._keep()
+            if stopped:
+                return point
+        raise AssertionError("the last round returns")
+
+    def _objective(self) -> float:
+        return float(self.values.sum())
+
+    def _step(self, S: np.ndarray) -> None:
+        """Ask on the way to S; the share that was best is the middle one of the next look, each task's own where nothing ties tasks."""
+        share, before, way = self.share, self.values, S - self.best
+        shares = np.stack(
+            [_NEARER * share, share, np.minimum(share / _NEARER, 0.5 * (1.0 + share)), np.ones(self.m)]
+        )
+        found = self._ask([self.best + one[:, None] * way for one in shares])
+        at = np.argmin(found, axis=0)
+        lower = found[at, np.arange(self.m)] < before
+        self.share = np.maximum(np.where(lower, shares[at, np.arange(self.m)], _NEARER * share), _LEAST_SHARE)
+
+    def _ask(self, points: list[np.ndarray]) -> np.ndarray:
+        """(points, m) what tasks add to the objective, equal parts of it where they are tied; the best is kept."""
+        found = []
+        for V, (seen, planes) in zip(points, self.oracle.looks(points), strict=True):
+            values = self._values(V, planes.values)
+            better = values < self.values
+            self.best = np.where(better[:, None], V, self.best)
+            self.values = np.where(better, values, self.values)
+            self.seen = {
+                name: np.where(better, array, self.seen.get(name, array)) for name, array in seen.items()
+            }
+            self.bundle.add(planes, np.arange(self.m))
+            found.append(values)
+        return np.array(found)
+
+    def _values(self, V: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(m,) what tasks add to the objective; where functions tie them, everyone an equal part of the whole."""
+        lost = self.oracle.coefficients * values
+        if self.modulus is not None:
+            return lost + 0.5 * self.modulus * np.einsum("ij,ij->i", V, V)
+        x = self.blocks(V)
+        return np.full(self.m, (float(lost.sum()) + sum(f.value(x) for f in self.form.functions)) / self.m)
+
+    def _point(self, iteration: int) -> Point:
+        x = self.blocks(self.best)
+        self.loss.known(x, self.seen)
+        state = {"solver": SOLVER.name, "bundle": self.bundle}
+        notes = {"looks": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
+        return Point(x, [self.model.duals], self.model.shares, iteration, state, notes)
+
+
+SOLVER = PlanesByPasses()

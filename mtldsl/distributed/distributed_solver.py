@@ -1,0 +1,355 @@
+"""Base, checkpoints, subproblem."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import warnings
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtldsl.errors import DataError, SolverError
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
+from mtldsl.normal_form.reductions.from_statistics import Gathered
+from mtldsl.normal_form.terms.row_statistics import (
+    Moments,
+    Spread,
+    has_one_gram,
+    known_moments,
+    remember_moments,
+)
+from mtldsl.solvers.routes import in_turn
+from mtldsl.solvers.run import drive
+from mtldsl.solvers.sdca.sdca import Checkpoint
+from mtldsl.solvers.solver import Point, Solver
+from mtldsl.utils.arrays import digest
+from mtldsl.utils.files import reading
+from mtldsl.utils.validation import as_path, quoted
+
+__all__ = [
+    "Folder",
+    "Inner",
+    "SolverByPasses",
+    "identity_of",
+    "sum_over_samples",
+    "whereabouts",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What solvers by passes over rows that are elsewhere have in common: which models they are for.
+
+
+class SolverByPasses(Solver):
+    """A solver for losses whose rows are elsewhere, and only for these."""
+
+    needs_rows = False
+
+    def refuses(self, form: NormalForm) -> str | None:
+        if not form.losses:
+            return "no loss has a coefficient > 0."
+        here = (f"the rows of {loss.typed} are here." for loss in form.losses if loss.tasks.in_memory)
+        return next(here, None) or self.refuses_elsewhere(form)
+
+    def refuses_elsewhere(self, form: NormalForm) -> str | None:
+        """`refuses` of a form whose rows are all elsewhere."""
+        raise NotImplementedError
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        return "rows that are elsewhere" if form.in_memory else None
+
+
+def sum_over_samples(form: NormalForm) -> LossTerm | str:
+    """The one loss, a sum over samples; or a sentence that says why there is none."""
+    if len(form.losses) != 1:
+        return "there is not exactly one loss."
+    (loss,) = form.losses
+    if not loss.atom.separable:
+        return f"{loss.typed} is not a sum over samples: it would need all rows of a task at once."
+    return f"{form.entangled_intercepts}." if form.entangled_intercepts else loss
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Solves of rows that are elsewhere, in a folder: what the process here knows, and where the workers wrote what lies beside the rows.
+
+#: What is beside the rows is written at every so many passes. What is here is written at each, where there is nothing beside the rows.
+EVERY = 5
+
+#: The fields of `Moments`.
+_SPREADS = ("common", "own")
+
+_OF_ROWS = re.compile(r"rows-([0-9a-f]{16})-\d+\.npz")
+
+
+class Folder:
+    """The folder of `solve(checkpoint=...)`: `solve.npz`, `moments-<k>.npz` of each table, and a file of every partition with the state that
+    workers keep beside its rows.
+
+    It belongs to a model, its numbers and its data: SolverError where it is of others. As a context manager it is the only one on its folder.
+    """
+
+    def __init__(self, folder, form: NormalForm):
+        self.path, self.form = _folder(folder), form
+        self.typed = f"solve(checkpoint={str(folder)!r})"
+        self.file = Checkpoint(self.path / "solve.npz", identity_of(form))
+        self.tables: list[Any] = list(dict.fromkeys(loss.tasks for loss in form.elsewhere))
+        self.moments = [
+            Checkpoint(self.path / f"moments-{k}.npz", {"data": tasks.parts.mark})
+            for k, tasks in enumerate(self.tables)
+        ]
+        self.passes, self.mark, self.rows = 0, "", None
+        self.unseen: str | None = None
+
+    def __enter__(self) -> Folder:
+        self.file.__enter__()
+        try:
+            self.file.read(self._like())  # of another model: before anything is computed
+        except BaseException:
+            self.file.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.file.__exit__(*error)
+
+    def _like(self) -> dict[str, np.ndarray]:
+        return {f"block:{name}": np.zeros(shape) for name, shape in self.form.shapes.items()}
+
+    # ---------------------------------------------------------------------------------------- what was written
+
+    def point(self) -> Point | None:
+        """Where the solve that wrote it was, None where there is nothing yet. `state` is for the solver that is named in it."""
+        arrays = self.file.read(self._like())
+        if arrays is None:
+            return None
+        try:
+            with reading(self.file.path, "a checkpoint"):
+                about = json.loads(str(arrays["about"]))
+                duals = [arrays.get(f"dual:{k}") for k in range(about["duals"])]
+                state = {"solver": str(about["solver"]), "numbers": dict(about["numbers"]), "rows": None}
+                mark = about["rows"]
+        except DataError as error:
+            raise SolverError(
+                f"the checkpoint cannot be read ({error})",
+                term=self.typed,
+                write_instead="delete it, or name another folder",
+            ) from error
+        blocks = {name: arrays[f"block:{name}"] for name in self.form.shapes}
+        state["blocks"] = {n.removeprefix("other:"): a for n, a in arrays.items() if n.startswith("other:")}
+        if mark is not None:
+            state["rows"] = self._read_rows(str(mark))
+        return Point(blocks, None, duals or None, state=state)
+
+    def _read_rows(self, mark: str) -> Any:
+        try:
+            self.rows = self.tables[0].parts.read_states(str(self.path), mark)
+        except DataError as error:
+            self._say(f"what was beside the rows is lost, and begins anew ({error})")
+            return None
+        self.mark = mark
+        return self.rows
+
+    def recall_moments(self) -> None:
+        """Moments that an earlier solve has found take no pass."""
+        for tasks, file in zip(self.tables, self.moments, strict=True):
+            if known_moments(tasks) is None and (arrays := file.read()) is not None:
+                with reading(file.path, "moments of rows"):
+                    spreads = [_read_spread(arrays, kind) for kind in _SPREADS]
+                if any(one is not None for one in spreads):  # an older version kept other sums
+                    remember_moments(tasks, Moments(*spreads))
+
+    # ------------------------------------------------------------------------------------------------- writing
+
+    def keep_moments(self) -> None:
+        """Once they are known, and once only."""
+        for tasks, file in zip(self.tables, self.moments, strict=True):
+            found = known_moments(tasks)
+            if found is not None and not file.path.exists():
+                spreads = {kind: getattr(found, kind) for kind in _SPREADS}
+                arrays = {
+                    f"{kind} {name}": a
+                    for kind, one in spreads.items()
+                    if one is not None
+                    for name, a in vars(one).items()
+                }
+                file.write(arrays, now=True)
+
+    def keep(
+        self, solver: str, blocks: Blocks, duals: Sequence | None, numbers: dict[str, float],
+        others: Blocks | None = None, rows: Any = None, now: bool = False,
+    ) -> Any:  # fmt: skip
+        """Asked after each pass; returns the states of the rows to go on with, which have the same bits.
+
+        blocks  : where the solver is; others: further arrays of it; numbers: its penalties and the like
+        duals   : of the functions
+        rows    : what it keeps beside the rows; now: at the end of a run
+        """
+        self.passes += 1
+        if rows is not None and self.passes % EVERY and not now:
+            return rows
+        self.keep_moments()
+        mark, rows = self._written(rows)
+        known = duals is not None and all(one is None or isinstance(one, np.ndarray) for one in duals)
+        listed = list(duals or ()) if known else []
+        about = {"solver": solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
+        arrays: dict[str, Any] = {f"block:{name}": block for name, block in blocks.items()}
+        arrays |= {f"other:{name}": block for name, block in (others or {}).items()}
+        arrays |= {f"dual:{k}": one for k, one in enumerate(listed) if one is not None}
+        if self.file.write({**arrays, "about": np.array(json.dumps(about))}, now=True):
+            self._remove_others(mark)
+        return rows
+
+    def _written(self, rows: Any) -> tuple[str | None, Any]:
+        """(under which mark states are in the folder, None where they are not; the states)."""
+        if rows is None or self.unseen:
+            return None, rows
+        if rows is self.rows:
+            return self.mark, rows
+        parts = self.tables[0].parts
+        self.unseen = parts.unseen_by(str(self.path))
+        mark = secrets.token_hex(8)
+        if not self.unseen:
+            try:
+                self.rows, self.mark = parts.write_states(rows, str(self.path), mark), mark
+                return mark, self.rows
+            except (DataError, TypeError) as error:
+                self.unseen = f"{error}."
+        self._say(f"weights are written, but not what is beside the rows: {self.unseen}")
+        return None, rows
+
+    def _remove_others(self, mark: str | None) -> None:
+        for path in self.path.iterdir():
+            found = _OF_ROWS.fullmatch(path.name)
+            if found and found[1] != mark:
+                path.unlink(missing_ok=True)
+
+    def _say(self, text: str) -> None:
+        warnings.warn(f"{self.typed}: {text}", stacklevel=2)
+
+
+def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> Spread | None:
+    found = {
+        name: arrays[f"{kind} {name}"]
+        for name in (field.name for field in fields(Spread))
+        if f"{kind} {name}" in arrays
+    }
+    return Spread(**found) if found else None
+
+
+def identity_of(form: NormalForm) -> dict[str, str]:
+    """The model as typed, its data by checksums of the partitions, and all its numbers: the same in every process, and known without a pass."""
+    losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
+    functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
+    tables: list[Any] = [one.tasks for one in form.losses]
+    data = [tasks.fingerprint() if tasks.in_memory else tasks.parts.mark for tasks in tables]
+    numbers = digest(losses, functions, form.blocks, form.constant)
+    return {"model": form.typed, "data": digest(data), "numbers": numbers}
+
+
+def _folder(given) -> Path:
+    """Made where it is not there yet."""
+    typed = f"solve(checkpoint={quoted(str(given))})"
+    try:
+        path = as_path(given, typed).absolute()
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise SolverError(
+            "it is a file", term=typed, write_instead="name a folder: rows are elsewhere, and their workers write into it"
+        ) from None  # fmt: skip
+    except FileNotFoundError:
+        raise SolverError(
+            f"there is no folder {str(path.parent)!r}", term=typed, write_instead="make it first"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise SolverError(
+            f"the folder cannot be made ({getattr(error, 'strerror', None) or error})",
+            term=typed,
+            write_instead="name another folder",
+        ) from None
+    return path
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The problem here between two passes: squares of a few rows beside the functions of the model, with whatever solver is fastest for it.
+
+#: The accuracies that it is solved to.
+_FINEST, _COARSEST = 1e-13, 1e-3
+
+#: So near to rounding a solver may find what it cannot prove: below the first, it takes at most so many iterations.
+_NEAR, _FEW = 1e-12, 100
+
+
+class Inner:
+    """Solves of one shape, each from the weights of the one before. `duals`: the multipliers of the functions at the last of them."""
+
+    def __init__(self, form: NormalForm, duals: list | None = None):
+        blocks = tuple(block for block in form.blocks if block.intercept_of is None)
+        self.form = NormalForm(blocks, (), form.functions, form.typed)
+        self.remembered: dict = {}
+        self.duals = duals
+
+    def solve(
+        self, terms: Sequence[LossTerm], start: Blocks, missing: float, functions: float | None = None
+    ) -> Blocks:
+        """The weights; the objective may be off by `missing`, as far as float64 goes. functions: their value at the start, where it is known."""
+        form = replace(self.form, losses=tuple(terms))
+        form.share(self.remembered)
+        weights = {block.name: start[block.name] for block in form.blocks}
+        known = sum(f.value(weights) for f in form.functions) if functions is None else functions
+        here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
+        tol = min(max(missing / here, _FINEST), _COARSEST)
+        outcome = drive(
+            form, solver=next(in_turn(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
+            start=Point(weights), options={}, simple_guesses=False,
+        )  # fmt: skip
+        self.duals = outcome.duals[1]
+        return dict(outcome.blocks)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where the rows of a model are, what is computed there, and what moves.
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def whereabouts(loss: LossTerm, form: NormalForm) -> str:
+    """A few sentences on a loss of a form."""
+    tasks: Any = loss.tasks
+    parts, (d, m) = tasks.parts, (tasks.n_features, tasks.n_tasks)
+    place = f"those of {loss.typed} are in {parts.n_parts} parts ({parts.where}, workers: {parts.n_workers});"
+    if Gathered().accepts(form) is None:
+        grams = 1 if has_one_gram(tasks) else m
+        return (
+            f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "
+            "is computed here."
+        )
+    if has_one_maximum_a_task(loss):
+        scores = int(max(tasks.counts))
+        return (
+            f"{place} a look is two passes, which send {_size(32 * (d + 1) * m)} to every worker and bring {_size(32 * m * (d + 6))} from each; between "
+            f"them the scores of every task go to one worker, {_size(33 * scores)} of the largest, and its labellings go back; functions and "
+            "constraints are dealt with here."
+        )
+    sent, back = 8 * (d + 1) * m, 8 * m * (2 * d + 14)
+    return (
+        f"{place} predictions, proximal steps and multipliers stay there; a pass sends {_size(sent)} to every worker and brings {_size(back)} from each, "
+        f"with Newton's Hessians {_size(back + 8 * m * (d + 1) ** 2)}; functions and constraints are dealt with here."
+    )
+
+
+def _size(count: float) -> str:
+    """
+    >>> _size(300), _size(5_000_000)
+    ('300 bytes', '4.8 MiB')
+    """
+    for unit in _UNITS:
+        if count < 1024 or unit == _UNITS[-1]:
+            break
+        count /= 1024
+    return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"

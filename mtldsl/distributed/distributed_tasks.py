@@ -1,0 +1,546 @@
+"""DistributedTasks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
+from mtldsl.data.labels import leave_out
+from mtldsl.data.products import gram
+from mtldsl.data.scaling import Scaling, squared_deviations
+from mtldsl.data.summary import counted, several
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed import distributed_folds
+from mtldsl.distributed.distributed_folds import (
+    Facts,
+    LabelFacts,
+    constant_scores,
+    drawn_from,
+    facts_of,
+    tasks_of,
+    with_features,
+    with_tasks,
+)
+from mtldsl.distributed.partitions import LocalParts, Part, Parts, TaskSum
+from mtldsl.errors import DataError
+from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
+
+__all__ = [
+    "DistributedTasks",
+    "Moments",
+    "column_squares",
+    "cut_parts",
+    "describe",
+    "fingerprint_of",
+    "fingerprints",
+    "gram_of",
+    "moments_of",
+    "one_line",
+    "products_with",
+    "scaled",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What tasks are whose rows are elsewhere: in a line, and as plain values.
+
+
+def one_line(tasks: Any) -> str:
+    """Their sizes, and where the rows are, as `repr` shows them."""
+    parts = several(tasks.parts.n_parts, "part")
+    sparse = "sparse " if tasks.is_sparse else ""
+    missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
+    sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
+    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {counted(tasks)} labelled rows{missing}>"
+
+
+def describe(tasks: Any) -> dict:
+    """See `DistributedTasks.describe`."""
+    return {
+        "tasks": tasks.n_tasks,
+        "features": tasks.n_features,
+        "samples": tasks.n_samples,
+        "rows_per_task": [int(tasks.counts.min()), int(tasks.counts.max())],
+        "missing": tasks.n_missing,
+        "inputs": "distributed",
+        "parts": tasks.parts.n_parts,
+        "where": tasks.parts.where,
+        "sparse": tasks.is_sparse,
+        "weighted": tasks.is_weighted,
+        "standardized": tasks.scaling is not None,
+        "kernels": [],
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------
+# In-memory tasks cut into parts, in this process.
+
+
+def cut_parts(tasks: Tasks, n_parts: int) -> LocalParts:
+    """Rows in their order, as many in every part as can be: of X where it is shared, else of all tasks one after another."""
+    n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+    ends = [n * k // n_parts for k in range(n_parts + 1)]
+    return LocalParts([_part(tasks, k, *ends[k : k + 2]) for k in range(n_parts)])
+
+
+def _part(tasks: Tasks, index: int, first: int, last: int) -> Part | None:
+    if tasks.is_shared:
+        here = np.ones(tasks.n_tasks, bool) if tasks.mask is None else tasks.mask[first:last].any(axis=0)
+        rows = np.arange(first, last)
+        keep = here if last > first else np.zeros(tasks.n_tasks, bool)
+    else:
+        ends = np.clip(tasks.offsets, first, last)
+        keep = np.diff(ends) > 0
+        rows = [
+            np.arange(a, b) - start
+            for a, b, start in zip(ends[:-1], ends[1:], tasks.offsets[:-1], strict=True)
+        ]
+        rows = [own for own, kept in zip(rows, keep, strict=True) if kept]
+    which = np.flatnonzero(keep)
+    return Part(tasks.select(which).take_rows(rows), which, index, first) if which.size else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Means and spreads of columns in one pass: what parts know of their own rows is put together without loss of digits.
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """n rows with these means of columns, and sums of squared deviations from them.
+
+    Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
+    """
+
+    n: int
+    mean: np.ndarray
+    squares: np.ndarray
+
+    def __add__(self, other: Moments) -> Moments:
+        n, step = self.n + other.n, other.mean - self.mean
+        mean = self.mean + step * (other.n / n)
+        return Moments(n, mean, self.squares + other.squares + step**2 * (self.n * (other.n / n)))
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self.mean.nbytes + 8
+
+    def scaling(self, center: bool, scale: bool) -> Scaling:
+        """What `standardize` applies."""
+        return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
+
+
+def moments_of(part: Part) -> Moments:
+    """Those of the rows of one part, each counted once where tasks share it."""
+    X: Any = part.tasks.X if part.tasks.is_shared else part.tasks.stacked
+    mean = np.asarray(X.sum(axis=0)).ravel() / X.shape[0]
+    return Moments(X.shape[0], mean, squared_deviations(X, mean))
+
+
+def scaled(part: Part, scaling: Scaling) -> Part:
+    """The same rows, scaled."""
+    return Part(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sums over the rows of a part that are as small as weights are: what `DistributedTasks` answers in one pass.
+
+
+def gram_of(part: Part, same: bool) -> TaskSum:
+    """(k, d, d) X_i^T X_i of its tasks; (1, d, d) where they are all the `same`."""
+    if same:
+        return TaskSum(np.zeros(1, dtype=int), gram(part.tasks.inputs[0])[None])
+    return TaskSum(part.which, np.stack([gram(X) for X in part.tasks.inputs]))
+
+
+def products_with(part: Part) -> TaskSum:
+    """(k, d) X_i^T y_i."""
+    return TaskSum(part.which, part.tasks.cross().T)
+
+
+def column_squares(part: Part) -> TaskSum:
+    """(k, d) squares of the lengths of columns, of rows with a label of the task."""
+    tasks = part.tasks
+    if tasks.mask is None:
+        return TaskSum(part.which, tasks.column_lengths.T**2)
+    squares = tasks.X.power(2) if tasks.is_sparse else tasks.X**2
+    return TaskSum(part.which, np.asarray(tasks.mask.T.astype(float) @ squares))
+
+
+def fingerprint_of(part: Part) -> dict[int, str]:
+    """{partition: its fingerprint}."""
+    own = hashlib.sha256(part.tasks.fingerprint().encode() + part.which.astype(np.int64).tobytes())
+    return {part.index: own.hexdigest()}
+
+
+def fingerprints(tasks: Any) -> str:
+    """See `DistributedTasks.fingerprint`."""
+    found = tasks.parts.run(fingerprint_of)
+    return hashlib.sha256("\n".join(f"{k} {one}" for k, one in sorted(found.items())).encode()).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Tasks whose rows are not in this process: what solvers need of them is asked of their parts.
+
+#: registers the types of terms of losses on such rows; they are built on this room, so that the first such tasks import them
+_TERMS = "mtldsl.distributed.distributed_structured_term"
+
+
+class DistributedTasks(Tasks):
+    """m tasks over d features whose rows are in `parts`. Made by `Tasks.from_dask` and its siblings; it never changes.
+
+    What is as long as the data - labels, inputs, predictions - is not here: DataError says what to write instead. Sums over all rows
+    are `parts.run(function, ...)`; what is known of the labels is `label_facts`.
+    """
+
+    in_memory = False
+    is_distributed = True
+
+    def __new__(cls, *typed, **parts):
+        import_module(_TERMS)
+        return object.__new__(cls)
+
+    def __init__(
+        self, parts: Parts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: Facts | LabelFacts | None = None,
+        keys: tuple | None = None, n_rows: int | None = None, is_weighted=False, is_sparse=False, is_table=False,
+        scaling: Scaling | None = None,
+    ):  # fmt: skip
+        """facts : what was found already; None: one pass over the parts finds it. keys: those of the tasks in it, in their order."""
+        found = parts.run(facts_of) if facts is None else facts
+        if not isinstance(found, LabelFacts):
+            n_rows = found.rows
+            found = LabelFacts.of(found, tuple(range(len(task_names))) if keys is None else keys)
+        self.parts = parts
+        self.label_facts: LabelFacts = found
+        self.counts = found.counts
+        self.offsets = np.concatenate([[0], np.cumsum(self.counts)])
+        for array in (self.counts, self.offsets):
+            array.flags.writeable = False
+        self.n_tasks, self.n_samples, self.n_features = (
+            len(task_names),
+            int(self.offsets[-1]),
+            len(feature_names),
+        )
+        self.n_rows = (
+            n_rows  # of all partitions; with a table of labels, a row may have those of several tasks
+        )
+        self.task_names, self.feature_names = task_names, feature_names
+        self.is_shared, self.is_sparse, self.is_weighted = False, is_sparse, is_weighted
+        self.is_table = is_table  # one X and a column of labels per task, as in Tasks.shared
+        self.mask = self.source_rows = self.kernel_map = None
+        self.one_table = not is_table
+        self.scaling = scaling
+        for name, count in zip(task_names, self.counts, strict=True):
+            if count == 0:
+                raise DataError(
+                    f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
+                )
+        self._sealed = True
+
+    @classmethod
+    def cut(cls, tasks: Tasks, n_parts: int) -> DistributedTasks:
+        """In-memory tasks with their rows cut into parts, in this process: for tests, and to see what a cluster would do."""
+        return cls(
+            cut_parts(tasks, n_parts), task_names=tasks.task_names, feature_names=tasks.feature_names,
+            is_weighted=tasks.is_weighted, is_sparse=tasks.is_sparse, is_table=tasks.is_shared, scaling=tasks.scaling,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------ what is where the rows are
+
+    def _elsewhere(self, what: str, write_instead: str) -> NoReturn:
+        raise DataError(
+            f"the rows of these tasks are in {self.parts.n_parts} parts ({self.parts.where}), so there is no tasks.{what} here",
+            write_instead=write_instead,
+        )
+
+    @property
+    def targets(self) -> np.ndarray:  # type: ignore[override]
+        self._elsewhere(
+            "targets", "write tasks.label_facts for their range and sums, or tasks.subsample(rows)"
+        )
+
+    @property
+    def sample_weights(self) -> np.ndarray | None:  # type: ignore[override]
+        return (
+            self._elsewhere("sample_weights", "write tasks.label_facts.weights") if self.is_weighted else None
+        )
+
+    @property
+    def X(self) -> Any:
+        self._elsewhere("X", _SOME)
+
+    @property
+    def stacked(self) -> Any:
+        self._elsewhere("stacked", _SOME)
+
+    @property
+    def inputs(self) -> list:  # type: ignore[override]
+        self._elsewhere("inputs", _SOME)
+
+    @property
+    def by_features(self) -> Any:  # type: ignore[override]
+        self._elsewhere("by_features", _SOME)
+
+    @property
+    def task_of(self) -> np.ndarray:  # type: ignore[override]
+        self._elsewhere("task_of", _SOME)
+
+    @property
+    def column_lengths(self) -> np.ndarray:  # type: ignore[override]
+        """(d, m) the Euclidean length of every feature's column in every task's inputs: a pass over the rows."""
+        if "column_lengths" not in self.__dict__:
+            self.__dict__["column_lengths"] = np.sqrt(self._of_tasks(self.parts.run(column_squares))).T
+        return self.__dict__["column_lengths"]
+
+    @property
+    def positives(self) -> np.ndarray:  # type: ignore[override]
+        """(m,) how many labels -1 or +1 are +1; of other labels, nothing that is of use."""
+        return self.label_facts.positives
+
+    @property
+    def totals(self) -> np.ndarray:  # type: ignore[override]
+        """(m,) the sum of every task's sample weights; its samples where there are none."""
+        return self.label_facts.weights if self.is_weighted else self.counts
+
+    def _of_tasks(self, total: TaskSum) -> np.ndarray:
+        return total.of_all(self.n_tasks)
+
+    def place(self, flat: int) -> NoReturn:
+        self._elsewhere("place(flat)", _SOME)
+
+    def per_task(self, flat) -> NoReturn:
+        self._elsewhere("per_task(flat)", _SOME)
+
+    def forward(self, W) -> NoReturn:
+        self._elsewhere("forward(W)", _SUM)
+
+    def adjoint(self, u) -> NoReturn:
+        self._elsewhere("adjoint(u)", _SUM)
+
+    def with_targets(self, flat) -> NoReturn:
+        self._elsewhere("with_targets(flat)", "change the labels before Tasks.from_dask")
+
+    def take_rows(self, rows) -> NoReturn:
+        self._elsewhere("take_rows(rows)", _SOME)
+
+    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
+        """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
+        return distributed_folds.split(self, test_size, random_state, stratify, groups)
+
+    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> Any:
+        """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
+        return distributed_folds.folds(self, k, stratify, groups, random_state)
+
+    def with_kernels(self, kernels) -> NoReturn:
+        self._elsewhere(
+            "with_kernels()", "map the features before Tasks.from_dask, such as by random features"
+        )
+
+    # --------------------------------------------------------------------------------------- sums over the rows
+
+    def gram(self, scale=None) -> np.ndarray:
+        """(m, d, d) X_i^T X_i: a pass. Read-only, and one matrix for all tasks where every row has all labels."""
+        if scale is not None:
+            self._elsewhere("gram(scale)", _SUM)
+        same = self.is_table and not self.n_missing
+        total: TaskSum = self.parts.run(gram_of, same)
+        shape = (self.n_tasks, self.n_features, self.n_features)
+        return np.broadcast_to(total.values, shape) if same else self._of_tasks(total)
+
+    def cross(self, scale=None) -> np.ndarray:
+        """(d, m): column i is X_i^T y_i: a pass."""
+        if scale is not None:
+            self._elsewhere("cross(scale)", _SUM)
+        return self._of_tasks(self.parts.run(products_with)).T
+
+    def largest_curvature(self, scale=None) -> float:
+        """max_i ||X_i||_2^2, from `gram`."""
+        if scale is not None:
+            self._elsewhere("largest_curvature(scale)", _SUM)
+        grams = self.gram()
+        grams = grams[:1] if not grams.strides[0] else grams
+        return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
+
+    # -------------------------------------------------------------------------------- other tasks from these
+
+    def _with(self, parts: Parts, **fields) -> DistributedTasks:
+        """These tasks with other parts. Without `facts`, a pass finds them."""
+        kept: dict[str, Any] = {
+            "task_names": self.task_names,
+            "feature_names": self.feature_names,
+            "facts": self.label_facts,
+            "n_rows": self.n_rows,
+        }
+        kinds: dict[str, Any] = {
+            "is_weighted": self.is_weighted,
+            "is_sparse": self.is_sparse,
+            "is_table": self.is_table,
+            "scaling": self.scaling,
+        }
+        return type(self)(parts, **(kept | kinds | fields))
+
+    def standardize(self, center: bool = True, scale: bool = True) -> DistributedTasks:
+        """See `Tasks.standardize`: a pass finds the statistics, and every part is scaled where it is."""
+        center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
+        refuse_standardizing(self, center)
+        return self.scaled_by(self.parts.run(moments_of).scaling(center, scale))
+
+    def scaled_by(self, scaling: Scaling) -> DistributedTasks:
+        """See `Tasks.scaled_by`."""
+        require_scaling(self, scaling)
+        return self._with(self.parts.mapped(scaled, scaling), scaling=scaling)
+
+    def select(self, tasks) -> DistributedTasks:
+        """See `Tasks.select`."""
+        index = chosen(tasks, self.task_names, "select", "task")
+        fields: dict = {"facts": self.label_facts.chosen(index)}
+        if self.is_table:  # rows of partitions that have none of them no longer count
+            fields = {"facts": None, "n_rows": None}
+        names = tuple(self.task_names[i] for i in index)
+        return self._with(self.parts.mapped(with_tasks, index), task_names=names, **fields)
+
+    def without_one_class(self) -> DistributedTasks:
+        """See `Tasks.without_one_class`."""
+        return (
+            self if (self.label_facts.distinct > 1).all() else leave_out(self, self.label_facts.distinct < 2)
+        )
+
+    def select_features(self, features) -> DistributedTasks:
+        """See `Tasks.select_features`."""
+        index = chosen(features, self.feature_names, "select_features", "feature")
+        names = tuple(self.feature_names[j] for j in index)
+        scaling = None if self.scaling is None else self.scaling.of_columns(index)
+        return self._with(self.parts.mapped(with_features, index), feature_names=names, scaling=scaling)
+
+    def subsample(self, rows: int, random_state=None) -> Tasks:
+        """At most `rows` seeded rows (of each task, where one table has the rows of all), in this process, with every class of every task.
+
+        They are drawn where they are, in one pass; the same seed draws the same rows, whatever the workers.
+        """
+        number = as_whole(rows)
+        if number is None or number < 1:
+            raise DataError(
+                term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
+            )
+        seed = int(generator(random_state, "subsample").integers(2**63))
+        found = self.parts.run(drawn_from, number, seed, self.n_tasks)
+        return tasks_of(found, self.task_names, self.feature_names, self.scaling)
+
+    @property
+    def n_missing(self) -> int:
+        return self.n_tasks * (self.n_rows or 0) - self.n_samples if self.is_table else 0
+
+    def require_labels(self, kind: str, typed: str) -> None:
+        """See `Tasks.require_labels`. The error names partition, row and task."""
+        self.label_facts.require(kind, typed, self.task_names, self.parts.names)
+
+    def refuse_01(self, typed: str) -> None:
+        """See `Tasks.refuse_01`."""
+        if not self.label_facts.not_01.any() and self.label_facts.minimum.min() == 0.0:
+            self.require_labels("sign", typed)
+
+    # ---------------------------------------------------------------------------------------------------- hooks
+
+    def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
+        """See `Tasks.apply_scoring`: sums of the parts, in one pass."""
+        from mtldsl.distributed.distributed_scoring import named_elsewhere, scores_elsewhere
+
+        apply = named_elsewhere if isinstance(measure, str) else scores_elsewhere
+        return apply(solution, self, measure, method)
+
+    def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
+        """See `Tasks.apply_solving`: with a forecast, a checkpoint, and on few rows where squares allow it."""
+        from mtldsl.distributed.distributed_run import solved
+
+        return solved(function, form, warm_start, how)
+
+    def statement_check(self, form: Any, term: Any, point: Any) -> Any:
+        """See `Tasks.statement_check`: over the parts, or some of them."""
+        from mtldsl.distributed.distributed_check import PartsCheck
+
+        return PartsCheck(form, term, point)
+
+    def presolved(self, form: Any) -> Any:
+        """See `Tasks.presolved`: the form of a few rows, where squares allow it."""
+        from mtldsl.distributed.distributed_run import on_few_rows
+
+        return on_few_rows(form)
+
+    def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:
+        """See `Tasks.apply_tuning`: all scores of a task, on one worker."""
+        from mtldsl.distributed.distributed_scoring import thresholds_elsewhere
+
+        return thresholds_elsewhere(solution, self, metric, typed)
+
+    def constant_scores(self, function: Callable, train: Any, classes: np.ndarray) -> np.ndarray:
+        """See `Tasks.constant_scores`."""
+        return constant_scores(train.label_facts, self.label_facts, bool(classes.all()))
+
+    def cv_folds(
+        self, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
+    ) -> list | None:
+        """See `Tasks.cv_folds`: dealt where the rows are, in one pass."""
+        from mtldsl.distributed.distributed_scoring import parts_elsewhere
+
+        return parts_elsewhere(self, folds, stratify, groups, random_state, two, one_class, typed)
+
+    def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:
+        """See `Tasks.sample_for_check`: drawn where the rows are, and cut into parts here."""
+        some = self.subsample(rows, random_state)
+        return some, self.cut(some, _CHECKED_PARTS)
+
+    def storage_facts(self) -> dict[str, Any]:
+        """See `Tasks.storage_facts`."""
+        parts = self.parts
+        return {
+            "parts": parts.n_parts,
+            "names": list(parts.names),
+            "workers": parts.n_workers,
+            "passes": parts.passes,
+            "bytes_moved": parts.bytes_moved,
+        }
+
+    def storage_note(self, loss: Any, form: Any) -> str:
+        """See `Tasks.storage_note`."""
+        from mtldsl.distributed.distributed_solver import whereabouts
+
+        return whereabouts(loss, form)
+
+    # ---------------------------------------------------------------------------------------------------- about
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the fingerprints of the parts: a pass. Other partitions of the same rows have another."""
+        return fingerprints(self)
+
+    def describe(self) -> dict:
+        """Sizes and kinds as plain values, for reports and saved files."""
+        return describe(self)
+
+    @property
+    def has_signs(self) -> bool:
+        """See `Tasks.has_signs`."""
+        return bool(self.label_facts.are("sign").all())
+
+    def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """See `Tasks.label_sums`."""
+        facts = self.label_facts
+        return facts.total, facts.deviations, facts.minimum, facts.maximum
+
+    def __repr__(self) -> str:
+        return one_line(self)
+
+    def __sizeof__(self) -> int:
+        """Bytes that Dask moves with these tasks: no rows."""
+        return 64
+
+
+#: parts that rows drawn for a cross-check are cut into
+_CHECKED_PARTS = 4
+
+_SOME = "write tasks.subsample(rows) to have some of them here"
+_SUM = "write tasks.parts.run(function, ...) for a sum over all rows"

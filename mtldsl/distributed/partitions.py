@@ -1,0 +1,521 @@
+"""Partitions, sums, shuffles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError
+from mtldsl.utils.arrays import digest
+from mtldsl.utils.files import atomic_file, read_archive, reading
+from mtldsl.utils.memory import freed_memory_is_kept
+from mtldsl.utils.parallel import one_blas_thread
+from mtldsl.utils.progress import timed
+
+__all__ = [
+    "Columns",
+    "LocalParts",
+    "Part",
+    "Parts",
+    "TaskSum",
+    "add",
+    "aligned",
+    "evaluated",
+    "given_back",
+    "grouped",
+    "groups",
+    "joined",
+    "piece",
+    "put_together",
+    "read_state",
+    "size_of",
+    "state_path",
+    "tree_sum",
+    "write_state",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sums over parts in a fixed order, of arrays that lie alike, so that the last bits do not depend on who finishes first, and where.
+
+
+def add(a, b) -> Any:
+    """a + b of what functions of parts return: numbers, arrays, None (nothing), and tuples, lists and dicts of these.
+
+    Dicts have the keys of both, those of `a` first. Whatever else knows `+`, such as `TaskSum`, is added by it.
+
+    >>> add((1.0, {"a": 2.0}), (3.0, {"b": 4.0}))
+    (4.0, {'a': 2.0, 'b': 4.0})
+    """
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, dict):
+        return a | {key: add(a.get(key), value) for key, value in b.items()}
+    if isinstance(a, tuple | list):
+        return type(a)([add(one, other) for one, other in zip(a, b, strict=True)])
+    return a + b
+
+
+def tree_sum(summands: Sequence) -> Any:
+    """Their sum by pairs of neighbours, then by pairs of pairs, ...: rounding grows with the logarithm of their number.
+
+    >>> tree_sum([1.0, None, 2.0]), tree_sum([])
+    (3.0, None)
+    """
+    level = list(summands)
+    while len(level) > 1:
+        level = [add(*level[k : k + 2]) if k + 1 < len(level) else level[k] for k in range(0, len(level), 2)]
+    return level[0] if level else None
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSum:
+    """A number or an array for some of the tasks: sums over parts that have a few of many tasks.
+
+    which : (k,) positions of the tasks, ascending or not, each once
+    values : (k, ...) one for each of them
+
+    >>> both = TaskSum(np.array([0, 2]), np.array([1.0, 5.0])) + TaskSum(np.array([2]), np.array([10.0]))
+    >>> both.of_all(4)
+    array([ 1.,  0., 15.,  0.])
+    """
+
+    which: np.ndarray
+    values: np.ndarray
+
+    def __add__(self, other: TaskSum) -> TaskSum:
+        if np.array_equal(self.which, other.which):
+            return TaskSum(self.which, self.values + other.values)
+        which = np.union1d(self.which, other.which)
+        values = np.zeros((which.size, *self.values.shape[1:]))
+        for one in (self, other):
+            values[np.searchsorted(which, one.which)] += one.values
+        return TaskSum(which, values)
+
+    def of_all(self, n_tasks: int) -> np.ndarray:
+        """(m, ...) with zeros for tasks that no part had."""
+        full = np.zeros((n_tasks, *self.values.shape[1:]))
+        full[self.which] = self.values
+        return full
+
+
+def aligned(value) -> Any:
+    """The same numbers, with arrays that begin where a number may.
+
+    One that came over a network may lie anywhere. numpy copies it for every product, and makes another product than of an array that was not
+    moved, with other last bits.
+    """
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements="A") if value.dtype.kind in "fiubc" else value
+    if isinstance(value, dict):
+        return {key: aligned(one) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(aligned, value))
+    if isinstance(value, TaskSum):
+        return TaskSum(aligned(value.which), aligned(value.values))
+    if sparse.issparse(value) and value.format == "csr":
+        parts = value.data, value.indices, value.indptr
+        if all(one.flags.aligned for one in parts):
+            return value
+        new: Any = type(value)(tuple(map(aligned, parts)), shape=value.shape, copy=False)
+        new.has_canonical_format = value.has_canonical_format
+        return new
+    return value
+
+
+def size_of(value) -> int:
+    """Bytes of the numbers in it, about: what is sent when it is."""
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
+    if isinstance(value, tuple | list):
+        return sum(map(size_of, value))
+    if isinstance(value, TaskSum):
+        return size_of(value.which) + size_of(value.values)
+    return int(getattr(value, "nbytes", 0 if value is None else 8))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Numbers as long as the rows, gathered task by task where one worker sees all of a task's, and brought back to the rows.
+#
+# What a sum over parts cannot tell - an order, a rank, a threshold of all scores of a task - is found there. Rows never move, nothing as long as
+# the data comes to the process that solves, and a task's numbers stand in the order of partitions and rows: no bit depends on the workers.
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Arrays of some tasks, task after task.
+
+    which   : (k,) positions of the tasks; of whole tasks ascending
+    offsets : (k+1,) where each begins
+    arrays  : each (offsets[-1],)
+    """
+
+    which: np.ndarray
+    offsets: np.ndarray
+    arrays: tuple[np.ndarray, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def __sizeof__(self) -> int:  # what Dask goes by
+        return size_of((self.which, self.offsets)) + self.nbytes
+
+
+#: function(columns of whole tasks, state, *broadcast) -> (new state, arrays of the same length, summand of what is told of each task)
+ByTask = Callable[..., tuple[Any, tuple[np.ndarray, ...], Any]]
+
+
+def groups(n_tasks: int, most: int) -> list[tuple[int, int]]:
+    """Neighbouring tasks, in at most so many groups.
+
+    >>> groups(5, 2), groups(1, 4)
+    ([(0, 2), (2, 5)], [(0, 1)])
+    """
+    n = max(min(n_tasks, most), 1)
+    return [(n_tasks * g // n, n_tasks * (g + 1) // n) for g in range(n)]
+
+
+def piece(columns: Columns | None, first: int, last: int) -> Columns | None:
+    """Those of tasks first <= i < last; None where there are none."""
+    if columns is None:
+        return None
+    own = np.flatnonzero((columns.which >= first) & (columns.which < last))
+    return _chosen(columns, own) if own.size else None
+
+
+def _chosen(columns: Columns, own: np.ndarray) -> Columns:
+    lengths = np.diff(columns.offsets)[own]
+    if own[-1] - own[0] + 1 == own.size:
+        rows = slice(columns.offsets[own[0]], columns.offsets[own[-1] + 1])
+    else:
+        rows = np.concatenate([np.arange(*columns.offsets[k : k + 2]) for k in own])
+    arrays = tuple(array[rows] for array in columns.arrays)
+    return Columns(columns.which[own], np.concatenate([[0], np.cumsum(lengths)]), arrays)
+
+
+def _counts(pieces: Sequence[Columns | None]) -> tuple[np.ndarray, np.ndarray]:
+    """(positions of all tasks, (parts, k) how long each is in each)."""
+    which = np.unique(np.concatenate([one.which for one in pieces if one is not None]))
+    counts = np.zeros((len(pieces), len(which)), int)
+    for k, one in enumerate(pieces):
+        if one is not None:
+            counts[k, np.searchsorted(which, one.which)] = np.diff(one.offsets)
+    return which, counts
+
+
+def joined(pieces: Sequence[Columns | None]) -> Columns | None:
+    """Whole tasks, of each what parts have of it, in their order."""
+    if all(one is None for one in pieces):
+        return None
+    which, counts = _counts(pieces)
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    kinds = next(one for one in pieces if one is not None).arrays
+    arrays = tuple(np.empty(offsets[-1], kind.dtype) for kind in kinds)
+    at = offsets[:-1].copy()
+    for one in pieces:
+        if one is None:
+            continue
+        for k, i in enumerate(np.searchsorted(which, one.which)):
+            n = one.offsets[k + 1] - one.offsets[k]
+            for to, array in zip(arrays, one.arrays, strict=True):
+                to[at[i] : at[i] + n] = array[one.offsets[k] : one.offsets[k + 1]]
+            at[i] += n
+    return Columns(which, offsets, arrays)
+
+
+def given_back(arrays: Sequence[np.ndarray], pieces: Sequence[Columns | None]) -> list[Columns | None]:
+    """Arrays of whole tasks, as `joined` has them, cut into those of the parts."""
+    if all(one is None for one in pieces):
+        return [None] * len(pieces)
+    which, counts = _counts(pieces)
+    at = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])[:-1]
+    back: list[Columns | None] = []
+    for one, own in zip(pieces, counts, strict=True):
+        if one is None:
+            back.append(None)
+            continue
+        chosen = np.searchsorted(which, one.which)
+        cut = tuple(np.concatenate([array[at[i] : at[i] + own[i]] for i in chosen]) for array in arrays)
+        back.append(Columns(one.which, one.offsets, cut))
+        at = at + own
+    return back
+
+
+def grouped(function: ByTask, state, broadcast: tuple, *pieces: Columns | None) -> tuple[Any, list, Any, int]:
+    """(state, the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks."""
+    columns = joined(pieces)
+    if columns is None:
+        return state, [None] * len(pieces), None, 0
+    with one_blas_thread():
+        state, arrays, told = function(columns, state, *broadcast)
+    return state, given_back(arrays, pieces), told, columns.nbytes + size_of(tuple(arrays))
+
+
+def put_together(like: Columns | None, backs: Sequence[Columns | None]) -> Columns | None:
+    """What one part gets back of all groups, in the order of its own tasks."""
+    found = [one for one in backs if one is not None]
+    if like is None or not found:
+        return None
+    arrays = tuple(np.empty(like.offsets[-1], kind.dtype) for kind in found[0].arrays)
+    place = {int(i): k for k, i in enumerate(like.which)}
+    for one in found:
+        for k, i in enumerate(one.which.tolist()):
+            at = slice(*like.offsets[place[i] : place[i] + 2])
+            for to, array in zip(arrays, one.arrays, strict=True):
+                to[at] = array[one.offsets[k] : one.offsets[k + 1]]
+    return Columns(like.which, like.offsets, arrays)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a run keeps beside the rows of a part, as a file: plain numbers, read without unpickling anything.
+
+_WHAT = "a state of the rows"
+
+
+def state_path(folder: str, mark: str, part: int) -> Path:
+    """The file of one part in one writing."""
+    return Path(folder) / f"rows-{mark}-{part}.npz"
+
+
+def write_state(path: Path, state) -> None:
+    """Numbers, arrays, None, and tuples, lists and dicts of these, whole or not at all. DataError where the file cannot be written, TypeError for
+    other states.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "one.npz"
+    >>> write_state(path, {"u": np.arange(3.0), "step": (2, None)})
+    >>> read_state(path)
+    {'u': array([0., 1., 2.]), 'step': (2, None)}
+    """
+    arrays: dict[str, Any] = {}
+    shape = json.dumps(_shape(state, arrays))
+    with atomic_file(path) as file:
+        np.savez(file, shape=np.array(shape), **arrays)
+
+
+def read_state(path: Path) -> Any:
+    """What `write_state` wrote, bit by bit. DataError for other files."""
+    arrays = read_archive(path, _WHAT, role="own")
+    with reading(path, _WHAT):
+        return _filled(json.loads(str(arrays.pop("shape"))), arrays)
+
+
+def _shape(state, arrays: dict[str, Any]) -> Any:
+    """The state as plain text, with arrays by their names in the archive."""
+    if isinstance(state, np.ndarray) and state.dtype.kind in "fiub":
+        name = f"array_{len(arrays)}"
+        arrays[name] = state
+        return {"array": name}
+    if isinstance(state, np.generic):
+        state = state.item()
+    if state is None or isinstance(state, bool | int | float | str):
+        return {"plain": state}
+    if isinstance(state, dict) and all(isinstance(key, str) for key in state):
+        return {"dict": [[key, _shape(one, arrays)] for key, one in state.items()]}
+    if type(state) in (tuple, list):
+        return {type(state).__name__: [_shape(one, arrays) for one in state]}
+    raise TypeError(f"a {type(state).__name__} beside the rows cannot be written as numbers")
+
+
+def _filled(shape: dict, arrays: dict[str, np.ndarray]) -> Any:
+    ((kind, value),) = shape.items()
+    if kind == "array":
+        return arrays[value]
+    if kind == "plain":
+        return value
+    if kind == "dict":
+        return {key: _filled(one, arrays) for key, one in value}
+    if kind in ("tuple", "list"):
+        return {"tuple": tuple, "list": list}[kind](_filled(one, arrays) for one in value)
+    raise DataError(f"{kind!r} is not what a state is made of")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows of tasks in parts, and sums of functions over them.
+
+#: what an in-memory Tasks is made of: `cached` properties and views stay where they are
+_FIELDS = (
+    "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of one partition as ordinary `Tasks`, of those tasks that have a labelled row in it.
+
+    which     : (k,) positions of its tasks among all m
+    index     : the partition
+    first_row : rows in the partitions before it
+    """
+
+    tasks: Tasks
+    which: np.ndarray
+    index: int = 0
+    first_row: int = 0
+
+    def columns(self, W) -> np.ndarray:
+        """(d, k) those columns of W (d, m) that belong to its tasks."""
+        return W if self.has_all(W.shape[1]) else W[:, self.which]
+
+    def has_all(self, n_tasks: int) -> bool:
+        """Whether its tasks are all there are, in their order."""
+        return self.which.size == n_tasks and bool((self.which == np.arange(n_tasks)).all())
+
+    def __sizeof__(self) -> int:  # what Dask goes by where it keeps, moves and spills
+        X: Any = self.tasks.X if self.tasks.is_shared else self.tasks.stacked
+        arrays = (X.data, X.indices, X.indptr) if self.tasks.is_sparse else (X,)
+        return sum(map(size_of, (*arrays, self.tasks.targets, self.tasks.sample_weights, self.tasks.mask)))
+
+    def __reduce__(self):
+        tasks = self.tasks
+        inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
+        fields = inputs | {name: getattr(tasks, name) for name in _FIELDS}
+        return _rebuilt, (type(tasks), fields, self.which, self.index, self.first_row)
+
+
+def _rebuilt(kind, fields: dict, which, index, first_row) -> Part:
+    return Part(kind(**aligned(fields)), aligned(which), index, first_row)
+
+
+class Parts(Protocol):
+    """Parts, wherever they are, as those see them who ask for sums over all rows."""
+
+    n_parts: int
+    names: tuple[str, ...]  # of the partitions, for messages
+    where: str  # "dask", "this process"
+    passes: int  # runs over the data so far
+    bytes_moved: int  # by these runs: what was sent to every worker, and a sum from each
+
+    @property
+    def mark(self) -> str:
+        """The same for the same numbers in the same partitions, in any process. Known without a pass on Dask."""
+        ...
+
+    def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
+        """The sum over parts of function(part, *broadcast), by pairs of neighbours (`tree_sum`).
+
+        function : one that can be imported where the rows are
+        state    : what an earlier run returned; function(part, its state, *broadcast) then, None at first
+        stateful : the function returns (new state, summand), and the run (new state, sum). A state is what is as long as the data
+                   and stays beside them.
+        A partition without any labelled row is left out.
+        """
+        ...
+
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """(new state, columns brought back to the parts, what is told): function(columns of whole tasks, its state, *broadcast).
+
+        columns : the `Columns` of every part (None: of none of the tasks), as a stateful run returned them
+        state   : what an earlier exchange returned, which stays where tasks are put together; None at first
+        What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
+        """
+        ...
+
+    @property
+    def n_workers(self) -> int: ...
+
+    def unseen_by(self, folder: str) -> str | None:
+        """None where whoever holds the rows writes into a folder what is found there from here, else a sentence that says what is wrong."""
+        ...
+
+    def write_states(self, states, folder: str, mark: str) -> Any:
+        """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
+        ...
+
+    def read_states(self, folder: str, mark: str) -> Any:
+        """What was written there under this mark, maybe by another process."""
+        ...
+
+    def mapped(self, step: Callable, *broadcast) -> Parts:
+        """Other parts: step(part, *broadcast) is a Part, or None where nothing is left of it."""
+        ...
+
+    def some(self, which: Sequence[int]) -> Parts:
+        """Some of the parts, as they are; what runs over them is counted there."""
+        ...
+
+
+class LocalParts:
+    """Parts in this process."""
+
+    where = "this process"
+    n_workers = 1
+
+    def __init__(self, parts: Sequence[Part | None], names: Sequence[str] | None = None):
+        self.parts = list(parts)
+        self.n_parts = len(self.parts)
+        self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
+        self.passes = self.bytes_moved = 0
+        self._mark: str | None = None
+
+    @timed()
+    def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
+        """See `Parts.run`."""
+        held = stateful or state is not None
+        states = [None] * self.n_parts if state is None else state
+        results = [
+            evaluated(function, part, own, held, stateful, *broadcast)
+            for part, own in zip(self.parts, states, strict=True)
+        ]
+        total = tree_sum([summand for _, summand in results])
+        self.passes += 1
+        self.bytes_moved += size_of(broadcast) + size_of(total)
+        return ([own for own, _ in results], total) if stateful else total
+
+    @property
+    def mark(self) -> str:
+        """See `Parts.mark`."""
+        if self._mark is None:
+            self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
+        return self._mark
+
+    def unseen_by(self, folder: str) -> None:
+        """See `Parts.unseen_by`."""
+
+    def write_states(self, states, folder: str, mark: str) -> list:
+        """See `Parts.write_states`."""
+        for k, state in enumerate(states):
+            write_state(state_path(folder, mark, k), state)
+        return states
+
+    def read_states(self, folder: str, mark: str) -> list:
+        """See `Parts.read_states`."""
+        return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
+
+    def exchanged(
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
+    ) -> tuple[Any, Sequence, Any]:
+        """See `Parts.exchanged`."""
+        pieces: Sequence[Columns | None] = columns
+        state, back, told, moved = grouped(function, state, broadcast, *pieces)
+        self.bytes_moved += size_of(broadcast) + size_of(told) + moved
+        return state, back, told
+
+    def mapped(self, step: Callable, *broadcast) -> LocalParts:
+        """See `Parts.mapped`."""
+        return LocalParts(
+            [None if part is None else step(part, *broadcast) for part in self.parts], self.names
+        )
+
+    def some(self, which: Sequence[int]) -> LocalParts:
+        """See `Parts.some`."""
+        return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
+
+
+def evaluated(function, part: Part | None, state, held: bool, stateful: bool, *broadcast) -> tuple[Any, Any]:
+    """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""
+    if part is None:
+        return state, None
+    with one_blas_thread(), freed_memory_is_kept():
+        result = function(part, state, *broadcast) if held else function(part, *broadcast)
+    return result if stateful else (state, result)

@@ -1,0 +1,425 @@
+"""Tasks whose rows stay in files, or come from functions, and are read by Dask's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.store import common_folder
+from mtldsl.data.store_chunks import has_qid, libsvm_chunks, npz_arrays
+from mtldsl.data.store_parquet import (
+    column_numbers,
+    known_columns,
+    partitions_of,
+    pyarrow_parquet,
+    with_partition,
+)
+from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.constructors import Rows
+from mtldsl.distributed.dask_backend import call, require_dask
+from mtldsl.distributed.dask_inputs import named_columns, of_loaders
+from mtldsl.errors import DataError
+from mtldsl.utils.files import note_folder, note_input
+from mtldsl.utils.validation import as_list, as_whole, quoted
+
+__all__ = [
+    "FORMATS",
+    "Piece",
+    "files_of",
+    "format_of",
+    "from_parts",
+    "libsvm_rows",
+    "npz_rows",
+    "parquet_pieces",
+    "parquet_rows",
+    "scan",
+    "stem",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Files as partitions: which there are, and how a worker reads one.
+
+#: format -> endings of its files
+FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "npz": (".npz",),
+    "libsvm": (".svm", ".libsvm", ".svmlight", ".svm.gz", ".libsvm.gz", ".svm.bz2", ".libsvm.bz2"),
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A partition: what messages call it, how it is read, and how many bytes it takes in memory, where that is known."""
+
+    name: str
+    read: Callable[..., Rows]
+    arguments: tuple
+    size: float | None = None
+
+
+def files_of(path, typed: str) -> tuple[Any, list[str], str | None]:
+    """(None or the file system of fsspec, the files in the order of their names, the folder that all are below). Hidden ones are left out."""
+    if isinstance(path, str) and "://" in path:
+        return _remote(path, typed)
+    listed = None if isinstance(path, str | Path) else as_list(path)
+    if listed is not None:
+        files = [Path(one) for one in listed]
+    elif isinstance(path, str | Path):
+        files = (
+            sorted(p for p in Path(path).rglob("*") if p.is_file()) if Path(path).is_dir() else [Path(path)]
+        )
+        files = [
+            p for p in files if not any(part.startswith((".", "_")) for part in p.relative_to(path).parts)
+        ]
+    else:
+        raise DataError(
+            f"{quoted(path)} is a {type(path).__name__}",
+            term=typed,
+            write_instead="write a folder, a file or a list of files",
+        )
+    for one in files:
+        if not one.is_file():
+            raise DataError(f"there is no file or folder {str(one)!r} (looked from {Path.cwd()})", term=typed)
+    if not files:
+        raise DataError(f"there is no file in {str(path)!r}", term=typed)
+    if listed is None and Path(path).is_dir():
+        note_folder(path)
+    for one in files:
+        note_input(one, "data")
+    return None, [str(one) for one in files], common_folder(path, files)
+
+
+def _remote(path: str, typed: str) -> tuple[Any, list[str], str | None]:
+    try:
+        import fsspec
+
+        system, root = fsspec.core.url_to_fs(path)
+        found = sorted(system.find(root)) if system.isdir(root) else [root]
+    except ImportError as error:
+        raise DataError(
+            f"{path}: {error}", term=typed, write_instead="install the package that fsspec names"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be listed: {error}", term=typed) from None
+    below = [one for one in found if not PurePosixPath(one).name.startswith((".", "_"))]
+    if not below:
+        raise DataError(f"there is no file in {path}", term=typed)
+    return system, below, str(root) if system.isdir(root) else None
+
+
+def format_of(files: list[str], format, typed: str) -> str:
+    """The one format of these files, by their endings where it is not given."""
+    if format is None:
+        for known, endings in FORMATS.items():
+            if all(one.lower().endswith(endings) for one in files):
+                return known
+        shown = ", ".join(files[:3])
+        raise DataError(
+            f"the endings of {shown} do not tell one format (known: {', '.join(e for all_of in FORMATS.values() for e in all_of)})",
+            term=typed, write_instead=f"write format=..., one of {', '.join(FORMATS)}",
+        )  # fmt: skip
+    if format not in FORMATS:
+        raise DataError(f"format={quoted(format)}: write one of {', '.join(map(repr, FORMATS))}", term=typed)
+    return format
+
+
+def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> Rows:
+    """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
+    names = [label] if label else ["Y", "y"]
+    ids = None if task in (None, "file") else task
+    X, archive = npz_arrays(Path(path), [one for one in (*names, ids, weights) if one])
+    found = next((one for one in names if one in archive), None)
+    for what, name, there in (
+        ("labels", names[0], found),
+        ("task", ids, ids in archive),
+        ("sample_weights", weights, weights in archive),
+    ):
+        if name is not None and not there:
+            raise DataError(
+                f"{what}={name!r}: there is no such array; the archive holds {', '.join(archive)}", term=path
+            )
+    Y = archive[found]
+    own = None if weights is None else archive[weights]
+    return Rows(
+        X, Y if task is not None or Y.ndim == 2 else Y[:, None], _ids(task, path, len(Y), archive), own
+    )
+
+
+def _ids(task: str | None, path: str, n: int, archive) -> Any:
+    if task is None:
+        return None
+    return np.full(n, stem(path), dtype=object) if task == "file" else archive[task]
+
+
+def stem(path: str) -> str:
+    """What a task is called that is a file."""
+    return PurePosixPath(path).name.split(".")[0]
+
+
+def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> Rows:
+    """One text file. task "qid" or "file"; None: all rows are of one task."""
+    chunks = list(libsvm_chunks(Path(path), task or "file", stem(path), zero_based, n_features))
+    if not chunks:
+        raise DataError("there is no row in it", term=path)
+    d = n_features or max(chunk.X.shape[1] for chunk in chunks)
+    parts = []
+    for chunk in chunks:
+        X = chunk.X
+        parts.append(sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], d)))
+    X = parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts))
+    y = np.concatenate([chunk.y for chunk in chunks])
+    if task is None:
+        return Rows(X, y[:, None], exact=n_features is not None)
+    ids = np.concatenate([np.array(chunk.ids, dtype=object)[chunk.codes] for chunk in chunks])
+    return Rows(X, y, ids, exact=n_features is not None)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Parquet files as partitions: a file each, or several row groups of a large one. pyarrow is imported where a file is read.
+
+#: bytes of inputs in memory that are one partition at most, where row groups allow it
+_BYTES = 128 << 20
+#: files whose ends are read at once
+_THREADS = 16
+#: rows of all columns that are written at once, so that a column's numbers do not lie far apart
+_ROWS = 512
+
+
+def parquet_pieces(
+    system, files: list[str], root: str | None, features, labels, task, weights, typed: str
+) -> tuple[list[Piece], dict]:
+    """(the partitions, the columns by what they are for). DataError for columns that the first file does not have.
+
+    root : the folder below which folders are columns
+    """
+    below = partitions_of(files, root)
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        ends = list(pool.map(lambda one: _end(system, one), files))
+    known, default = known_columns(ends[0][0], files[0], below[0])
+    columns = named_columns(
+        known, features, labels, None if task == "file" else task, weights, typed, default
+    )
+    columns["file"] = task == "file"
+    d = len(columns["features"])
+    pieces = []
+    for path, partition, (_, groups) in zip(files, below, ends, strict=True):
+        for first, last, row, n in _runs(groups, d):
+            name = PurePosixPath(path).name
+            if last - first < len(groups):
+                name += f", row groups {first} to {last - 1} (rows from {row})"
+            size = 8.0 * n * (d + 2 * len(columns["labels"]))
+            own = columns | {"partition": partition}
+            pieces.append(Piece(name, parquet_rows, (system, path, list(range(first, last)), own), size))
+    return pieces, columns
+
+
+def _end(system, path: str) -> tuple[Any, list[int]]:
+    """(the schema, rows of every row group): what stands at the end of the file."""
+    with _opened(system, path) as file:
+        groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+        return file.schema_arrow, groups
+
+
+def _opened(system, path: str) -> Any:
+    parquet, _ = pyarrow_parquet(path)
+    try:
+        return parquet.ParquetFile(path if system is None else system.open(path))
+    except Exception as error:  # pyarrow's own kinds of errors, and those of whoever brings the bytes
+        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
+
+
+def _runs(groups: list[int], d: int):
+    """(first, last + 1, rows before, rows) of neighbouring row groups that are a partition."""
+    first, row, held = 0, 0, 0
+    for k, n in enumerate(groups):
+        if held and 8 * d * (held + n) > _BYTES:
+            yield first, k, row, held
+            first, row, held = k, row + held, 0
+        held += n
+    yield first, len(groups), row, held
+
+
+def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
+    """These row groups of the file."""
+    named = [*columns["features"], *columns["labels"], *columns["others"]]
+    wanted = [name for name in dict.fromkeys(named) if name not in columns["partition"]]
+    with _opened(system, path) as file:
+        missing = [name for name in wanted if name not in file.schema_arrow.names]
+        if missing:
+            raise DataError(f"there is no column {missing[0]!r}, which other files have", term=path)
+        try:
+            table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        except Exception as error:
+            raise DataError(f"cannot be read: {error}", term=path) from None
+    table = with_partition(table, columns["partition"])
+    Y = _matrix(table, columns["labels"], path)
+    weights = None if columns["weights"] is None else _matrix(table, [columns["weights"]], path)[:, 0]
+    ids: Any = None
+    if columns["file"]:
+        ids = np.full(len(Y), stem(path), dtype=object)
+    elif columns["task"] is not None:
+        column = table.column(columns["task"])
+        plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
+        ids = column.to_numpy() if plain else np.array(column.to_pylist(), dtype=object)
+    return Rows(_matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights)
+
+
+def _matrix(table, names: list[str], path: str) -> np.ndarray:
+    """(n, columns) float64; null is NaN."""
+    columns = [column_numbers(table.column(name), path, name) for name in names]
+    out = np.empty((table.num_rows, len(names)))
+    for first in range(0, len(out), _ROWS):
+        for j, column in enumerate(columns):
+            out[first : first + _ROWS, j] = column[first : first + _ROWS]
+    return out
+
+
+def scan(
+    path,
+    features=None,
+    labels=None,
+    task: str | None = None,
+    sample_weights: str | None = None,
+    *,
+    format: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    keep: bool | None = None,
+) -> Tasks:
+    """Files as tasks that stay where they are: every file, or every few row groups of a large Parquet file, is a partition. Extra `dask`.
+
+    path           : a folder (with those below it), a file, a list of files; Parquet also an address of fsspec's, such as "s3://bucket/folder".
+                     Below it, folders called "shop=3" are a column of Parquet files, as pyarrow.dataset reads them
+    features       : Parquet: names of numeric columns; None: all that are nothing else, without the index that pandas or Dask wrote
+    labels         : Parquet: the column of labels, or one column per task (None: "label"); NPZ: the array (None: "Y" or "y"), (n,) or (n, m)
+    task           : the column or array of task ids of one long table; "file": a task a file, named by it; LIBSVM: "qid" (None: where the
+                     first line has one). None: a table with a column of labels per task
+    sample_weights : Parquet, NPZ: the column or array of weights, > 0
+    format         : "parquet", "npz" or "libsvm" (also .gz, .bz2); None: what the endings of the files say
+    n_features     : LIBSVM: columns of X; None: the largest index in any file
+    zero_based     : LIBSVM: indices count from 0
+    keep           : whether rows stay in the workers' memory (None: where they take half of it at most), else they are read at each pass
+
+    One pass over the rows, on the workers, checks them as `Tasks.shared` and `Tasks.grouped` do; later passes compare checksums, so a file
+    that changes meanwhile is an error. DataError names the file and the row. The work is done by the active `distributed.Client`, whose
+    workers must find the files at the same paths, or else by threads of this process.
+
+    >>> import tempfile, pathlib, numpy as np, pytest
+    >>> _ = pytest.importorskip("dask")
+    >>> from mtldsl import datasets
+    >>> there = pathlib.Path(tempfile.mkdtemp())
+    >>> for k in range(3):
+    ...     np.savez(there / f"part{k}.npz", X=np.arange(8.0).reshape(4, 2) + k, y=[0.0, 1.0, float("nan"), 3.0], task=["a", "a", "b", "c"])
+    >>> datasets.scan(there, task="task")
+    <Tasks: 2 tasks, 2 features, rows in 3 parts (dask), 6 + 3 labelled rows>
+    """
+    typed = f"scan({quoted(str(path) if isinstance(path, Path) else path)})"
+    require_dask(typed)
+    for word, value in (("task", task), ("sample_weights", sample_weights)):
+        if value is not None and not isinstance(value, str):
+            raise DataError(
+                f"{word}={quoted(value)}", term=typed, write_instead="write a name as text, or leave it out"
+            )
+    system, files, root = files_of(path, typed)
+    known = format_of(files, format, typed)
+    if known != "parquet" and (system is not None or features is not None):
+        raise DataError(
+            f"{known} files are read from this machine's folders, with all their columns", term=typed,
+            write_instead="leave out features, copy the files, or give functions that read them: datasets.from_parts(loaders)",
+        )  # fmt: skip
+    if known != "libsvm" and (n_features is not None or zero_based):
+        raise DataError(
+            "n_features and zero_based are for LIBSVM files", term=typed, write_instead="leave them out"
+        )
+    names: dict = {}
+    if known == "parquet":
+        pieces, columns = parquet_pieces(
+            system, files, root, features, "label" if labels is None else labels, task, sample_weights, typed
+        )
+        names = {
+            "feature_names": columns["features"],
+            "task_names": columns["labels"] if task is None else None,
+        }
+    elif known == "npz":
+        if labels is not None and not isinstance(labels, str):
+            raise DataError(f"labels={quoted(labels)}: write the name of one array", term=typed)
+        pieces = [
+            Piece(PurePosixPath(one).name, npz_rows, (one, labels, task, sample_weights)) for one in files
+        ]
+    else:
+        if labels is not None or sample_weights is not None:
+            raise DataError(
+                "LIBSVM files have no names of labels or weights", term=typed, write_instead="leave them out"
+            )
+        if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 62:
+            raise DataError(f"n_features={quoted(n_features)}: write a whole number of columns", term=typed)
+        task = task or ("qid" if has_qid(Path(files[0])) else None)
+        if task not in (None, "qid", "file"):
+            raise DataError(
+                f'task={quoted(task)}: in LIBSVM files a task is "qid", or "file" for one task a file',
+                term=typed,
+            )
+        pieces = [
+            Piece(PurePosixPath(one).name, libsvm_rows, (one, task, zero_based, n_features)) for one in files
+        ]
+    sizes = [piece.size for piece in pieces]
+    size = None if None in sizes else sum(one for one in sizes if one is not None)
+    nodes = [call(piece.read, *piece.arguments, partition=k) for k, piece in enumerate(pieces)]
+    return of_loaders(nodes, names=_distinct(pieces, files), keep=keep, size=size, typed=typed, **names)
+
+
+def _distinct(pieces: list[Piece], files: list[str]) -> list[str]:
+    """What messages call the partitions: names of files, or their paths where names are not distinct."""
+    names = [piece.name for piece in pieces]
+    if len(set(names)) == len(names):
+        return names
+    paths = [
+        next(one for one in piece.arguments if isinstance(one, str) and one in set(files)) for piece in pieces
+    ]
+    return [f"{path} ({name})" for path, name in zip(paths, names, strict=True)]
+
+
+def from_parts(
+    loaders: Sequence, *, names=None, task_names=None, feature_names=None, keep: bool | None = None
+) -> Tasks:  # fmt: skip
+    """What loaders return, each a partition, as tasks whose rows are read by Dask's workers. Extra `dask`.
+
+    loaders       : a list of `dask.delayed` values, or of functions without arguments that the workers can import. Each is (X, Y), a table
+                    with a column of labels per task; or (X, y, task_ids), rows of one long table; sample weights are a fourth (with None
+                    for the ids of a table). X dense, sparse or a data frame
+    names         : what messages call the partitions
+    task_names, feature_names : those of the columns of Y and X, as in `Tasks.shared`
+    keep          : as in `scan`; a loader that is called again must return the same
+
+    >>> import numpy as np, pytest
+    >>> _ = pytest.importorskip("dask")
+    >>> from mtldsl import datasets
+    >>> def half():
+    ...     return np.eye(3), [[1.0, 2.0], [3.0, 4.0], [5.0, float("nan")]]
+    >>> datasets.from_parts([half, half])
+    <Tasks: 2 tasks, 3 features, rows in 2 parts (dask), 6 + 4 labelled rows (2 missing)>
+    """
+    typed = "from_parts(loaders)"
+    listed = as_list(loaders)
+    if listed is None:
+        raise DataError(
+            f"loaders is a {type(loaders).__name__}",
+            term=typed,
+            write_instead="give a list of loaders, one a partition",
+        )
+    given = None if names is None else as_list(names)
+    if names is not None and (given is None or len(given) != len(listed)):
+        raise DataError(
+            f"names={quoted(names)}", term=typed, write_instead=f"give {len(listed)} names, one a partition"
+        )
+    return of_loaders(
+        listed, names=None if given is None else [str(one) for one in given], task_names=task_names, feature_names=feature_names,
+        keep=keep, typed=typed,
+    )  # fmt: skip

@@ -1,0 +1,548 @@
+"""Shared estimator base."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled
+from mtldsl.data.labels import OneClassWarning, listed_tasks
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, ModelError, MTLError, SolverError
+from mtldsl.estimators.model_argument import Stated, stated
+from mtldsl.estimators.penalties import statement_of
+from mtldsl.estimators.targets import require_y
+from mtldsl.problems.problem import Problem
+from mtldsl.solution.solution import Solution
+from mtldsl.solvers.routes import get_solver
+from mtldsl.solvers.run import checked_jobs, checked_limits
+from mtldsl.utils.arrays import refuse_duplicate_columns
+from mtldsl.utils.validation import LARGEST, as_flag, quoted
+
+__all__ = [
+    "InputError",
+    "ModelParameters",
+    "MultiTaskEstimator",
+    "OneTaskWarning",
+    "check_one_class",
+    "checked_inputs",
+    "hold_columns",
+    "ids_of",
+    "matrix_of",
+    "objects_of",
+    "refuse_unpaired",
+    "warn_of_no_label",
+    "warn_of_one_class",
+    "warn_of_one_task",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# X, y and what stands beside them, as scikit-learn's users hand them over: read by the same functions as `Tasks` reads its own.
+
+
+class InputError(DataError, TypeError):
+    """Inputs other than a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
+
+
+def checked_inputs(estimator, X, *, reset: bool):
+    """X (n, d) as floats, dense or CSR; names and number of features are kept by `reset`, and held to without it. InputError."""
+    rows = matrix_of(X, empty=not reset)
+    hold_columns(estimator, X.to_frame() if hasattr(X, "to_frame") else X, reset=reset)
+    return rows
+
+
+def hold_columns(estimator, X, *, reset: bool) -> None:
+    """Names and number of the columns of X: kept, or held against those that were; in scikit-learn's words."""
+    try:
+        refuse_duplicate_columns(X, "X")
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except (TypeError, ValueError) as error:
+        raise error if isinstance(error, DataError) else InputError(str(error), argument="X") from None
+
+
+def matrix_of(X, *, empty: bool):
+    """X (n, d) as floats, dense or CSR: what `Tasks.shared` makes of it. InputError; also for no rows, unless it may be `empty`."""
+    try:
+        rows, _, _ = as_rows(X, "X")
+    except DataError as error:
+        raise error.as_kind(InputError) from None
+    if not rows.shape[0] and not empty:
+        raise InputError("X has no rows: there is nothing to learn from", argument="X")
+    return rows if rows.dtype == np.float64 else rows.astype(np.float64)
+
+
+def refuse_unpaired(X, **beside) -> None:
+    """DataError where X and what stands beside it have other lengths, or are pandas tables of the same rows in another order."""
+    for what, table in beside.items():
+        if table is None:
+            continue
+        refuse_shuffled(X, table, what)
+        lengths = [_length(X), _length(table)]
+        if None not in lengths and lengths[0] != lengths[1]:
+            raise DataError(
+                f"Found input variables with inconsistent numbers of samples: {lengths}: X has {lengths[0]} rows, {what} has {lengths[1]}",
+                argument=what,
+                write_instead="give one a row",
+            )
+
+
+def _length(table) -> int | None:
+    """The number of rows; None where there are none to count, as of one number for all rows."""
+    if not hasattr(table, "shape") and not isinstance(table, list | tuple) and hasattr(table, "__array__"):
+        table = np.asarray(table)
+    shape = getattr(table, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else None
+    return len(table) if isinstance(table, list | tuple) else None
+
+
+def ids_of(ids, n: int) -> np.ndarray:
+    """(n,) the task of every row, as `Tasks.grouped` tells tasks apart. DataError where one is missing."""
+    names, index = labels_of(ids, n, "groups")
+    plain = {type(each) for each in names} in ({str}, {int}, {float}, {bool})
+    return (np.array(names) if plain else objects_of(names))[index]
+
+
+def objects_of(values) -> np.ndarray:
+    """Lists, or lists of lists, as an array of what stands in them: numpy makes text of numbers beside text."""
+    if len(values) and isinstance(values[0], list | tuple | np.ndarray):
+        return np.array([list(row) for row in values], dtype=object)
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A model as a hyperparameter, and its own parameters as further ones.
+
+
+class ModelParameters(BaseEstimator):
+    """Parameters of the model are parameters of the estimator: `get_params` lists them, `set_params` changes them."""
+
+    #: values of the parameters of the estimator's own model
+    _defaults: ClassVar[dict[str, float]] = {"lam": 1.0}
+
+    model: Any
+    loss: Any
+    penalty: Any
+    subject_to: Any
+
+    def _stated(self) -> Stated:
+        return stated(self._stated_model(), self.subject_to, self._defaults)
+
+    def _stated_model(self) -> Any:
+        """`model` as it was given, or the statement that `loss` and `penalty` name. ModelError where both were given."""
+        if not hasattr(self, "penalty"):
+            return self.model
+        usual = inspect.signature(type(self)).parameters
+        for name in ("loss", "penalty"):
+            given = getattr(self, name)
+            if not isinstance(given, str):
+                raise ModelError(
+                    term=f"{type(self).__name__}({name}={quoted(given)})",
+                    write_instead=f"write its name, such as {name}={usual[name].default!r}",
+                )
+            if self.model is not None and given != usual[name].default:
+                raise ModelError(
+                    f"{name}={given!r} stands beside model={quoted(self.model, 60)}, which has its own {name}",
+                    term=type(self).__name__,
+                    write_instead="write one of the two",
+                )
+        if self.model is not None:
+            return self.model
+        return statement_of(self.loss, self.penalty, type(self).__name__)
+
+    def _set(self, arguments: dict[str, Any]) -> None:
+        """What the constructor was called with, as it was; parameters of the model stand apart, for scikit-learn expects no further
+        attributes."""
+        self._parameters = dict(arguments.pop("parameters"))
+        for name, value in arguments.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    def __getattr__(self, name: str):
+        given = self.__dict__.get("_parameters", {})
+        if name in given:
+            return given[name]
+        if hasattr(type(self), name):  # a method or property that said why it is not there: once more
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                raise (error.__cause__ or error) from None
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments, and every parameter of the model: its value, its default, or None where it needs one."""
+        found = super().get_params(deep)
+        try:
+            model = self._stated()
+            found |= {name: model.defaults.get(name) for name in model.parameters}
+        except MTLError:  # `fit` says what is wrong with the model
+            pass
+        return found | self._parameters
+
+    def set_params(self, **params):
+        """As scikit-learn's; a new model is set before its parameters. ValueError, naming the known ones, for others."""
+        if "model" in params:
+            self._change_model(params.pop("model"))
+        own = self._get_param_names()
+        mine = {name: value for name, value in params.items() if name.partition("__")[0] in own}
+        super().set_params(**mine)
+        known = self.get_params(deep=False)
+        for name in params.keys() - mine.keys():
+            if name not in known:
+                raise ModelError(
+                    f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self._stated_model(), 60)}",
+                    write_instead=f"valid parameters are {', '.join(known)}",
+                )
+        self._parameters |= {name: value for name, value in params.items() if name not in mine}
+        return self
+
+    def _change_model(self, model) -> None:
+        """Another model. Parameters of the old one that have their defaults go with it: `clone` writes these out, and a search over models
+        clones first."""
+        try:
+            old = self._stated()
+            self.model = model
+            kept = self._stated().parameters
+        except MTLError:  # `fit` says what is wrong
+            self.model = model
+            return
+        for name in list(self._parameters):
+            if (
+                name not in kept
+                and name in old.parameters
+                and self._parameters[name] == old.defaults.get(name)
+            ):
+                del self._parameters[name]
+
+    def _values(self, model: Stated) -> dict[str, Any]:
+        """The values of the model's parameters. ModelError for parameters that it does not have, and where one has no value."""
+        given = {name: value for name, value in self._parameters.items() if value is not None}
+        known = ", ".join(model.parameters) or "none"
+        strange = [name for name in given if name not in model.parameters]
+        if strange:
+            raise ModelError(
+                f"the model has no parameter {strange[0]!r}",
+                term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
+                write_instead=f"its parameters: {known}",
+            )
+        values = {**model.defaults, **given}
+        missing = [name for name in model.parameters if values.get(name) is None]
+        if missing:
+            raise ModelError(
+                f"the model needs {' and '.join(missing)}",
+                term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)})",
+                write_instead=f"write {', '.join(f'{name}=...' for name in missing)}",
+            )
+        return values
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What the estimators share: a model, solved on tasks, and its linear predictions.
+
+
+class MultiTaskEstimator(ModelParameters):
+    """A model on tasks, solved with its certificate, whose predictions are linear."""
+
+    #: the kinds of labels that losses of other estimators have -> which these are
+    _elsewhere: ClassVar[dict[str, str]] = {"indicators": "LabelGraphClassifier"}
+
+    fit_intercept: bool
+    warm_start: bool
+    tol: float
+    max_seconds: float | None
+    solver: str
+    check: str | None
+    n_jobs: int | None
+
+    #: which tasks are learned, by position
+    _learned: Any
+
+    # ---------------------------------------------------------------------------------------------- fitting
+
+    def _inputs(self, X, y, sample_weight=None):
+        """X as numbers, with a row for each label and weight; names and number of features are kept."""
+        require_y(y)
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        return checked_inputs(self, X, reset=True)
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
+        """The data as tasks, and what `_finish` has to know of them; None where no task is left to learn."""
+        raise NotImplementedError
+
+    def _task_ids(self) -> tuple | None:
+        """The tasks of one long table; None where they are columns."""
+        return None
+
+    def _finish(self, solution: Solution | None) -> None:
+        """The attributes of a fitted estimator."""
+        self.solution_ = solution
+        self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
+
+    def _with(self, solution):
+        """The estimator, fitted to it."""
+        self._finish(solution)
+        return self
+
+    def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
+        """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
+        return [float(self._with(point).score(X, y, **options)) for point in points]
+
+    def _problem(self, tasks: Tasks) -> Problem:
+        model = self._stated()
+        for word in sorted(model.words or ()):
+            other = self._elsewhere.get(getattr(REGISTRY.get(word), "labels", ""))
+            if other is not None:
+                raise ModelError(
+                    f"{word} is not a loss for {type(self).__name__}",
+                    argument="model",
+                    write_instead=f"use {other}",
+                )
+        return model.on(tasks, self._values(model), self._intercept_in_model())
+
+    def _solve(self, tasks: Tasks | None) -> Solution | None:
+        """The model on these tasks, solved; cross-checked where that was asked for."""
+        if self.check not in (None, "subsample", "full"):
+            raise ModelError(
+                f"check={quoted(self.check)}",
+                term=type(self).__name__,
+                write_instead="write None, 'subsample' or 'full'",
+            )
+        if tasks is None:
+            return None
+        problem = self._problem(tasks)
+        return self._checked_solution(
+            problem, problem.solve(warm_start=self._start(problem), **self._options())
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Those of every solve; ModelError, which is a ValueError, for one that cannot be meant."""
+        typed = type(self).__name__
+        for name in {"fit_intercept", "warm_start", "per_task", "one_standard_error"} & vars(self).keys():
+            as_flag(getattr(self, name), f"{typed}({name}", ModelError)
+        try:
+            checked_limits(self.tol, None, self.max_seconds, False)
+            checked_jobs(self.n_jobs)
+            if self.solver != "auto":
+                get_solver(self.solver)
+        except SolverError as error:
+            raise ModelError(error.what, term=error.term, write_instead=error.write_instead) from error
+        return {
+            "solver": self.solver,
+            "tol": self.tol,
+            "max_seconds": self.max_seconds,
+            "n_jobs": self.n_jobs,
+            "cross_check": "never",  # `check` says it
+        }
+
+    def _checked_solution(self, problem: Problem, solution: Solution) -> Solution:
+        if not solution.is_certified:
+            warnings.warn(
+                f"{type(self).__name__}: {solution.status} after {solution.iterations} iterations; {solution}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.check is not None:
+            whole = {"max_size": None} if self.check == "full" else {}
+            self.cross_check_ = problem.cross_check(solution, raise_on_disagreement=True, **whole)
+        return solution
+
+    def _intercept_in_model(self) -> bool:
+        return bool(self.fit_intercept)
+
+    def _start(self, problem) -> Solution | None:
+        """The last solution, where a warm start was asked for and its unknowns are those of this problem."""
+        last = getattr(self, "solution_", None)
+        if not self.warm_start or last is None:
+            return None
+        shapes = {weights.name: weights.shape for weights in problem.weights}
+        fits = all(name in last.blocks and last.blocks[name].shape == shape for name, shape in shapes.items())
+        return last if fits else None
+
+    @property
+    def certificate_(self):
+        """What was proven of the fit, None where nothing was left to learn; DataError where the estimator was read back: a file does not keep
+        the proof."""
+        check_is_fitted(self, "solution_")
+        return None if self.solution_ is None else self.solution_.certificate
+
+    # --------------------------------------------------------------------------------------- what it shows
+
+    def report(self, file, X, y, *, groups=None, **options):
+        """Write an HTML page, scored on rows that were not fitted on: `mtldsl.estimators.report(self, file, X, y)`, which takes pipelines too."""
+        from mtldsl.estimators.reports import report
+
+        return report(self, file, X, y, groups=groups, **options)
+
+    def frame(self, long: bool = False):
+        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`."""
+        from mtldsl.estimators.reports import solution_of
+
+        return solution_of(self).frame(long)
+
+    def importances(self):
+        """Return what every feature counts, as a pandas Series: `mtldsl.estimators.importances(self)`."""
+        from mtldsl.estimators.reports import importances
+
+        return importances(self)
+
+    def summary(self) -> None:
+        """Print what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
+        from mtldsl.estimators.reports import summary
+
+        summary(self)
+
+    # ------------------------------------------------------------------------------------------- predictions
+
+    def _scores(self, X) -> np.ndarray:
+        """(n, m) X W + intercept."""
+        check_is_fitted(self, "solution_")
+        return self._checked(X) @ self._weights + self._shift
+
+    def _checked(self, X):
+        """New inputs; what needs no checking beyond its ends is not checked further, for a row predicted alone."""
+        if (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and X.min() >= -LARGEST
+            and X.max() <= LARGEST  # NaN is not
+        ):
+            return X
+        return checked_inputs(self, X, reset=False)
+
+    def _read(self, y):
+        """What `score` takes in the place of y, where many fits are scored on it."""
+        return y
+
+    # ----------------------------------------------------------------------------------------------- pickles
+
+    def __getstate__(self):
+        """Without what only a warm start or a proof needs, which holds the training data; and the weights once."""
+        state = dict(cast(dict, super().__getstate__()))
+        if state.get("solution_") is not None:
+            solution = state["solution_"] = _alone(state["solution_"])
+            if "_weights" in state and np.array_equal(state["_weights"], solution.coef):
+                state["_weights"] = solution.coef
+        if "solutions_" in state:
+            state["solutions_"] = [_alone(each) for each in state["solutions_"]]
+        if "_weights" in state:
+            state.pop("coef_", None)  # is a view of them
+        return state
+
+    def __setstate__(self, state) -> None:
+        super().__setstate__(state)
+        if "_weights" in self.__dict__:
+            self.coef_ = self._weights[:, 0] if self.__dict__.get("_flat") else self._weights.T
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _alone(solution: Solution) -> Solution:
+    """A solution without what only a warm start or a proof needs, and one array where a block is all of the weights."""
+    blocks = {
+        name: solution.coef if np.array_equal(block, solution.coef) else block
+        for name, block in solution.blocks.items()
+    }
+    return replace(
+        solution, blocks=blocks, state=None, multipliers={}, majorizations=(), proof=None, history=[]
+    )
+
+
+def tasks_of(X, Y: np.ndarray, weights: np.ndarray | None, feature_names, task_names) -> Tasks:
+    """One X for all columns of Y; labels of weight zero are missing."""
+    if weights is not None:
+        Y = np.where(weights > 0, Y, np.nan)
+        weights = np.where(weights > 0, weights, 1.0)
+        if (weights == 1.0).all():
+            weights = None
+    gone = np.isnan(Y)
+    if not gone.any():
+        return Tasks.shared(X, Y, sample_weights=weights, feature_names=feature_names, task_names=task_names)
+    empty = np.flatnonzero(gone.all(axis=0))
+    if empty.size:
+        name = repr(task_names[empty[0]]) if task_names else empty[0]
+        raise DataError(
+            f"Sample weights are zero, or labels missing, in all rows of column {name} of y",
+            argument="sample_weight",
+        )
+    kept = ~gone.all(axis=1)
+    if not kept.all():
+        X, Y, weights = X[kept], Y[kept], None if weights is None else weights[kept]
+    return Tasks.shared(X, Y, sample_weights=weights, feature_names=feature_names, task_names=task_names)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Tasks whose labels are all of one class: refused, or left out with a word.
+
+ONE_CLASS = ("constant", "skip", "error")
+
+
+def check_one_class(self) -> None:
+    """ModelError for an option that is not known."""
+    if self.one_class not in ONE_CLASS:
+        raise ModelError(
+            f"one_class={quoted(self.one_class)}",
+            term=type(self).__name__,
+            write_instead=f"write one of {', '.join(map(repr, ONE_CLASS))}",
+        )
+
+
+class OneTaskWarning(UserWarning):
+    """Rows of tasks came without a word of their tasks, and are learned as one."""
+
+
+def warn_of_one_task(self) -> None:
+    """A warning that nothing said which row is of which task, as where a search kept `groups` for its folds."""
+    warnings.warn(
+        f"{type(self).__name__}: neither task= nor groups= says which row is of which task: all rows are one task; "
+        "write task='column', or fit(X, y, groups=ids), which a search hands on after set_fit_request(groups=True)",
+        OneTaskWarning,
+        stacklevel=4,
+    )
+
+
+def warn_of_one_class(self, names: list, n_tasks: int) -> None:
+    """A warning that these tasks are not learned; DataError where that was asked for."""
+    _say(self, f"{len(names)} of {n_tasks} tasks have labels of one class alone: {listed_tasks(names)}")
+
+
+def warn_of_no_label(self, names: list, n_tasks: int, then: str = "their scores are NaN") -> None:
+    """A warning that these tasks have nothing to be learned from, and what becomes of them; DataError where that was asked for."""
+    _say(
+        self,
+        f"{len(names)} of {n_tasks} tasks have no label, or none of weight above zero: {listed_tasks(names)}; {then}",
+    )
+
+
+def _say(self, said: str) -> None:
+    option = getattr(self, "one_class", None)
+    if option == "error":
+        raise DataError(
+            said,
+            term=type(self).__name__,
+            argument="y",
+            write_instead="leave them out, or write one_class='constant' or 'skip'",
+        )
+    told = "" if option is None else f"; one_class={option!r}"
+    warnings.warn(f"{type(self).__name__}: {said}{told}", OneClassWarning, stacklevel=5)

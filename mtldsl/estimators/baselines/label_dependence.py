@@ -1,0 +1,317 @@
+"""LEAD, PLEM."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from mtldsl.estimators.baselines.base_baseline import (
+    MadeOfClassifiers,
+    fitted,
+    margin,
+    probability,
+    whole,
+    with_columns,
+)
+
+__all__ = [
+    "LEAD",
+    "PLEM",
+    "FamilyScores",
+    "best_graph",
+    "climbed_graph",
+    "in_order",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The best directed acyclic graph over a few discrete variables, by a score that is a sum over the variables.
+
+
+class FamilyScores:
+    """BIC of one variable given its parents: max log-likelihood - 1/2 ln(n) (r - 1) q, r its states and q those of the parents together.
+
+    table : (n, K) of whole numbers, the states of K variables
+    """
+
+    def __init__(self, table):
+        self.states = [np.unique(column, return_inverse=True)[1] for column in np.asarray(table).T]
+        self.sizes = [int(state.max()) + 1 for state in self.states]
+        self.n = len(table)
+        self.of = cache(self._of)
+
+    def _of(self, variable: int, parents: tuple[int, ...]) -> float:
+        q, where = 1, np.zeros(self.n, dtype=int)
+        for parent in parents:
+            q, where = q * self.sizes[parent], where * self.sizes[parent] + self.states[parent]
+        r = self.sizes[variable]
+        _, where = np.unique(where, return_inverse=True)
+        counts = np.bincount(where * r + self.states[variable], minlength=(int(where.max()) + 1) * r)
+        counts = counts.reshape(-1, r)
+        share = counts / counts.sum(axis=1, keepdims=True)
+        seen = counts > 0
+        likelihood = float(np.sum(counts[seen] * np.log(share[seen])))
+        return likelihood - 0.5 * np.log(self.n) * (r - 1) * q
+
+
+def best_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
+    """The parents of each variable in a graph of the highest sum of score(variable, parents): exact, by dynamic programming over sets.
+
+    The best graph over a set has a last variable, a sink, with the best parents among the others; its time grows as K 2^K.
+
+    Source: Silander and Myllymaki, A simple approach for finding the globally optimal Bayesian network structure (2006).
+    """
+    best: list[
+        dict[int, tuple[float, tuple[int, ...]]]
+    ] = []  # of each variable: the best parents within a set
+    for v in range(K):
+        others = [u for u in range(K) if u != v]
+        own = {
+            sum(1 << u for u in parents): (score(v, parents), parents)
+            for size in range(min(max_parents, K - 1) + 1)
+            for parents in combinations(others, size)
+        }
+        within: dict[int, tuple[float, tuple[int, ...]]] = {}
+        for members in range(1 << K):
+            if members >> v & 1:
+                continue
+            smaller = [within[members & ~(1 << u)] for u in others if members >> u & 1]
+            here = [own[members]] if members in own else []
+            # of equally good ones that with fewer parents
+            within[members] = max(here + smaller, key=lambda each: (each[0], -len(each[1])))
+        best.append(within)
+    whole: list[tuple[float, int]] = [(0.0, -1)]
+    for members in range(1, 1 << K):
+        sinks = [v for v in range(K) if members >> v & 1]
+        totals = [whole[members & ~(1 << v)][0] + best[v][members & ~(1 << v)][0] for v in sinks]
+        at = int(np.argmax(totals))
+        whole.append((totals[at], sinks[at]))
+    parents: list[tuple[int, ...]] = [()] * K
+    members = (1 << K) - 1
+    while members:
+        v = whole[members][1]
+        members &= ~(1 << v)
+        parents[v] = best[v][members][1]
+    return parents
+
+
+def climbed_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
+    """As `best_graph` for more variables, greedily: from no edge, the edge whose adding, removal or reversal raises the sum most."""
+    parents: list[set[int]] = [set() for _ in range(K)]
+
+    def value(v, of):
+        return score(v, tuple(sorted(of)))
+
+    while True:
+        best, change = 1e-9, None
+        for u in range(K):
+            for v in range(K):
+                if u == v:
+                    continue
+                if u in parents[v]:
+                    lost = value(v, parents[v] - {u}) - value(v, parents[v])
+                    moves = [(lost, {v: parents[v] - {u}})]
+                    if len(parents[u]) < max_parents and not _reaches(parents, u, v, without=(u, v)):
+                        gained = value(u, parents[u] | {v}) - value(u, parents[u])
+                        moves.append((lost + gained, {v: parents[v] - {u}, u: parents[u] | {v}}))
+                elif len(parents[v]) < max_parents and v not in parents[u] and not _reaches(parents, v, u):
+                    moves = [(value(v, parents[v] | {u}) - value(v, parents[v]), {v: parents[v] | {u}})]
+                else:
+                    continue
+                for gain, new in moves:
+                    if gain > best:
+                        best, change = gain, new
+        if change is None:
+            return [tuple(sorted(each)) for each in parents]
+        for v, new in change.items():
+            parents[v] = new
+
+
+def _reaches(parents, start: int, end: int, without: tuple[int, int] | None = None) -> bool:
+    """Whether a path of edges leads from start to end, not along the edge `without`."""
+    waiting, seen = [end], {end}
+    while waiting:
+        v = waiting.pop()
+        for u in parents[v]:
+            if (u, v) != without and u not in seen:
+                if u == start:
+                    return True
+                seen.add(u)
+                waiting.append(u)
+    return False
+
+
+def in_order(parents) -> list[int]:
+    """The variables, each after its parents; among those that may come next the first."""
+    order: list[int] = []
+    while len(order) < len(parents):
+        order.append(next(v for v in range(len(parents)) if v not in order and set(parents[v]) <= set(order)))
+    return order
+
+
+# --------------------------------------------------------------------------------------------------------------
+# LEAD: a Bayesian network of the errors of binary relevance says which labels each label is learned from.
+
+#: So many labels are searched exactly: K 2^K steps.
+_EXACT = 10
+
+
+class LEAD(MadeOfClassifiers):
+    """Each label from the rows and its parents in a network that was learned from errors (LEAD).
+
+        h_k the classifier fitted to (X, y_k);  e_k = y_k - h_k(X) in {-1, 0, 1}, what x alone does not explain
+        G = the directed acyclic graph over the labels with the highest BIC of e_1, ..., e_K, at most `max_parents` parents each
+        f_k the classifier fitted to ([X, y_parents(k)], y_k);  in the order of G: y_k = f_k(x, predicted y_parents(k))
+
+    estimator    : a classifier of scikit-learn's, None for LogisticRegression(max_iter=1000)
+    max_parents  : 0 and more; with 0 it is `BinaryRelevance`
+    random_state : whatever is random in the classifier and has no random_state of its own is drawn from it
+
+    What is simplified: the paper leaves the network to other programs; here the errors of predicted labels on the training rows are
+    scored by BIC, exactly up to ten labels and greedily beyond. A classifier that does not err on its training rows has no errors to learn
+    from, and the graph is empty. X, Y and what else is raised are as in `BinaryRelevance`; predict_proba is P(y_k = 1 | x, predicted
+    parents). Attributes after `fit`: parents_, a tuple of positions for each label; order_; estimators_, f_k; classes_, label_classes_.
+
+    Source: Zhang and Zhang, Multi-label learning by exploiting label dependency (2010); the CGM paper's LEAD.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators.baselines import LEAD
+    >>> rng = np.random.default_rng(0)
+    >>> X, noise = rng.normal(size=(400, 2)), rng.normal(size=400)
+    >>> Y = np.stack([X[:, 0] + noise > 0, X[:, 1] + noise > 0, X[:, 0] > 0], axis=1)
+    >>> LEAD().fit(X, Y).parents_
+    [(1,), (), ()]
+    """
+
+    def __init__(self, estimator=None, *, max_parents=3, random_state=0):
+        self.estimator = estimator
+        self.max_parents = max_parents
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        super()._check()
+        whole(self, "max_parents", least=0)
+
+    def _learn(self, X, Y) -> None:
+        rng = check_random_state(self.random_state)
+        K = Y.shape[1]
+        alone = [fitted(self._base(), X, y, rng) for y in Y.T]
+        errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
+        search = best_graph if K <= _EXACT else climbed_graph
+        self.parents_ = search(K, FamilyScores(errors).of, self.max_parents)
+        self.order_ = in_order(self.parents_)
+        self.estimators_ = [
+            fitted(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
+            for parents, y, model in zip(self.parents_, Y.T, alone, strict=True)
+        ]
+
+    def _walked(self, X, answer) -> np.ndarray:
+        """answer(classifier, inputs) of each label, (n, K), in the order of the graph."""
+        found = np.empty((X.shape[0], len(self.order_)))
+        labels = np.zeros(found.shape)
+        for k in self.order_:
+            inputs, model = with_columns(X, labels[:, list(self.parents_[k])]), self.estimators_[k]
+            found[:, k] = answer(model, inputs)
+            labels[:, k] = margin(model, inputs) > 0
+        return found
+
+    def _margins(self, X) -> np.ndarray:
+        return self._walked(X, margin)
+
+    def _has_probabilities(self) -> bool:
+        return self._base_has_probabilities()
+
+    def _probabilities(self, X) -> np.ndarray:
+        return self._walked(X, probability)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# PLEM: classifiers of labels and of pairs of labels along a tree, read together by max-product.
+
+#: A state that was never seen together is not impossible: its probability is at least this.
+_LEAST = 1e-12
+
+
+class PLEM(MadeOfClassifiers):
+    """Labels and pairs of labels along a tree, each with a classifier, read together (probabilistic label enhancement).
+
+        tree: the maximum spanning tree over the labels, edges weighted by the number of training rows that have both labels
+        S(y, x) = sum over labels of ln P_k(y_k | x)  +  sum over edges of ln P_jk(y_j, y_k | x)
+        the row of labels with the largest S is predicted: exact, by max-product messages along the tree
+
+    estimator    : a classifier of scikit-learn's with predict_proba, None for LogisticRegression(max_iter=1000)
+    random_state : whatever is random in the classifier and has no random_state of its own is drawn from it
+
+    A pair is one auxiliary label of up to four states, those seen in training; every classifier is fitted by itself (piecewise training).
+    The paper's own features and classifiers of images are not here. decision_function is the largest S of the rows with the label less
+    that of the rows without it. X, Y and what else is raised are as in `BinaryRelevance`; ModelError for a classifier without
+    predict_proba. Attributes after `fit`: edges_, a list of pairs of positions (parent, child) from label 0 on; estimators_, a classifier
+    a label; pair_estimators_, one an edge, of the states 2 y_parent + y_child; classes_, label_classes_.
+
+    Source: Li, Zhao and Guo, Multi-label image classification with a probabilistic label enhancement model (2014); the CGM paper's PLEM.
+
+    >>> import numpy as np
+    >>> from mtldsl.estimators.baselines import PLEM
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = PLEM().fit(X, [[1, 0, 1], [1, 0, 1], [0, 1, 0], [0, 1, 1]])
+    >>> model.edges_
+    [(0, 2), (2, 1)]
+    >>> model.predict([[0.5], [2.5]])
+    array([[1, 0, 1],
+           [0, 1, 1]])
+    """
+
+    def __init__(self, estimator=None, *, random_state=0):
+        self.estimator = estimator
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        super()._check()
+        self._needs_probabilities("PLEM", "write an estimator that has, such as LogisticRegression()")
+
+    def _learn(self, X, Y) -> None:
+        rng = check_random_state(self.random_state)
+        self.edges_ = _spanning_tree(Y.T @ Y)
+        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y.T]
+        self.pair_estimators_ = [fitted(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_]
+
+    def _margins(self, X) -> np.ndarray:
+        nodes = [_logarithms(model, X, 2) for model in self.estimators_]
+        pairs = [_logarithms(model, X, 4).reshape(-1, 2, 2) for model in self.pair_estimators_]
+        return _max_marginals(nodes, self.edges_, pairs)
+
+
+def _logarithms(model, X, states: int) -> np.ndarray:
+    """(n, states) ln P of every state; states that were never seen have the least."""
+    P = np.zeros((X.shape[0], states))
+    P[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
+    return np.log(np.maximum(P, _LEAST))
+
+
+def _max_marginals(nodes, edges, pairs) -> np.ndarray:
+    """(n, K) max over y with y_k = 1 of S, less max over y with y_k = 0; edges (parent, child) in an order from the root."""
+    up = [node.copy() for node in nodes]  # a node with what is below it
+    messages = []  # of each edge, to its parent (n, 2)
+    for (parent, child), pair in zip(reversed(edges), reversed(pairs), strict=True):
+        message = (pair + up[child][:, None, :]).max(axis=2)
+        up[parent] += message
+        messages.append(message)
+    whole = [each.copy() for each in up]
+    for (parent, child), pair, message in zip(edges, pairs, reversed(messages), strict=True):
+        # what the parent knows without the child
+        whole[child] += (pair + (whole[parent] - message)[:, :, None]).max(axis=1)
+    return np.stack([each[:, 1] - each[:, 0] for each in whole], axis=1)
+
+
+def _spanning_tree(weights) -> list[tuple[int, int]]:
+    """(parent, child) in the order in which Prim's algorithm adds them from label 0; of equal edges the first child, then parent."""
+    K = len(weights)
+    inside, edges = [0], []
+    while len(inside) < K:
+        _, child, parent = min((-weights[j, k], k, j) for j in inside for k in range(K) if k not in inside)
+        edges.append((parent, child))
+        inside.append(child)
+    return edges

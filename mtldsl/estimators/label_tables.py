@@ -1,0 +1,307 @@
+"""Sklearn validation helpers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.errors import DataError
+from mtldsl.estimators.sample_weights import of_rows
+from mtldsl.estimators.targets import (
+    classes_in,
+    columns_of,
+    is_vector,
+    labels_of,
+    missing_in,
+    numbers_of_targets,
+)
+from mtldsl.utils.arrays import as_frame
+
+__all__ = [
+    "Seen",
+    "agreement",
+    "completed",
+    "distinct_rows",
+    "hold_targets",
+    "keep_targets",
+    "learned",
+    "numbered",
+    "placed",
+    "scores_of_labels",
+    "share_right",
+    "signs_of",
+    "to_spread",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows that are the same, with the same labels, as one row with the sum of their weights; in an order that is their own.
+#
+# A kernel matrix is then as small as it can be, and what is learned does not depend on the order of rows, nor on whether a row stands
+# there twice or has twice the weight.
+
+
+def distinct_rows(X, signs: np.ndarray, weights: np.ndarray | None) -> tuple:
+    """(X, signs, weights) of the distinct rows that have a label; weights (n, m).
+
+    >>> X, signs, weights = distinct_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), None)
+    >>> X.ravel(), signs.ravel(), weights.ravel()
+    (array([1., 2.]), array([-1.,  1.]), array([1., 2.]))
+    """
+    weights = np.ones(signs.shape) if weights is None else weights
+    first, which, totals = numbered(X, signs, weights)
+    return X[first], np.where(totals > 0, signs[first], np.nan), totals
+
+
+def numbered(X, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(where each distinct row that has a label first stands, in an order that is the rows' own; for every row of X the number of its distinct
+    row, -1 for a row without a label; the sums of the weights (distinct rows, m), 0 where a label is missing).
+
+    >>> first, which, totals = numbered(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), np.ones((3, 1)))
+    >>> first, which
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    there = ~np.isnan(signs) & (weights > 0)
+    kept = np.flatnonzero(there.any(axis=1))
+    X, labels = X[kept], np.where(there, signs, 0.0)[kept]
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        keys = np.array(
+            [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in ends], dtype=object
+        )
+        _, rows = np.unique(keys, return_inverse=True)
+        table = np.hstack([rows.reshape(-1, 1).astype(float), labels])
+    else:
+        table = np.hstack([X + 0.0, labels])
+    _, first, own = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    totals = np.zeros((len(first), signs.shape[1]))
+    np.add.at(totals, own.ravel(), np.where(there, weights, 0.0)[kept])
+    which = np.full(len(signs), -1)
+    which[kept] = own.ravel()
+    return kept[first], which, totals
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The classes that an estimator learned, and those that y has besides: a fold for training may lack a rare class.
+
+
+def completed(classes, y):
+    """`classes` with those of y that training did not have; of columns only where training had one class.
+
+    classes : of a vector (k,); of a table one array for all columns, or one a column
+    DataError where a column with both its classes has a third, and for text beside numbers.
+
+    >>> completed(np.array(["no"]), ["yes", "no"])
+    array(['no', 'yes'], dtype='<U3')
+    """
+    table, _, flat = columns_of(y)
+    missing = missing_in(table)
+    if flat and not isinstance(classes, list):
+        return _with(np.asarray(classes), classes_in(table[:, 0], missing[:, 0]), "y")
+    columns = classes if isinstance(classes, list) else [classes] * table.shape[1]
+    found = []
+    for i, (known, column, gone) in enumerate(zip(columns, table.T, missing.T, strict=True)):
+        known = np.asarray(known)
+        all_known = _with(known, classes_in(column, gone), f"column {i} of y")
+        if len(known) < 3 and len(all_known) > 2:
+            new = next(each for each in all_known.tolist() if each not in known.tolist())
+            raise DataError(
+                f"column {i} of y holds {new!r}, and training had {' and '.join(map(repr, known.tolist()))}",
+                argument="y",
+            )
+        found.append(all_known)
+    return found
+
+
+def _with(known: np.ndarray, seen: np.ndarray, where: str) -> np.ndarray:
+    if not seen.size or not set(seen.tolist()) - set(known.tolist()):
+        return known
+    if not known.size:  # a column without a label in training
+        return seen
+    plain = np.array(known.tolist())
+    if (plain.dtype.kind in "US") != (seen.dtype.kind in "US"):
+        raise DataError(
+            f"{where} holds {seen[0].item()!r}, and training had {plain[0].item()!r}: text and numbers are not the same classes",
+            argument="y",
+        )
+    return np.union1d(plain, seen)
+
+
+def placed(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
+    """Scores or probabilities as an estimator of the classes `known` gave them, in the columns of `all_known`.
+
+    table    : (n, m), one column a task: of a vector of two classes or fewer one, for the last; of more one a class
+    opposite : the score of not being of a class, from that of being of it
+    A class that the estimator does not know has NaN, which scorers leave out and count; but of two classes the one's is the other's opposite.
+    """
+    if isinstance(all_known, list):
+        each = known if isinstance(known, list) else [known] * len(all_known)
+        turned = [len(a) == 1 and len(b) == 2 and a[0] == b[0] for a, b in zip(each, all_known, strict=True)]
+        return np.where(turned, opposite(table), table)
+    if len(all_known) == len(known):
+        return table
+    if len(all_known) == 2:
+        return opposite(table) if all_known[0] == known[0] else table
+    found = np.full((len(table), len(all_known)), np.nan)
+    each = np.hstack([opposite(table), table]) if len(known) == 2 else table
+    found[:, np.searchsorted(all_known, np.array(known.tolist()))] = each
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Labels that were not learned from: beside predictions, as a scorer asks for them, and as folds are dealt by them.
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Labels (n, m) read once, for scores of many predictions; where there are any, and the rows that have one."""
+
+    table: np.ndarray
+    there: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, y) -> Seen:
+        """y itself where it has been read."""
+        if isinstance(y, Seen):
+            return y
+        table, _, _ = columns_of(y)
+        there = ~missing_in(table)
+        return cls(table, there, np.flatnonzero(there.any(axis=1)))
+
+
+def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
+    """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
+    seen = Seen.of(y)
+    if predicted.shape not in (seen.table.shape, seen.table.shape[:1]):
+        raise DataError(
+            f"y has the shape {seen.table.shape}, and predictions have {predicted.shape}", argument="y"
+        )
+    predicted = np.reshape(predicted, seen.table.shape)
+    return np.asarray(seen.table == predicted, dtype=bool) & seen.there, seen.there
+
+
+def share_right(y, predicted, sample_weight=None) -> float:
+    """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
+    seen = Seen.of(y)
+    right, there = agreement(seen, predicted)
+    weights = of_rows(sample_weight, len(seen.table))
+    weights = None if weights is None else weights[seen.rows]
+    whole: np.ndarray = np.all(right | ~there, axis=1)
+    return float(np.average(whole[seen.rows], weights=weights))
+
+
+def scores_of_labels(estimator, points: list, X, y: Seen, options: dict) -> list[float]:
+    """`MultiTaskEstimator._scores_of` of a classifier of labels: of several points in one product, where every task has weights."""
+    if options or estimator.one_class_.size:
+        return [float(estimator._with(point).score(X, y, **options)) for point in points]
+    labels, X = estimator._with(points[0])._labels, estimator._checked(X)
+    Z, found = X @ np.hstack([point.coef for point in points]), []
+    for z, point in zip(np.split(Z, len(points), axis=1), points, strict=True):
+        z = z if point.intercept is None else z + point.intercept
+        found.append(share_right(y, labels.decoded(z >= 0.0, z)))
+    return found
+
+
+def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(y as (n, m) columns, NaN where a label is missing; their names or None), as an estimator that learned these classes sees it.
+
+    classes : its classes_: of a vector (k,), of a table the two classes of all columns, or one array a column. Columns are +1 for the
+              second class and -1 for the first; of a vector of several classes one a class, against the rest. None: numbers as they are
+    """
+    if needs == "values":
+        targets = numbers_of_targets(y, learning=False)
+        return targets.Y, targets.names
+    table, names, _ = columns_of(y)
+    missing = missing_in(table)
+    if classes is None:
+        labels = labels_of(y)
+        return labels.signs, labels.names
+    if table.shape[1] == 1 and not isinstance(classes, list):
+        known = np.asarray(classes)
+        positive = known[-1:] if len(known) <= 2 else known
+        names = tuple(map(str, known)) if len(known) > 2 else names
+        table, missing = np.repeat(table, len(positive), axis=1), np.repeat(missing, len(positive), axis=1)
+    else:
+        each = classes if isinstance(classes, list) else [classes] * table.shape[1]
+        # a column without a label here and in training has no class at all
+        positive = [(np.asarray(one)[-1] if len(one) else None) if len(one) < 3 else 1 for one in each]
+    found = np.stack(
+        [np.where(column == one, 1.0, -1.0) for column, one in zip(table.T, positive, strict=True)], axis=1
+    )
+    found[missing] = np.nan
+    return found, names
+
+
+def to_spread(y, rows: int) -> np.ndarray:
+    """y as columns to spread over folds: -1 and +1 for each of its classes (one column for two), 0 for numbers; NaN where a label is missing.
+
+    rows : classes have so many rows each on average, or the column is one of numbers
+    """
+    table, _, _ = columns_of(y)
+    missing, columns = missing_in(table), []
+    for column, gone in zip(table.T, missing.T, strict=True):
+        values, own = np.unique(
+            column[~gone].astype(str if table.dtype == object else table.dtype), return_inverse=True
+        )
+        if len(values) * rows > max(own.size, 2 * rows):  # two classes are classes however few rows there are
+            values, own = values[:1], np.zeros_like(own)
+        for k in range(1 if len(values) == 2 else 0, len(values)):
+            signs = np.full(len(column), np.nan)
+            signs[~gone] = np.where(own == k, 1.0, -1.0) if len(values) > 1 else 0.0
+            columns.append(signs)
+    return np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Names of the columns of y: kept by `fit`, and held to wherever labels stand beside a fitted estimator.
+
+
+def keep_targets(estimator, names) -> None:
+    """`target_names_` of this fit; None, of an array, forgets those of an earlier one."""
+    estimator.__dict__.pop("target_names_", None)
+    if names is not None:
+        estimator.target_names_ = np.array(names, dtype=object)
+
+
+def hold_targets(estimator, y) -> None:
+    """DataError where the columns of y have other names than those that were learned, or another order. Arrays and vectors have none."""
+    known = learned(estimator, "target_names_")
+    frame = as_frame(y)
+    if known is None or frame is None or is_vector(y):
+        return
+    known, given = list(known), list(map(str, frame.columns))
+    if given == known:
+        return
+    said = "The target names should match those that were passed during fit"
+    for what, names in (
+        ("unseen at fit time", [one for one in given if one not in known]),
+        ("seen at fit time, yet now missing", [one for one in known if one not in given]),
+    ):
+        if names:
+            said += f"; target names {what}: {_listed(names)}"
+    if sorted(given) == sorted(known):
+        said += "; they must be in the same order as they were in fit"
+    raise DataError(
+        said, argument="y", write_instead=f"give the columns {_listed(known)}, in this order, or an array"
+    )
+
+
+def learned(estimator, name: str):
+    """An attribute that a fit made, wherever the estimator that learned it stands in pipelines and searches; None where there is none."""
+    while estimator is not None:
+        if hasattr(estimator, name):
+            return getattr(estimator, name)
+        steps = getattr(estimator, "steps", None)
+        inside = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
+        estimator = steps[-1][1] if steps else inside
+    return None
+
+
+def _listed(names: list) -> str:
+    return ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)

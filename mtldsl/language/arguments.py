@@ -1,0 +1,418 @@
+"""Arguments of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms import learned_structures, metrics
+from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm, checked_weights
+from mtldsl.atoms.learned_structures.task_kernels import TaskKernel
+from mtldsl.atoms.matrix_function import Atom, Loss
+from mtldsl.atoms.regularizers.quadratic import checked_symmetric
+from mtldsl.data.labels import require_classes
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, ModelError
+from mtldsl.language.constraints import shown
+from mtldsl.language.expressions import Affine, Named, position_of
+from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
+from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalars import ONE, Scalar, constant_text, declared_in, made
+from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.utils.validation import as_float, as_list, as_whole, quoted
+
+__all__ = [
+    "by_position",
+    "checked_matrix",
+    "fitted",
+    "groups_as_given",
+    "groups_of_tree",
+    "is_tree",
+    "listed_once",
+    "mkl_norm",
+    "short",
+    "unknown_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A loss meets its data: do labels, sample weights and parameters suit each other?
+
+
+def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
+    """The loss for these tasks; DataError or ModelError where they do not suit each other."""
+    tasks.require_labels("sign" if atom.labels == "classes" else atom.labels, typed)
+    if atom.labels == "classes":
+        require_classes(tasks, typed)
+        return atom.for_tasks(tasks.task_names, None)
+    if tasks.is_weighted and not atom.weighs_samples:
+        raise DataError(
+            f"these tasks have sample weights, and {atom.name} counts samples",
+            term=typed,
+            write_instead="repeat rows instead, or use a loss that is a sum over samples, such as hinge_loss",
+        )
+    if atom.labels != "sign":
+        return atom.for_tasks(tasks.task_names, None)
+    positives = tasks.positives
+    return atom.for_tasks(
+        tasks.task_names, list(zip(positives.tolist(), (tasks.counts - positives).tolist(), strict=True))
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A matrix that a word learns: the unknown that stands there, or a given matrix, where it fits.
+
+
+def unknown_of(description: learned_structures.Learned) -> type[LearnedUnknown]:
+    """The class of unknowns that stand where a structure learns such a matrix."""
+    return next(
+        kind
+        for kind in LearnedUnknown.__subclasses__()
+        if (kind.axis, kind.kind) == (description.axis, description.kind)
+    )
+
+
+def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affine, typed: str):
+    """The unknown, or the matrix that is given, where it fits; ModelError where it does not."""
+    wanted, side = unknown_of(description), W.shape[0 if description.axis == "features" else 1]
+    if isinstance(matrix, LearnedUnknown):
+        if not isinstance(matrix, wanted):
+            raise ModelError(
+                f"{description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}",
+                term=typed,
+                write_instead=f"write {description.name} = " + made(wanted.__name__),
+            )
+        if matrix.side != side:
+            raise ModelError(
+                f"{matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
+                f"{'rows (features)' if description.axis == 'features' else 'columns (tasks)'}; the word takes an expression of "
+                "the full shape",
+                term=typed,
+            )
+        return matrix
+    if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
+        given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
+        raise ModelError(
+            f"{description.name} must be a {wanted.__name__}{given}; this is {short(matrix)}"
+            + declared_in(wanted.__name__, description.name),
+            term=typed,
+        )
+    if description.kind == "covariance":
+        sides = (
+            "rows=inv(D), columns=eye(m)"
+            if description.axis == "features"
+            else "rows=eye(d), columns=inv(Omega)"
+        )
+        raise ModelError(
+            f"{description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
+            f"is 2 * kronecker_ridge({W.text}, {sides})",
+            term=typed,
+        )
+    fixed = checked_symmetric(matrix, typed, positive=True)
+    if fixed.side != side:
+        raise ModelError(
+            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}",
+            term=typed,
+        )
+    return fixed
+
+
+def short(value) -> str:
+    if isinstance(value, (list, tuple)) and any(isinstance(item, metrics.Metric) for item in value):
+        return repr(list(value))
+    if callable(value) and not isinstance(value, type):  # a user's own function
+        return getattr(value, "__name__", repr(value)[:40])
+    return constant_text(value)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The word `mkl_norm`: its similarities become kernels between the tasks of W, and theta an unknown, a given array, or p.
+
+#: Similarities are printed one by one up to this many characters.
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What the rows and the columns of an expression are called."""
+
+    feature_names: tuple[str, ...]
+    task_names: tuple[str, ...]
+    views: dict[str, slice]
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.task_names)
+
+
+def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
+    similarities = [similarities] if isinstance(similarities, TaskSimilarity) else similarities
+    typed = _typed(W, similarities, theta, p)
+    if not isinstance(similarities, (list, tuple)) or not similarities:
+        hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
+        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}", term=typed)
+    for one in similarities:
+        if callable(one):
+            name = getattr(one, "__name__", "union")
+            raise ModelError(
+                f"{name} is a helper that makes a similarity", term=typed, write_instead=f"write {name}()"
+            )
+        if not isinstance(one, TaskSimilarity):
+            raise ModelError(
+                f"{shown(one)} is not a similarity of tasks",
+                term=typed,
+                write_instead="write union(), individual(), tree(parents), ..., and a matrix as "
+                "from_kernel(R) or from_similarity(Q)",
+            )
+    if (theta is None) == (p is None):
+        raise ModelError(
+            "give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
+            "mkl_norm(W, similarities, p=2)" + declared_in("KernelWeights", "theta"),
+            term=typed,
+        )
+    sides = _sides(W)
+    kernels = tuple(kernel for one in similarities for kernel in one.kernels(sides, typed))
+    kernels = _told_apart(kernels)
+    atom = MKLNorm(kernels, 2.0 if p is None else checked_exponent(p, typed))
+    problem = atom.check(W.shape)
+    if problem:
+        raise ModelError(f"{problem}", term=typed)
+    learned, symbols = (), None
+    if theta is not None:
+        if isinstance(theta, KernelWeights) and theta.similarities:
+            number = sum(len(one.kernels(sides, typed)) for one in theta.similarities)
+            if number != len(kernels):
+                raise ModelError(
+                    f"{theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}",
+                    term=typed,
+                    write_instead="write KernelWeights(similarities) with these",
+                )
+        theta = _checked_theta(theta, len(kernels), typed)
+        learned = (theta,)
+        symbols = {"theta": theta.latex if isinstance(theta, KernelWeights) else r"\theta"}
+    return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex, symbols), learned=learned)])
+
+
+def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
+    if isinstance(theta, KernelWeights):
+        if theta.number not in (None, n):
+            raise ModelError(
+                f"{theta.text} holds {theta.number} weights, but the similarities are {n} kernels (helpers such as individual() "
+                f"and tree(...) stand for several)",
+                term=typed,
+                write_instead=f"write KernelWeights({n}), or KernelWeights(similarities)",
+            )
+        return theta
+    if isinstance(theta, (Scalar, Affine, Objective, LearnedUnknown, str)):
+        raise ModelError(
+            "theta must be "
+            + made("KernelWeights", n)
+            + f", or an array of {n} given weights; this is {shown(theta)}",
+            term=typed,
+        )
+    if isinstance(theta, (int, float)) and not isinstance(theta, bool):
+        raise ModelError(
+            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}",
+            term=typed,
+        )
+    return checked_weights(theta, n, typed)
+
+
+def _typed(W: Affine, similarities, theta, p) -> str:
+    parts = [W.text, _list_text(similarities)]
+    if theta is not None:
+        parts.append(getattr(theta, "text", None) or _short(theta))
+    if p is not None:
+        number = as_float(p)
+        parts.append(f"p={quoted(p) if number is None else f'{number:g}'}")
+    return f"mkl_norm({', '.join(parts)})"
+
+
+def _list_text(similarities) -> str:
+    if not isinstance(similarities, (list, tuple)):
+        return shown(similarities)
+    texts = [
+        one.text if isinstance(one, TaskSimilarity) else getattr(one, "__name__", None) or shown(one)
+        for one in similarities
+    ]
+    whole = f"[{', '.join(texts)}]"
+    return whole if len(whole) <= _SHOWN else f"[{texts[0]}, ... {len(texts)} similarities]"
+
+
+def _short(value) -> str:
+    try:
+        return constant_text(value)
+    except (TypeError, ValueError):
+        return shown(value)
+
+
+def _sides(W: Affine) -> _Sides:
+    """Names of rows and columns: those of features and tasks where the expression keeps them, else their numbers."""
+    part, (n_rows, n_columns) = W.parts[0], W.shape
+    tasks = part.weights.tasks
+    kept = part.left is None
+    rows = tuple(tasks.feature_names) if kept else tuple(f"row{j}" for j in range(n_rows))
+    columns = tuple(tasks.task_names) if part.right is None else tuple(f"column{t}" for t in range(n_columns))
+    return _Sides(rows, columns, getattr(tasks, "views", {}) if kept else {})
+
+
+def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
+    """Weights need names of their own: the second of a name is called "name (2)"."""
+    seen: dict[str, int] = {}
+    found = []
+    for kernel in kernels:
+        count = seen[kernel.name] = seen.get(kernel.name, 0) + 1
+        found.append(kernel if count == 1 else replace(kernel, name=f"{kernel.name} ({count})"))
+    return tuple(found)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A tree, {node: its parent}, as the groups of its nodes.
+
+
+def is_tree(groups: Any) -> bool:
+    """Whether it is a dict whose values are parents, not lists of members.
+
+    >>> is_tree({"age": "who", "who": None}), is_tree({"who": ["age"]}), is_tree([["age"]])
+    (True, False, False)
+    """
+    return isinstance(groups, Mapping) and not any(_is_members(value) for value in groups.values())
+
+
+def groups_of_tree(parents: Mapping, word: str) -> dict[str, list]:
+    """{node: the leaves below it}, nodes in the order in which they are first named; leaves are the nodes that nobody's parent is.
+
+    A parent that is not named as a node is a root, as is a node whose parent is None. ModelError where parents go round in a circle, and
+    for nodes that cannot be keys of a dict, such as arrays.
+
+    >>> groups_of_tree({"a": "left", "b": "left", "c": None, "left": "all", "c": "all"}, "tree_norm")
+    {'a': ['a'], 'b': ['b'], 'c': ['c'], 'left': ['a', 'b'], 'all': ['a', 'b', 'c']}
+    """
+    for node in (*parents, *parents.values()):
+        _check_node(node, word)
+    for node in parents:
+        _check_ancestors(node, parents, word)
+    nodes = dict.fromkeys([*parents, *(parent for parent in parents.values() if parent is not None)])
+    inner = set(parents.values())
+    below: dict[Any, list] = {node: [] for node in nodes}
+    for leaf in nodes:
+        node = None if leaf in inner else leaf
+        while node is not None:
+            below[node].append(leaf)
+            node = parents.get(node)
+    return below
+
+
+def _check_node(node: Any, word: str) -> None:
+    try:
+        hash(node)
+    except TypeError:
+        raise ModelError(
+            f"{word}: {quoted(node)} is not a node of a tree",
+            write_instead='write {node: its parent} with names or positions, such as {"a": "all", "b": "all"}',
+        ) from None
+
+
+def _check_ancestors(node: Any, parents: Mapping, word: str) -> None:
+    seen, above = {node}, parents[node]
+    while above is not None:
+        if above in seen:
+            raise ModelError(
+                f"{word}: the parents of {quoted(node)} go round in a circle; one node has to be the root"
+            )
+        seen.add(above)
+        above = parents.get(above)
+
+
+def _is_members(value: Any) -> bool:
+    return isinstance(value, Mapping | set | frozenset) or as_list(value) is not None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Groups of rows and columns by the names of features and tasks, where an atom wants positions.
+
+_AXES = {"rows": 0, "columns": 1}
+
+
+def by_position(cls: type[Atom], parameters: dict[str, Any], W: Named, typed: str) -> dict[str, Any]:
+    """The parameters of a word, with positions in W for names in every field with `metadata={"names": "rows"}`, or "columns".
+
+    Groups may be a dict, {what a group is called: its members}. What is not a list of lists is left to the atom, which refuses it.
+    """
+    parameters = listed_once(cls, parameters)
+    found = {name: _groups(parameters[name], W, axis, typed) for name, axis in _named(cls, parameters)}
+    return parameters | found
+
+
+def listed_once(cls: type[Atom], parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters, with lists in place of iterators of groups, which give what they have only once."""
+    trees = {field.name for field in cls.typed_fields() if field.metadata.get("tree")}
+    given = {name: parameters[name] for name, _ in _named(cls, parameters)}
+    return parameters | {
+        name: groups_of_tree(groups, cls.name) if name in trees and is_tree(groups) else _lists(groups)
+        for name, groups in given.items()
+    }
+
+
+def _lists(groups: Any) -> Any:
+    if isinstance(groups, Mapping):
+        return {name: _list(group) for name, group in groups.items()}
+    listed = as_list(groups)
+    return groups if listed is None else [_list(group) for group in listed]
+
+
+def _list(group: Any) -> Any:
+    listed = as_list(group)
+    return group if listed is None else listed
+
+
+def groups_as_given(cls: type[Atom], parameters: dict[str, Any]) -> dict[str, str]:
+    """{parameter: its groups as they are printed}, with the names that were typed, and not the whole of many.
+
+    >>> from mtldsl.atoms.regularizers import GroupNorm
+    >>> groups_as_given(GroupNorm, {"groups": [["age", "sex"], [2]]})
+    {'groups': "[['age', 'sex'], [2]]"}
+    """
+    return {name: _printed(parameters[name]) for name, _ in _named(cls, parameters)}
+
+
+def _printed(groups: Any) -> str:
+    if isinstance(groups, Mapping):
+        return quoted({name: _plain(group) for name, group in groups.items()}, 80)
+    return quoted([_plain(group) for group in groups], 80)
+
+
+def _plain(group: list) -> list:
+    return [member if isinstance(member, str) else as_whole(member) for member in group]
+
+
+def _named(cls: type[Atom], parameters: dict[str, Any]) -> list[tuple[str, int]]:
+    """(field, axis) of every field that holds groups, and is given."""
+    axes = {field.name: _AXES.get(field.metadata.get("names", "")) for field in cls.typed_fields()}
+    return [
+        (name, axis) for name, axis in axes.items() if axis is not None and parameters.get(name) is not None
+    ]
+
+
+def _groups(groups: Any, W: Named, axis: int, typed: str) -> Any:
+    if isinstance(groups, Mapping):
+        groups = list(groups.values())
+    if not isinstance(groups, list):
+        return groups
+    for g, group in enumerate(groups):
+        if isinstance(group, str):
+            raise ModelError(
+                f"group {g} is {group!r}, not a list",
+                term=typed,
+                write_instead=f"write [[{group!r}, ...], ...], a list a group",
+            )
+    return [
+        [position_of(m, W, axis, typed, told=False) if isinstance(m, str) else m for m in group]
+        if isinstance(group, list)
+        else group
+        for group in groups
+    ]

@@ -1,0 +1,275 @@
+"""All constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from mtldsl.atoms.learned_structures.structure import Range
+from mtldsl.atoms.matrix_function import Set
+from mtldsl.errors import ModelError
+from mtldsl.language.scalars import (
+    Number,
+    Operation,
+    Parameter,
+    Scalar,
+    as_matrix,
+    constant_latex,
+    constant_text,
+    number_latex,
+)
+from mtldsl.utils.validation import as_float, is_scalar, quoted
+
+__all__ = [
+    "Argument",
+    "Balls",
+    "Bounded",
+    "Constraint",
+    "RangeConstraint",
+    "Trace",
+    "compare",
+    "compare_expressions",
+    "number_of",
+    "ranges_of",
+    "shown",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Constraints: comparisons of affine expressions with constants, and norm balls.
+
+_LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
+
+
+class Argument(Protocol):
+    """What a constraint asks of an affine expression."""
+
+    shape: tuple[int, int]
+    offset: Any
+    text: str
+    latex: str
+    precedence: int
+    tree: Operation
+
+    @property
+    def parts(self) -> tuple[Any, ...]: ...
+
+    def linear_part(self) -> Argument: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Balls:
+    """A ball whose radius depends on parameters: `ball` makes it of a number."""
+
+    ball: Callable[[float], Set]
+    radius: Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """A set contains argument; `text` and `tree` as typed."""
+
+    given: Set | Balls
+    argument: Argument
+    text: str
+    latex: str
+    tree: Operation
+
+    @property
+    def atom(self) -> Set:
+        """The set at the parameters' present values."""
+        return self.given.ball(self.given.radius.value) if isinstance(self.given, Balls) else self.given
+
+    @property
+    def of_radius(self) -> frozenset[Parameter]:
+        """The parameters of its radius."""
+        return self.given.radius.parameters if isinstance(self.given, Balls) else frozenset()
+
+    def __bool__(self):
+        raise ModelError(
+            f"{self.text} has no truth value: a chained comparison such as 0 <= W <= 1 must be written as two constraints, "
+            "subject_to=[W >= 0, W <= 1]"
+        )
+
+    def __repr__(self):
+        return self.text
+
+
+def compare(left: Argument, symbol: str, right) -> Constraint:
+    """left (symbol) right as a constraint on an affine expression; right is a number or an array."""
+    typed = f"{left.text} {symbol} {constant_text(right)}"
+    bound = as_matrix(right, left.shape, typed)
+    if bound is None:
+        raise ModelError(
+            f"{typed}: the right-hand side must be a number, an array or another expression of weights"
+            + ("" if not hasattr(right, "value") else "; a Parameter may only multiply a term")
+        )
+    tree = Operation(symbol, (left.tree, _plain(bound)))
+    if left.offset is not None:
+        # constants move to the right, so that `W - 1 >= 0` is a bound on W itself
+        bound, left = bound - left.offset, left.linear_part()
+    latex = f"{left.latex} {_LATEX[symbol]} {constant_latex(right)}"
+    return Constraint(_kind(symbol)(_plain(bound)), left, typed, latex, tree)
+
+
+def _plain(bound: np.ndarray) -> np.ndarray | float:
+    """Return one number where all entries are the same."""
+    return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
+
+
+def compare_expressions(left: Argument, symbol: str, right: Argument, difference: Argument) -> Constraint:
+    """left (symbol) right, both expressions: a bound of 0 on their difference."""
+    text = f"{left.text} {symbol} {right.text}"
+    latex = f"{left.latex} {_LATEX[symbol]} {right.latex}"
+    tree = Operation(symbol, (left.tree, right.tree))
+    return Constraint(_kind(symbol)(0.0), difference, text, latex, tree)
+
+
+def _kind(symbol: str) -> Callable[[Any], Set]:
+    from mtldsl.atoms.sets import AtLeast, AtMost, EqualTo
+
+    return {">=": AtLeast, "<=": AtMost, "==": EqualTo}[symbol]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What constraints say of a learned matrix: bounds on its eigenvalues and on its trace.
+
+
+class Bounded(Protocol):
+    """What a bound asks of the unknown that it bounds."""
+
+    text: str
+    latex: str
+    kind: ClassVar[Any]
+    unconstrained: ClassVar[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RangeConstraint:
+    """What one comparison says of a learned matrix: a bound on its eigenvalues or on its trace."""
+
+    unknown: Bounded
+    bound: str  # the field of `Range`: "lower", "upper" or "trace"
+    value: float
+    text: str
+    latex: str
+
+    def __bool__(self):
+        raise ModelError(
+            f"{self.text} has no truth value: write two constraints, subject_to=[S >> l, S << u], not a chain"
+        )
+
+    def __repr__(self):
+        return self.text
+
+    def _chained(self, other):
+        raise ModelError(
+            f"{self.text} is a constraint already, and a chain is two: write subject_to=[{self.unknown.text} >> 0.01, "
+            f"{self.unknown.text} << 100]"
+        )
+
+    __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
+
+    def tighten(self, before: Range) -> Range:
+        """What is known of the matrix with this constraint too; ModelError where the two contradict each other."""
+        tightest = max if self.bound == "lower" else min
+        now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
+        if now.lower > now.upper:
+            raise ModelError(
+                f"no matrix has all eigenvalues >= {now.lower:g} and <= {now.upper:g}",
+                term=self.text,
+                write_instead=f"exchange or relax the bounds of {self.unknown.text}",
+            )
+        return now
+
+
+class Trace:
+    """tr S in a comparison."""
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __init__(self, unknown: Bounded):
+        self.unknown, self.text = unknown, f"{unknown.text}.trace()"
+
+    def __repr__(self):
+        return self.text
+
+    def _no_arithmetic(self, *_):
+        raise ModelError(
+            "a trace stands in a comparison by itself",
+            term=self.text,
+            write_instead=f"write {self.text} <= 1",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
+
+    def __le__(self, other) -> RangeConstraint:
+        return self._compare("<=", other)
+
+    def __eq__(self, other) -> RangeConstraint:
+        # the same: the penalty falls where the trace grows, so that the bound is met with equality
+        return self._compare("==", other)
+
+    def _compare(self, symbol: str, other) -> RangeConstraint:
+        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
+        if self.unknown.kind == "precision":
+            raise ModelError(
+                "a precision is bounded in the order of semidefinite matrices",
+                term=typed,
+                write_instead=f"write {self.unknown.text} >> 0.01, {self.unknown.text} << 100",
+            )
+        if value is None or not (0 < value < np.inf):
+            raise ModelError("the bound of a trace must be a plain, finite number > 0", term=typed)
+        relation = r"\leq" if symbol == "<=" else "="
+        latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
+        return RangeConstraint(self.unknown, "trace", value, typed, latex)
+
+    def __ge__(self, other):
+        raise ModelError(
+            f"{self.text} >= {shown(other)}: a trace is bounded from above",
+            write_instead=f"write {self.text} <= 1",
+        )
+
+    def __gt__(self, other):
+        self.__ge__(other)
+
+    def __lt__(self, other):
+        raise ModelError(
+            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set",
+            write_instead=f"write {self.text} <= 1",
+        )
+
+    def __ne__(self, other):
+        raise ModelError(
+            f"{self.text} != {shown(other)}: this is not a convex constraint",
+            write_instead=f"write {self.text} <= 1",
+        )
+
+
+def ranges_of(constraints) -> dict[Bounded, Range]:
+    """What the constraints together say of everything learned; ModelError where they contradict each other."""
+    found: dict[Bounded, Range] = {}
+    for constraint in constraints:
+        unknown = constraint.unknown
+        found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))
+    return found
+
+
+def number_of(value) -> float | None:
+    """A plain number as a float, of any size, also an infinite one or NaN; else None."""
+    if is_scalar(value):
+        return as_float(value)
+    return value.value if isinstance(value, Number) else None
+
+
+def shown(value) -> str:
+    """A value as it is quoted in a message."""
+    number = as_float(value) if is_scalar(value) else None
+    if number is not None:
+        return f"{number:.10g}"
+    return value.text if isinstance(value, Scalar) else quoted(value)

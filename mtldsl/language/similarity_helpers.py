@@ -1,0 +1,215 @@
+"""Similarities between tasks, as a user states them: each helper makes the kernels R_m of `mkl_norm`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.atom import checked_number
+from mtldsl.errors import ModelError
+from mtldsl.language.task_similarity import (
+    Factors,
+    TaskSimilarity,
+    from_kernel,
+    from_similarity,
+    indicators_of_tree,
+    laplacian,
+    made,
+    require_tasks,
+)
+from mtldsl.utils.validation import as_flag, as_list, as_whole, distinct_names, is_missing, quoted
+
+__all__ = [
+    "clusters",
+    "domain_adaptation",
+    "evgeniou_pontil",
+    "from_kernel",
+    "from_similarity",
+    "identity",
+    "individual",
+    "laplacian",
+    "tree",
+    "union",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+# ---------------------------------------------------------------------------------------------- of all tasks alike
+
+
+def union(columns=None) -> TaskSimilarity:
+    """All tasks are one: R = 1 1^T, so that this part of W is the same for all tasks.
+
+    >>> from mtldsl.similarities import union
+    >>> import mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
+    >>> union().kernels(tasks, "")[0].matrix
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return made("union", [], lambda names: [("union", _column(np.ones(len(names))))], columns)
+
+
+def individual(columns=None) -> TaskSimilarity:
+    """Every task by itself: for each task t an indicator R = e_t e_t^T, with a weight of its own, named after the task.
+
+    >>> from mtldsl.similarities import individual
+    >>> import mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared([[1.0], [2.0]], [[1.0, -1.0], [-1.0, 1.0]])
+    >>> [kernel.name for kernel in individual().kernels(tasks, "")]
+    ['task0', 'task1']
+    """
+
+    def factors(names):
+        unit = sparse.eye_array(len(names), format="csc")
+        return [(name, sparse.csr_array(unit[:, [t]])) for t, name in enumerate(names)]
+
+    return made("individual", [], factors, columns)
+
+
+def identity(columns=None) -> TaskSimilarity:
+    """No task is like another: R = I, one weight for all tasks. Alone, with weight 1, `mkl_norm` is then `ridge`."""
+    return made(
+        "identity", [], lambda names: [("identity", sparse.eye_array(len(names), format="csr"))], columns
+    )
+
+
+def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
+    """Regularized multi-task learning: w_t = w_0 + v_t with lam0 / 2 ||w_0||^2 + lam1 / 2 sum_t ||v_t||^2: R = 1 1^T / lam0 + I / lam1.
+
+    Source: Evgeniou and Pontil, "Regularized multi-task learning", KDD 2004.
+    """
+    lam0 = checked_number("evgeniou_pontil", "lam0", lam0, lambda v: v > 0, "a finite number > 0")
+    lam1 = checked_number("evgeniou_pontil", "lam1", lam1, lambda v: v > 0, "a finite number > 0")
+    return made(
+        "evgeniou_pontil",
+        [f"lam0={lam0:g}", f"lam1={lam1:g}"],
+        lambda names: [("evgeniou_pontil", _shared_and_own(len(names), lam0, lam1))],
+        columns,
+    )
+
+
+def domain_adaptation(columns=None) -> TaskSimilarity:
+    """Frustratingly easy domain adaptation: every feature once for all tasks and once for each: R = 1 1^T + I.
+
+    Source: Daume, "Frustratingly easy domain adaptation", ACL 2007.
+    """
+    return made(
+        "domain_adaptation",
+        [],
+        lambda names: [("domain_adaptation", _shared_and_own(len(names), 1.0, 1.0))],
+        columns,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- of groups of tasks
+
+
+def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
+    """Groups of tasks: for each an indicator 1_C 1_C^T with a weight of its own.
+
+    labels    : one label a task, in their order, or {task name: label}
+    normalize : divide each indicator by its trace, the size of its group, so that a weight says how much a group shares, not how large
+        it is
+
+    >>> from mtldsl.similarities import clusters
+    >>> clusters(["a", "a", "b"])
+    clusters(2 groups of 3 tasks)
+    """
+    if hasattr(labels, "index") and hasattr(labels, "items"):  # a pandas Series says which task a label is of
+        labels = dict(labels.items())
+        labels = list(labels.values()) if list(labels) == list(range(len(labels))) else labels
+    if isinstance(labels, Mapping):
+        labels = {str(t): label for t, label in labels.items()}
+    listed = list(labels.values()) if isinstance(labels, dict) else as_list(labels)
+    flat = getattr(labels, "ndim", 1) == 1
+    if not listed or not flat or any(is_missing(one) or not _is_label(one) for one in listed):
+        raise ModelError(
+            term=f"clusters({quoted(labels)})",
+            write_instead="write one label a task, as in clusters(['a', 'a', 'b'])",
+        )
+    labels = labels if isinstance(labels, dict) else listed
+    groups = list(dict.fromkeys(listed))
+    normalize = as_flag(normalize, "clusters(normalize", ModelError)
+
+    def factors(names):
+        if isinstance(labels, dict):
+            require_tasks(labels, names, "clusters")
+        of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
+        if len(of_task) != len(names):
+            raise ModelError(
+                f"{len(of_task)} labels for {len(names)} tasks",
+                term="clusters(...)",
+                write_instead="give one label a task",
+            )
+        found = [
+            (f"cluster {name}", _column([float(own == group) for own in of_task]))
+            for name, group in zip(distinct_names(groups), groups, strict=True)
+        ]
+        return _of_unit_trace(found) if normalize else found
+
+    shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
+    return made("clusters", shown, factors, columns)
+
+
+def _is_label(value) -> bool:
+    try:
+        return bool(value == value) and isinstance(hash(value), int)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
+    """A hierarchy with the tasks as leaves: for every node the indicator of the tasks below it, with a weight of its own.
+
+    parents   : {node: its parent}, the root's parent None, whose leaves are the names of the tasks; or a list of the positions of
+        parents, -1 for the root, in which the first T nodes are the tasks; or a networkx DiGraph with edges from parent to child
+    normalize : divide each indicator by its trace, the number of tasks below the node; without, weights follow the size of groups
+
+    >>> from mtldsl.similarities import tree
+    >>> tree({"a": "top", "b": "top", "top": None})
+    tree(3 nodes)
+    """
+    if hasattr(parents, "predecessors"):  # a networkx graph
+        for node in parents.nodes:
+            if len(list(parents.predecessors(node))) > 1:
+                raise ModelError(
+                    f"node {node!r} has two parents; in a tree every node has one, and the root none",
+                    term="tree(graph)",
+                )
+        parents = {node: next(iter(parents.predecessors(node)), None) for node in parents.nodes}
+    if not isinstance(parents, Mapping):
+        listed = [as_whole(parent) for parent in as_list(parents) or [None]]
+        parents = np.array([-1 if parent is None else parent for parent in listed])
+        if None in listed:
+            raise ModelError(
+                term="tree(parents)",
+                write_instead="write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root",
+            )
+    normalize = as_flag(normalize, "tree(normalize", ModelError)
+    n = len(parents)
+    shown = f"{n} node" + "s" * (n != 1)
+
+    def factors(names):
+        found = indicators_of_tree(parents, names)
+        return _of_unit_trace(found) if normalize else found
+
+    return made("tree", [shown, *(["normalize=True"] if normalize else [])], factors, columns)
+
+
+def _of_unit_trace(found: Factors) -> Factors:
+    return [(name, factor / np.sqrt(max(factor.power(2).sum(), 1.0))) for name, factor in found]
+
+
+def _column(values) -> sparse.csr_array:
+    return sparse.csr_array(np.asarray(values, float)[:, None])
+
+
+def _shared_and_own(n: int, lam0: float, lam1: float) -> sparse.csr_array:
+    own = sparse.eye_array(n, format="csr") / np.sqrt(lam1)
+    return sparse.csr_array(sparse.hstack([_column(np.full(n, lam0**-0.5)), own], format="csr"))

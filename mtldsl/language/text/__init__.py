@@ -1,1 +1,0 @@
-"""Statements as text: source with places, its grammar, the parser."""

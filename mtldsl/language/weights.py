@@ -1,0 +1,85 @@
+"""The unknown matrix of a model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.display.math import escaped
+from mtldsl.errors import ModelError
+from mtldsl.language.expressions import Affine, Part
+from mtldsl.language.scalars import ONE, block
+from mtldsl.utils.validation import complete, quoted
+
+__all__ = [
+    "Weights",
+]
+
+
+class Weights(Affine):
+    """The unknown weights W (d, m): column i is task i's weight vector; task i's predictions are X_i w_i (+ intercept_i).
+
+    intercept : learn one number per task as well; no regularizer and no constraint ever touches it.
+    name      : how the model prints it and how the solution calls it (`solution["W"]`); two matrices in one model need two names.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+    >>> W = mtl.Weights(tasks)
+    >>> W.shape
+    (3, 2)
+    >>> 2 * W[[0, 2], :]
+    2 * W[[0, 2], :]
+    """
+
+    @complete("write Weights(tasks)")
+    def __init__(self, tasks: Tasks, intercept: bool = False, name: str = "W"):
+        if not isinstance(tasks, Tasks):
+            raise ModelError(
+                "the first argument must be a Tasks object",
+                term=f"Weights({type(tasks).__name__})",
+                write_instead="write Weights(Tasks.shared(X, Y))",
+            )
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ModelError(
+                "a name must be a Python identifier such as 'W' or 'L'",
+                term=f"Weights(..., name={quoted(name)})",
+            )
+        if not isinstance(intercept, bool | np.bool_):
+            raise ModelError(
+                term=f"Weights(..., intercept={quoted(intercept)})",
+                write_instead="write intercept=True or intercept=False",
+            )
+        self.tasks, self.intercept, self.name = tasks, bool(intercept), name
+        latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
+        super().__init__((), (tasks.n_features, self.n_columns), name, latex, block(name))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Itself; made when asked for, since a part that it kept would keep it, and its data, until a collector of circles comes."""
+        return (Part(self, ONE),)
+
+    @property
+    def n_columns(self) -> int:
+        return self.tasks.n_tasks
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What each column is of: a task."""
+        return self.tasks.task_names
+
+    def of_tasks(self, tasks: Tasks) -> Weights:
+        """The same unknown for other data."""
+        return Weights(tasks, self.intercept, self.name)
+
+    @property
+    def intercept_name(self) -> str:
+        return f"{self.name}.intercept"
+
+    def __getattr__(self, name: str):
+        if name == "value":  # where cvxpy has it
+            raise AttributeError(
+                f"{self.name} is an unknown and has no value; write solution.{self.name}, with solution = problem.solve()",
+                name=name,
+                obj=None,
+            )
+        return super().__getattribute__(name)  # Python's own error

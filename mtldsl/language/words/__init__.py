@@ -1,1 +1,0 @@
-"""The words themselves: one table of them, and what is typed made into terms."""

@@ -1,0 +1,310 @@
+"""Terms answer, no type tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import SeparableLoss
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
+from mtldsl.normal_form.terms.structured_term import StructuredTerm
+
+__all__ = [
+    "Lowest",
+    "best_constants",
+    "lowest_constants",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The best constant of a structured hinge: one convex, piecewise linear function of one number in every task.
+
+#: Brackets grow fourfold, from 1 on, so many times at most; kinks are found after a few meetings of two planes.
+_GROWTHS, _MEETINGS = 30, 100
+
+#: A plane that is no higher than this part of the heights is the one that meets there.
+_ROUNDING = 1e-13
+
+
+class Lowest(NamedTuple):
+    """constants and values (m,), coefficients included; u (N,): a subgradient there whose sum over every task is zero, where one is found;
+    met (m,): whether it was."""
+
+    constants: np.ndarray
+    values: np.ndarray
+    u: np.ndarray
+    met: np.ndarray
+
+
+def lowest_constants(term: StructuredTerm, z: np.ndarray, near=None, step: float = 1.0) -> Lowest:
+    """argmin over b of the hinge at z + b, task by task: where the planes from both sides meet, their mixture is level.
+
+    near : (m,) where to look first (None: at zero); step: how far to go from there before going fourfold.
+    """
+    m = term.tasks.n_tasks
+    found = Lowest(np.zeros(m), np.zeros(m), np.zeros(z.size), np.zeros(m, dtype=bool))
+    for i, (rows, c, metric, y, classes) in enumerate(term.tasks_apart):
+
+        def look(b, own=z[rows], metric=metric, y=y, classes=classes):
+            plane = metric.most_violated(own + b, y, classes)
+            slope = plane.gradient(y)
+            return b, plane.value, float(slope.sum()), slope
+
+        b, value, slope, met = _lowest(look, 0.0 if near is None else float(near[i]), step)
+        found.constants[i], found.values[i], found.u[rows], found.met[i] = b, c * value, c * slope, met
+    return found
+
+
+def _lowest(look, start: float, step: float):
+    middle = look(start)
+    if abs(middle[2]) <= _ROUNDING * np.abs(middle[3]).sum():  # rankings, too
+        return start, middle[1], middle[3], True
+    side, far = (-1.0 if middle[2] > 0 else 1.0), middle
+    near = middle
+    for k in range(_GROWTHS):
+        far = look(start + side * step * 4.0**k)
+        if far[2] * near[2] <= 0:
+            break
+        near = far
+    else:  # the constant may grow without end
+        return far[0], far[1], far[3], False
+    left, right = (far, near) if side < 0 else (near, far)
+    at = left
+    for _ in range(_MEETINGS):
+        meeting = (left[1] - right[1] + right[2] * right[0] - left[2] * left[0]) / (right[2] - left[2])
+        height = left[1] + left[2] * (meeting - left[0])
+        at = look(meeting)
+        if at[2] == 0.0 or at[1] <= height + _ROUNDING * max(abs(height), abs(left[2] * meeting), 1e-300):
+            break
+        left, right = (at, right) if at[2] < 0 else (left, at)
+    if at[2] == 0.0:
+        return at[0], at[1], at[3], True
+    share = right[2] / (right[2] - left[2])
+    return at[0], at[1], share * left[3] + (1.0 - share) * right[3], True
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The best constant predictions of a model: intercepts at their optimum, weights that are zero.
+
+#: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
+_GROWTHS_CONSTANTS = 40
+
+#: Looks at the slopes that a constant which is only a candidate is worth, and those after which every third has halved away rounding.
+_FEW, _MANY = 12, 200
+
+
+Slopes = Callable[[np.ndarray], np.ndarray]
+
+
+def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
+    """The point (`rough`: nearly, for the price of a few looks at the losses), None where no loss has an intercept. Intercepts are touched by no regularizer and no constraint, and tasks are apart there:
+    in every task the slopes of the losses rise with the constant, and the best one is where their sum changes sign. In a task where it
+    never does, the constant is 0 if the slope is 0 everywhere, else the end of what was searched.
+    """
+    names = [block.name for block in form.blocks if block.intercept_of is not None]
+    if not names:
+        return None
+    known = [loss for loss in (one.constant_statistics() for one in form.losses) if loss is not None]
+    if len(known) < len(form.losses):
+        return None
+    x = form.zeros()
+    for name in names:
+        sharing = [loss for loss in known if name in loss.intercepts]
+        if sharing:
+            x[name] = _best_of(sharing, x, rough)[None, :]
+    return x
+
+
+def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
+    # constants that are best for every task are so for the worst one
+    sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
+    at = [loss.predictions_without_weights(x) for loss in sharing]
+    if len(sharing) == 1:
+        (loss,), (z,) = sharing, at
+        if loss.atom.radial:
+            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
+        if isinstance(loss, RowTerm) and loss.map.offset is None:
+            return loss.best_constants()
+        if isinstance(loss, StructuredTerm) and not rough:
+            if loss.at_constants is not None:
+                return np.array([known.constant for known in loss.at_constants]) - z[loss.tasks.offsets[:-1]]
+            return lowest_constants(loss, z).constants
+        known = _of_classes(loss, z)
+        if known is not None:
+            return known
+    if all(_kinks(loss) for loss in sharing):
+        return _at_kinks(sharing, at)
+    return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
+
+
+def _means(values, weights, loss: LossTerm) -> np.ndarray:
+    starts = loss.tasks.offsets[:-1]
+    if weights is None:
+        return np.add.reduceat(values, starts) / loss.tasks.counts
+    return np.add.reduceat(weights * values, starts) / np.add.reduceat(weights, starts)
+
+
+# ------------------------------------------------------------------------------------------------- piecewise linear
+
+
+def _kinks(loss: LossTerm) -> bool:
+    """Whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
+    if not isinstance(loss.atom, SeparableLoss):
+        return False
+    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
+    return (
+        quadratic is not None
+        and quadratic[1] == 0.0
+        and all(np.isfinite(end).all() for end in loss.dual_interval())
+    )
+
+
+def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
+    """A weighted quantile of the kinks: exactly one of them, or the middle between two where the slope there is zero."""
+    kinks, ends = [], []
+    for loss, z in zip(sharing, at, strict=True):
+        atom: Any = loss.atom
+        kinks.append(np.asarray(atom.dual_quadratic(loss.tasks.targets)[0], float) - z)
+        ends.append(loss.dual_interval())
+    m = sharing[0].tasks.n_tasks
+    best = np.empty(m)
+    for i in range(m):
+        rows = [slice(*loss.tasks.offsets[i : i + 2].tolist()) for loss in sharing]
+        parts = [(k[own], low[own], high[own]) for k, (low, high), own in zip(kinks, ends, rows, strict=True)]
+        best[i] = _quantile(*(p[0] if len(p) == 1 else np.concatenate(p) for p in zip(*parts, strict=True)))
+    return best
+
+
+def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
+    widths, lowest, last = high - low, float(low.sum()), len(kinks) - 1
+    total = float(widths.sum())
+    if widths.min() == widths.max():  # a selection, no sort
+        width = float(widths[0])
+        first = min(max(int(np.ceil((-1e-11 * total - lowest) / width)) - 1, 0), last)
+        after = min(first + 1, last)
+        places = np.partition(kinks, (first, after))
+        slope = lowest + (first + 1) * width
+    else:
+        order = np.argsort(kinks)
+        places, slopes = kinks[order], lowest + np.cumsum(widths[order])
+        first = min(int(np.count_nonzero(slopes < -1e-11 * total)), last)
+        after = min(first + 1, last)
+        slope = float(slopes[first])
+    if abs(slope) <= 1e-11 * total:
+        return 0.5 * float(places[first] + places[after])
+    return float(places[first])
+
+
+# ----------------------------------------------------------------------------------------------------- by a search
+
+
+def _counts_classes(loss: LossTerm) -> bool:
+    """Whether all samples of a class are the same as long as weights are zero."""
+    return isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None
+
+
+def _class_weights(loss: LossTerm) -> np.ndarray:
+    """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
+    y, starts = loss.tasks.targets, loss.tasks.offsets[:-1]
+    if loss.tasks.sample_weights is None:  # counts: labels are -1 and +1
+        more, all_of_them = np.add.reduceat(y, starts), loss.tasks.counts
+        return 0.5 * loss.coefficients * np.stack([all_of_them + more, all_of_them - more])
+    s = cast(np.ndarray, loss.scale)
+    up = np.add.reduceat(np.where(y > 0, s, 0.0), starts)
+    down = np.add.reduceat(np.where(y < 0, s, 0.0), starts)
+    return np.stack([up, down])
+
+
+def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
+    """Where the loss knows its best constants by a formula, and no task is without one of the classes."""
+    if not _counts_classes(loss):
+        return None
+    weights, atom = _class_weights(loss), cast(Any, loss.atom)
+    known = atom.constant_of_classes(*weights) if np.all(weights > 0) else None
+    return None if known is None else known - z[loss.tasks.offsets[:-1]]
+
+
+def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
+    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
+    if _counts_classes(loss):
+        # all samples of a class have the same slope: two numbers a task
+        weights = _class_weights(loss)
+        atom: Any = loss.atom
+        labels, origin = np.array([[1.0], [-1.0]]), z[starts]
+
+        def of_classes(b):
+            u = weights * atom.slope(
+                np.broadcast_to(origin + b, weights.shape), np.broadcast_to(labels, weights.shape)
+            )
+            return u.sum(axis=0), np.abs(u).sum(axis=0)
+
+        return of_classes
+
+    def of_samples(b):
+        u = np.asarray(loss.gradient(z + np.repeat(b, counts)))
+        return np.add.reduceat(u, starts), np.add.reduceat(np.abs(u), starts)
+
+    return of_samples
+
+
+def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
+    sizes = np.zeros(loss.tasks.n_tasks)
+
+    def slopes(b: np.ndarray) -> np.ndarray:
+        total, size = np.zeros(b.size), np.zeros(b.size)
+        # exp of a far bracket: infinite is as good as large
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in parts:
+                one, its_size = part(b)
+                total, size = total + one, size + its_size
+        sizes[:] = size
+        return total
+
+    low, high = (
+        _bracket(slopes, np.full(sizes.size, -1.0)),
+        -_bracket(lambda b: -slopes(-b), np.full(sizes.size, -1.0)),
+    )
+    below, above = slopes(low), slopes(high)
+    best = _between(slopes, sizes, low, high, below, above, rough)
+    return np.where(below == above, 0.0, best)
+
+
+def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
+    """Regula falsi with the end that stays halved in weight (Illinois), every third step a bisection: slopes may have steps."""
+    best = at = 0.5 * (low + high)
+    smallest, side = np.full(low.size, np.inf), np.zeros(low.size)
+    slope = np.fmin(np.abs(below), np.abs(above))
+    for k in range(_FEW if rough else _MANY):
+        with np.errstate(all="ignore"):
+            secant = (low * above - high * below) / (above - below)
+        at = np.where(np.isfinite(secant) & (k % 3 != 2), np.clip(secant, low, high), 0.5 * (low + high))
+        found = slopes(at)
+        best = np.where(np.abs(found) < smallest, at, best)
+        smallest = np.fmin(np.abs(found), smallest)
+        met = (np.abs(found) <= _ROUNDING * sizes) | (0.5 * (high - low) <= 4e-16 * np.abs(at))
+        if met.all():
+            break
+        # a task that has met its constant stays there
+        falls = (found <= 0) & ~met
+        rises = (found > 0) & ~met
+        above = np.where(falls & (side < 0), 0.5 * above, above)
+        below = np.where(rises & (side > 0), 0.5 * below, below)
+        low, below = np.where(falls | met, at, low), np.where(falls, found, below)
+        high, above = np.where(rises | met, at, high), np.where(rises, found, above)
+        side = np.where(falls, -1.0, 1.0)
+    return np.where(smallest <= 1e-6 * slope, best, at)  # at a kink the slope does not become small
+
+
+def _bracket(slopes: Slopes, b: np.ndarray) -> np.ndarray:
+    """From b < 0 on downwards, task by task, until the slope is not positive."""
+    for _ in range(_GROWTHS_CONSTANTS):
+        rising = ~(slopes(b) <= 0)
+        if not rising.any():
+            break
+        b = np.where(rising, 4.0 * b, b)
+    return b

@@ -1,0 +1,275 @@
+"""Blocks fixed, restricted, lifted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.matrix_function import Regularizer, Set
+from mtldsl.normal_form.form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.reduction import Point, Promise
+from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
+
+__all__ = [
+    "Kept",
+    "Lifted",
+    "LossOfWeights",
+    "Recipe",
+    "Relaxed",
+    "Rows",
+    "SmallerSide",
+    "has_one_maximum_a_task",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Learned matrices kept: what is left of a structure that is not convex without them is a quadratic function of the weights.
+
+
+class Kept:
+    """structure(W) = min over S of value(W, S) becomes value(W, S) at the matrices given: above it, and equal where those are the best.
+
+    Terms stay in their order, one for one. Structures that are convex with their matrices eliminated are left alone.
+    """
+
+    promise: ClassVar[Promise] = Promise.MAJORIZATION
+
+    def __init__(self, structures: Structures):
+        self.structures = structures
+
+    def accepts(self, form: NormalForm) -> str | None:
+        if any(isinstance(f, StructureTerm) and not f.atom.convex for f in form.functions):
+            return None
+        return "no term learns a matrix that has to be kept for the model to be convex"
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
+        functions, constant = [], form.constant
+        for f in form.functions:
+            if isinstance(f, StructureTerm) and not f.atom.convex:
+                f, extra = f.kept(self.structures)
+                constant += extra
+            functions.append(f)
+        return replace(form, functions=tuple(functions), constant=constant), None
+
+    def invert(self, point: Point, recipe: None) -> Point:
+        """The same weights; a quadratic's multipliers are not multipliers of what it touches."""
+        return replace(point, function_duals=None)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Losses with one maximum a task as functions of the weights: what the general ADMM takes beside anything else.
+
+
+class LossOfWeights(Regularizer):
+    """A loss as a function of V (D, m), the weights of every task and, where it has intercepts, these over `unit` in a last row."""
+
+    @property
+    def unit(self) -> float:
+        raise NotImplementedError
+
+    def multipliers(self, V, subgradient) -> list:
+        """Multipliers of the loss, at V, whose pull on V is `subgradient`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedTerm(FunctionTerm):
+    """One of these in a form."""
+
+    atom: LossOfWeights
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How many losses and functions the form has, and the terms that some of its losses became, by the loss's place."""
+
+    n_losses: int
+    n_functions: int
+    terms: dict[int, LiftedTerm]
+
+
+class Lifted:
+    """Every loss with one maximum a task becomes a function of its weights, after all other functions, its intercepts their last row.
+
+    of_weights : the loss -> what it is as a function of the weights, multiplied by its coefficients (a `LossOfWeights`); the solver says
+        it, since what is remembered from one prox to the next is its own
+    """
+
+    promise: ClassVar[Promise] = Promise.EXACT
+
+    def __init__(self, of_weights: Callable[[LossTerm], LossOfWeights]):
+        self.of_weights = of_weights
+
+    def accepts(self, form: NormalForm) -> str | None:
+        found = any(map(has_one_maximum_a_task, form.losses))
+        return None if found else "no loss is a maximum of planes of all samples of a task'"
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
+        terms = {t: self._term(loss) for t, loss in enumerate(form.losses) if has_one_maximum_a_task(loss)}
+        losses = tuple(loss for t, loss in enumerate(form.losses) if t not in terms)
+        easier = replace(form, losses=losses, functions=(*form.functions, *terms.values()))
+        return easier, Recipe(len(form.losses), len(form.functions), terms)
+
+    def invert(self, point: Point, recipe: Recipe) -> Point:
+        if point.loss_duals is None or point.function_duals is None:
+            return replace(point, loss_duals=None, function_duals=None)
+        kept = iter(point.loss_duals)
+        own, lifted = point.function_duals[: recipe.n_functions], point.function_duals[recipe.n_functions :]
+        found = {
+            t: term.atom.multipliers(term.map.forward(point.blocks), v)
+            for (t, term), v in zip(recipe.terms.items(), lifted, strict=True)
+        }
+        duals = [found[t] if t in found else next(kept) for t in range(recipe.n_losses)]
+        return replace(point, loss_duals=duals, function_duals=own)
+
+    def _term(self, loss: LossTerm) -> LiftedTerm:
+        function = self.of_weights(loss)
+        return LiftedTerm(function, 1.0, stacked_map(loss, function.unit), loss.typed)
+
+
+def has_one_maximum_a_task(loss: LossTerm) -> bool:
+    """Whether a task's loss is a maximum of affine functions and no sum over samples: one plane is one labelling of all its samples."""
+    return loss.atom.max_affine and not loss.atom.separable and loss.atom.labels != "indicators"
+
+
+def stacked_map(loss: LossTerm, unit: float) -> LinearMap:
+    """Onto the weights of every task and, where the loss has intercepts, these over `unit` in a last row."""
+    if not loss.intercepts:
+        return loss.map
+    d, m = loss.map.shape
+    above = sparse.csr_array(sparse.eye_array(d + 1, d))
+    last = sparse.csr_array(([1.0 / unit], ([d], [0])), shape=(d + 1, 1))
+    entries = [
+        Entry(
+            entry.block,
+            entry.coefficient,
+            above if entry.left is None else above @ sparse.csr_array(entry.left),
+            entry.right,
+        )
+        for entry in loss.map.entries
+    ]
+    offset = None if loss.map.offset is None else np.vstack([loss.map.offset, np.zeros((1, m))])
+    return LinearMap((*entries, *(Entry(name, 1.0, last) for name in loss.intercepts)), (d + 1, m), offset)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The same model with a larger eps: it has fewer stationary points, and a point of one is a start for the next.
+
+
+class Relaxed:
+    """sum_j r(sigma_j^2 + eps) of every reweighted term with `factor` times its eps, factor > 1: higher, since r is nondecreasing."""
+
+    promise: ClassVar[Promise] = Promise.MAJORIZATION
+
+    def __init__(self, factor: float):
+        self.factor = factor
+
+    def accepts(self, form: NormalForm) -> str | None:
+        if any(f.atom.is_reweighted for f in form.functions):
+            return None
+        return "no term of this model has an eps to be made larger"
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
+        return replace(
+            form,
+            functions=tuple(
+                replace(f, atom=f.atom.relaxed(self.factor)) if f.atom.is_reweighted else f
+                for f in form.functions
+            ),
+        ), None
+
+    def invert(self, point: Point, recipe: None) -> Point:
+        """The same weights; multipliers belong to the other eps."""
+        return replace(point, function_duals=None)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A model on some rows of its one weight matrix, all others being zero: what is left is a small model of the same kind.
+
+
+class Rows:
+    """The rows `rows` of W, and of the tasks' features those alone."""
+
+    promise: ClassVar[Promise] = Promise.RESTRICTION
+
+    def __init__(self, rows):
+        self.rows = np.asarray(rows, int)
+
+    def accepts(self, form: NormalForm) -> str | None:
+        if len(form.weight_blocks) != 1:
+            return f"there are {len(form.weight_blocks)} weight matrices"
+        (block,) = form.weight_blocks
+        for term in (*form.losses, *form.functions):
+            if term.map.identity_of != block.name:
+                return f"{term.typed} is not a function of {block.name} itself"
+        for f in form.functions:
+            if f.atom.on_rows(self.rows, block.shape) is None:
+                return f"{f.typed} is not a sum over rows"
+            if isinstance(f.atom, Set) and f.atom.violation(np.zeros(block.shape)) > 0:
+                return f"{f.typed} leaves no row zero"
+        return None
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, Block]:
+        """The recipe is the block that rows are left out of."""
+        (block,) = form.weight_blocks
+        shape = (len(self.rows), block.shape[1])
+        identity = LinearMap((Entry(block.name),), shape)
+
+        def loss_on_rows(loss: LossTerm) -> LossTerm:
+            return replace(loss, tasks=loss.tasks.select_features(self.rows), map=identity)
+
+        def function_on_rows(f: FunctionTerm) -> FunctionTerm:
+            return replace(f, atom=f.atom.on_rows(self.rows, block.shape), map=identity)  # pyrefly: ignore[bad-argument-type]  # asked above
+
+        return replace(
+            form,
+            blocks=tuple(Block(b.name, shape) if b.name == block.name else b for b in form.blocks),
+            losses=tuple(map(loss_on_rows, form.losses)),
+            functions=tuple(map(function_on_rows, form.functions)),
+        ), block
+
+    def restricted(self, blocks: Blocks, recipe: Block) -> Blocks:
+        """A point of the form that is zero in the other rows, as one of the smaller form."""
+        return blocks | {recipe.name: blocks[recipe.name][self.rows]}
+
+    def invert(self, point: Point, recipe: Block) -> Point:
+        """Zeros in the other rows; the losses' multipliers are the same, the functions' are not known there."""
+        W = np.zeros(recipe.shape)
+        W[self.rows] = point.blocks[recipe.name]
+        return replace(point, blocks=point.blocks | {recipe.name: W}, function_duals=None)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A covariance of the features and one of the tasks leave the same penalty: alternate with the smaller one.
+
+
+class SmallerSide:
+    """Every covariance norm on the side of W that is smaller; the same function of the weights.
+
+    (W W^T)^{1/2} has the rank of W: on the larger side it is singular, and an alternation never leaves its range.
+    """
+
+    promise: ClassVar[Promise] = Promise.EXACT
+
+    def accepts(self, form: NormalForm) -> str | None:
+        if any(_turned(f) is not f for f in form.functions):
+            return None
+        return "no term learns a matrix on the larger side of the weights"
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
+        return replace(form, functions=tuple(map(_turned, form.functions))), None
+
+    def invert(self, point: Point, recipe: None) -> Point:
+        """The same weights and multipliers; matrices of the other side are left out, where the point holds any."""
+        return replace(point, structures=None) if hasattr(point, "structures") else point
+
+
+def _turned(f: FunctionTerm) -> FunctionTerm:
+    if not isinstance(f, StructureTerm):
+        return f
+    atom = f.structure.on_smaller_side(f.map.shape)
+    return f if atom is f.atom else replace(f, atom=atom)

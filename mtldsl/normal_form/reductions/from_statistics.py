@@ -1,0 +1,118 @@
+"""Squares of rows that are elsewhere, as squares of a few rows here: one pass over the data, and any solver goes on from there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.reduction import Point, Promise
+from mtldsl.normal_form.term import term_type
+from mtldsl.normal_form.terms.few_rows import Factors
+from mtldsl.normal_form.terms.row_statistics import factors_of
+
+__all__ = [
+    "Gathered",
+    "Recipe",
+    "can_be_reflected",
+    "on_few_rows",
+]
+
+#: Numbers that sparse rows may become for reflections: some seconds of a hundred features.
+_MOST_DENSE = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The losses as given, and their rows as few."""
+
+    losses: tuple[LossTerm, ...]
+    factors: tuple[Factors, ...]
+
+    def with_intercepts(self, blocks: Blocks) -> Blocks:
+        """The intercepts that fit best beside weights."""
+        found = {}
+        for loss, factors in zip(self.losses, self.factors, strict=True):
+            for name in loss.intercepts:
+                found[name] = factors.intercepts(np.asarray(loss.map.forward(blocks)))[None, :]
+        return {**blocks, **found}
+
+    def misplaced(self, blocks: Blocks) -> tuple[float, float]:
+        """(by how much the objective lies above that of the few rows, since intercepts are rounded; by how much float64 may have misplaced
+        objective and bound, as sums over the rows given)."""
+        above = rounding = 0.0
+        for loss, factors in zip(self.losses, self.factors, strict=True):
+            W = np.asarray(loss.map.forward(blocks))
+            b = sum((blocks[name][0] for name in loss.intercepts), np.zeros(W.shape[1]))
+            squares = factors.residual_squares(W, b)
+            least = factors.least_squares(W) if loss.intercepts else squares
+            off = factors.rounding(W, squares, bool(loss.intercepts))
+            low, here, high = (loss.of_squares(s) for s in (squares - off, squares, squares + off))
+            above += max(here - loss.of_squares(least), 0.0)
+            rounding += max(high - here, here - low)
+        return above, rounding if math.isfinite(rounding) else math.inf
+
+
+class Gathered:
+    """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there.
+
+    That is all that a sum of squares, weighted or not, or a function of the norm of every task's residuals knows of its rows.
+
+    reflected : R by orthogonal reflections of the rows, else by sums of their products around the means, at a fraction of the price
+    """
+
+    promise: ClassVar[Promise] = Promise.EXACT
+
+    def __init__(self, reflected: bool = False):
+        self.reflected = reflected
+
+    def accepts(self, form: NormalForm) -> str | None:
+        if not form.losses:
+            return "there is no loss"
+        for loss in form.losses:
+            if loss.tasks.in_memory:
+                return f"the rows of {loss.typed} are here"
+            if loss.atom.quadratic is None and not loss.atom.radial:
+                return f"{loss.typed} is not a function of sums of squared residuals"
+        names = {name for loss in form.losses for name in loss.intercepts}
+        for f in form.functions:
+            if names & set(f.map.blocks):
+                return f"{f.typed} is a function of an intercept"
+        return form.entangled_intercepts
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
+        factors = tuple(factors_of(loss.tasks, self.reflected) for loss in form.losses)
+        known = form.remembered.get(Gathered)  # by all values of a path
+        if known is None or known[0].losses != form.losses or known[0].factors != factors:
+            recipe = Recipe(form.losses, factors)
+            here = [
+                one.rows(bool(loss.intercepts), loss.tasks)
+                for loss, one in zip(form.losses, factors, strict=True)
+            ]
+            known = form.remembered[Gathered] = (recipe, here)
+        recipe, here = known
+        blocks = tuple(block for block in form.blocks if block.intercept_of is None)
+        return replace(form, blocks=blocks, losses=on_few_rows(form.losses, here)), recipe
+
+    def invert(self, point: Point, recipe: Recipe) -> Point:
+        """The intercepts that fit best. Multipliers of the rows are the residuals there, which the certificate makes."""
+        return replace(point, blocks=recipe.with_intercepts(point.blocks), loss_duals=None)
+
+
+def can_be_reflected(form: NormalForm) -> bool:
+    """Whether a pass of reflections is affordable: they make sparse rows dense."""
+    tables = [loss.tasks for loss in form.losses]
+    return all(not one.is_sparse or one.n_samples * one.n_features <= _MOST_DENSE for one in tables)
+
+
+def on_few_rows(losses: Sequence[LossTerm], here: Sequence[Tasks]) -> tuple[LossTerm, ...]:
+    """The losses of these rows, without intercepts."""
+    return tuple(
+        term_type(loss.atom, tasks)(loss.atom, loss.coefficients, tasks, loss.map, (), loss.typed)
+        for loss, tasks in zip(losses, here, strict=True)
+    )

@@ -1,0 +1,415 @@
+"""A model as typed: an objective, its constraints, and the normal form that they stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import Atom
+from mtldsl.data.tasks import Tasks
+from mtldsl.display.displayable import Shown
+from mtldsl.display.math import words_latex
+from mtldsl.display.sections import Formula, Panel
+from mtldsl.errors import ModelError
+from mtldsl.language.constraints import Constraint, RangeConstraint
+from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
+from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalars import Parameter, number_latex
+from mtldsl.language.substitution import Shares, shares_of
+from mtldsl.language.weights import Weights
+from mtldsl.normal_form.canonicalize import (
+    check_model,
+    known_map,
+    learned_of,
+    on_weights,
+    parameters_of,
+    to_normal_form,
+    weights_of,
+    with_coefficients,
+)
+from mtldsl.normal_form.form import LinearMap, NormalForm
+from mtldsl.utils.caching import cached_property
+from mtldsl.utils.validation import as_flag, as_float
+
+__all__ = [
+    "Statement",
+    "TypedLatex",
+    "formula_of",
+    "latex_of",
+    "meaning_of",
+    "panel_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What an atom is, in a few words with $LaTeX$, for the list below a formula.
+
+
+def meaning_of(atom: Atom) -> str:
+    """Words with $LaTeX$: the atom's `meaning` with its parameters in it, or the beginning of its documentation.
+
+    >>> from mtldsl.atoms.losses import QuantileLoss
+    >>> meaning_of(QuantileLoss(q=0.9))
+    'the quantile loss, $\\\\rho_{0.9}(r) = \\\\max(0.9\\\\, r,\\\\, (0.9 - 1)\\\\, r)$'
+    """
+    words = _own_meaning(type(atom)) or _beginning(atom.summary())
+    words = re.sub(r"<(\w+)>", lambda field: _number(getattr(atom, field[1])), words)
+    return words + _weights(getattr(atom, "weights", None)) + _metrics(getattr(atom, "metric", None))
+
+
+def _own_meaning(cls: type[Atom]) -> str:
+    """What the class says of itself, and not of one that it is made from under another name."""
+    of = next((one for one in cls.__mro__ if "meaning" in vars(one)), None)
+    return cls.meaning if of is not None and getattr(of, "name", "") == cls.name else ""
+
+
+def _beginning(summary: str) -> str:
+    """
+    >>> _beginning("The Ky Fan norm: the sum of the k largest singular values. Source: Fan."), _beginning("Sizes; of all.")
+    ('the Ky Fan norm', 'Sizes; of all')
+    """
+    words = re.split(r"[:.](?:\s|$)", summary, maxsplit=1)[0].strip()
+    words = re.sub(r"^(The|A|An)\b", lambda article: article[0].lower(), words)
+    return words.replace("$", "").strip() or "a term of one's own"
+
+
+def _number(value: Any) -> str:
+    number = as_float(value)
+    return str(value) if number is None else number_latex(number)
+
+
+def _weights(weights: Any) -> str:
+    if weights is None:
+        return ""
+    low, high = float(np.min(weights)), float(np.max(weights))
+    if low == high:
+        return f", each with the weight $a = {number_latex(low)}$"
+    return f", with weights $a$ from ${number_latex(low)}$ to ${number_latex(high)}$"
+
+
+def _metrics(metric: Any) -> str:
+    if metric is None:
+        return ""
+    if not isinstance(metric, Iterable):
+        return rf"; $\Delta$ is {meaning_of(metric)}"
+    return r"; $\Delta$ is for every task another: " + ", ".join(dict.fromkeys(map(meaning_of, metric)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The LaTeX of a model's parts, in which what they name alike by themselves is told apart.
+
+_ARRAY = re.compile(r"\\mathrm\{array\}\(([\d, ]*)\)")
+_DATA = re.compile(r"(?<![a-zA-Z\\{])([Xysn])_(?=i(?![a-zA-Z])|\{ij\})")
+#: Symbols of constants, the first that the model does not have: of vectors, and of matrices.
+_FREE = {"vector": "chev", "matrix": "CHEV"}
+_DELTA = r"\Delta("
+
+
+class TypedLatex:
+    """What a model as typed is made of.
+
+    objective, constraints : LaTeX;  terms : of every term without its coefficient
+    data      : {what stands after X and y: (tasks, LaTeX of the terms on them)}; "" where there is one of them, else ^{(1)}, ^{(2)}, ...
+    constants : (symbol, shape) of every array: c and C, numbered where there are several
+    """
+
+    def __init__(self, statement: Any):
+        terms = list(statement.objective.terms)
+        parts = [term.atom_latex for term in terms]
+        self.data: dict[str, tuple[Any, str]] = {}
+        parts = self._with_own_data(terms, parts)
+        of_metrics = [k for k, latex in enumerate(parts) if _DELTA in latex]
+        if len(of_metrics) > 1:
+            for number, k in enumerate(of_metrics, 1):
+                parts[k] = parts[k].replace(_DELTA, rf"\Delta_{{{number}}}(")
+        limits = [constraint.latex for constraint in statement.constraints]
+        self.constants: list[tuple[str, list[str]]] = []
+        taken = {one.latex for one in (*statement.weights, *statement.learned, *statement.parameters)}
+        self._symbols = {
+            kind: next((one for one in few if one not in taken), few[0]) for kind, few in _FREE.items()
+        }
+        several = {
+            kind: n > 1
+            for kind, n in _counted(kind for one in parts + limits for kind in _kinds(one)).items()
+        }
+        self.terms = [self._with_constants(one, several) for one in parts]
+        self.constraints = [self._with_constants(one, several) for one in limits]
+        self.objective = Objective(
+            [replace(term, atom_latex=latex) for term, latex in zip(terms, self.terms, strict=True)]
+        ).latex
+
+    def _with_own_data(self, terms: list, parts: list[str]) -> list[str]:
+        kinds: list[Any] = []
+        for term in terms:
+            if term.tasks is not None and not any(term.tasks is tasks for tasks in kinds):
+                kinds.append(term.tasks)
+        found = list(parts)
+        for number, tasks in enumerate(kinds, 1):
+            name = f"^{{({number})}}" if len(kinds) > 1 else ""
+            own = [k for k, term in enumerate(terms) if term.tasks is tasks]
+            if name:
+                for k in own:
+                    found[k] = _DATA.sub(lambda at, name=name: f"{at[1]}{name}_", found[k])
+            self.data[name] = tasks, " ".join(found[k] for k in own)
+        return found
+
+    def _with_constants(self, latex: str, several: dict[str, bool]) -> str:
+        def symbol(found: re.Match) -> str:
+            shape = found[1].split(", ")
+            kind = _kind(shape)
+            name = self._symbols[kind]
+            if several[kind]:
+                name += f"_{{{1 + sum(one.startswith(name) for one, _ in self.constants)}}}"
+            self.constants.append((name, shape))
+            return name
+
+        return _ARRAY.sub(symbol, latex)
+
+
+def _kinds(latex: str) -> list[str]:
+    return [_kind(shape.split(", ")) for shape in _ARRAY.findall(latex)]
+
+
+def _kind(shape: list[str]) -> str:
+    return "matrix" if len(shape) > 1 else "vector"
+
+
+def _counted(kinds: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for kind in kinds:
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A model as formulas, and its symbols explained.
+
+_TIMES = r" \times "
+
+
+def formula_of(statement: Any, values: Mapping[str, float] | None = None) -> Formula:
+    """The objective, then a line a constraint; and what every symbol is. values: of parameters, in place of those that they have now."""
+    told = TypedLatex(statement)
+    lines = [("minimize", told.objective)]
+    for i, constraint in enumerate(told.constraints):
+        lines.append(("subject to" if i == 0 else "", constraint))
+    return Formula(lines, list(dict.fromkeys(_symbols(statement, told, values or {}))))
+
+
+def latex_of(statement: Any, where: bool) -> str:
+    """See `Statement.latex`."""
+    told = TypedLatex(statement)
+    body = rf"\min_{{{_unknowns(statement)}}}\quad & {told.objective}"
+    for i, constraint in enumerate(told.constraints):
+        lead = r"\text{subject to}\quad" if i == 0 else ""
+        body += rf" \\ {lead} & {constraint}"
+    display = rf"\begin{{aligned}} {body} \end{{aligned}}"
+    if not where:
+        return display
+    items = [rf"  \item ${latex}$: {words_latex(words)}" for latex, words in formula_of(statement).where]
+    return "\n".join([rf"\[ {display} \]", "where", r"\begin{itemize}", *items, r"\end{itemize}"])
+
+
+def panel_of(statement: Any) -> Panel:
+    """The formulas, and the model as typed."""
+    typed = Panel("As typed", text=str(statement))
+    kind = "convex" if statement.is_convex else "not convex"
+    return Panel(type(statement).__name__, lead=kind, formula=formula_of(statement), folded=[typed])
+
+
+def _unknowns(statement: Any) -> str:
+    names = [unknown.latex for unknown in [*statement.weights, *statement.learned]]
+    return ", ".join([*names, *(["b"] if any(w.intercept for w in statement.weights) else [])])
+
+
+def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """(LaTeX, words with $LaTeX$) in the order of the formula."""
+    for weights in statement.weights:
+        d, q = weights.shape
+        columns = f"{q:,} tasks" if q == weights.tasks.n_tasks else f"{q:,} columns"
+        yield (
+            rf"{weights.latex} \in \mathbb{{R}}^{{{d} \times {q}}}",
+            f"the weights, {d:,} features by {columns}",
+        )
+        if weights.intercept:
+            yield rf"b \in \mathbb{{R}}^{{{q}}}", "the intercepts, one a task; nothing penalises them"
+    for name, (tasks, latex) in told.data.items():
+        low, high = int(tasks.counts.min()), int(tasks.counts.max())
+        rows = f"{low:,} rows" if low == high else f"{low:,} to {high:,} rows"
+        yield (
+            rf"X{name}_i,\; y{name}_i",
+            f"the inputs and the labels of task $i$, {rows} of {tasks.n_features:,} features",
+        )
+        if f"s{name}_{{ij}}" in latex:
+            yield rf"s{name}_{{ij}}", "the weight of row $j$ of task $i$"
+        if f"n{name}_i" in latex:
+            yield (
+                rf"n{name}_i",
+                "the weights of task $i$'s rows, added up"
+                if tasks.is_weighted
+                else "the number of task $i$'s rows",
+            )
+    for parameter in statement.parameters:
+        yield (
+            rf"{parameter.latex} = {number_latex(values.get(parameter.name, parameter.value))}",
+            "a parameter",
+        )
+    for unknown in statement.learned:
+        of = "task similarities" if isinstance(unknown, KernelWeights) else unknown.axis
+        yield unknown.latex, f"the {unknown.kind} of {of}, learned beside the weights"
+    for name, shape in told.constants:
+        yield rf"{name} \in \mathbb{{R}}^{{{_TIMES.join(map(str, shape))}}}", "given numbers"
+    for term, latex in zip(statement.objective.terms, told.terms, strict=True):
+        own = re.search(r"\\Delta_\{\d+\}", latex)
+        words = meaning_of(term.atom)
+        yield latex, words.replace(r"$\Delta$", f"${own[0]}$") if own else words
+    for constraint, latex in zip(statement.constraints, told.constraints, strict=True):
+        atom = getattr(constraint, "atom", None)
+        norm = getattr(atom, "of", None)  # of a ball
+        if norm is not None:
+            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(norm)
+        elif atom is not None and atom.meaning:
+            yield latex, meaning_of(atom)
+
+
+class Statement(Shown):
+    """What a model says, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
+
+    def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
+        check_model(objective, constraints)
+        self.objective, self.constraints = objective, tuple(constraints)
+        self._known: dict[Term, tuple] = {}
+        self._maps: dict[Term, tuple] = {}
+        self._made: tuple[tuple[float, ...], NormalForm] | None = None
+        self._remembered: dict[tuple, dict] = {}
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        lines = [f"minimize    {self.objective.text}"]
+        for i, constraint in enumerate(self.constraints):
+            lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}\n{self}>"
+
+    def latex(self, where: bool = False) -> str:
+        r"""The model in LaTeX's math mode (amsmath's `aligned`, without dollars around it).
+
+        where : a displayed formula, and below it a list that says what every symbol is, as text for a paper
+
+        >>> import numpy as np, mtldsl as mtl
+        >>> tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
+        >>> W = mtl.Weights(tasks)
+        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.Parameter(0.5) * mtl.l21_norm(W))
+        >>> print(problem.latex())
+        \begin{aligned} \min_{W}\quad & \sum_i \tfrac12\|X_i w_i-y_i\|_2^2 + \lambda \, \|W\|_{2,1} \end{aligned}
+        """
+        return latex_of(self, as_flag(where, "latex(where", ModelError))
+
+    def _repr_latex_(self) -> str:
+        return f"$${self.latex()}$$"
+
+    def _panel(self) -> Panel:
+        return panel_of(self)
+
+    @property
+    def weights(self) -> list[Weights]:
+        """Every weight matrix of the model, in the order typed."""
+        return weights_of(self.objective, self.constraints)
+
+    @property
+    def learned(self) -> list[LearnedUnknown]:
+        """Every matrix that is learned beside the weights, in the order typed."""
+        return list(self._learned)
+
+    @cached_property
+    def _learned(self) -> list[LearnedUnknown]:
+        return learned_of(self.objective)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Every parameter of the model, in the order typed."""
+        return list(self._parameters)
+
+    @cached_property
+    def _parameters(self) -> list[Parameter]:
+        return parameters_of(self.objective, list(self.constraints))
+
+    @property
+    def first_loss(self) -> Term:
+        """The loss whose predictions are the model's."""
+        return self._first_loss
+
+    @cached_property
+    def _first_loss(self) -> Term:
+        return next(term for term in self.objective.terms if term.is_loss)
+
+    @cached_property
+    def shares(self) -> Shares | None:
+        """Where every loss takes tasks of its own, `W[:, a]` and `W[:, b]`, which are whose; else None."""
+        return shares_of([term for term in self.objective.terms if term.is_loss])
+
+    @property
+    def data(self) -> Tasks:
+        """The tasks whose labels are learned, as typed: of all losses where each has tasks of its own, else of the first."""
+        tasks = self.first_loss.data if self.shares is None else self.shares.tasks
+        assert tasks is not None  # of a loss
+        return tasks
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
+        return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
+
+    def _shape(self, values: tuple[float, ...]) -> tuple:
+        """What of the parameters' values is more than the size of a coefficient: that it is 0, and what stands inside an argument or is a radius."""
+        inside = self._inside_arguments
+        return tuple(v if p in inside else v == 0 for p, v in zip(self._parameters, values, strict=True))
+
+    @cached_property
+    def _inside_arguments(self) -> frozenset[Parameter]:
+        arguments = [t.argument for t in self.objective.terms] + [
+            c.argument for c in on_weights(self.constraints)
+        ]
+        inside = [part.coefficient.parameters for one in arguments for part in one.parts]
+        radii = [c.of_radius for c in on_weights(self.constraints)]
+        return frozenset().union(*inside, *radii)
+
+    def map_of(self, term: Term) -> LinearMap:
+        """The map of a term's argument at the parameters' present values, made once."""
+        return known_map(term, self._maps)
+
+    def form(self) -> NormalForm:
+        """The normal form at the parameters' present values: what solvers, certificate and reference see.
+
+        The same object while these values are the same; where they change, losses that do not depend on them are those of before, with
+        what is known of their data.
+        """
+        values = tuple(p.value for p in self._parameters)
+        if self._made is None or self._made[0] != values:
+            shape, form = self._shape(values), None
+            if (
+                self._made is not None
+                and self._scales_penalties_alone
+                and shape == self._shape(self._made[0])
+            ):
+                form = with_coefficients(self._made[1], self.objective.terms)
+            if form is None:
+                form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
+            form.share(self._remembered.setdefault(shape, {}))
+            self._made = values, form
+        return self._made[1]
+
+    @cached_property
+    def _scales_penalties_alone(self) -> bool:
+        """Whether all that parameters do is to multiply regularizers."""
+        losses = any(term.coefficient.parameters for term in self.objective.terms if term.is_loss)
+        return not (losses or self._inside_arguments or self.constraints)

@@ -1,0 +1,556 @@
+"""Maps, terms, type registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss, Set
+from mtldsl.utils.caching import cached_property
+from mtldsl.utils.parallel import slabs
+
+if TYPE_CHECKING:
+    from mtldsl.data.tasks import Tasks
+
+__all__ = [
+    "Block",
+    "Blocks",
+    "Entry",
+    "FunctionTerm",
+    "LinearMap",
+    "LossTerm",
+    "picks",
+    "register_term",
+    "term_type",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Blocks of unknowns, and linear maps of them: what the terms of a normal form are functions of. Other rooms take these names from `normal_form`.
+
+Blocks = dict[str, np.ndarray]  # block name -> array
+
+
+@dataclass(frozen=True)
+class Block:
+    """One unknown matrix. An intercept is a block of shape (1, m) of its own, with `intercept_of` naming its weights."""
+
+    name: str
+    shape: tuple[int, int]
+    intercept_of: str | None = None
+
+
+def picks(factor) -> bool:
+    """Whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
+    if factor is None:
+        return True
+    rows: Any = sparse.csr_array(factor)
+    ones = rows.nnz == rows.shape[0] and bool(np.all(rows.data == 1.0))
+    return ones and bool(np.all(np.diff(rows.indptr) == 1)) and np.unique(rows.indices).size == rows.nnz
+
+
+def _squares(matrix) -> float:
+    """The sum of the squares of a matrix's entries, dense or sparse."""
+    entries = matrix.data if sparse.issparse(matrix) else np.asarray(matrix)
+    return float(np.vdot(entries, entries))
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """coefficient * left @ x[block] @ right; `left` and `right` are dense arrays, scipy CSR matrices, or None for the identity."""
+
+    block: str
+    coefficient: float = 1.0
+    left: Any = None
+    right: Any = None
+
+    @property
+    def is_identity(self) -> bool:
+        return self.coefficient == 1.0 and self.left is None and self.right is None
+
+    def forward(self, W: np.ndarray) -> np.ndarray:
+        if self.left is not None:
+            W = self.left @ W
+        if self.right is not None:
+            W = W @ self.right
+        return W if self.coefficient == 1.0 else self.coefficient * W
+
+    @cached_property
+    def gain(self) -> float:
+        """How much longer than W its image is, the root mean square over all directions of W."""
+        sides = [(self.left, 1), (self.right, 0)]
+        lengths = [np.sqrt(_squares(side) / side.shape[axis]) for side, axis in sides if side is not None]
+        return abs(self.coefficient) * float(np.prod(lengths))
+
+    def adjoint(self, Z: np.ndarray) -> np.ndarray:
+        if self.left is not None:
+            Z = self.left.T @ Z
+        if self.right is not None:
+            Z = Z @ self.right.T
+        return Z if self.coefficient == 1.0 else self.coefficient * Z
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x -> sum of entries + offset, a matrix of `shape`."""
+
+    entries: tuple[Entry, ...]
+    shape: tuple[int, int]
+    offset: np.ndarray | None = None
+
+    @cached_property
+    def identity_of(self) -> str | None:
+        """The block's name where the map is just that block, else None."""
+        if self.offset is None and len(self.entries) == 1 and self.entries[0].is_identity:
+            return self.entries[0].block
+        return None
+
+    def multiple_of(self, block: str) -> float:
+        """c where the map is c * block + constant, else 0."""
+        if len(self.entries) != 1:
+            return 0.0
+        (entry,) = self.entries
+        plain = entry.block == block and entry.left is None and entry.right is None
+        return entry.coefficient if plain else 0.0
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(entry.block for entry in self.entries))
+
+    def usual_length(self, x: Blocks) -> float:
+        """The length that the image of weights of this size has where it is not zero by rule: the root mean square over all directions."""
+        squares = sum((entry.gain * np.linalg.norm(x[entry.block])) ** 2 for entry in self.entries)
+        return float(np.sqrt(squares))
+
+    def linear(self, x: Blocks) -> np.ndarray:
+        """The map without its offset."""
+        if self.identity_of is not None:
+            return x[self.identity_of]
+        total = sum(entry.forward(x[entry.block]) for entry in self.entries)
+        return np.broadcast_to(total, self.shape) if np.shape(total) != self.shape else total  # pyrefly: ignore[bad-return]  # a sum's 0 is broadcast
+
+    def forward(self, x: Blocks) -> np.ndarray:
+        image = self.linear(x)
+        return image if self.offset is None else image + self.offset
+
+    def add_adjoint(self, Z: np.ndarray, into: Blocks) -> None:
+        """into[block] += adjoint of the map at Z, for every block of the map."""
+        for entry in self.entries:
+            into[entry.block] += entry.adjoint(Z)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A regularizer or a constraint of the normal form: an atom on a linear map of the blocks.
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTerm:
+    """coefficient * atom(map(x)): a regularizer, or (coefficient 1) the indicator of a constraint."""
+
+    atom: MatrixFunction
+    coefficient: float
+    map: LinearMap
+    typed: str
+
+    @cached_property
+    def is_constraint(self) -> bool:
+        return isinstance(self.atom, Set)
+
+    def value(self, x: Blocks) -> float:
+        return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
+
+    def value_at_zero(self, zeros: Blocks) -> float:
+        """The same at blocks of zeros."""
+        return 0.0 if self.atom.norm and self.map.offset is None else self.value(zeros)
+
+    def violation(self, x: Blocks) -> float:
+        return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
+
+    def prox(self, V, step) -> np.ndarray:
+        """The prox of coefficient * atom, on the image of the map."""
+        return self.atom.prox(V, step * self.coefficient)
+
+    def conjugate(self, V) -> float:
+        if isinstance(self.atom, Set):
+            return self.atom.support(V)
+        return self.coefficient * self.atom.conjugate(V / self.coefficient)
+
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return 0.0 if self.atom.norm else self.conjugate(np.zeros(self.map.shape))
+
+    def dual_gauge(self, V) -> float:
+        return self.atom.dual_gauge(V / self.coefficient)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A loss of the normal form: an atom on the predictions of some tasks.
+
+#: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
+_KINK_SHARE = 64 * float(np.finfo(float).eps)
+
+#: Entries of inputs whose absolute values are taken at once.
+_ENTRIES = 1 << 22
+
+#: Predictions up to so many, 64 MB, are kept beside the last value asked for.
+_KEPT_PREDICTIONS = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class LossTerm:
+    """sum over tasks i of coefficients[i] * atom(X_i map(x)_i + intercept_i).
+
+    Predictions and dual vectors are flat (N,), task after task (see `Tasks.offsets`). A separable loss is evaluated on all
+    tasks at once, its coefficients folded into `scale`, the weight of every sample.
+    """
+
+    atom: Loss
+    coefficients: np.ndarray  # (m,)
+    tasks: Tasks
+    map: LinearMap  # onto (d, m)
+    intercepts: tuple[str, ...]
+    typed: str
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        """Tell whether a loss of these tasks becomes a term of this type."""
+        return True
+
+    @property
+    def sums_tasks(self) -> bool:
+        """Whether it is a sum over tasks, each of which may be left out."""
+        return True
+
+    @property
+    def takes_steps_by_task(self) -> bool:
+        """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
+        return False
+
+    @property
+    def shifts_apart(self) -> bool:
+        """Whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
+        return self.atom.separable
+
+    @property
+    def has_cheap_lines(self) -> bool:
+        """Whether one product with the data serves all points of a line."""
+        return True
+
+    @property
+    def has_score_steps(self) -> bool:
+        """Whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
+        return False
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""
+        weights = self.tasks.sample_weights
+        if weights is None and np.all(self.coefficients == 1.0):
+            return None
+        per_sample = np.repeat(self.coefficients, self.tasks.counts)
+        return per_sample if weights is None else per_sample * weights
+
+    @cached_property
+    def uniform_scale(self) -> float | None:
+        """The one number that `scale` repeats, else None."""
+        if self.scale is None:
+            return 1.0
+        return float(self.scale[0]) if np.all(self.scale == self.scale[0]) else None
+
+    @property
+    def is_shared_complete(self) -> bool:
+        """One X, every label present: predictions are one matrix product."""
+        return self.tasks.is_shared and self.tasks.mask is None
+
+    @property
+    def column_lengths(self) -> np.ndarray:
+        """(d, m) the Euclidean length of every feature's column in every task's inputs."""
+        return self.tasks.column_lengths
+
+    def magnitude(self, u, x: Blocks) -> float:
+        """<|u|, |y|> + sum_i ||u_i|| (sum_j ||x_ij|| |w_ij|) + <|u_i|, |b_i|>: the absolute values that <u, y> and <u, z> are sums of.
+
+        ||u_i|| ||x_ij|| stands for the sum of |u_ik| |x_ikj| over the rows k.
+        """
+        u, y = np.asarray(u), self.tasks.targets
+        if self.is_shared_complete:
+            table = u.reshape(self.tasks.n_tasks, -1)
+            lengths = np.sqrt(np.einsum("ij,ij->i", table, table))
+            total = float(self.column_lengths[:, 0] @ (np.abs(self.map.forward(x)) @ lengths))
+        else:
+            lengths = np.sqrt(self.tasks.sums_of(np.square, u))
+            total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
+        for part in slabs(u.size):
+            total += float(np.abs(u[part]) @ np.abs(y[part]))
+        for name in self.intercepts:
+            total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
+        return total + self._summands(x)
+
+    def slopes_at_kinks(self, x: Blocks) -> np.ndarray | None:
+        """(N,) the steepest slope of every sample whose prediction a kink of the loss is within rounding of, else 0; None of other losses.
+
+        There a value moves with the prediction by that slope, whatever the multiplier is.
+        """
+        atom = self.atom
+        if not (isinstance(atom, SeparableLoss) and self.shifts_apart) or atom.smooth:
+            return None
+        z, y = self.known_predictions(x), self.tasks.targets
+        summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
+        for name in self.intercepts:
+            summed = summed + np.abs(x[name][0])
+        near = _KINK_SHARE * (np.repeat(summed, self.tasks.counts) + np.abs(y))
+        below, above = atom.slope(z - near, y), atom.slope(z + near, y)
+        steepest = np.where(below != above, np.maximum(np.abs(below), np.abs(above)), 0.0)
+        return steepest if self.scale is None else self.scale * steepest
+
+    def _summands(self, x: Blocks) -> float:
+        """What `SeparableLoss.summands` adds up to."""
+        if not isinstance(self.atom, SeparableLoss) or type(self.atom).summands is SeparableLoss.summands:
+            return 0.0
+        sizes = self.atom.summands(self.known_predictions(x), self.tasks.targets)
+        assert sizes is not None
+        return float(sizes.sum() if self.scale is None else self.scale @ sizes)
+
+    def sums(self, u) -> np.ndarray:
+        """(m,) the sums of multipliers over every task's samples."""
+        return self.tasks.sums(np.asarray(u))
+
+    def absolute_sums(self, u) -> np.ndarray:
+        """(m,) the same of their absolute values."""
+        return self.tasks.sums_of(np.abs, np.asarray(u))
+
+    def absolute_adjoint(self, u) -> np.ndarray:
+        """Return |X_i|^T |u_i| of every task, (d, m)."""
+        tasks, sizes = self.tasks, np.abs(np.asarray(u))
+        if tasks.is_shared:
+            table = np.zeros((tasks.X.shape[0], tasks.n_tasks))
+            if tasks.mask is None:
+                table[:] = sizes.reshape(tasks.n_tasks, -1).T
+            else:
+                table.T[tasks.mask.T] = sizes
+            return _absolute_times(tasks.X, table)
+        pairs = zip(tasks.inputs, tasks.per_task(sizes), strict=True)
+        return np.hstack([_absolute_times(X, own[:, None]) for X, own in pairs])
+
+    def work(self, u, x: Blocks) -> np.ndarray:
+        """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
+
+        def size(u, z, y):
+            return np.abs(u) * np.maximum(np.abs(z), np.abs(y))
+
+        return self.tasks.sums_of(size, np.asarray(u), self.known_predictions(x), self.tasks.targets)
+
+    def residual_squares(self, x: Blocks) -> np.ndarray:
+        """(m,) ||z_i - y_i||^2, samples weighted."""
+        squares, weights = (self.predictions(x) - self.tasks.targets) ** 2, self.tasks.sample_weights
+        return self.tasks.sums(squares if weights is None else weights * squares)
+
+    def along(self, u, z) -> float:
+        """<u, z>."""
+        return float(np.asarray(u) @ z)
+
+    def _tasks_apart(self):
+        """(slice, coefficient, targets, sample weights) of every task, for a loss that is not a sum over samples."""
+        offsets, weights = self.tasks.offsets, self.tasks.sample_weights
+        for i, c in enumerate(self.coefficients):
+            rows = slice(offsets[i], offsets[i + 1])
+            yield rows, c, self.tasks.targets[rows], None if weights is None else weights[rows]
+
+    def predictions(self, x: Blocks) -> np.ndarray:
+        z = self.tasks.forward(self.map.forward(x))
+        for name in self.intercepts:
+            if x[
+                name
+            ].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
+                self.tasks.shift(z, x[name][0])
+        return z
+
+    def offset_predictions(self) -> np.ndarray | None:
+        """The predictions of the map's constant part, None where it has none."""
+        return None if self.map.offset is None else self.tasks.forward(self.map.offset)
+
+    def predictions_without_weights(self, x: Blocks) -> np.ndarray:
+        """Return the predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
+        if not self.intercepts:
+            return self.predictions(x) if self.map.offset is not None else np.zeros(self.tasks.n_samples)
+        offset = self.offset_predictions()
+        constants = cast(np.ndarray, sum(x[name][0] for name in self.intercepts))
+        z = np.repeat(constants, self.tasks.counts)
+        return z if offset is None else z + offset
+
+    def constant_statistics(self) -> LossTerm | None:
+        """Return a loss with the same best constants beside weights of zero, of as few rows as are known; None where none is known."""
+        return self
+
+    @property
+    def has_one_slope_at_zero(self) -> bool | None:
+        """Whether the loss has one gradient where the weights are zero and the constants best; None where that is to be looked at."""
+        return True if self.atom.smooth else None
+
+    def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
+        """into += adjoint of x -> predictions (without offset) at u."""
+        u = np.asarray(u)
+        self.map.add_adjoint(self.tasks.adjoint(u), into)
+        for name in self.intercepts:
+            into[name] += self.tasks.sums(u)[None, :]
+
+    @cached_property
+    def _reads(self) -> tuple[str, ...]:
+        """The blocks that its predictions are made of."""
+        return (*self.map.blocks, *self.intercepts)
+
+    def value_at(self, x: Blocks) -> float:
+        """Its part of the objective at a point. The last answer is kept: along a path a solve begins where the one before ended."""
+        if not self._is_known(x):
+            self.seen_at(x)
+        return self.__dict__["_last"][1]
+
+    def seen_at(self, x: Blocks) -> np.ndarray:
+        """The predictions at a point of which `value_at` is going to be asked: one product serves both. They are not to be written into."""
+        z = self.predictions(x)
+        here = [x[name].copy() for name in self._reads]
+        self.__dict__["_last"] = (
+            here,
+            self.value(z),
+            z if isinstance(z, np.ndarray) and z.size <= _KEPT_PREDICTIONS else None,
+        )
+        return z
+
+    def known_predictions(self, x: Blocks) -> np.ndarray:
+        """`predictions`, without a product where `value_at` has just been asked of the same point; not to be written into."""
+        known = self.__dict__["_last"][2] if self._is_known(x) else None
+        return self.predictions(x) if known is None else known
+
+    def _is_known(self, x: Blocks) -> bool:
+        last = self.__dict__.get("_last")
+        return last is not None and all(
+            (x[name] == kept).all() for name, kept in zip(self._reads, last[0], strict=True)
+        )
+
+    def value_at_zero(self, zeros: Blocks) -> float:
+        """The same at blocks of zeros; asked once."""
+        if "_at_zero" not in self.__dict__:
+            self.__dict__["_at_zero"] = self.value_at(zeros)
+        return self.__dict__["_at_zero"]
+
+    def dual_of(self, z):
+        """Multipliers made of predictions: the gradient there."""
+        return self.gradient(z)
+
+    def dual_at(self, x: Blocks):
+        """Multipliers made of a point."""
+        return self.dual_of(self.predictions(x))
+
+    def shown(self, u) -> np.ndarray:
+        """Multipliers as a user sees them, who may write into them."""
+        return np.array(u)
+
+    def shown_at(self, x: Blocks, given) -> np.ndarray | None:
+        """Return the multipliers given, or without them the gradient at a point, as a user sees them; None where they are not here."""
+        return self.shown(self.dual_at(x) if given is None else self.dual_project(given))
+
+    def plain_multipliers(self, u):
+        """Return multipliers as the numbers that they stand for, from which a solver can start; None where they are of other data."""
+        return u
+
+    def value(self, z) -> float:
+        if self.atom.separable:
+            return self.atom.value(z, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.value(z[rows], y, s) for rows, c, y, s in self._tasks_apart()))
+
+    def _map_tasks(self, function) -> np.ndarray:
+        flat = np.empty(self.tasks.n_samples)
+        for rows, c, y, s in self._tasks_apart():
+            flat[rows] = function(rows, c, y, s)
+        return flat
+
+    def of_squares(self, squares: np.ndarray) -> float:
+        """The value where every task has these squared residuals (m,), of a function of their norms."""
+        atom: Any = self.atom
+        return float(self.coefficients @ atom.value_of_norm(np.sqrt(np.maximum(squares, 0.0))))
+
+    def gradient(self, z) -> np.ndarray:
+        if self.atom.separable:
+            return self.atom.gradient(z, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.gradient(z[rows], y, s))
+
+    def prox(self, z, step) -> np.ndarray:
+        """argmin over v of step * value(v) + 1/2 ||v - z||^2; `step` a number or, for a separable loss, one per sample."""
+        if self.atom.separable:
+            return self.atom.prox(z, self.tasks.targets, step, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, step * c, s))
+
+    def conjugate(self, u) -> float:
+        if self.atom.separable:
+            return self.atom.conjugate(u, self.tasks.targets, self.scale)
+        return float(sum(c * self.atom.conjugate(u[rows] / c, y, s) for rows, c, y, s in self._tasks_apart()))
+
+    @cached_property
+    def conjugate_at_zero(self) -> float:
+        return self.conjugate(self.dual_project(np.zeros(self.tasks.n_samples)))
+
+    def dual_project(self, u) -> np.ndarray:
+        u = np.asarray(u, float)
+        if self.atom.separable:
+            return self.atom.dual_project(u, self.tasks.targets, self.scale)
+        return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
+
+    def no_multipliers(self):
+        """Multipliers of zero."""
+        return np.zeros(self.tasks.n_samples)
+
+    def balanced(self, u) -> np.ndarray:
+        """u with every task's sum moved to zero, inside dom f*: there a norm's ball, so that projecting scales and keeps the sum."""
+        means = self.tasks.sums(u) / self.tasks.counts
+        return self.dual_project(self.tasks.shift(np.array(u), -means))
+
+    @cached_property
+    def has_free_dual(self) -> bool:
+        """Whether every number may be a multiplier of any sample."""
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets[:1])
+        return bool(np.all(low == -np.inf) and np.all(high == np.inf)) and np.ndim(low) == np.ndim(high) == 0
+
+    def room(self, u) -> np.ndarray:
+        """(N,) how far multipliers may move before one leaves its interval; where there are none or they are infinite, equally far."""
+        if not self.atom.separable:
+            return np.ones(len(u))
+        low, high = self.dual_interval()
+        room = np.maximum(np.minimum(u - low, high - u), 0.0)
+        longest = np.max(room, initial=0.0, where=np.isfinite(room))
+        return np.where(np.isfinite(room), room, longest if longest > 0 else 1.0)
+
+    def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of every dual entry for a separable loss."""
+        low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets)
+        scale = 1.0 if self.scale is None else self.scale
+        size = self.tasks.n_samples
+        return np.broadcast_to(low * scale, size), np.broadcast_to(high * scale, size)
+
+
+def _absolute_times(X, table) -> np.ndarray:
+    """Return |X|^T table, a slab of rows at a time: no copy of all inputs."""
+    step = max(1, _ENTRIES // max(X.shape[1], 1))
+    total = np.zeros((X.shape[1], table.shape[1]))
+    for first in range(0, X.shape[0], step):
+        total += abs(X[first : first + step]).T @ table[first : first + step]
+    return total
+
+
+#: the types of terms, in the order in which they were registered
+_TYPES: list[type[LossTerm]] = [LossTerm]
+
+T = TypeVar("T", bound=type[LossTerm])
+
+
+def register_term(cls: T) -> T:
+    """Register a type of terms, for the losses that it `handles`; it is asked before those registered so far."""
+    _TYPES.append(cls)
+    return cls
+
+
+def term_type(loss: Loss, tasks: Tasks) -> type[LossTerm]:
+    """Return the type of term that a loss of these tasks becomes."""
+    return next(cls for cls in reversed(_TYPES) if cls.handles(loss, tasks))

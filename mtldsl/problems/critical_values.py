@@ -1,0 +1,481 @@
+"""Dual norm or bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import SeparableLoss
+from mtldsl.certificates.multipliers import add_magnitudes, is_rounding
+from mtldsl.errors import ModelError
+from mtldsl.normal_form.best_constants import best_constants, lowest_constants
+from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.terms.structured_term import StructuredTerm
+
+__all__ = [
+    "Bounds",
+    "Boxes",
+    "Signs",
+    "Slopes",
+    "critical_multiple",
+    "flips",
+    "pull_of",
+    "scale_of",
+    "slopes_at_zero",
+    "two_lines",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Slopes that lie in a box, task by task, with sums that are given: those of hinge, absolute and quantile losses at their kinks.
+
+#: A part of a sum below this part of it is rounding.
+_ROUNDING = 1e-12
+
+#: Bins of a round of a selection.
+_BINS = 512
+
+
+class Boxes:
+    """u between low and low + width, sample by sample; where its sum over every task is given, that too.
+
+    losses     : those that share an intercept
+    low, width : (n,) of every loss, flat
+    sums       : (m,) the sums over tasks, 0 where intercepts balance them; None: not given
+    """
+
+    def __init__(
+        self,
+        losses: Sequence[LossTerm],
+        low: Sequence[np.ndarray],
+        width: Sequence[np.ndarray],
+        typed: str,
+        sums: np.ndarray | None,
+    ):
+        self.losses, self.typed, self.sums = losses, typed, sums
+        self.cuts = np.cumsum([one.size for one in low])[:-1]
+        self.order = _by_task(losses)  # several losses: their samples side by side, task after task
+        self.low, self.width = self._together(low), self._together(width)
+        self.starts = np.sum([loss.tasks.offsets for loss in losses], axis=0).astype(np.int64)
+        if sums is not None:
+            from mtldsl.problems.box_kernels import totals  # numba is imported where it is used
+
+            self.found = np.empty((self.starts.size - 1, 3))
+            totals(self.low, self.width, self.starts, self.found)
+            lowest, total, count = self.found.T
+            self.room = np.clip(sums - lowest, 0.0, total)
+            # a sum that leaves no choice: all kinks at one end, or one kink in the task
+            is_point = (count <= 1) | (np.minimum(self.room, total - self.room) <= _ROUNDING * total)
+            if is_point.all():
+                self.typed = ""
+
+    def middle(self) -> list[np.ndarray]:
+        if self.sums is None:
+            return self._apart(self.low + 0.5 * self.width)
+        share = self.room / np.maximum(self.found[:, 1], 1e-300)
+        return self._apart(self.low + np.repeat(share, np.diff(self.starts)) * self.width)
+
+    def highest(self, scores: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
+        """The highest sum gives the room there is to the kinks with the highest scores (a fractional knapsack). The point returned rounds that
+        step off, over as many units of the scores as they spread: a corner of the box says little of the other samples."""
+        z = self._together(scores)
+        if self.sums is None:
+            u = self.low + np.where(z > 0, self.width, 0.0)
+            return self._apart(u), float(u @ z)
+        from mtldsl.problems.box_kernels import upwards
+
+        u, most = np.empty_like(self.low), np.zeros(1)
+        upwards(z, self.low, self.width, self.starts, self.room, self.found, np.empty(_BINS), u, most)
+        return self._apart(u), float(most[0])
+
+    def _together(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        flat = np.ascontiguousarray(parts[0]) if self.order is None else np.concatenate(parts)[self.order]
+        return flat if flat.flags.writeable else flat.copy()  # the loops are compiled for what may be written
+
+    def _apart(self, flat: np.ndarray) -> list[np.ndarray]:
+        if self.order is None:
+            return [flat]
+        back = np.empty_like(flat)
+        back[self.order] = flat
+        return np.split(back, self.cuts)
+
+
+def _by_task(losses: Sequence[LossTerm]) -> np.ndarray | None:
+    if len(losses) == 1:
+        return None
+    tasks = [np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts) for loss in losses]
+    return np.argsort(np.concatenate(tasks), kind="stable")
+
+
+def two_lines(loss: LossTerm, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(low, width) of the slopes at predictions z of a loss of two lines a sample; the width is zero away from the kinks.
+
+    z : (N,), without weights: one number a task where the weights have no offset, so that two labels are two slopes.
+    """
+    atom: Any = loss.atom
+    y, offsets = loss.tasks.targets, loss.tasks.offsets.tolist()
+    rows = [slice(a, b) for a, b in pairwise(offsets)]
+    low, width = np.empty(z.size), np.empty(z.size)
+    if atom.labels == "sign" and loss.map.offset is None:
+        labels = np.repeat([[1.0], [-1.0]], len(rows), axis=1)
+        lows, widths = _ends(z[offsets[:-1]], atom.dual_quadratic(labels)[0], *atom.dual_interval(labels))
+        for i, own in enumerate(rows):
+            positive = y[own] > 0
+            low[own] = np.where(positive, *lows[:, i])
+            width[own] = np.where(positive, *widths[:, i])
+    else:
+        kinks = np.broadcast_to(np.asarray(atom.dual_quadratic(y)[0], float), y.shape)
+        ends = [np.broadcast_to(end, y.shape) for end in atom.dual_interval(y)]
+        for own in rows:  # a task at a time stays in the cache
+            low[own], width[own] = _ends(z[own], kinks[own], ends[0][own], ends[1][own])
+    if loss.scale is not None:
+        low *= loss.scale
+        width *= loss.scale
+    return low, width
+
+
+def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
+    """(low, width) of the slopes that its metrics know of the best constants."""
+    low, width = np.empty(term.tasks.n_samples), np.empty(term.tasks.n_samples)
+    for (own, c, _, y, _), known in zip(term.tasks_apart, term.at_constants or (), strict=True):
+        positive = y > 0
+        (up, up_end), (down, down_end) = known.positive, known.negative
+        low[own] = np.where(positive, c * up, c * down)
+        width[own] = np.where(positive, c * (up_end - up), c * (down_end - down))
+    return low, width
+
+
+def _ends(z, kinks, low, high) -> tuple[np.ndarray, np.ndarray]:
+    met = np.abs(z - kinks) <= _ROUNDING * (np.abs(z) + np.abs(kinks))
+    return np.where(met | (z < kinks), low, high), np.where(met, high - low, 0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The slopes of the losses where the weights are zero: one point where they are smooth, a convex set of points at kinks.
+
+#: Structured hinges are looked at so far from zero, in units of their scores; what is lost to rounding there, relatively.
+_STEP, _LOST = 1e-8, 1e-6
+
+
+class Slopes(Protocol):
+    """A convex set of u = (one flat array a loss): the subgradients at zero weights that balance every intercept."""
+
+    @property
+    def losses(self) -> Sequence[LossTerm]: ...
+
+    @property
+    def typed(self) -> str:
+        """The loss with the kink, "" where the set is one point."""
+        ...
+
+    def middle(self) -> list[np.ndarray]:
+        """A point of the set."""
+        ...
+
+    def highest(self, scores: list[np.ndarray]) -> tuple[list[np.ndarray] | None, float]:
+        """(a point of the set where sum <u, scores> is largest, None where it is not at hand; an upper bound of that sum)."""
+        ...
+
+
+def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable[[], float]]:
+    """(the sets whose sum are the slopes, what asks for the losses' value there). ModelError for a kink of which nothing is known."""
+    known = best_constants(form)
+    if known is None and any(loss.intercepts for loss in form.losses):
+        raise ModelError(
+            "the best constants of rows that are elsewhere are known for squares and losses of two classes",
+            term=typed,
+            write_instead="choose values by some of the rows, tasks.subsample(rows)",
+        )
+    x = known or form.zeros()
+    sets: list[Slopes] = []
+    points = []
+    for losses in _sharing(form):
+        at = [loss.predictions_without_weights(x) for loss in losses]
+        points += zip(losses, at, strict=True)
+        sets.append(_set_of(losses, at, typed))
+    return sets, lambda: sum(loss.value(z) for loss, z in points)
+
+
+def _sharing(form: NormalForm) -> Iterator[list[LossTerm]]:
+    """The losses, those that share an intercept together."""
+    left = list(form.losses)
+    while left:
+        names = set(left[0].intercepts)
+        group = [loss for loss in left if loss is left[0] or names & set(loss.intercepts)]
+        left = [loss for loss in left if all(loss is not other for other in group)]
+        yield group
+
+
+def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
+    ends = [_ends_of(loss, z, len(losses)) for loss, z in zip(losses, at, strict=True)]
+    kinked = [
+        loss
+        for loss, z, own in zip(losses, at, ends, strict=True)
+        if (not _is_smooth_at(loss, z) if own is None else own[1].any())
+    ]
+    if not kinked:
+        return _Point(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
+    culprit = kinked[0]
+    if all(own is not None for loss, own in zip(losses, ends, strict=True) if loss in kinked):
+        low, width = [], []
+        for loss, z, own in zip(losses, at, ends, strict=True):
+            own = (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
+            low.append(own[0])
+            width.append(own[1])
+        return Boxes(losses, low, width, culprit.typed, _sums_of(losses))
+    if isinstance(culprit, StructuredTerm) and len(losses) == 1:
+        return _Planes(culprit, at[0])
+    raise ModelError(
+        f"known for losses that are differentiable where the weights are zero"
+        f"{' and the intercepts optimal' if culprit.intercepts else ''}, and for kinks of hinge, absolute and quantile losses; "
+        f"{culprit.typed} is not",
+        term=typed,
+    )
+
+
+def _sums_of(losses: list[LossTerm]) -> np.ndarray | None:
+    """What the slopes of every task sum to, where that is given."""
+    loss = losses[0]
+    if isinstance(loss, StructuredTerm):
+        totals = [known.total for known in loss.at_constants or ()]
+        return None if None in totals else loss.coefficients * np.array(totals, float)
+    return np.zeros(loss.tasks.n_tasks) if loss.intercepts else None
+
+
+def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(low, width) of its slopes, where every sample's go from one to the other by themselves; None: not known."""
+    if isinstance(loss, StructuredTerm):
+        return flips(loss) if sharing == 1 and loss.at_constants is not None else None
+    return two_lines(loss, z) if _is_two_lines(loss) else None
+
+
+def _is_two_lines(loss: LossTerm) -> bool:
+    if not (isinstance(loss.atom, SeparableLoss) and loss.shifts_apart):
+        return False
+    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
+    return quadratic is not None and quadratic[1] == 0.0
+
+
+def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
+    """Whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
+    kink has its own."""
+    if loss.has_one_slope_at_zero is not None:
+        return loss.has_one_slope_at_zero
+    rng = np.random.default_rng(0)
+    for direction in (1.0, *rng.normal(size=(3, z.size))):
+        step = 1e-7 * (1.0 + np.abs(z)) * direction
+        before, after = loss.gradient(z - step), loss.gradient(z + step)
+        # over so short a step a smooth loss changes its slopes by about 1e-7 of them, a kink by a good part of one
+        if np.abs(after - before).max() > 1e-4 * max(np.abs(before).max(), np.abs(after).max()):
+            return False
+    return True
+
+
+class _Point:
+    typed = ""
+
+    def __init__(self, losses: Sequence[LossTerm], u):
+        self.losses, self.u = losses, u
+
+    def middle(self):
+        return self.u
+
+    def highest(self, scores):
+        return self.u, float(sum(u @ z for u, z in zip(self.u, scores, strict=True)))
+
+
+class _Planes:
+    """The planes of a structured hinge that are highest at zero, and their mixtures."""
+
+    def __init__(self, term: StructuredTerm, z: np.ndarray):
+        self.losses, self.typed, self.term = (term,), term.typed, term
+        offset = term.offset_predictions()
+        self.origin = z if offset is None or not term.intercepts else offset
+        self.origin = np.zeros_like(z) if offset is None else self.origin
+        self.is_plain = offset is None
+        self.constants: np.ndarray | None = None
+        self.value, self.u, _ = self._at(np.zeros_like(z))
+        if self.is_plain:  # all samples of a class are alike: so may be their slopes
+            for rows, _, _, _, classes in term.tasks_apart:
+                own = self.u[rows]
+                for members in classes:
+                    own[members] = own[members].mean()
+
+    def _at(self, scores, near=None) -> tuple[float, np.ndarray, bool]:
+        """(value, a subgradient with balanced intercepts, whether it is balanced) at these scores beside the origin.
+
+        near : constants that are nearly the best.
+        """
+        if self.term.intercepts and self.term.atom.takes_intercept:
+            found = lowest_constants(
+                self.term, self.origin + scores, near, 4.0 * _STEP if near is not None else 1.0
+            )
+            self.constants = found.constants if near is None else self.constants
+            return float(found.values.sum()), found.u, bool(found.met.all())
+        z = self.origin + scores
+        return self.term.value(z), self.term.gradient(z), True
+
+    def middle(self):
+        return [self.u]
+
+    def highest(self, scores):
+        (z,) = scores
+        largest = float(np.abs(z).max(initial=0.0))
+        if largest == 0.0:
+            return [self.u], 0.0
+        step = _STEP / largest
+        value, u, met = self._at(step * z, self.constants)
+        # convexity: a difference quotient is above the derivative
+        rise = (value - self.value) / step
+        back = value - step * float(u @ z)  # the height of that plane, or mixture, at zero
+        is_member = met and back >= self.value - 1e-13 * max(abs(self.value), 1.0)
+        return ([u] if is_member else None), rise + _LOST * abs(rise)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where zero weights are optimal: the smallest multiple of a norm's dual ball that meets the slopes of the losses, from both sides.
+
+#: The direction is a proximal step this part below the bound, most of what pulls: the slopes at a kink lie far apart. One direction is three
+#: products with the data, and what else is done takes up to two. Where slopes are one point, all lies in what pulls hardest.
+_BELOW, _BELOW_POINT = 0.8, 0.02
+
+#: Looks at the norm along a segment.
+_LOOKS = 8
+
+#: Bounds this close to one another are one number.
+_SAME = 1e-9
+
+
+class Signs(NamedTuple):
+    """What bounds on the weights leave of a step from zero: entries that may rise, entries that may fall; None: all of them."""
+
+    rise: np.ndarray | None = None
+    fall: np.ndarray | None = None
+
+    def allowed(self, D: np.ndarray) -> np.ndarray:
+        if self.rise is not None:
+            D = np.where(self.rise, D, np.minimum(D, 0.0))
+        return D if self.fall is None else np.where(self.fall, D, np.maximum(D, 0.0))
+
+    @property
+    def bind(self) -> bool:
+        return self.rise is not None or self.fall is not None
+
+
+class Bounds(NamedTuple):
+    """Zero is optimal from `high` times the norm on, and is not below `low` times it; `kinked`: the loss to which a gap is due."""
+
+    low: float
+    high: float
+    kinked: str
+
+    @property
+    def exact(self) -> bool:
+        return self.high - self.low <= _SAME * self.high
+
+
+def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, zeros, signs: Signs) -> Bounds:
+    """The smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
+
+    Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
+    t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a selection.
+    """
+    pull = pull_of(sets, block, zeros)
+    held = signs.allowed(pull)
+    high, low = norm.dual_gauge(held), 0.0
+    if high == 0.0:
+        return Bounds(0.0, 0.0, "")
+    kinked = next((s.typed for s in sets if s.typed), "")
+    if not kinked and (not signs.bind or norm.atom.monotone):
+        return Bounds(high, high, "")
+    if not norm.atom.monotone:
+        high = min(high, norm.dual_gauge(pull))
+    # any direction is right; what pulls is the one of a norm without a proximal step, such as max_norm
+    step = (1.0 - (_BELOW if kinked else _BELOW_POINT)) * high
+    D = signs.allowed(norm.prox(held, step)) if norm.atom.exact_prox else held
+    length = norm.coefficient * norm.atom.value(D)
+    if not 0.0 < length < np.inf:
+        return Bounds(low, high, kinked)
+    if not kinked:
+        return Bounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
+    looks = [s.highest([_scores(loss, {**zeros, block: D}) for loss in s.losses]) for s in sets]
+    low = max(low, -sum(rise for _, rise in looks) / length)
+    points = [u for u, _ in looks]
+    if high - low > _SAME * high and all(u is not None for u in points):
+        _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
+    return Bounds(min(low, high), high, kinked)
+
+
+def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
+    """Minus the losses' slope at zero, where it is one: zero where it is no more than the rounding of its own sums."""
+    slopes = [s.middle() for s in sets]
+    pull, size = (
+        -_adjoint(sets, slopes, block, zeros),
+        {name: np.zeros_like(part) for name, part in zeros.items()},
+    )
+    for s, u in zip(sets, slopes, strict=True):
+        for loss, own in zip(s.losses, u, strict=True):
+            add_magnitudes(loss, own, size)
+    return np.zeros_like(pull) if is_rounding(pull, size[block]) else pull
+
+
+def scale_of(
+    sets: Sequence[Slopes],
+    norm: FunctionTerm,
+    block: str,
+    form: NormalForm,
+    value_at_zero: Callable[[], float],
+    typed: str,
+) -> float:
+    """g*(X^T u) / (f(0) - inf f) of a g that is half a squared norm: beside t times g the losses fall by at most that over t, of what
+    there is to fall. ModelError where the losses have no lower bound."""
+    least = sum(loss.atom.bounded_below for loss in form.losses)
+    if not np.isfinite(least):
+        culprit = next(loss for loss in form.losses if not np.isfinite(loss.atom.bounded_below))
+        raise ModelError(
+            f"{norm.typed} is flat at zero, and {culprit.typed} has no lower bound to measure by", term=typed
+        )
+    pull = pull_of(sets, block, form.zeros())
+    at_zero = value_at_zero()
+    return float(norm.conjugate(pull)) / at_zero if at_zero > 0 else 0.0
+
+
+def _scores(loss: LossTerm, x) -> np.ndarray:
+    """The predictions at a point, without intercepts and what is added to the weights."""
+    z, offset = loss.tasks.forward(loss.map.forward(x)), loss.offset_predictions()
+    return z if offset is None else z - offset
+
+
+def _adjoint(sets, points, block: str, zeros) -> np.ndarray:
+    into = {name: np.zeros_like(part) for name, part in zeros.items()}
+    for s, u in zip(sets, points, strict=True):
+        for loss, own in zip(s.losses, u, strict=True):
+            loss.add_adjoint(own, into)
+    return into[block]
+
+
+def _lowest_between(pull, other, high: float, norm: FunctionTerm, signs: Signs) -> tuple[np.ndarray, float]:
+    """The point of a segment where the dual norm is least, nearly: it is convex there (golden section)."""
+    golden, ends = 0.5 * (np.sqrt(5.0) - 1.0), [0.0, 1.0]
+    best = (high, pull)
+
+    def look(share):
+        nonlocal best
+        at = pull + share * (other - pull)
+        value = norm.dual_gauge(signs.allowed(at))
+        if value < best[0]:
+            best = value, at
+        return value
+
+    inner = [1.0 - golden, golden]
+    values = [look(share) for share in inner]
+    for _ in range(_LOOKS - 2):
+        k = int(values[1] < values[0])
+        ends[1 - k] = inner[1 - k]
+        kept, value = inner[k], values[k]
+        new = ends[0] + ends[1] - kept
+        inner, values = ([kept, new], [value, look(new)]) if new > kept else ([new, kept], [look(new), value])
+    return best[1], best[0]

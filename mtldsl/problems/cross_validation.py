@@ -1,0 +1,259 @@
+"""Cross-validation: values of parameters, each learned on all folds but one and scored on that one, along warm-started paths."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.data.splits import fold_numbers
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.language.scalars import Parameter
+from mtldsl.normal_form.statement import Statement
+from mtldsl.problems.cross_validation_result import CrossValidation, Trial
+from mtldsl.problems.folds import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
+from mtldsl.problems.path import Grid, grid_of
+from mtldsl.solution.measures import OF_KINDS, Measure
+from mtldsl.solution.score import as_measure, best_threshold
+from mtldsl.solution.solution import Solution
+from mtldsl.utils.progress import counted
+from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, one_of, quoted
+
+__all__ = [
+    "Learnable",
+    "cross_validate",
+    "fit_to",
+    "thresholds_of_folds",
+]
+
+_TYPED = "cross_validate"
+
+
+class Learnable(Protocol):
+    """What is asked of a model that is learned on parts of its data; it is a `Statement`."""
+
+    def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Any: ...
+
+    def path(self, parameter: Parameter, values, **options) -> Any: ...
+
+    def solve(self, **options) -> Any: ...
+
+
+#: What scikit-learn calls it.
+_MEANT = {
+    "cv": "folds",
+    "k": "folds",
+    "n_folds": "folds",
+    "n_splits": "folds",
+    "scoring": "metric",
+    "score": "metric",
+    "param_grid": "values",
+    "alphas": "values",
+}
+
+
+def cross_validate(
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: Parts
+) -> CrossValidation:  # fmt: skip
+    """See `Problem.cross_validate`. made : gets every fold as it is complete."""
+    one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
+    if refit != "one_se" and isinstance(refit, str):
+        raise ModelError(
+            f"{_TYPED}(lam, refit={quoted(refit)})", write_instead="write refit=True, refit=False or refit='one_se'", argument="refit"
+        )  # fmt: skip
+    if refit != "one_se":
+        refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
+    jobs_of(n_jobs)
+    progress = as_flag(progress, f"{_TYPED}(lam, progress", ModelError)
+    meant = next((key for key in solve_options if key in _MEANT), None)
+    if meant is not None:
+        raise ModelError(
+            "there is no such option", term=f"{_TYPED}(lam, {meant}=...)", write_instead=f"write {_MEANT[meant]}= in place of {meant}="
+        )  # fmt: skip
+    if "warm_start" in solve_options:
+        raise ModelError(
+            "a path starts every solve at the solution before it", term=f"{_TYPED}(lam, warm_start=...)", write_instead="leave it out"
+        )  # fmt: skip
+    tasks = data_of(problem, _TYPED)
+    by = as_measure(_default(problem) if metric is None else metric, f"{_TYPED}(lam, metric")
+    grid = grid_of(problem, lam, values, _TYPED)
+    if refit == "one_se" and len(grid.parameters) > 1:
+        raise ModelError(
+            "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
+        )  # fmt: skip
+    two = needs_two_classes(problem)
+    parts = tasks.cv_folds(folds, stratify, groups, random_state, two, one_class, _TYPED)
+    if parts is None:
+        parts = [
+            make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
+            for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
+        ]
+    notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
+    model = problem.with_tasks(tasks)  # without what the problem remembers
+    made.expect(
+        len(parts),
+        lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
+    )
+    names = ", ".join(parameter.name for parameter in grid.parameters)
+    with counted(f"choosing {names}, fold", len(parts), progress) as tell:
+        trials = in_parallel(
+            _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
+            tell=lambda found: tell(_said(found, grid, by)),
+        )  # fmt: skip
+    found = made.complete(trials)
+    if refit:
+        point = found.one_se if refit == "one_se" else None
+        solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
+        if solution.interrupted:
+            raise KeyboardInterrupt
+        found.solution = solution
+    return found
+
+
+def _said(trials: list[Trial], grid: Grid, by: Measure) -> str:
+    """What a fold found, in a few words."""
+    scores = np.array([float(trial.score) for trial in trials])
+    seconds = f"{len(trials)} values, {sum(trial.seconds for trial in trials):.2f} s"
+    if np.isnan(scores).all():
+        return seconds
+    best = trials[int(np.nanargmax(scores if by.higher_is_better else -scores))]
+    at = ", ".join(f"{p.name} = {value:.4g}" for p, value in zip(grid.parameters, best.point, strict=True))
+    return f"best at {at} ({by.name} {float(best.score):.4g}), {seconds}"
+
+
+def _default(statement: Statement) -> str:
+    losses = [statement.first_loss] if statement.shares is None else list(statement.shares.terms)
+    signs = {cast(Loss, one.atom).labels in ("sign", "classes") or one.source is not None for one in losses}
+    return OF_KINDS.name if len(signs) > 1 else "accuracy" if signs == {True} else "r2"
+
+
+def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Masks (train, test) of the rows, from a number of folds or pairs of positions."""
+    n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+    if as_whole(folds) is not None:
+        numbers = fold_numbers(tasks, folds, stratify, groups, random_state)
+        return [(numbers != k, numbers == k) for k in range(folds)]
+    listed, found = as_list(folds), []
+    for one in listed or []:
+        pair = as_list(one)
+        if pair is None or len(pair) != 2:
+            listed = None
+            break
+        masks = np.zeros((2, n), dtype=bool)
+        for mask, rows in zip(masks, pair, strict=True):
+            mask[as_positions(rows, n, f"{_TYPED}(lam, folds)", DataError)] = True
+        if (masks[0] & masks[1]).any():
+            raise DataError(f"fold {len(found)} tests rows that it trains on", term=f"{_TYPED}(lam, folds)")
+        if not masks.any(axis=1).all():
+            raise DataError(f"fold {len(found)} has a side without rows", term=f"{_TYPED}(lam, folds)")
+        found.append((masks[0], masks[1]))
+    if not listed:
+        raise DataError(
+            term=f"{_TYPED}(lam, folds={quoted(folds)})",
+            write_instead="write how many folds, or a list of pairs (rows to train on, rows to test on)",
+        )
+    return found
+
+
+def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
+    """The model on these tasks, some of its own. ModelError where it cannot be without the others."""
+    try:
+        return problem.with_tasks(train, some=not learned.all())
+    except MTLError as error:
+        if learned.all():
+            raise
+        raise ModelError(
+            f"tasks of one class would have to be left out of a fold, and this model cannot be without a task: {error}",
+            write_instead="write fewer folds, or leave these tasks out of the whole",
+        ) from error
+
+
+def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
+    """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
+    model, grid, by, solve_options = common
+    model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
+    train = part.train(tasks)
+    model = fit_to(model, train, part.learned)
+    *outer, last = parameters
+    path, found = list(grid.values.values())[-1], []
+    before: tuple[float, ...] | None = None
+    for point in grid.points:
+        if point[:-1] == before:
+            continue
+        before = point[:-1]
+        for parameter, value in zip(outer, before, strict=True):
+            parameter.value = value
+        for value, solution in zip(path, model.path(last, path, **solve_options), strict=False):
+            if solution.interrupted:
+                raise KeyboardInterrupt
+            score = part.score(tasks, solution, by, _TYPED)
+            found.append(Trial((*before, value), score, solution.status, solution.seconds))
+    if len(found) != len(grid.points):
+        raise KeyboardInterrupt
+    part.count(tasks, train)
+    return found
+
+
+def _solved_at(problem: Any, grid: Grid, point: tuple[float, ...], solve_options: dict):
+    before = [parameter.value for parameter in grid.parameters]
+    try:
+        for parameter, value in zip(grid.parameters, point, strict=True):
+            parameter.value = value
+        return problem.solve(**solve_options)
+    finally:
+        for parameter, value in zip(grid.parameters, before, strict=True):
+            parameter.value = value
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Thresholds of labels from rows that the weights were not learned on: every row is scored by the model learned on the other folds.
+
+_TYPED_FOLD_THRESHOLDS = "thresholds"
+
+
+def thresholds_of_folds(
+    problem: Any, solution: Solution, metric: Metric, *, folds: int = 5, groups=None, random_state=0, progress: bool = False, **solve_options
+) -> Solution:  # fmt: skip
+    """A copy of the solution whose thresholds are, for every task, the best under the metric on scores of the training rows, each by the same
+    model, at the same parameters, learned on the other folds.
+
+    On the rows that the weights were learned on scores are firmer than on new ones, so that a threshold tuned there lies too far out. A task
+    that has one class only among the rows with a score keeps 0. ModelError for losses that do not predict labels one by one.
+    Ctrl-C raises KeyboardInterrupt: half the folds say nothing.
+    """
+    if solution.loss["labels"] != "sign":
+        raise ModelError(
+            f"{solution.loss['word']} does not score labels one by one, so that there is nothing to cut",
+            term=_TYPED_FOLD_THRESHOLDS, write_instead="leave [thresholds] out",
+        )  # fmt: skip
+    tasks = data_of(problem, _TYPED_FOLD_THRESHOLDS)
+    numbers = fold_numbers(tasks, folds, groups=groups, random_state=random_state)
+    two = needs_two_classes(problem)
+    parts = [make_part(tasks, numbers != k, numbers == k, two, "skip", f"{_TYPED_FOLD_THRESHOLDS}: training fold {k}") for k in range(folds)]  # fmt: skip
+    warn_of(parts, "skip", _TYPED_FOLD_THRESHOLDS)
+    found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in tasks.task_names]
+    with counted("tuning thresholds, fold", len(parts), progress) as tell:
+        for part in parts:
+            model = copy.deepcopy(problem.with_tasks(tasks), {id(tasks): tasks})
+            own = fit_to(model, part.train(tasks), part.learned).solve(**solve_options)
+            if own.interrupted:
+                raise KeyboardInterrupt
+            truth, scores, weights = part.outputs(tasks, own, "scores", _TYPED_FOLD_THRESHOLDS)
+            for i, of_task in enumerate(found):
+                w = np.ones(len(truth[i])) if weights is None else weights[i]
+                of_task.append((scores[i], truth[i], w))
+            tell(own.status)
+    cuts = np.zeros(tasks.n_tasks)
+    for i, (name, of_task) in enumerate(zip(tasks.task_names, found, strict=True)):
+        z, y, w = (np.concatenate(part) for part in zip(*of_task, strict=True))
+        known = ~np.isnan(z) & ~np.isnan(y)
+        if len(np.unique(y[known])) == 2:
+            weights = None if (w[known] == 1.0).all() else w[known]
+            cuts[i] = best_threshold(z[known], y[known], metric, _TYPED_FOLD_THRESHOLDS, name, weights)
+    return replace(solution, thresholds=cuts)

@@ -1,0 +1,249 @@
+"""One cross_validate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mtldsl.display.displayable import Shown
+from mtldsl.display.pictures.curves import plot_cross_validation
+from mtldsl.display.sections import GOOD, NEUTRAL, Panel, Table
+from mtldsl.errors import DataError
+from mtldsl.problems.folds import Part
+from mtldsl.problems.path import Grid
+from mtldsl.solution.measures import Measure, mean_and_error
+from mtldsl.solution.score import Score
+
+if TYPE_CHECKING:
+    from mtldsl.solution.solution import Solution
+
+__all__ = [
+    "CrossValidation",
+    "Trial",
+    "panel_of",
+    "text",
+    "without_a_number",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What cross-validation found: every score, the values that are best, as a table, as text, as a picture.
+
+
+class Trial(NamedTuple):
+    """One value on one fold."""
+
+    point: tuple[float, ...]
+    score: Score
+    status: str
+    seconds: float
+
+
+@dataclass(eq=False)
+class CrossValidation(Shown):
+    """The scores of values of parameters on folds.
+
+    names        the parameters; `points`, their values that were tried, a tuple each, in the order in which they were solved
+    metric       the name of the measure; higher_is_better as it says
+    scores       (folds, points) the mean over tasks on each fold, tasks without a number left out
+    mean, se     (points,) over folds, and the standard error of that mean: the deviation over folds / sqrt(folds)
+    best         the point with the best mean; the first of several, which is the most regularised where values are chosen here
+    one_se       the most regularised value whose mean is within one standard error of the best one's; None over several parameters
+    best_value   best as a number, for one parameter; likewise one_se_value
+    table        a dict a fold, task and point: fold, task (None for measures of whole rows), the parameters by name, score, tested
+                 (labels that were scored), learned, status, seconds; `frame()` is the same as a pandas DataFrame
+    left_out     of each fold, the tasks that were not learned on it; notes are these as text
+    solution     the solution on all data at the value that `refit` says, else None
+    """
+
+    names: tuple[str, ...]
+    points: list[tuple[float, ...]]
+    metric: str
+    higher_is_better: bool
+    scores: np.ndarray
+    table: list[dict[str, Any]]
+    left_out: list[list[str]]
+    notes: list[str]
+    n_tasks: int
+    weaker_is_larger: bool
+    model: str = ""
+    solution: Solution | None = None
+    unscored: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, grid: Grid, by: Measure, parts: Sequence[Part], trials: list[list[Trial]], notes, model
+    ) -> CrossValidation:
+        names = tuple(parameter.name for parameter in grid.parameters)
+        rows, unscored = [], dict[str, int]()
+        for fold, (part, found) in enumerate(zip(parts, trials, strict=True)):
+            tested = part.n_tested
+            for trial in found:
+                rows += _rows_of(fold, part, trial, names, tested)
+            for name in found[0].score.left_out:
+                unscored[name] = unscored.get(name, 0) + 1
+        return cls(
+            names, grid.points, by.name, by.higher_is_better, np.array([[float(t.score) for t in found] for found in trials]),
+            rows, [part.left_out for part in parts], notes, len(parts[0].names), grid.weaker_is_larger, model, None, unscored,
+        )  # fmt: skip
+
+    @property
+    def n_folds(self) -> int:
+        return len(self.scores)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(points,) over the folds that have a number."""
+        return mean_and_error(self.scores)[0]
+
+    @property
+    def se(self) -> np.ndarray:
+        """(points,) NaN where fewer than two folds have a number."""
+        return mean_and_error(self.scores)[1]
+
+    @property
+    def _best(self) -> int | None:
+        if np.isnan(self.mean).all():
+            return None
+        return int(np.nanargmax(self.mean if self.higher_is_better else -self.mean))
+
+    @property
+    def best(self) -> tuple[float, ...]:
+        """DataError where no fold has a number."""
+        if self._best is None:
+            raise DataError(
+                f"no fold has a number of {self.metric}: in each, the tested labels of every task are all the same, or one alone",
+                term=f"cross_validate({', '.join(self.names)}, metric={self.metric!r})",
+                write_instead="write fewer folds, or a metric that needs one label, such as 'accuracy' or 'mse'",
+            )
+        return self.points[self._best]
+
+    @property
+    def best_value(self) -> float:
+        return self._only(self.best, "best_value")
+
+    @property
+    def one_se(self) -> tuple[float, ...] | None:
+        if len(self.names) > 1:
+            return None
+        best, at = self.best, self._best
+        slack = np.nan_to_num(self.se[at])
+        near = (
+            self.mean >= self.mean[at] - slack
+            if self.higher_is_better
+            else self.mean <= self.mean[at] + slack
+        )
+        values = np.array([value for (value,) in self.points])[near]
+        return (float(values.min() if self.weaker_is_larger else values.max()),) if values.size else best
+
+    @property
+    def one_se_value(self) -> float:
+        return self._only(self.one_se, "one_se_value")
+
+    def _only(self, point, what: str) -> float:
+        if point is None or len(point) != 1:
+            raise ValueError(f"{what} is of one parameter, and there are {len(self.names)}; see .best")
+        return point[0]
+
+    def frame(self):
+        """The table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table)
+
+    def plot(self, ax=None):
+        """The mean and its standard error over the values (of two parameters, a map of means), on these or new matplotlib Axes, which are
+        returned; see `mtl.report.plot_cross_validation`. MissingExtraError where matplotlib is not installed."""
+        return plot_cross_validation(self, ax=ax)
+
+    def __repr__(self) -> str:
+
+        return text(self)
+
+    def _panel(self) -> Panel:
+
+        return panel_of(self)
+
+
+def _rows_of(fold: int, part: Part, trial: Trial, names, tested) -> list[dict[str, Any]]:
+    parameters = dict(zip(names, trial.point, strict=True))
+    tail = {"status": trial.status, "seconds": trial.seconds}
+    by_task = trial.score.by_task
+    if by_task is None:
+        whole = {"fold": fold, "task": None, **parameters, "score": float(trial.score), "tested": sum(tested)}
+        return [whole | {"learned": bool(part.learned.all())} | tail]
+    return [
+        {"fold": fold, "task": name, **parameters, "score": float(score), "tested": n, "learned": bool(there)}
+        | tail
+        for name, score, n, there in zip(part.names, by_task, tested, part.learned, strict=True)
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Cross-validation as text, and as a panel.
+
+
+def text(found: Any) -> str:
+    """A line for every value of a `CrossValidation`, with what is best marked, and what was left out below."""
+    lines = [_measured(found)]
+    width = max(10, *(len(name) + 2 for name in found.names))
+    lines.append("".join(f"{name:>{width}}" for name in found.names) + f"{'mean':>11}{'se':>10}")
+    for point, mean, se, marks in _rows(found):
+        values = "".join(f"{value:>{width}.4g}" for value in point)
+        lines.append(f"{values}{mean:>11.4f}{se:>10.4f}  {marks}".rstrip())
+    return "\n".join([*lines, *_notes(found)])
+
+
+def panel_of(found: Any) -> Panel:
+    """The same as a table; the verdict is the value that is best."""
+    rows = [
+        (*(f"{value:.4g}" for value in point), f"{mean:.4f}", f"{se:.4f}", marks)
+        for point, mean, se, marks in _rows(found)
+    ]
+    best = None if found._best is None else found.points[found._best]
+    verdict = (
+        "" if best is None else ", ".join(f"{n} = {v:.4g}" for n, v in zip(found.names, best, strict=True))
+    )
+    return Panel(
+        "Cross-validation", verdict, NEUTRAL if best is None else GOOD, _measured(found),
+        tables=[Table((*found.names, "mean", "standard error", ""), rows)], notes=_notes(found),
+    )  # fmt: skip
+
+
+def _measured(found: Any) -> str:
+    better = "higher" if found.higher_is_better else "lower"
+    return f"{found.metric} ({better} is better), mean of {found.n_folds} folds and its standard error, {found.n_tasks} tasks"
+
+
+def _rows(found: Any):
+    """(point, mean, standard error, what is said of it) of every point."""
+    for k, (point, mean, se) in enumerate(zip(found.points, found.mean, found.se, strict=True)):
+        marks = ["best"] * (k == found._best) + ["one standard error"] * (
+            found._best is not None and point == found.one_se
+        )
+        yield point, mean, se, ", ".join(marks)
+
+
+def _notes(found: Any) -> list[str]:
+    notes = []
+    open_ = sum(row["status"] not in ("optimal", "stationary") for row in found.table)
+    if open_:
+        notes.append(
+            f"not solved to the tolerance: {open_} of {len(found.table)} rows of the table, see status"
+        )
+    if found.notes:
+        notes.append("not learned: " + "; ".join(found.notes))
+    return notes + without_a_number(found)
+
+
+def without_a_number(found: Any) -> list[str]:
+    """A sentence on the tasks that the measure says nothing of in some folds, as there is no +1 in them, or nothing else."""
+    if not found.unscored:
+        return []
+    folds = ", ".join(
+        f"{name!r} in {count} of {found.n_folds} folds" for name, count in found.unscored.items()
+    )
+    return [f"without a number: {folds}"]

@@ -1,0 +1,428 @@
+"""lambda_max: the parameter value at which a norm's weights become exactly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import Atom, MatrixFunction
+from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.errors import ModelError
+from mtldsl.language.objective import Objective
+from mtldsl.language.scalars import Parameter, Scalar
+from mtldsl.normal_form.canonicalize import on_weights, to_normal_form
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.normal_form.statement import Statement
+from mtldsl.normal_form.term import FunctionTerm
+from mtldsl.problems.critical_values import Signs, critical_multiple, pull_of, scale_of, slopes_at_zero
+from mtldsl.utils.parallel import one_blas_thread
+from mtldsl.utils.validation import quoted
+
+__all__ = [
+    "CriticalValue",
+    "critical_of_sum",
+    "dual_norm_of_sum",
+    "lambda_max",
+    "require_own",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Is what was given for a parameter one of the problem's?
+
+
+def require_own(given: object, parameters: Sequence[Parameter], typed: str) -> None:
+    """ModelError unless it is one of them itself: two parameters may have one name.
+
+    >>> require_own("mu", [Parameter(1.0, name="mu")], "path('mu', ...)")
+    Traceback (most recent call last):
+    mtldsl.errors.ModelError: path('mu', ...): 'mu' is the name of a parameter; give the Parameter itself, problem.parameters[0]
+    """
+    if any(given is own for own in parameters):
+        return
+    for k, own in enumerate(parameters):
+        if isinstance(given, str) and own.name == given:
+            raise ModelError(
+                f"{given!r} is the name of a parameter",
+                term=typed,
+                write_instead=f"give the Parameter itself, problem.parameters[{k}]",
+            )
+    names = ", ".join(own.name for own in parameters) or "none"
+    raise ModelError(f"this problem has no such parameter; it has {names}", term=typed)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The dual norm of a sum of norms that have no common proximal step, from both sides.
+#
+# With N = sum_k N_k, the dual norm of P is t = max <P, W> over N(W) <= 1, and 1 / t the least N(W) with <P, W> = 1. ADMM finds it with a copy
+# of W a norm; any W tells a lower bound, <P, W> / N(W), and any P = sum_k Z_k an upper one, the largest dual norm N_k of its Z_k.
+# Source: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction method of
+# multipliers", Foundations and Trends in Machine Learning 3 (2010), sections 3.4 and 7.1.
+
+#: The two bounds are this near, relatively, at the end, or so many steps were taken.
+_NEAR, _STEPS = 1e-9, 3000
+
+#: The bounds are looked at, and the penalty is set anew, after so many steps; the penalty in the first part alone.
+_EVERY, _SETTLED = 20, 1000
+
+
+def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[float, float]:
+    """(a lower bound, an upper bound). Every norm has an exact prox.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> W = mtl.Weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 1))))
+    >>> from mtldsl.normal_form.canonicalize import to_normal_form
+    >>> form = to_normal_form(mtl.group_norm(W, [[0, 1], [1, 2]]), [], "", {}, {})
+    >>> low, high = dual_norm_of_sum(np.array([[0.0], [1.0], [0.0]]), form.functions)  # half of it in either group
+    >>> bool(low <= 0.5 <= high), round(high, 6)
+    (True, 0.5)
+    """
+    size = float(np.linalg.norm(P))
+    if size == 0.0:
+        return 0.0, 0.0
+    P, K, low, high = P / size, len(norms), 0.0, np.inf
+    W, scaled, rho = (
+        P.copy(),
+        np.zeros((K, *P.shape)),
+        sum(norm.coefficient * norm.atom.value(P) for norm in norms),
+    )
+    for step in range(1, _STEPS + 1):
+        copies = np.stack([norm.prox(W - u, 1.0 / rho) for norm, u in zip(norms, scaled, strict=True)])
+        before, mean = W, (copies + scaled).mean(axis=0)
+        W = mean + (1.0 - np.vdot(P, mean)) * P
+        scaled += copies - W
+        if step % _EVERY:
+            continue
+        low = max(low, 1.0 / sum(norm.coefficient * norm.atom.value(W) for norm in norms))
+        high = min(high, _upper(P, norms, -rho * scaled))
+        if high - low <= _NEAR * high:
+            break
+        apart, moved = np.linalg.norm(copies - W), np.sqrt(K) * np.linalg.norm(W - before)
+        if step <= _SETTLED and not 0.2 * moved <= apart <= 5.0 * moved:
+            factor = 2.0 if apart > moved else 0.5
+            rho, scaled = rho * factor, scaled / factor
+    return size * low, size * high
+
+
+def _upper(P, norms, slopes) -> float:
+    """The largest dual norm of parts that add up to P: slopes of the norms, and what is missing shared out."""
+    slopes = np.stack([norm.atom.dual_project(part) for norm, part in zip(norms, slopes, strict=True)])
+    share = float(np.vdot(P, slopes.sum(axis=0)))
+    if share <= 0.0:
+        return np.inf
+    parts = slopes / share
+    takes = np.stack([norm.atom.dual_project(np.ones(P.shape)) != 0 for norm in norms])
+    parts += takes * ((P - parts.sum(axis=0)) / np.maximum(takes.sum(axis=0), 1))
+    return max(norm.dual_gauge(part) for norm, part in zip(norms, parts, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where zero weights are optimal under several norms of one matrix: by the prox of their sum where it is exact, else from both sides.
+
+#: Halvings of the interval: to rounding.
+_HALVINGS = 60
+
+#: Directions along which the losses may fall faster than the norms rise: proximal steps this part below where one norm alone gives zero.
+_BELOW = (0.02, 0.2, 0.5)
+
+
+def critical_of_sum(
+    pull: np.ndarray, scaled: Sequence[FunctionTerm], fixed: Sequence[FunctionTerm]
+) -> tuple[float, float, str]:
+    """(low, high, why they differ): below low, zero does not minimise t sum of scaled + sum of fixed - <pull, W>; from high on, it does.
+
+    Zero minimises it iff it is the proximal step from `pull`, and is so for all larger t then.
+    """
+    high = min((norm.dual_gauge(pull) for norm in scaled), default=np.inf)
+    terms = [(norm.coefficient, norm.atom) for norm in fixed]
+    reason = why_not([*terms, *((norm.coefficient, norm.atom) for norm in scaled)])
+    if reason and not fixed and all(norm.atom.exact_prox for norm in scaled):
+        low, high = dual_norm_of_sum(pull, scaled)
+        return low, high, reason.rstrip(".")
+    if reason:
+        return min(_lowest(pull, scaled, fixed, high), high), high, reason.rstrip(".")
+
+    def is_zero(t: float) -> bool:
+        prox = prox_of_sum([*terms, *((t * norm.coefficient, norm.atom) for norm in scaled)] if t else terms)
+        assert prox is not None
+        return not np.any(prox.prox(pull, 1.0))
+
+    if terms and is_zero(0.0):
+        return 0.0, 0.0, ""
+    if high == np.inf:  # none of them holds all that pulls by itself; together they may
+        high = float(np.linalg.norm(pull))
+        while not is_zero(high):
+            high *= 4.0
+            if high > 1e30:
+                return np.inf, np.inf, ""
+    low, top = 0.0, high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + top)
+        low, top = (low, middle) if is_zero(middle) else (middle, top)
+    return top, top, ""
+
+
+def _lowest(pull: np.ndarray, scaled, fixed, high: float) -> float:
+    found = 0.0
+    for norm in (*scaled, *fixed):
+        gauge = norm.dual_gauge(pull)
+        for below in _BELOW:
+            step = (1.0 - below) * (gauge if np.isfinite(gauge) else high)
+            D = norm.prox(pull, step) if norm.atom.exact_prox else pull
+            rise = sum(one.coefficient * one.atom.value(D) for one in scaled)
+            if 0.0 < rise < np.inf:
+                held = sum(one.coefficient * one.atom.value(D) for one in fixed)
+                found = max(found, (float(np.vdot(pull, D)) - held) / rise)
+    return found
+
+
+class CriticalValue(float):
+    """A number with `exact`: whether the weights are zero exactly up to (or from) it; `note`, which says what it is if not; and `bounds`, a
+    lower and an upper bound of the exact value, one of which it is.
+    """
+
+    exact: bool
+    note: str
+    bounds: tuple[float, float]
+
+    def __new__(cls, value: float, note: str = "", bounds: tuple[float, float] | None = None):
+        self = super().__new__(cls, value)
+        self.exact, self.note = not note, note
+        self.bounds = (float(value), float(value)) if bounds is None else bounds
+        return self
+
+    def __getnewargs__(self):
+        return float(self), self.note, self.bounds
+
+    def __repr__(self) -> str:
+        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+
+def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
+    """See `Problem.lambda_max`. 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for
+    entries that bounds hold back."""
+    require_own(parameter, statement.parameters, f"lambda_max({quoted(parameter)})")
+    terms = statement.objective.terms
+    scaled = [term for term in terms if parameter in term.coefficient.parameters]
+    if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
+        raise ModelError(
+            f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
+            term=f"lambda_max({parameter.name})",
+            write_instead=f"give the values of a path yourself, from small to large: problem.path({parameter.name}, [...])",
+        )
+    if not scaled:
+        raise ModelError(
+            f"the parameter must be a factor of a term; here it occurs inside the terms of "
+            f"{statement.objective.text} only",
+            term=f"lambda_max({parameter.name})",
+        )
+    for term in scaled:
+        if not _is_proportional(term.coefficient, parameter):
+            raise ModelError(
+                f"{term.text} is not proportional to {parameter.name}; known for a coefficient "
+                f"that is a number > 0 times {parameter.name}",
+                term=f"lambda_max({parameter.name})",
+            )
+    if not statement.is_convex:
+        culprit = next(term for term in terms if not term.atom.convex)
+        raise ModelError(
+            f"{culprit.text} is not convex, so that zero may be stationary without being optimal",
+            term=f"lambda_max({parameter.name})",
+        )
+    for term in terms:
+        if term.worst:
+            raise ModelError(
+                f"{term.atom_text} has a kink at zero, where several tasks are the worst",
+                term=f"lambda_max({parameter.name})",
+                write_instead=f"give the values of a path yourself: problem.path({parameter.name}, [...])",
+            )
+    for constraint in on_weights(statement.constraints):
+        _require_zero(constraint, parameter)
+    penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
+    quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
+    has_scale = not penalties and len(quadratics) == 1
+    if len(statement.weights) != 1 or not (
+        has_scale or (penalties and all(_is_norm(term.atom) for term in penalties))
+    ):
+        kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
+        raise ModelError(
+            f"known for one weight matrix with norms (a ridge may stand beside them); "
+            f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
+            term=f"lambda_max({parameter.name})",
+        )
+    penalty = (quadratics if has_scale else penalties)[0]
+    losses = [term for term in terms if term.is_loss]
+    on_norm = any(term in scaled for term in ((penalty,) if has_scale else penalties))
+    on_losses = [term for term in losses if term in scaled]
+    if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
+        raise ModelError(
+            "the parameter must multiply the norm alone, or all losses alone",
+            term=f"lambda_max({parameter.name})",
+        )
+    if not on_norm and not on_losses:
+        raise ModelError(
+            f"{scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero",
+            term=f"lambda_max({parameter.name})",
+        )
+    with _at_one(parameter):
+        form = to_normal_form(Objective(terms), list(statement.constraints), "", {}, {})
+        found_norms = [
+            next(f for f in form.functions if f.typed == term.text) for term in penalties or [penalty]
+        ]
+        for term, norm in zip(penalties or [penalty], found_norms, strict=True):
+            if norm.map.identity_of is None:
+                raise ModelError(
+                    f"known for a norm of the weights themselves, not of {term.argument.text}",
+                    term=f"lambda_max({parameter.name})",
+                )
+        norm, block = found_norms[0], str(found_norms[0].map.identity_of)
+        with one_blas_thread():
+            sets, at_zero = slopes_at_zero(form, f"lambda_max({parameter.name})")
+            if has_scale:
+                scale = scale_of(sets, norm, block, form, at_zero, f"lambda_max({parameter.name})")
+                return CriticalValue(*_scale(scale, on_norm))
+            if len(found_norms) > 1:
+                return _of_several(parameter, penalties, found_norms, scaled, sets, form)
+            found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
+    if found.exact:
+        return CriticalValue(found.high if on_norm else _inverse(found.high))
+    if found.low == np.inf:
+        at_no_value = np.inf if on_norm else 0.0
+        return CriticalValue(at_no_value, _never(penalty.atom_text), (at_no_value, at_no_value))
+    what = f"{found.kinked} has a kink at zero" if found.kinked else f"bounds hold back {penalty.atom_text}"
+    if on_norm:
+        note = f"an upper bound: {what}; not zero below {found.low:.6g}"
+        return CriticalValue(found.high, note, (found.low, found.high))
+    note = f"a lower bound: {what}; not zero above {_inverse(found.low):.6g}"
+    return CriticalValue(_inverse(found.high), note, (_inverse(found.high), _inverse(found.low)))
+
+
+def _of_several(parameter, penalties, norms, scaled, sets, form: NormalForm) -> CriticalValue:
+    """Beside several norms of the weights, of which the parameter multiplies some, or none and all losses."""
+    kinked = next((s.typed for s in sets if s.typed), "")
+    if kinked:
+        raise ModelError(
+            f"known beside one norm, since {kinked} has a kink at zero; here: {', '.join(term.atom_text for term in penalties)}",
+            term=f"lambda_max({parameter.name})",
+        )
+    block = str(norms[0].map.identity_of)
+    signs, pull = _signs(form, block), pull_of(sets, block, form.zeros())
+    if signs.bind and not all(norm.atom.monotone for norm in norms):
+        raise ModelError(
+            "known beside several norms where no bounds hold back entries, or where the norms depend on absolute values alone",
+            term=f"lambda_max({parameter.name})",
+        )
+    changing = [norm for norm, term in zip(norms, penalties, strict=True) if term in scaled]
+    low, high, why = critical_of_sum(
+        signs.allowed(pull),
+        changing or norms,
+        [norm for norm in norms if norm not in changing] if changing else [],
+    )
+    if low == np.inf:
+        at_no_value = np.inf if changing else 0.0
+        shown = " + ".join(term.atom_text for term in penalties if term in scaled or not changing)
+        return CriticalValue(at_no_value, _never(shown), (at_no_value, at_no_value))
+    note = f"{{}}: {why}; not zero {{}} {{:.6g}}" if why else ""
+    if changing:
+        return CriticalValue(high, note.format("an upper bound", "below", low), (low, high))
+    low, high = _inverse(high), _inverse(low)
+    return CriticalValue(low, note.format("a lower bound", "above", high), (low, high))
+
+
+def _never(penalty: str) -> str:
+    return f"no value makes the weights zero: {penalty} costs nothing at other weights too"
+
+
+def _inverse(value: float) -> float:
+    return 1.0 / value if value > 0 else np.inf
+
+
+def _scale(scale: float, on_norm: bool) -> tuple[float, str]:
+    """The number and the note of a model whose weights are never zero."""
+    of = "at k times it" if on_norm else "at 1/k of it"
+    note = f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
+    return (scale if on_norm else _inverse(scale)), note
+
+
+def _require_zero(constraint, parameter: Parameter) -> None:
+    """ModelError unless the constraint bounds entries of the weights themselves, and allows zero, or is a ball around zero."""
+    if constraint.atom.holds_around_zero and constraint.argument.offset is None:
+        return
+    interval = constraint.atom.interval
+    itself = [part for part in constraint.argument.parts if part.left is None and part.right is None]
+    plain = len(itself) == len(constraint.argument.parts) == 1 and itself[0].coefficient.value == 1.0
+    if interval is None or not plain or constraint.argument.offset is not None:
+        raise ModelError(
+            f"known beside bounds on the weights' entries and balls around zero, not beside the constraint {constraint.text}",
+            term=f"lambda_max({parameter.name})",
+        )
+    if np.any(np.asarray(interval[0]) > 0) or np.any(np.asarray(interval[1]) < 0):
+        raise ModelError(
+            f"{constraint.text} does not allow the weights to be zero", term=f"lambda_max({parameter.name})"
+        )
+
+
+def _signs(form: NormalForm, block: str) -> Signs:
+    """Which entries the model's bounds let rise from zero, and which fall."""
+    shape = form.shapes[block]
+    rise, fall = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
+    intervals = [constraint.atom.interval for constraint in form.constraints]  # None of balls around zero
+    for low, high in filter(None, intervals):
+        rise &= np.asarray(high) > 0
+        fall &= np.asarray(low) < 0
+    return Signs(None if rise.all() else rise, None if fall.all() else fall)
+
+
+def _is_half_a_squared_norm(term) -> bool:
+    """Whether its conjugate is half a squared norm, known in closed form: ridges, and penalties that weigh kernels."""
+    atom = term.atom
+    if not isinstance(atom, MatrixFunction) or (
+        term.argument.offset is not None and np.any(term.argument.offset)
+    ):
+        return False
+    return atom.weighs_kernels or (
+        atom.entry_quadratic is not None and bool(np.all(np.asarray(atom.entry_quadratic) > 0))
+    )
+
+
+def _is_flat_at_zero(term) -> bool:
+    """Differentiable at 0 with gradient 0: ridges, quadratic forms, squared norms. Such a term does not move lambda_max."""
+    if term.argument.offset is not None and np.any(term.argument.offset):
+        return False
+    return np.isfinite(term.atom.curvature) or (term.atom.finite_dual and not term.atom.norm)
+
+
+def _is_norm(atom: Atom) -> bool:
+    return isinstance(atom, MatrixFunction) and atom.norm
+
+
+def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
+    """Whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
+    before, values = parameter.value, []
+    try:
+        for parameter.value in (1.0, 2.0, 4.0):
+            values.append(coefficient.value)
+    except ModelError:  # a division by zero on the way
+        return False
+    finally:
+        parameter.value = before
+    return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
+
+
+class _at_one:
+    """The parameter set to 1 inside a with block."""
+
+    def __init__(self, parameter: Parameter):
+        self.parameter = parameter
+
+    def __enter__(self):
+        self.before, self.parameter.value = self.parameter.value, 1.0
+
+    def __exit__(self, *_):
+        self.parameter.value = self.before

@@ -1,0 +1,159 @@
+"""Many fits at a time, through joblib: in processes of this machine, or wherever `joblib.parallel_config` says, such as Dask's workers.
+
+What all fits share - the data, the model - is sent apart from what each has of its own: the data once, and the model without them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import Interrupted, ModelError
+from mtldsl.utils import interrupts
+from mtldsl.utils.validation import as_whole, quoted
+
+__all__ = [
+    "Parts",
+    "in_parallel",
+    "in_parts",
+    "jobs_of",
+]
+
+_DATA = "the data"
+
+
+def jobs_of(n_jobs) -> int | None:
+    """How many of them: a whole number, -1 for one a core; None is what joblib is told around, and else one."""
+    number = as_whole(n_jobs)
+    if n_jobs is not None and (number is None or number == 0):
+        raise ModelError(
+            term=f"n_jobs={quoted(n_jobs)}", write_instead="write a whole number, -1 for one a core"
+        )
+    return number
+
+
+class Parts:
+    """How far work of many parts is.
+
+    total    : how many there are to be; None before that is known
+    found    : the results of those that are complete
+    complete : what is made of them where a signal ends the work
+    """
+
+    def __init__(self):
+        self.total: int | None = None
+        self.found: list = []
+        self.complete: Callable[[list], Any] = lambda found: None
+
+    def expect(self, total: int, complete: Callable[[list], Any]) -> None:
+        """Now it is known how many there are, and what to make of those that were complete."""
+        self.total, self.complete = total, complete
+
+
+@contextmanager
+def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts]:
+    """A signal anywhere in the block raises `Interrupted`, which says how many parts were complete and has what was made of these.
+
+    Open it before anything else: what is slow at first - imports, a grid of values, processes that start - is interrupted alike.
+
+    typed     : what was called, such as "cross_validate"
+    one, many : what a part is called, such as "fold" and "folds"
+    after     : the end of the sentence
+    """
+    parts = Parts()
+    try:
+        with interrupts.heard(raises=True, of_parts=True):
+            yield parts
+            if interrupts.pending():  # it came while something was imported
+                raise KeyboardInterrupt
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        if interrupts.insisted():  # a second signal is for the program
+            raise
+        so_far = (
+            f"before the first {one}"
+            if parts.total is None
+            else f"when {len(parts.found)} of {parts.total} {many} were complete"
+        )
+        raise Interrupted(
+            f"{typed} was interrupted {so_far}{after}", parts.complete(parts.found) if parts.found else None
+        ) from None
+
+
+def in_parallel(
+    function: Callable,
+    common: tuple,
+    tasks: Tasks,
+    work: Sequence[tuple],
+    n_jobs,
+    parts: Parts,
+    tell: Callable | None = None,
+) -> list:
+    """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
+
+    common : what all share; Tasks in it that are `tasks` are not sent a second time
+    parts  : gets every result as it is there
+    tell   : called here with every result, in the order of the work
+    Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
+    """
+    number = jobs_of(n_jobs)
+    if number == 1 or not tasks.in_memory:
+        found: Iterable = (function(common, tasks, *one) for one in work)
+    else:
+        from joblib import Parallel, delayed
+
+        sent = _Sent(common, tasks)
+        found = Parallel(n_jobs=number, return_as="generator")(
+            delayed(_received)(function, sent, tasks, *one) for one in work
+        )
+    for one in found:
+        parts.found.append(one)
+        if tell is not None:
+            tell(one)
+    return parts.found
+
+
+class _Sent:
+    """Values without the data in them, as bytes; Dask sends what is this large once, whoever asks for it."""
+
+    def __init__(self, values: tuple, tasks: Tasks):
+        class Pickler(_cloudpickle().CloudPickler):  # pyrefly: ignore[invalid-inheritance]
+            def persistent_id(self, obj):
+                return _DATA if obj is tasks else None
+
+        written = io.BytesIO()
+        Pickler(written).dump(values)
+        self.content = written.getvalue()
+
+    def __sizeof__(self) -> int:
+        return len(self.content)
+
+    def values(self, tasks: Tasks) -> tuple:
+        return _Unpickler(io.BytesIO(self.content), tasks).load()
+
+
+def _cloudpickle() -> Any:
+    """joblib's own: words of one's own may stand in a script or a notebook, which pickle alone cannot send."""
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:  # until joblib 1.5 it is a part of it
+        return importlib.import_module("joblib.externals.cloudpickle")
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, tasks: Tasks):
+        super().__init__(file)
+        self.tasks = tasks
+
+    def persistent_load(self, pid) -> Any:
+        return self.tasks
+
+
+def _received(function: Callable, sent: _Sent, tasks: Tasks, *one):
+    return function(sent.values(tasks), tasks, *one)

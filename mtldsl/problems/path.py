@@ -1,0 +1,536 @@
+"""The solutions of a model over values of one parameter, each warm-started from the one before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from mtldsl.certificates.certificate import Certificate
+from mtldsl.certificates.dual_bound import over
+from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.language.scalars import Parameter
+from mtldsl.normal_form.canonicalize import on_weights
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.coordinates import Centred, moved
+from mtldsl.normal_form.reductions.from_statistics import Recipe, on_few_rows
+from mtldsl.normal_form.statement import Statement
+from mtldsl.normal_form.terms.row_statistics import moments_here
+from mtldsl.problems.lambda_max import lambda_max, require_own
+from mtldsl.solution.build import facts_of_loss
+from mtldsl.solution.fields import coef_of, intercept_of
+from mtldsl.solution.solution import Solution
+from mtldsl.solvers import run
+from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.routes import get_solver, turns_of
+from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.solvers.starts import starting_point
+from mtldsl.utils import interrupts
+from mtldsl.utils.arrays import as_array
+from mtldsl.utils.caching import Store, remembering
+from mtldsl.utils.parallel import one_blas_thread
+from mtldsl.utils.progress import counted
+from mtldsl.utils.validation import as_list, as_whole, quoted
+
+__all__ = [
+    "CertifiedPoint",
+    "FewRows",
+    "Grid",
+    "Past",
+    "Solvable",
+    "Start",
+    "ahead",
+    "certified_points",
+    "checked_values",
+    "grid_of",
+    "path_values",
+    "strengthens_losses",
+    "walk",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where a path goes on to: the start of the next solve, on the curve through the last solutions.
+
+#: a step further ahead than so many of the last one is guessed too roughly to help; so is one to less than half the value or more than
+#: twice (measured: logistic losses still gain by it, those with kinks in their slopes lose)
+_FARTHEST, _COARSEST = 2.0, math.log(2.0)
+#: the same of parabolas: over one value that is left out
+_FARTHEST_OF_SMOOTH = 2.1
+#: points that a parabola goes through, and those between them
+_LOOKS_BACK = 5
+
+
+@dataclass(frozen=True)
+class Start:
+    """What `solve(warm_start=...)` reads of a solution."""
+
+    blocks: Blocks
+    state: object
+
+
+@dataclass(frozen=True)
+class Past:
+    """The weights at values that a path has been at, the last ones: not all else that solutions hold."""
+
+    points: tuple[tuple[float, Blocks, bool], ...] = ()
+
+    def then(self, value: float, solution: Solution) -> Past:
+        """With one more, and whether its solver moved at all from where it began."""
+        return Past((*self.points[1 - _LOOKS_BACK :], (value, solution.blocks, solution.iterations > 0)))
+
+
+def ahead(form: NormalForm, past: Past, last: Solution | None, value: float) -> Solution | Start | None:
+    """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
+
+    A parabola through three where the losses have two derivatives, else a line through two. (Measured on weights that a norm holds at
+    zero too: four fifths to all of the line's iterations.)
+    The last solution itself where that curve means nothing: values that turn back or are zero, a model that is not convex or has
+    constraints, which the curve may leave, and a solver with a state of its own, which it goes on from.
+    """
+    if last is None or len(past.points) < 2:
+        return last
+    (a, _, _), (b, _, _) = past.points[-2:]
+    if not form.is_convex or form.constraints or min(a, b, value) <= 0.0 or a == b:
+        return last
+    point: Any = last.state  # a Point
+    if point is None or point.state:
+        return last
+    step = math.log(value / b)
+    if not 0.0 < step / math.log(b / a) <= _FARTHEST or abs(step) > _COARSEST:
+        return last
+    known = _of_smooth(past, value) if _is_smooth(form) else None
+    known = past.points[-2:] if known is None else known
+    shares = _shares([math.log(each / value) for each, _, _ in known])
+    blocks = {}
+    for name, B in last.blocks.items():
+        moved = sum(share * one[name] for share, (_, one, _) in zip(shares, known, strict=True))
+        blocks[name] = np.where(B != 0.0, moved, 0.0)
+    return Start(blocks, point)
+
+
+def _is_smooth(form: NormalForm) -> bool:
+    """Whether no loss has a kink, nor its slope one."""
+    atoms = [loss.atom for loss in form.losses]
+    return all(atom.smooth and (atom.quadratic is not None or not atom.piecewise_quadratic) for atom in atoms)
+
+
+def _of_smooth(past: Past, value: float) -> tuple[tuple[float, Blocks, bool], ...] | None:
+    """The last three that a solver has moved: a start that was good enough as it was is off by more, which a parabola makes three times of.
+    None where there are none, or no parabola leads so far."""
+    moved = tuple(one for one in past.points if one[2])[-3:]
+    places = [*(each for each, _, _ in moved), value]
+    if len(moved) < 3 or min(places) <= 0.0:
+        return None
+    steps = np.diff(np.log(places))
+    is_near = (steps * steps[-1] > 0.0).all() and np.abs(steps).max() <= _FARTHEST_OF_SMOOTH * np.abs(
+        steps
+    ).min()
+    return moved if is_near else None
+
+
+def _shares(at: list[float]) -> list[float]:
+    """Lagrange's, of the polynomial through values at these places, at zero."""
+    return [math.prod(-other / (one - other) for other in at if other is not one) for one in at]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Squares of many rows as squares of few along a whole path: after one pass a value costs what the features and tasks do, however many rows there are.
+
+#: the rows given outnumber those made so many times at least; else nothing is won
+_FEWER = 2.0
+#: multiplications of a decomposition, in cubes of the features, and passes over the data for a value
+_DECOMPOSED, _PASSES = 10.0, 3.0
+
+
+class FewRows:
+    """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there, as in
+    `mtldsl.normal_form.reductions.from_statistics`, for rows that are here.
+
+    R comes of sums of products, with rounding of their own: `misplaced` says how much an objective may owe to that, which no certificate of
+    the smaller form can know.
+    """
+
+    def __init__(self, form: NormalForm):
+        factors = tuple(moments_here(loss.tasks).factors() for loss in form.losses)
+        self._recipe = Recipe(form.losses, factors)
+        self._rows = [
+            one.rows(bool(loss.intercepts), loss.tasks)
+            for loss, one in zip(form.losses, factors, strict=True)
+        ]
+        self._here = on_few_rows(form.losses, self._rows)
+
+    @staticmethod
+    def pays(form: NormalForm, values: int) -> bool:
+        """Whether every loss is a sum of squares, and so many values are cheaper with their decompositions than without."""
+        if form.entangled_intercepts is not None or not form.losses:
+            return False
+        return all(_pays(loss, values) for loss in form.losses)
+
+    def of(self, form: NormalForm) -> NormalForm:
+        """The form at the parameters' present values, without intercepts."""
+        if form.losses != self._recipe.losses:  # other coefficients
+            self._recipe = Recipe(form.losses, self._recipe.factors)
+            self._here = on_few_rows(form.losses, self._rows)
+        blocks = tuple(block for block in form.blocks if block.intercept_of is None)
+        small = replace(form, blocks=blocks, losses=self._here)
+        small.share(form.remembered.setdefault(FewRows, {}))
+        return small
+
+    def whole(self, blocks: Blocks) -> Blocks:
+        """These weights with the intercepts that fit best."""
+        return self._recipe.with_intercepts(blocks)
+
+    def misplaced(self, blocks: Blocks) -> float:
+        """By how much objective and bound may be misplaced there as sums over the rows."""
+        return sum(self._recipe.misplaced(blocks))
+
+
+def _pays(loss: LossTerm, values: int) -> bool:
+    tasks = loss.tasks
+    if loss.atom.quadratic is None or not tasks.in_memory or tasks.is_sparse:
+        return False
+    n, d, m = float(tasks.n_samples), tasks.n_features, tasks.n_tasks
+    common = loss.is_shared_complete and tasks.sample_weights is None
+    grams = 1 if common else m
+    rows = n / m if common else n
+    made = rows * d * d + grams * _DECOMPOSED * d**3
+    return rows >= _FEWER * grams * (d + 1) and made <= _PASSES * values * n * d
+
+
+class Solvable(Protocol):
+    """What a path asks of a model."""
+
+    @property
+    def parameters(self) -> list[Parameter]: ...
+
+    def form(self) -> NormalForm: ...
+
+    def solve(self, **options) -> Solution: ...
+
+
+def checked_values(problem: Solvable, parameter: Parameter, values) -> list[float]:
+    """The values as numbers; ModelError for a parameter of another problem, and where they are not finite and >= 0."""
+    require_own(parameter, problem.parameters, f"path({quoted(parameter)}, ...)")
+    try:
+        listed = list(values) if isinstance(values, Iterator) else values
+        numbers = as_array(listed, "", ModelError).astype(float)
+        fits = numbers.ndim == 1 and bool(((numbers >= 0) & (numbers < np.inf)).all())
+    except ModelError:
+        fits = False
+    if not fits:
+        raise ModelError(
+            "the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]",
+            term=f"path({parameter.name}, {quoted(values)})",
+        ) from None
+    return numbers.tolist()
+
+
+def walk(
+    problem: Solvable,
+    parameter: Parameter,
+    values: list[float],
+    solve_options: dict,
+    keep: Callable[[Solution], None],
+    progress: bool = False,
+) -> Iterator[Solution]:
+    """See `Problem.path`. keep : told every solution before it is yielded."""
+    before, last = parameter.value, None
+    past = Past()
+    made: Store = {}
+    try:
+        with counted(parameter.name, len(values), progress) as tell:
+            for value in values:
+                parameter.value = value
+                # between two solves, too, a signal is kept: this point is the last one
+                with (
+                    interrupts.heard(),
+                    remembering(made),
+                ):  # not beyond: between two values the caller does other things
+                    start = ahead(problem.form(), past, last, value)
+                    best = problem.solve(warm_start=start, **solve_options)
+                    interrupted = best.interrupted
+                    if last is not None and not interrupted and _may_lock(problem.form()):
+                        cold = problem.solve(**solve_options)
+                        interrupted = cold.interrupted
+                        best = cold if _is_better(cold, best) else best
+                    interrupted = interrupted or interrupts.pending()
+                last = best
+                past = past.then(value, best)
+                keep(best)
+                tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
+                yield best
+                if interrupted or best.status == "stopped":
+                    return
+    finally:
+        parameter.value = before
+
+
+def _may_lock(form: NormalForm) -> bool:
+    """Whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
+    return any(f.atom.separable == "spectrum" and not f.atom.convex for f in form.functions)
+
+
+def _is_better(one: Solution, other: Solution) -> bool:
+    return (not one.is_certified, one.objective) < (not other.is_certified, other.objective)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which values of parameters are tried: those that are given, or a grid from where the weights vanish.
+
+#: how many values a grid has, and over what range, where none are given
+_VALUES, _RANGE = 20, 1000.0
+
+
+class Grid:
+    """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
+
+    def __init__(self, values: dict[Parameter, list[float]], weaker_is_larger: bool):
+        self.values = values
+        #: whether larger values of the (only) parameter mean less regularisation
+        self.weaker_is_larger = weaker_is_larger
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        return list(self.values)
+
+    @property
+    def points(self) -> list[tuple[float, ...]]:
+        return list(product(*self.values.values()))
+
+
+def strengthens_losses(statement: Statement, parameter: Parameter) -> bool:
+    """Whether larger values of the parameter mean less regularisation: it multiplies losses, or is the radius of a ball."""
+    losses = [term for term in statement.objective.terms if term.is_loss]
+    widens = any(parameter in constraint.of_radius for constraint in on_weights(statement.constraints))
+    return widens or any(parameter in term.coefficient.parameters for term in losses)
+
+
+def grid_of(problem: Solvable, lam, values, typed: str) -> Grid:
+    """The grid that is meant by `cross_validate(lam, values)`; ModelError with what to write for anything else.
+
+    lam : a Parameter, a list of them with a list of values each, or a dict {Parameter: values}
+    """
+    if isinstance(lam, Mapping):
+        if values is not None:
+            raise ModelError(
+                "values stand in the dict already",
+                term=f"{typed}({{...}}, values)",
+                write_instead="leave them out",
+            )
+        lam, values = list(lam), list(lam.values())
+    elif isinstance(lam, Parameter):
+        lam, values = [lam], [values]
+    else:
+        listed = as_list(lam)
+        if not listed:
+            raise ModelError(
+                f"{quoted(lam)} is not a parameter", term=typed, write_instead="write the Parameter of the model, such as lam = Parameter(1.0)"
+            )  # fmt: skip
+        lam, values = listed, as_list(values) if values is not None else [None] * len(listed)
+    if values is None or len(values) != len(lam):
+        raise ModelError(
+            f"{len(lam)} parameters need a list of values each",
+            term=typed,
+            write_instead="write {lam: [...], mu: [...]}",
+        )
+    found: dict[Parameter, list[float]] = {}
+    for parameter, own in zip(lam, values, strict=True):
+        if own is None and len(lam) > 1:
+            raise ModelError(
+                "values of several parameters are not chosen by themselves",
+                term=typed,
+                write_instead="write {lam: [10.0, 1.0], mu: [1.0, 0.1]}",
+            )
+        count = _VALUES if own is None else as_whole(own)
+        found[parameter] = (
+            _geometric(problem, parameter, count, typed)
+            if count is not None
+            else checked_values(problem, parameter, own)
+        )
+        if not found[parameter]:
+            raise ModelError("there are no values", term=f"{typed}({parameter.name}, [])")
+    if len(found) != len(lam):
+        raise ModelError("a parameter stands twice", term=typed)
+    return Grid(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
+
+
+def path_values(problem, parameter: Parameter, values) -> list[float]:
+    """The values of `path(lam, values)`: those that are given, or so many of the grid."""
+    count = as_whole(values)
+    if count is None:
+        return checked_values(problem, parameter, values)
+    return _geometric(problem, parameter, count, "path")
+
+
+def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:
+    """From lambda_max on: down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of the losses."""
+    if count < 2:
+        raise ModelError(
+            term=f"{typed}({quoted(parameter)}, values={count})",
+            write_instead="write a list of values, or how many, at least 2",
+        )
+    checked_values(problem, parameter, [])
+    try:
+        start = lambda_max(problem, parameter)
+    except ModelError as error:
+        raise ModelError(
+            f"values are not known by themselves ({error.what})",
+            term=f"{typed}({parameter.name})",
+            write_instead="give them, such as values=[10.0, 1.0, 0.1]",
+        ) from error
+    if not 0.0 < start < np.inf:
+        raise ModelError(
+            start.note or f"the weights vanish at {parameter.name} = {start:g}",
+            term=f"{typed}({parameter.name})",
+            write_instead="give values, such as values=[10.0, 1.0, 0.1]",
+        )
+    up = strengthens_losses(problem, parameter)
+    return np.geomspace(float(start), start * _RANGE if up else start / _RANGE, count).tolist()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Weights over values of one parameter, each with its proof, and nothing else: what a choice on folds asks of a path.
+#
+# `mtldsl.problems.path` makes a whole `Solution` of every value, with all that is told of it. Where only scores are asked for, that costs as much as
+# the solve. Here a value is a turn of the solver that takes the model, from where the path leads to, watched like any other, and one of the next
+# solver where the first is there to be tried; where these do not end with a certificate of tol, `solve` goes on, with all that it tries.
+
+#: so many numbers of weights are held at a time, for the scores of several values in one product
+_HELD = 1 << 18
+
+#: turns of solvers that a value may take before it is left to `solve`: what the first is there to try, the second is there to end
+_TURNS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedPoint:
+    """The weights at one value, what was proven of them, and what the next solve begins from. `loss` is as in `Solution`."""
+
+    blocks: Blocks
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    certificate: Certificate
+    iterations: int
+    state: Point | None
+    loss: dict[str, Any]
+
+
+def certified_points(
+    problem: Any, parameter: Parameter, values: Sequence[float], solve_options: dict[str, Any]
+) -> Iterator[list[CertifiedPoint | Solution]]:
+    """The weights at every value, each warm-started from the one before, as many at a time as take little memory; a `Solution` where more
+    than a turn of each of two solvers was needed.
+
+    problem       : a Problem
+    solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
+    A signal raises KeyboardInterrupt.
+    """
+    walk, before, at = _Walk(problem, len(values), solve_options), parameter.value, 0
+    try:
+        while at < len(values):
+            points: list = []
+            with interrupts.heard(), remembering(walk.made), one_blas_thread():
+                while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
+                    parameter.value = float(values[at])
+                    points.append(walk.at(float(values[at])))
+                    at += 1
+                    if interrupts.pending() or getattr(points[-1], "interrupted", False):
+                        raise KeyboardInterrupt
+            yield points
+    finally:
+        parameter.value = before
+
+
+class _Walk:
+    """Where a path has been, and how it goes on."""
+
+    def __init__(self, problem, values: int, solve_options: dict[str, Any]):
+        self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
+        self.loss = facts_of_loss(problem)
+        self.made: Store = {}
+        self.past, self.last = Past(), None
+        self.ended = ""  # the solver that had the last value proven
+        form = problem.form()
+        # a limit of time counts what `solve` counts
+        self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
+        pays = self.is_plain and FewRows.pays(form, values)
+        self.few = FewRows(Centred().apply(form)[0]) if pays else None
+
+    def at(self, value: float) -> CertifiedPoint | Solution:
+        form = self.problem.form()
+        found = self._in_few_turns(form, value) if self.is_plain and form.is_convex else None
+        if found is not None:
+            return found
+        if self.few is not None:  # the next values would fare no better on few rows
+            self.few, self.past, self.last = None, Past(), None
+        start = ahead(form, self.past, self.last, value)
+        solution = self.problem.solve(warm_start=start, **self.options)
+        self._keep(value, solution)
+        return solution
+
+    def _keep(self, value: float, found) -> None:
+        self.last, self.past = found, self.past.then(value, found)
+
+    def _in_few_turns(self, form: NormalForm, value: float) -> CertifiedPoint | None:
+        """None where it does not end with a certificate of tol."""
+        near, moves = Centred().apply(form)
+        seen = near if self.few is None else self.few.of(near)
+        start = starting_point(seen, ahead(seen, self.past, self.last, value))
+        if start is not None and self.few is None:
+            start.blocks = moved(start.blocks, moves, -1.0)
+        watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
+        if watcher is None or not watcher.certificate.within(self.tol):
+            return None
+        point, certificate, blocks = watcher.last_point, watcher.certificate, watcher.kept.blocks
+        assert point is not None  # that of the certificate, or a later one
+        whole = blocks if self.few is None else self.few.whole(blocks)
+        typed = moved(whole, moves)
+        if moves:
+            whole = moved(typed, moves, -1.0)  # intercepts are rounded where they are moved
+            certificate = replace(certificate, objective=near.value(whole))
+        misplaced = 0.0 if self.few is None else self.few.misplaced(whole)
+        if not _within(certificate, misplaced, self.tol):
+            return None
+        coef = coef_of(self.problem, blocks)
+        intercept = intercept_of(self.problem, typed, coef.shape[1])
+        found = CertifiedPoint(typed, coef, intercept, certificate, point.iteration, point, self.loss)
+        self._keep(value, found)
+        self.ended = watcher.solver
+        return found
+
+
+def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
+    """Whether it still is where objective and bound may each be off by so much more."""
+    size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
+    return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
+
+
+def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Watcher | None:
+    """What was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
+
+    first : a solver to go before the others where it takes the form; it ended at a value near this one
+    """
+    turns, watcher = turns_of(form, solver, {}, first=first), Watcher(form, tol, None)
+    at = start
+    for _ in range(_TURNS):
+        if not turns:
+            break
+        turn = turns.next()
+        chosen = get_solver(turn.name)
+        watcher.begin(turn.name, turn.progress(), below_guesses=True)
+        try:
+            with interrupts.at_once(), breakdowns(turn.name):
+                run.solver_of(chosen, form, {})(
+                    form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
+                )
+        except (SolverError, InfeasibleError):
+            return None
+        if watcher.certificate.within(tol):
+            break
+        at = watcher.point_to_go_on_from()
+    return watcher

@@ -1,0 +1,426 @@
+"""The second evaluation of every solve: the objective and the violation that are claimed, held to the statement as typed."""
+
+from __future__ import annotations
+
+import logging
+import math
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS
+from mtldsl.certificates.plain.plain_values import (
+    TypedPoint,
+    matrix_of,
+    some_predictions,
+    some_samples,
+    totals_of,
+)
+from mtldsl.errors import CrossCheckError, LostClusterError
+from mtldsl.language.constraints import RangeConstraint
+from mtldsl.language.learned_unknowns import LearnedUnknown
+from mtldsl.language.substitution import intercepts_of
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.normal_form.statement import Statement
+from mtldsl.normal_form.term import LossTerm
+from mtldsl.normal_form.terms.structure_term import StructureTerm
+from mtldsl.solution.solution import Solution
+
+__all__ = [
+    "CheckSettings",
+    "ShareCheck",
+    "agree_with_statement",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Losses of many rows in the second evaluation: a share of them stands for all, at a twentieth of the price of a look.
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """Limits of what is read once more."""
+
+    whole_samples: int = 1 << 14  # labelled rows in memory up to which all are; they take .1 ms
+    share: float = 0.05  # of more rows, so many of them: the price of the check
+
+
+class ShareCheck:
+    """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point."""
+
+    settings = CheckSettings()
+
+    def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
+        self.term, self.x = term, point.blocks
+        self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
+        self.loss: Any = next(loss for loss in form.losses if loss.typed == term.text)
+        tasks = term.tasks
+        step = min(round(1.0 / self.settings.share), tasks.n_samples // tasks.n_tasks)
+        self.some = slice(zlib.crc32(self.W.tobytes()) % step, None, step)
+
+    @classmethod
+    def is_for(cls, form: NormalForm, term: Any) -> bool:
+        """Tell whether the samples of a loss are many, and its value is a sum over them."""
+        definition, losses = DEFINITIONS.get(term.atom.name), [f for f in form.losses if f.typed == term.text]
+        is_sum = definition is not None and definition.kind == "samples" and definition.of_sum is None
+        return (
+            is_sum
+            and not term.worst
+            and term.tasks.n_samples > cls.settings.whole_samples
+            and len(losses) == 1
+            and type(losses[0]) is LossTerm
+            and losses[0].tasks is term.tasks
+        )
+
+    def value(self) -> float:
+        """Return the term as typed over all samples: what the normal form, which remembers it, says of them all, and how far it is off."""
+        own = self.loss.value_at(self.x)
+        predicted = self._some(self.loss.known_predictions(self.x))
+        apart = self.typed_value() - self._own(predicted)
+        return own + apart * self.term.tasks.n_samples / predicted.size
+
+    def typed_value(self) -> float:
+        """Return the term as typed over the samples that are looked at."""
+        tasks, weights = self.term.tasks, self.term.tasks.sample_weights
+        task, z = some_predictions(tasks, self.W, self.b, self.some)
+        with np.errstate(all="ignore"):
+            l = DEFINITIONS[self.term.atom.name].function(z, self._some(tasks.targets), self.term.atom)
+            l = l if weights is None else self._some(weights) * l
+            l = l / totals_of(tasks)[task] if self.term.mean else l
+            return float(self.term.coefficient.value * np.sum(l))
+
+    def _own(self, predicted: np.ndarray) -> float:
+        scale = None if self.loss.scale is None else self._some(self.loss.scale)
+        with np.errstate(all="ignore"):
+            return self.loss.atom.value(predicted, self._some(self.loss.tasks.targets), scale)
+
+    def _some(self, values: np.ndarray) -> np.ndarray:
+        return some_samples(self.term.tasks, values, self.some)
+
+
+log = logging.getLogger("mtldsl")
+
+#: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
+_AGREEMENT_TOL = 1e-9
+
+#: Below this numbers have fewer digits than others, or are zero.
+_UNDERFLOW_SIZE = 1e-290
+
+_EPS = float(np.finfo(float).eps)
+
+_ADVICE = (
+    "this is a fault of mtldsl, or of a word of your own: mtldsl.testing.check_atom finds out about the latter; else please report the "
+    "model"
+)
+
+
+def agree_with_statement(statement: Statement, form: NormalForm, solution: Solution) -> None:
+    """Raise CrossCheckError, with the solution as `.solution`, where the statement as typed has another objective or another violation at the
+    solution's weights than the solve claims, or where `solution.W` is not what was typed. The error names the term.
+
+    One look: a product with the data and a formula a term. What differs by more than 1e-9 is held to a bound of its rounding first.
+    """
+    try:
+        _Comparison(statement, form, solution).run()
+    except CrossCheckError as error:
+        error.solution = solution
+        raise
+
+
+class _Comparison:
+    def __init__(self, statement: Statement, form: NormalForm, solution: Solution):
+        self.statement, self.form, self.solution = statement, form, solution
+        self.point = TypedPoint(solution.blocks, solution.learned)
+        self.terms: Any = statement.objective.terms
+        self.constraints: Any = statement.constraints
+        self.own: dict[str, float] = {}  # of the normal form's terms, where they are asked for
+        self.checks: dict[int, Any] = {}  # of losses whose rows are not in memory, by term
+        self.is_cut_short = solution.status in ("time_limit", "interrupted") or solution.interrupted
+
+    def run(self) -> None:
+        try:
+            if not self._has_no_time:
+                self._objective()
+            self._violation()
+            self._weights()
+            if not self._has_no_time:
+                self._unused()
+        except LostClusterError as error:  # what was solved is not lost with it
+            log.warning("the second evaluation of the objective could not be made: %s", error)
+        except KeyError as lacking:
+            raise CrossCheckError(
+                f"the solution has no {lacking.args[0]!r}, which stands in the model",
+                term=str(self.statement),
+                write_instead=_ADVICE,
+            ) from None
+
+    @property
+    def _has_no_time(self) -> bool:
+        """Tell whether a run was cut short whose rows are not in memory: there a pass may take minutes. Few rows are read but after a signal."""
+        late = self.solution.interrupted or self.solution.status == "interrupted"
+        checks = filter(None, map(self._in_parts, self.terms))
+        return any(late or (self.is_cut_short and not check.is_few) for check in checks)
+
+    def _has_share(self, term: Any) -> bool:
+        return term.is_loss and self._in_parts(term) is None and ShareCheck.is_for(self.form, term)
+
+    def _in_parts(self, term: Any) -> Any:
+        """Return the check of a loss that counts, by its tasks themselves; None where this one is to be made here."""
+        if not term.is_loss or term.coefficient.value == 0.0 or 0 in term.argument.shape:
+            return None
+        if id(term) not in self.checks:
+            self.checks[id(term)] = term.tasks.statement_check(self.form, term, self.point)
+        return self.checks[id(term)]
+
+    # ----------------------------------------------------------------------------------------------- objective
+
+    def _objective(self) -> None:
+        claimed, total, size = self.solution.objective, 0.0, 0.0
+        # what a share of the rows says of a fault, all of them confirm
+        for look in (self._glance, self._value):
+            values = [look(term) for term in self.terms]
+            total, size = sum(values), sum(map(abs, values))
+            if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
+                return
+        if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
+            return
+        roundings = [self._rounding(term) for term in self.terms]
+        if any(
+            map(self._in_parts, self.terms)
+        ):  # what is claimed of few rows is off by what their sums have lost
+            roundings = [one + self.solution.certificate.rounding / len(roundings) for one in roundings]
+        if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
+            return
+        self._blame(values, roundings)
+
+    def _glance(self, term: Any) -> float:
+        return ShareCheck(self.form, term, self.point).value() if self._has_share(term) else self._value(term)
+
+    def _value(self, term: Any) -> float:
+        check = self._in_parts(term)
+        found = check.value() if check else self.point.value(term, self._kernels(term))
+        return self._claimed()[_key(term, self.terms)] if found is None else found
+
+    def _rounding(self, term: Any) -> float:
+        check = self._in_parts(term)
+        return check.rounding() if check else self.point.rounding(term, self._kernels(term))
+
+    def _kernels(self, term: Any) -> Any:
+        """Return the weights of `mkl_norm` that have no name: they are eliminated, or given."""
+        if term.is_loss or not getattr(term.atom, "weighs_kernels", False):
+            return None
+        others = [t for t in self.terms if not (t.is_loss or t.of_learned or 0 in t.argument.shape)]
+        k = [t for t in others if t.coefficient.value > 0].index(term) if term.coefficient.value > 0 else -1
+        return self.solution.learned.get(f"kernel weights of term {k}")
+
+    def _claimed(self) -> dict[str, float]:
+        """Return {term as typed: what it is in the normal form}."""
+        if not self.own:
+            form, x = self.form, self.solution.blocks
+            named: Any = {
+                name: getattr(one, "spectral", getattr(one, "values", None))
+                for name, one in self.solution.learned.items()
+            }
+            losses: Any = form.losses
+            for loss in losses:
+                value = loss.value_at(x) if loss.tasks.in_memory else loss.claim(x)
+                self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
+            for f in form.functions:
+                if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
+                    value = f.value_at(x, named)
+                else:
+                    value = f.value(x)
+                self.own[f.typed] = self.own.get(f.typed, 0.0) + value
+        return self.own
+
+    def _blame(self, values: list[float], roundings: list[float]) -> None:
+        typed: dict[str, list[float]] = {}
+        for term, value, rounding in zip(self.terms, values, roundings, strict=True):
+            sums = typed.setdefault(_key(term, self.terms), [0.0, 0.0])
+            sums[0] += value
+            sums[1] += rounding
+        claimed, worst = self._claimed(), ("", 0.0, 0.0, 0.0)
+        for text, (value, rounding) in typed.items():
+            own = claimed.get(text, 0.0) + (self.form.constant if _is_given(text, self.terms) else 0.0)
+            off = abs(own - value) - rounding - _AGREEMENT_TOL * abs(value)
+            if off > worst[1] or not math.isfinite(off):
+                worst = (text, off if math.isfinite(off) else math.inf, value, own)
+        total = sum(values)
+        if worst[0]:
+            raise CrossCheckError(
+                f"as typed this term is {worst[2]:.12g} at the solution, and the solve took it for {worst[3]:.12g}; the objective is "
+                f"{total:.12g}, not {self.solution.objective:.12g}",
+                term=worst[0],
+                write_instead=_ADVICE,
+            )
+        raise CrossCheckError(
+            f"as typed the objective is {total:.12g} at the solution, and the solve claims {self.solution.objective:.12g}; the terms agree one "
+            "by one, so these are not the weights that the claim is about",
+            term=f"minimize {self.statement.objective.text}",
+            write_instead=_ADVICE,
+        )
+
+    # ------------------------------------------------------------------------------------- blocks that are all zero
+
+    def _unused(self) -> None:
+        """Compare arguments of losses, and values of other terms, at random numbers in the place of blocks that are zero: there, whatever is done
+        with a block is right. What is learned has no value at such a point, and is left out. A run that was cut short has no time for it.
+
+        It is a look at the normal form, not at the solution: once for the same blocks and parameters.
+        """
+        blocks = self.solution.blocks
+        empty = [name for name, block in blocks.items() if not block.any()]
+        if self.is_cut_short or not empty:
+            return
+        key = "unused", tuple(empty), tuple(parameter.value for parameter in self.statement.parameters)
+        if key in self.form.remembered:
+            return
+        rng = np.random.default_rng(0)
+        x = dict(blocks) | {name: rng.normal(size=blocks[name].shape) for name in empty}
+        point, where = (
+            TypedPoint(x, {}),
+            f"at random numbers in the place of {' and '.join(empty)}, which the solve left at zero",
+        )
+        for term in self.terms:
+            if term.is_loss and term.atom.labels != "indicators":  # whose normal form has columns of its own
+                self._same_argument(term, point, where)
+        claimed: dict[str, float] = {}
+        with np.errstate(all="ignore"):
+            for f in self.form.functions:
+                if not (isinstance(f, StructureTerm) or f.is_constraint):
+                    claimed[f.typed] = claimed.get(f.typed, 0.0) + f.value(x)
+        for text in claimed:
+            terms = [term for term in self.terms if term.text == text and not term.learned]
+            values: Any = [point.value(term) for term in terms]
+            if not values or None in values or not np.isfinite([claimed[text], *values]).all():
+                continue
+            off, size = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE, sum(map(abs, values))
+            if off > _AGREEMENT_TOL * size and off > _AGREEMENT_TOL * size + sum(map(point.rounding, terms)):
+                raise CrossCheckError(
+                    f"as typed this term is {sum(values):.12g} {where}, and the normal form takes it for {claimed[text]:.12g}",
+                    term=text,
+                    write_instead=_ADVICE,
+                )
+        self.form.remembered[key] = True
+
+    def _same_argument(self, term: Any, point: TypedPoint, where: str) -> None:
+        """Check that the weights and intercepts of a loss are those of its terms in the normal form."""
+        x: Any = point.blocks
+        W, sizes = (matrix_of(term.argument.tree, x, sizes) for sizes in (False, True))
+        b, b_sizes = (point.intercept(term, sizes) for sizes in (False, True))
+        for loss in self.form.losses:
+            if loss.typed != term.text:
+                continue
+            own = sum(x[name][0] for name in loss.intercepts) if loss.intercepts else None
+            same = _are_near(loss.map.forward(x), W, sizes) and (own is None) == (b is None)
+            if not (same and (b is None or _are_near(own, b, b_sizes))):
+                raise CrossCheckError(
+                    f"as typed its weights are others than those of the normal form {where}",
+                    term=term.text,
+                    write_instead=_ADVICE,
+                )
+
+    # --------------------------------------------------------------------------------------------- constraints
+
+    def _violation(self) -> None:
+        plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
+        outside = [self.point.violation(c) for c in plain]
+        claimed, worst = self.solution.violation, max(outside, default=0.0)
+        if abs(worst - claimed) > _AGREEMENT_TOL * abs(worst):
+            for c, own in zip(plain, outside, strict=True):
+                if own - claimed > _AGREEMENT_TOL * own + self.point.rounding_of_violation(c):
+                    raise CrossCheckError(
+                        f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
+                        term=c.text,
+                        write_instead=_ADVICE,
+                    )
+            # a run that was cut short may not have come to look at its constraints
+            is_claimed = math.isfinite(claimed) or not self.is_cut_short
+            if is_claimed and claimed > worst + sum(self.point.rounding_of_violation(c) for c in plain):
+                raise CrossCheckError(
+                    f"the solve claims that a constraint is violated by {claimed:.6g}, and as typed it is by {worst:.6g}",
+                    term="; ".join(c.text for c in plain) or str(self.statement),
+                    write_instead=_ADVICE,
+                )
+        for c in self.constraints:
+            if isinstance(c, RangeConstraint):
+                self._range(c)
+
+    def _range(self, c: Any) -> None:
+        """Check that bounds on what is learned hold to rounding; its term may have the coefficient 0."""
+        found: Any = self.solution.learned.get(c.unknown.name)
+        if found is None:
+            return
+        if c.bound == "norm":
+            values = np.asarray(found.values)
+            p = getattr(c, "p", None)
+            size = float(np.max(values, initial=0.0))
+            outside = -float(np.min(values)) if p is None else float(np.linalg.norm(values, p)) - c.value
+        else:
+            values = found.eigenvalues()
+            size = float(values[-1])
+            sides = {
+                "lower": c.value - values[0],
+                "upper": size - c.value,
+                "trace": float(values.sum()) - c.value,
+            }
+            outside = sides[c.bound]
+        if outside > _AGREEMENT_TOL * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
+            raise CrossCheckError(
+                f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
+            )
+
+    # ------------------------------------------------------------------------------------------------- weights
+
+    def _weights(self) -> None:
+        """Check that `solution.W` and `solution.intercept` are those of the losses as typed."""
+        shares = self.statement.shares
+        terms = (
+            [(self.statement.first_loss, slice(None))]
+            if shares is None
+            else zip(shares.terms, shares.columns, strict=True)
+        )
+        for term, columns in terms:
+            W = matrix_of(term.argument.tree, self.point.blocks)
+            self._same(
+                term,
+                self.solution.coef[:, columns],
+                W,
+                lambda tree=term.argument.tree: matrix_of(tree, self.point.blocks, sizes=True),
+            )
+            for name in list(intercepts_of(term.argument))[:1]:
+                b, own = np.ravel(self.point.blocks[name]), self.solution.intercept
+                given = None if own is None else own[columns][: b.size]
+                self._same(term, given, b, lambda b=b: np.abs(b))
+
+    def _same(self, term: Any, given: Any, typed: np.ndarray, sizes) -> None:
+        off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
+        if np.all(off <= _AGREEMENT_TOL * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
+            return
+        raise CrossCheckError(
+            "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
+            term=term.text,
+            write_instead=_ADVICE,
+        )
+
+
+def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
+    """Tell whether numbers are the same but for rounding."""
+    return bool(np.all(np.abs(own - typed) <= _AGREEMENT_TOL * sizes + _UNDERFLOW_SIZE))
+
+
+def _key(term: Any, terms: Any) -> str:
+    """Return the text of a term; of a norm of what is learned, that of the term which it is a part of in the normal form."""
+    if not term.of_learned:
+        return term.text
+    return next(t.text for t in terms if any(one is term.argument for one in t.learned))
+
+
+def _is_given(text: str, terms: Any) -> bool:
+    """Tell whether all matrices of a term are given: then a constant belongs to it."""
+    return any(
+        t.text == text and t.learned and not any(isinstance(m, LearnedUnknown) for m in t.learned)
+        for t in terms
+    )

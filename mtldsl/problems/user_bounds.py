@@ -1,0 +1,419 @@
+"""User points and multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.dual_bound import prove
+from mtldsl.certificates.multipliers import make_stationary, stationarity
+from mtldsl.data.task_data import require_in_memory
+from mtldsl.display.displayable import Shown
+from mtldsl.display.sections import GOOD, WRONG, Panel, Table
+from mtldsl.errors import ModelError
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.problems.user_multipliers import (
+    apart,
+    blocks_of,
+    by_loss,
+    divided,
+    is_shared_out,
+    multipliers_of,
+    proof_of,
+)
+from mtldsl.utils.arrays import read_dense
+
+__all__ = [
+    "ALLOWED",
+    "BoundCheck",
+    "Condition",
+    "Conditions",
+    "check_bound",
+    "conditions_of",
+    "value_at",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is told of a bound that somebody computed by hand.
+
+#: What a condition may fail by, relative to the size of what it is about: more than rounding, less than a mistake.
+ALLOWED = 1e-9
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a bound. by : how much it fails by, relative; where: the entry at which it fails most, in words."""
+
+    what: str
+    by: float
+    where: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.by <= ALLOWED
+
+
+@dataclass(frozen=True, repr=False)
+class BoundCheck(Shown):
+    """What multipliers prove, as `problem.check_bound` found it.
+
+    value      : the dual value; -inf where a condition fails
+    conditions : all of them, those that fail with where and by how much
+    repaired   : the bound that these multipliers prove once they are made feasible, and how that was done, in sentences; None where it
+                 was not asked for
+    hint       : what these multipliers may have been meant to be
+    """
+
+    model: str
+    value: float
+    conditions: tuple[Condition, ...]
+    repaired: float | None = None
+    repairs: tuple[str, ...] = ()
+    hint: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every condition holds, so that `value` is a lower bound on the optimum."""
+        return all(one.holds for one in self.conditions)
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (
+                one.what,
+                "holds" if one.holds else "FAILS",
+                "" if one.holds else f"{one.by:.1e}",
+                "" if one.holds else one.where,
+            )
+            for one in self.conditions
+        ]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{verdict:<6} {what}" + (f": by {by}, at {where}" if by else "")
+            for what, verdict, by, where in self.rows()
+        ]
+        return "\n".join([*lines, *self._verdict()])
+
+    __repr__ = __str__
+
+    def _verdict(self) -> list[str]:
+        said = (
+            f"All conditions hold: no weights have an objective below {self.value:.10g}."
+            if self.holds
+            else "A condition fails: these multipliers, as they are, prove nothing."
+        )
+        mended = (
+            []
+            if self.repaired is None
+            else [*self.repairs, f"So mended, they prove the bound {self.repaired:.10g}."]
+        )
+        return [said, *mended, *([self.hint] if self.hint else [])]
+
+    def _panel(self) -> Panel:
+        return Panel(
+            "Bound", "proven" if self.holds else "nothing proven", GOOD if self.holds else WRONG, self._verdict()[0],
+            tables=[Table(("condition", "", "by", "where"), self.rows())], notes=self._verdict()[1:],
+            folded=[Panel("The model", text=self.model)],
+        )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Values and bounds that somebody computed by hand: each term, each condition, and by how much it fails.
+
+#: below this, it is what a solver left
+_NEARLY = 1e-4
+
+
+def value_at(form: NormalForm, given: Any, tol: float) -> float:
+    """See `Problem.value`."""
+    x = blocks_of(form, given)
+    return form.value(x) if form.violation(x) <= tol * max(1.0, _size(x)) else np.inf
+
+
+def check_bound(
+    form: NormalForm, model: str, given: Any, functions: Mapping[str, Any] | None, repair: bool
+) -> BoundCheck:
+    """See `Problem.check_bound`."""
+    if not form.is_convex:
+        raise ModelError(
+            "this model is not convex: multipliers prove no bound on its optimum", term="check_bound(u)"
+        )
+    for loss in form.losses:
+        require_in_memory(
+            loss.tasks, "its multipliers with them", "check_bound(u)", rows=f"the rows of {loss.typed}",
+            write_instead="take tasks.subsample(rows)",
+        )  # fmt: skip
+    given, own = apart(form, given)
+    functions = own | dict(functions or {})
+    u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
+    v, known = _of_functions(form, u, functions)
+    conditions, value = _judged(form, u, v)
+    hint = _nearly(conditions) if functions else _hint(form, u, value) or _nearly(conditions)
+    if not known:
+        names = " and ".join(f.typed for f in form.functions)
+        hint = f"No division of X^T u between {names} was found that passes. {hint}".strip()
+    if not repair:
+        return BoundCheck(model, value, conditions, hint=hint)
+    tried = [prove(form, form.zeros(), u, v)]
+    if not (known or functions):  # u changes by its repair, and what was the nearest division with it
+        tried.append(prove(form, form.zeros(), u))
+    bound = max(tried, key=lambda one: one.value)
+    within = all(one.holds for one in _in_function_domains(form, v))
+    repairs = tuple(_repairs(form, u, bound, within))
+    return BoundCheck(model, value, conditions, bound.value, repairs, hint)
+
+
+def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
+    """(all conditions, the dual value: -inf where one fails)."""
+    conditions = (*_in_domains(form, u), *_stationary(form, u, v), *_in_function_domains(form, v))
+    return conditions, _dual_value(form, u, v) if all(one.holds for one in conditions) else -np.inf
+
+
+def _nearly(conditions) -> str:
+    """Multipliers as a solver leaves them are stationary to its accuracy only: said where nothing else fails."""
+    failing = [one for one in conditions if not one.holds]
+    if failing and all(one.what.startswith("stationary") and one.by < _NEARLY for one in failing):
+        return "They are nearly stationary: repair=True makes them so, and check_bound(solution) takes those that a certificate rests on."
+    return ""
+
+
+def _hint(form: NormalForm, u, value: float) -> str:
+    """The two signs are mixed up easily: said where u lies outside the domains and -u inside, or -u proves more than u = 0 and u less."""
+    rule = "at the optimum u is the gradient of the loss at the predictions, not its negative."
+    turned = [-one for one in u]
+    if not all(one.holds for one in _in_domains(form, u)):
+        inside = all(one.holds for one in _in_domains(form, turned))
+        return f"-u lies in the domain: {rule}" if inside else ""
+    nothing = [np.zeros_like(one) for one in u]
+    at_zero = _judged(form, nothing, _of_functions(form, nothing, {})[0])[1]
+    if value >= at_zero:
+        return ""
+    other = _judged(form, turned, _of_functions(form, turned, {})[0])[1]
+    less = f"u = 0 proves more, {at_zero:.10g}. " if np.isfinite(value) and np.isfinite(at_zero) else ""
+    if other <= max(value, at_zero):
+        return less.strip()
+    return f"{less}-u proves {other:.10g}: {rule}"
+
+
+def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[np.ndarray], bool]:
+    """(multipliers of the functions, whether they are what they have to be): those that are not given take what is left of the stationarity
+    equation, divided between them such that they prove most. False where no feasible division was found: then the nearest, which says what fails.
+    """
+    names = [f.typed for f in form.functions]
+    strange = next((name for name in given if name not in names), None)
+    if strange is not None:
+        raise ModelError(
+            f"there is no function {strange!r}", term="check_bound(u, functions)",
+            write_instead=f"write one of {', '.join(map(repr, names))}",
+        )  # fmt: skip
+    v = []
+    for f in form.functions:
+        array = (
+            np.zeros(f.map.shape)
+            if f.typed not in given
+            else read_dense(given[f.typed], f"check_bound: {f.typed}", ModelError)
+        )
+        if array.shape != f.map.shape:
+            raise ModelError(
+                f"{f.typed} has multipliers of shape {f.map.shape}, not {array.shape}", term="check_bound"
+            )
+        v.append(array)
+    free = [k for k, f in enumerate(form.functions) if f.typed not in given]
+    if not is_shared_out(form, free):  # every one has a block to itself, and takes what is left there
+        left = stationarity(form, u, v)
+        for k in free:
+            f = form.functions[k]
+            v[k] = v[k] - left[f.map.blocks[0]] / f.map.multiple_of(f.map.blocks[0])
+        return v, True
+    best = divided(form, u, v, free)
+    if given or _passes(form, u, best):
+        return best, True
+    make_stationary(form, [one.copy() for one in u], best)  # one function takes what is left
+    return best, _passes(form, u, best)
+
+
+def _passes(form: NormalForm, u, v) -> bool:
+    """Whether multipliers of the functions are stationary with X^T u, and inside their domains."""
+    weights = [
+        one for one, block in zip(_stationary(form, u, v), form.blocks, strict=True) if not block.intercept_of
+    ]
+    return all(one.holds for one in (*weights, *_in_function_domains(form, v)))
+
+
+# ------------------------------------------------------------------------------------------------------ conditions
+
+
+def _in_domains(form: NormalForm, u) -> Iterator[Condition]:
+    for loss, one in zip(form.losses, u, strict=True):
+        away = np.abs(one - np.asarray(loss.dual_project(one)))
+        yield Condition(
+            f"multipliers of {loss.typed} lie in the domain of its conjugate", float(away.max() / max(np.abs(one).max(), 1e-300)),
+            _row(loss, int(away.argmax())),
+        )  # fmt: skip
+
+
+def _stationary(form: NormalForm, u, v) -> Iterator[Condition]:
+    residual = stationarity(form, u, v)
+    for block in form.blocks:
+        r = residual[block.name]
+        size = max(sum(float(np.abs(one).max(initial=0.0)) for one in (*u, *v)), 1e-300)
+        if block.intercept_of is None:
+            size *= max((float(loss.column_lengths.max()) for loss in form.losses), default=1.0)
+            what = f"stationary in {block.name}: X^T u and the multipliers of the functions add up to 0"
+        else:
+            size *= max(loss.tasks.n_samples for loss in form.losses)
+            what = f"stationary in {block.name}: multipliers of every task add up to 0"
+        i, j = np.unravel_index(int(np.abs(r).argmax()), r.shape)
+        yield Condition(what, float(np.abs(r).max() / size), f"[{i}, {j}], where {r[i, j]:.3g} is left")
+
+
+def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
+    for f, one in zip(form.functions, v, strict=True):
+        if f.atom.norm:
+            gauge = f.dual_gauge(one)
+            yield Condition(
+                f"multipliers of {f.typed}: their dual norm is at most {f.coefficient:g}", max(float(gauge) - 1.0, 0.0),
+                f"a dual norm of {gauge * f.coefficient:.12g}",
+            )  # fmt: skip
+        else:
+            inside = np.isfinite(f.conjugate(one))
+            away = (
+                0.0
+                if inside
+                else float(
+                    np.abs(one - np.asarray(f.atom.dual_project(one))).max() / max(np.abs(one).max(), 1e-300)
+                )
+            )
+            yield Condition(
+                f"the conjugate of {f.typed} is finite",
+                0.0 if inside else max(away, 2.0 * ALLOWED),
+                "its multipliers",
+            )
+
+
+def _dual_value(form: NormalForm, u, v) -> float:
+    total = form.constant
+    for loss, one in zip(form.losses, u, strict=True):
+        inside = loss.dual_project(one)
+        constant = loss.offset_predictions()
+        total += (0.0 if constant is None else loss.along(inside, constant)) - loss.conjugate(inside)
+    for f, one in zip(form.functions, v, strict=True):
+        total += 0.0 if f.map.offset is None else float(np.vdot(one, f.map.offset))
+        total -= 0.0 if f.atom.norm else f.conjugate(one)
+    return float(total)
+
+
+def _repairs(form: NormalForm, u, bound, within: bool) -> Iterator[str]:
+    """What was done to the multipliers, as far as their own change tells."""
+    if not bound.loss_duals:
+        yield f"No bound could be formed: {bound.note or 'multipliers of zero are all that is left'}."
+        return
+    for loss, before, after in zip(form.losses, u, bound.loss_duals, strict=True):
+        after, projected = np.asarray(after), np.asarray(loss.dual_project(before))
+        moved = float(np.abs(projected - before).max())
+        if moved > 0.0:
+            yield f"Multipliers of {loss.typed} were moved into the domain of its conjugate, by {moved:.2g} at most."
+        length = float(projected @ projected)
+        t = float(after @ projected) / length if length else 0.0
+        if length and np.abs(after - t * projected).max() > 1e-12 * np.abs(projected).max():
+            yield f"Those of {loss.typed} were shifted so that every task's add up to 0 (an intercept), or a function can take the rest."
+        if t < 1.0 - 1e-12:
+            why = "the multiple that proves most" if within else "so that the dual norms hold"
+            yield f"All were multiplied by {t:.6g}, {why}."
+
+
+def _row(loss: LossTerm, flat: int) -> str:
+    task, row = loss.tasks.place(flat)
+    return f"task {loss.tasks.task_names[task]!r}, row {row}"
+
+
+def _size(x: Blocks) -> float:
+    return max((float(np.abs(array).max(initial=0.0)) for array in x.values()), default=0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The optimality system of a solution, term by term.
+
+
+@dataclass(frozen=True, repr=False)
+class Conditions(Shown):
+    """terms: (term, value f(z), conjugate f*(u), <u, z>, the Fenchel gap f(z) + f*(u) - <u, z>); the gaps add up to the duality gap, and u is a
+    subgradient at z where its gap is 0.  equations: (block, what is left of sum A^T u + sum B^T v = 0).  bounds: (constraint, violation)."""
+
+    terms: tuple[tuple[str, float, float, float, float], ...]
+    equations: tuple[tuple[str, float], ...]
+    bounds: tuple[tuple[str, float], ...]
+    gap: float
+    tol: float
+
+    @property
+    def hold(self) -> bool:
+        """Whether all of it holds to the tolerance of the solve."""
+        scale = max(sum(abs(row[1]) for row in self.terms), 1e-300)
+        return self.gap <= self.tol * scale and all(violation <= self.tol for _, violation in self.bounds)
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        return [
+            (name, f"{value:.6g}", f"{conjugate:.6g}", f"{along:.6g}", f"{gap:.1e}")
+            for name, value, conjugate, along, gap in self.terms
+        ]
+
+    def _panel(self) -> Panel:
+        equations = [
+            (f"stationary in {name}: sum A'u + sum B'v = 0", f"{left:.1e}") for name, left in self.equations
+        ]
+        rows = [*equations, *((f"feasible: {name}", f"{violation:.1e}") for name, violation in self.bounds)]
+        return Panel(
+            "Optimality conditions", "hold" if self.hold else "do not hold", GOOD if self.hold else WRONG,
+            f"duality gap {self.gap:.3g}: the sum of the terms' own",
+            tables=[Table(("term", "value", "conjugate", "<u, z>", "gap"), self.rows()), Table(("condition", "off by"), rows)],
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        head = ("term", "value", "conjugate", "<u, z>", "gap")
+        table = [head, *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
+        lines += [f"stationary in {name}: off by {left:.1e}" for name, left in self.equations]
+        lines += [f"feasible: {name}: off by {violation:.1e}" for name, violation in self.bounds]
+        return "\n".join([*lines, f"duality gap {self.gap:.3g}, the sum of the terms' own"])
+
+    __repr__ = __str__
+
+
+def conditions_of(solution: Any, stated: NormalForm | None = None) -> Conditions:
+    """See `Problem.conditions`."""
+    proof = getattr(solution, "certificate", None)
+    if proof is None:
+        raise ModelError(
+            f"{type(solution).__name__} is not a solution with a certificate",
+            term="conditions(solution)",
+            write_instead="write conditions(problem.solve()); multipliers of your own go to check_bound(u)",
+        )
+    bound = proof_of(stated or proof.form, solution, "conditions(solution)")
+    form, x, terms = proof.form, proof.blocks, []
+    for loss, u in zip(form.losses, bound.loss_duals, strict=True):
+        z = loss.predictions(x)
+        terms.append(_row_kkt(loss.typed, loss.value(z), loss.conjugate(u), loss.along(u, z)))
+    for f, v in zip(form.functions, bound.function_duals, strict=True):
+        image = f.map.forward(x)
+        conjugate = (
+            0.0 if f.atom.norm else f.conjugate(v)
+        )  # of a norm 0 in the dual ball, where a certificate has it
+        terms.append(_row_kkt(f.typed, f.value(x), conjugate, float(np.vdot(v, image))))
+    residual = stationarity(form, bound.loss_duals, bound.function_duals)
+    equations = tuple((name, float(np.abs(r).max(initial=0.0))) for name, r in residual.items())
+    bounds = tuple((f.typed, float(f.violation(x))) for f in form.constraints)
+    return Conditions(tuple(terms), equations, bounds, solution.objective - solution.dual_bound, solution.tol)
+
+
+def _row_kkt(
+    name: str, value: float, conjugate: float, along: float
+) -> tuple[str, float, float, float, float]:
+    return name, float(value), float(conjugate), float(along), float(value + conjugate - along)

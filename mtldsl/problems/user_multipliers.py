@@ -1,0 +1,315 @@
+"""User points and multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.dual_bound import Bound
+from mtldsl.certificates.multipliers import stationarity
+from mtldsl.errors import ModelError
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.utils.arrays import read_dense
+from mtldsl.utils.validation import quoted
+
+__all__ = [
+    "apart",
+    "blocks_of",
+    "by_loss",
+    "divided",
+    "is_shared_out",
+    "multipliers_of",
+    "proof_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What X^T u leaves, divided between several functions as well as can be.
+
+#: steps at most, and numbers that all of them together may touch: nobody waits for more
+_STEPS, _WORK = 20_000, 1e9
+
+#: what is left of the equation, and the last change of the multipliers, relative to their size, at which a division is done
+_DONE = 1e-11
+
+#: every so many steps: above this size, what is left has to fall by this factor, or there is no feasible division
+_LOOK, _LARGE, _FALL = 500, 1e-3, 0.9
+
+#: every so many steps the two step lengths are balanced, by a factor that tends to 1
+_BALANCE = 25
+
+
+def is_shared_out(form: NormalForm, free: list[int]) -> bool:
+    """Whether the stationarity equation leaves a choice to the multipliers of these functions, or an equation to be solved for them."""
+    functions = [form.functions[k] for k in free]
+    plain = all(len(f.map.blocks) == 1 and f.map.multiple_of(f.map.blocks[0]) for f in functions)
+    reached = [name for f in functions for name in f.map.blocks]
+    return not plain or len(set(reached)) < len(reached)
+
+
+def divided(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray], free: list[int]) -> list[np.ndarray]:
+    """Multipliers of all functions, those in `free` such that they prove most; the others are kept.
+
+        maximize over v_k, k free    - sum g_k*(v_k) + <v_k, offset_k>    subject to    sum B_k^T v_k = -s,
+
+    s what X^T u and the kept ones leave: the dual of min <s, x> + sum g_k(B_k x), by the primal-dual steps of that pair. Every v_k lies in the
+    domain of g_k* after every step; the equation holds in the limit, and at once where a function with a finite conjugate takes the rest.
+    Where no division is feasible the equation fails, which the caller sees.
+
+    Source: Chambolle and Pock, "A first-order primal-dual algorithm for convex problems with applications to imaging", J. Math. Imaging
+    and Vision 40 (2011); the balance is that of Goldstein, Li and Yuan, "Adaptive primal-dual splitting methods", NIPS (2015).
+    """
+    names = [block.name for block in form.weight_blocks]
+    terms = [form.functions[k] for k in free]
+    kept = [np.zeros(f.map.shape) if k in free else v[k] for k, f in enumerate(form.functions)]
+    s = {name: array for name, array in stationarity(form, u, kept).items() if name in names}
+    found = _primal_dual(form, terms, s)
+    for k, one in zip(free, found, strict=True):
+        kept[k] = one
+    left = stationarity(form, u, kept)
+    for name in names:
+        taker = next(
+            (
+                k
+                for k in free
+                if form.functions[k].map.multiple_of(name) and form.functions[k].atom.finite_dual
+            ),
+            None,
+        )
+        if taker is not None:
+            kept[taker] = kept[taker] - left[name] / form.functions[taker].map.multiple_of(name)
+    return kept
+
+
+def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
+    x: Blocks = {name: np.zeros_like(array) for name, array in s.items()}
+    v = [np.zeros(f.map.shape) for f in terms]
+    length = _length(terms, x)
+    size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)
+    size = size or 1.0
+    tau = sigma = 0.99 / max(length, 1e-300)
+    work = sum(array.size * min(array.shape) for array in v)
+    change, before = 0.5, np.inf
+    for step in range(min(_STEPS, int(_WORK / max(work, 1)))):
+        gradient = {name: array.copy() for name, array in s.items()}
+        for f, one in zip(terms, v, strict=True):
+            f.map.add_adjoint(one, gradient)
+        after = {name: x[name] - tau * gradient[name] for name in x}
+        ahead = {name: 2.0 * after[name] - x[name] for name in x}
+        new = []
+        for f, one in zip(terms, v, strict=True):
+            y = one + sigma * f.map.forward(ahead)
+            new.append(y - sigma * f.prox(y / sigma, 1.0 / sigma))
+        moved = [a - b for a, b in zip(new, v, strict=True)]
+        still = max(float(np.abs(one).max(initial=0.0)) for one in moved)
+        left = max(float(np.abs(one).max(initial=0.0)) for one in gradient.values())
+        if step and max(still, left) <= _DONE * size:
+            break
+        if step % _LOOK == _LOOK - 1:
+            if left > max(_LARGE * size, _FALL * before):
+                break
+            before = left
+        if step % _BALANCE == _BALANCE - 1:
+            tau, sigma, change = _balanced(terms, x, after, moved, tau, sigma, change)
+        x, v = after, new
+    return v
+
+
+def _balanced(terms, x: Blocks, after: Blocks, moved, tau: float, sigma: float, change: float):
+    """Longer steps on the side whose residual is the larger; (tau, sigma, how much the next may change)."""
+    step = {name: after[name] - x[name] for name in x}
+    primal = {name: array / tau for name, array in step.items()}
+    dual = 0.0
+    for f, one in zip(terms, moved, strict=True):
+        f.map.add_adjoint(one, primal)
+        dual += float(np.sum((one / sigma - f.map.linear(step)) ** 2))
+    p, d = np.sqrt(sum(float(np.sum(one**2)) for one in primal.values())), np.sqrt(dual)
+    if p > 2.0 * d:
+        return tau / (1.0 - change), sigma * (1.0 - change), 0.95 * change
+    if d > 2.0 * p:
+        return tau * (1.0 - change), sigma / (1.0 - change), 0.95 * change
+    return tau, sigma, change
+
+
+def _length(terms: list[FunctionTerm], like: Blocks) -> float:
+    """The norm of x -> (B_k x)_k, by power steps from a fixed start; a little too large rather than too small."""
+    draw = np.random.default_rng(0)
+    x: Blocks = {name: draw.normal(size=array.shape) for name, array in like.items()}
+    length = 0.0
+    for _ in range(50):
+        norm = np.sqrt(sum(float(np.sum(array**2)) for array in x.values()))
+        if not norm:
+            return 0.0
+        x = {name: array / norm for name, array in x.items()}
+        image = [f.map.linear(x) for f in terms]
+        length = np.sqrt(sum(float(np.sum(np.asarray(one) ** 2)) for one in image))
+        back: Blocks = {name: np.zeros_like(array) for name, array in x.items()}
+        for f, one in zip(terms, image, strict=True):
+            f.map.add_adjoint(np.asarray(one), back)
+        x = back
+    return 1.01 * length
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Points and multipliers as somebody types them, in the shapes that a form has.
+
+
+def blocks_of(form: NormalForm, given: Any) -> Blocks:
+    """A point from a matrix, {block: array} or a Solution; intercepts that are not given are 0."""
+    given = getattr(given, "blocks", given)
+    weights = [block.name for block in form.weight_blocks]
+    if not isinstance(given, Mapping):
+        if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
+            raise ModelError(
+                "several arrays are given, and not which is which", term="value(W)",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
+            )  # fmt: skip
+        if len(weights) > 1:
+            raise ModelError(
+                f"this model has {' and '.join(weights)}", term="value(W)",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}",
+            )  # fmt: skip
+        given = {weights[0]: given}
+    strange = [name for name in given if name not in form.shapes]
+    if strange:
+        raise ModelError(
+            f"there is no block {quoted(strange[0])}; this model has {', '.join(map(repr, form.shapes))}",
+            term="value(W)",
+        )
+    missing = [name for name in weights if name not in given]
+    if missing:
+        raise ModelError(f"the block {missing[0]!r} is not given", term="value(W)")
+    x = form.zeros()
+    for name, array in given.items():
+        array = read_dense(array, f"value: {name}", ModelError)
+        if array.shape != form.shapes[name] and array.size == np.prod(form.shapes[name]) and array.ndim == 1:
+            array = array.reshape(form.shapes[name])
+        if array.shape != form.shapes[name]:
+            turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
+            raise ModelError(
+                f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
+                + (": a row a feature, a column a task" if turned else ""),
+                term="value(W)", write_instead="write the transpose, .T" if turned else "",
+            )  # fmt: skip
+        x[name] = array
+    return x
+
+
+def apart(form: NormalForm, given: Any) -> tuple[Any, dict[str, Any]]:
+    """(what is given of the losses, of the functions): of a Solution those that its certificate rests on, of a dict by the terms' names."""
+    if hasattr(given, "certificate") and hasattr(given, "blocks"):
+        proof = proof_of(form, given, "check_bound(solution)")
+        given = {loss.typed: one for loss, one in zip(form.losses, proof.loss_duals, strict=True)}
+        given |= {f.typed: one for f, one in zip(form.functions, proof.function_duals, strict=True)}
+    if not isinstance(given, Mapping):
+        return given, {}
+    functions = {f.typed for f in form.functions} - {loss.typed for loss in form.losses}
+    own = {name: one for name, one in given.items() if name in functions}
+    return {name: one for name, one in given.items() if name not in own}, own
+
+
+def proof_of(form: NormalForm, solution: Any, term: str) -> Bound:
+    """The multipliers that a solution's certificate rests on. ModelError where it has none, or where it is a solution of another model."""
+    kept = solution.certificate
+    if kept.form is not None and _kind(kept.form) != _kind(form):
+        raise ModelError(
+            f"this is a solution of another model or of other data: {_told(kept.form)}, and here is {_told(form)}",
+            term=term,
+        )
+    bound = kept.certificate.proof
+    if kept.form is None or bound is None or not bound.loss_duals:
+        raise ModelError(
+            f"there are no multipliers: {kept.certificate.note or 'no bound was formed'}", term=term
+        )
+    return bound
+
+
+def _kind(form: NormalForm) -> tuple:
+    """What two statements of one model have in common: terms, unknowns and the rows of every task; not the values of parameters."""
+    terms = [term.typed for term in (*form.losses, *form.functions)]
+    return terms, form.shapes, [loss.tasks.counts.tolist() for loss in form.losses]
+
+
+def _told(form: NormalForm) -> str:
+    rows = ", ".join(f"{loss.tasks.n_samples:,} rows" for loss in form.losses)
+    shapes = ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in form.shapes.items())
+    return f"{' + '.join(term.typed for term in (*form.losses, *form.functions))} ({shapes}, {rows})"
+
+
+def by_loss(form: NormalForm, given: Any) -> list:
+    """What was given for every loss: one thing where there is one loss, else a dict by the terms as typed."""
+    if not isinstance(given, Mapping):
+        if len(form.losses) > 1:
+            raise ModelError(
+                f"this model has {len(form.losses)} losses", term="check_bound(u)",
+                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}",
+            )  # fmt: skip
+        return [given]
+    names = [loss.typed for loss in form.losses]
+    strange = next((name for name in given if name not in names), None)
+    missing = next((name for name in names if name not in given), None)
+    if strange is not None or missing is not None:
+        if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
+            raise ModelError(
+                f"{strange!r} is a task", term="check_bound(u)",
+                write_instead="write a list, the vectors in the order of tasks.task_names",
+            )  # fmt: skip
+        raise ModelError(
+            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given",
+            term="check_bound(u)", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
+        )  # fmt: skip
+    return [given[name] for name in names]
+
+
+def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
+    """(N,) from that, a list of (n_i,) a task, or a table (n, m) where inputs are shared. ModelError for another shape, NaN and infinities."""
+    u = _flat(loss, given)
+    strange = np.flatnonzero(~np.isfinite(u))
+    if strange.size:
+        task, row = loss.tasks.place(int(strange[0]))
+        raise ModelError(
+            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)"
+        )  # fmt: skip
+    return u
+
+
+def _is_vector(given: Any) -> bool:
+    return hasattr(given, "__len__") and not isinstance(given, str) and all(map(np.isscalar, given))
+
+
+def _is_table(tasks, given: Sequence) -> bool:
+    return tasks.is_shared and len(given) == tasks.X.shape[0]
+
+
+def _flat(loss: LossTerm, given: Any) -> np.ndarray:
+    tasks, term = loss.tasks, "check_bound(u)"
+    shapes = f"({tasks.n_samples},), a list of one vector a task"
+    if tasks.is_shared:
+        shapes += f", or ({tasks.X.shape[0]}, {tasks.n_tasks})"
+        if tasks.mask is not None:
+            shapes += "; labels that are missing have none, in a table anything"
+    vectors = isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_vector, given))
+    if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples) and not _is_table(tasks, given):
+        raise ModelError(
+            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}",
+            term=term,
+        )
+    if vectors and len(given) == tasks.n_tasks:
+        parts = [read_dense(one, "check_bound: u", ModelError) for one in given]
+        for i, (one, n) in enumerate(zip(parts, tasks.counts, strict=True)):
+            if len(one) != n:
+                raise ModelError(
+                    f"task {tasks.task_names[i]!r} has {n} rows, and {len(one)} multipliers are given",
+                    term=term,
+                )
+        return np.concatenate(parts)
+    u = read_dense(given, "check_bound: u", ModelError)
+    if u.shape == (tasks.n_samples,):
+        return u
+    if tasks.is_shared and u.shape == (tasks.X.shape[0], tasks.n_tasks):
+        if tasks.mask is None:
+            return u.T.ravel()
+        return u.T[tasks.mask.T]
+    raise ModelError(f"u has shape {u.shape}; multipliers of {loss.typed} are {shapes}", term=term)

@@ -1,0 +1,212 @@
+"""What a readout is: the fields of a solution that it fills from a solve, and how a file keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from mtldsl.language.objective import Term
+from mtldsl.language.substitution import intercepts_of
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.statement import Statement
+from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices
+from mtldsl.solvers.run import Outcome
+
+__all__ = [
+    "Array",
+    "Kept",
+    "Part",
+    "Parts",
+    "Readout",
+    "Run",
+    "coef_of",
+    "intercept_of",
+    "require_per_task",
+]
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solve: the model as typed, its normal form, and what came out."""
+
+    statement: Statement
+    form: NormalForm
+    outcome: Outcome
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.outcome.blocks
+
+    @cached_property
+    def coef(self) -> np.ndarray:
+        """(d, m) of the predictions that the first loss makes; where each loss has tasks of its own, of all of them."""
+        return coef_of(self.statement, self.blocks)
+
+    @property
+    def intercept(self) -> np.ndarray | None:
+        """(m,) of the same predictions; over a graph of labels 0 for the entries of edges, which have none."""
+        return intercept_of(self.statement, self.blocks, self.coef.shape[1])
+
+    @cached_property
+    def structures(self) -> Structures:
+        """Everything learned beside the weights, by name: as it came with the point, else the best for the weights."""
+        known = self.outcome.structures
+        return learned_matrices(self.form, self.blocks) if known is None else dict(known)
+
+
+def coef_of(statement: Statement, blocks: Blocks) -> np.ndarray:
+    """`Run.coef` of these blocks."""
+    shares = statement.shares
+    if shares is None:
+        return np.array(statement.map_of(statement.first_loss).forward(blocks))
+    found = np.empty((shares.tasks.n_features, shares.tasks.n_tasks))
+    for term, columns in zip(shares.terms, shares.columns, strict=True):
+        found[:, columns] = statement.map_of(term).forward(blocks)
+    return found
+
+
+def intercept_of(statement: Statement, blocks: Blocks, n_tasks: int) -> np.ndarray | None:
+    """`Run.intercept` of these blocks, beside weights of so many columns."""
+    shares = statement.shares
+    if shares is None:
+        own = _intercept(statement.first_loss, blocks)
+        return None if own is None else np.append(own, np.zeros(n_tasks - own.size))
+    each = [_intercept(term, blocks) for term in shares.terms]
+    if all(one is None for one in each):
+        return None
+    found = np.zeros(n_tasks)
+    for one, columns in zip(each, shares.columns, strict=True):
+        found[columns] = 0.0 if one is None else one
+    return found
+
+
+def _intercept(term: Term, blocks: Blocks) -> np.ndarray | None:
+    names = list(intercepts_of(term.argument))
+    return blocks[names[0]][0].copy() if names else None
+
+
+class Kept:
+    """One field in a file: as arrays, as JSON, or both."""
+
+    name: str
+
+    def put(self, value, plain: dict, arrays: Arrays) -> None:
+        """Add what the file holds of the field."""
+        raise NotImplementedError
+
+    def take(self, plain: dict, arrays: Arrays):
+        """The field from what the file holds. ValueError or KeyError where that is not whole."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Array(Kept):
+    """A field that is one array under its own name, or None where it is not required."""
+
+    name: str
+    required: bool = False
+
+    def put(self, value, plain, arrays):
+        if value is not None:
+            arrays[self.name] = value
+
+    def take(self, plain, arrays):
+        return arrays[self.name] if self.required else arrays.get(self.name)
+
+
+@dataclass(frozen=True)
+class Part(Kept):
+    """A field that is an object, kept as plain facts in the JSON and arrays whose names begin with `prefix`.
+
+    stored   : object -> (facts, arrays)
+    restored : (facts, arrays) -> object; ValueError where they do not belong together
+    """
+
+    name: str
+    prefix: str
+    stored: Callable[[Any], tuple[Any, Arrays]]
+    restored: Callable[[Any, Arrays], Any]
+
+    @classmethod
+    def of(cls, name: str, prefix: str, kind: type) -> Part:
+        """The part of a class that has both methods itself."""
+        return cls(name, prefix, kind.stored, kind.restored)
+
+    def put(self, value, plain, arrays):
+        if value is None:
+            plain[self.name] = None
+            return
+        plain[self.name], own = self.stored(value)
+        arrays |= {self.prefix + key: array for key, array in own.items()}
+
+    def take(self, plain, arrays):
+        facts, n = plain.get(self.name), len(self.prefix)
+        if facts is None:
+            return None
+        own = {key[n:]: array for key, array in arrays.items() if key.startswith(self.prefix)}
+        try:
+            return self.restored(facts, own)
+        except KeyError as lacking:
+            raise KeyError(f"{self.prefix}{lacking.args[0]}") from None
+
+
+@dataclass(frozen=True)
+class Parts(Kept):
+    """A field that is {key: object}, the objects of several kinds; {} in files that were saved before there was such a field.
+
+    A kind has `stored()`, `keeps(facts)`, whether these facts are of its making, and `restored(key, facts, arrays)`.
+    """
+
+    name: str
+    prefix: str
+    kinds: tuple[type, ...]
+
+    def put(self, value, plain, arrays):
+        plain[self.name] = {}
+        for key, one in value.items():
+            self._part(key, type(one)).put(one, plain[self.name], arrays)
+
+    def take(self, plain, arrays):
+        found = plain.get(self.name, {})
+        return {
+            key: self._part(key, self._kind(key, facts)).take(found, arrays) for key, facts in found.items()
+        }
+
+    def _kind(self, key: str, facts: dict) -> type:
+        kind = next((kind for kind in self.kinds if kind.keeps(facts)), None)
+        if kind is None:
+            raise ValueError(f"{key} is of the kind {facts['kind']!r}")
+        return kind
+
+    def _part(self, key: str, kind: type) -> Part:
+        return Part(key, f"{self.prefix}{key}:", kind.stored, partial(kind.restored, key))
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Something that a solution tells beside its weights.
+
+    read  : {field of Solution: value} of a solve; {} where the model has nothing of the kind
+    kept  : how a file keeps each of these fields
+    check : ValueError where the fields of a file cannot be what `read` found
+    """
+
+    read: Callable[[Run], dict[str, Any]]
+    kept: tuple[Kept, ...]
+    check: Callable[[dict], None] = field(default=lambda fields: None)
+
+
+def require_per_task(fields: dict, name: str, some: bool = False) -> None:
+    """ValueError where a field of a file is neither None nor one number (m,) for every column of the weights, or for `some`."""
+    array = fields[name]
+    if array is None:
+        return
+    lacking = array.dtype.kind == "f" and np.isnan(array).any() and not some
+    if array.dtype.kind != "f" or array.shape != fields["coef"].shape[1:] or lacking:
+        raise ValueError(f"{name} is {array.dtype} {array.shape}, which no solution has")

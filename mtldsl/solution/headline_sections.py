@@ -1,0 +1,502 @@
+"""Sections of a solution."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.data.derived import label_table
+from mtldsl.data.input_checks import is_numbered
+from mtldsl.data.summary import panel_of
+from mtldsl.data.tasks import Tasks
+from mtldsl.display.html import Figure, Number, Section, figure
+from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel
+from mtldsl.errors import MissingExtraError
+from mtldsl.solution.measures import MEASURES, name_of
+from mtldsl.solution.predictors import predictor_class, sign_tasks
+from mtldsl.solution.score import as_measure
+from mtldsl.solution.score_intervals import LEVEL, Scored, measured
+from mtldsl.solution.task_predictors import TaskByTask
+from mtldsl.solvers.routes import Explanation, answers
+from mtldsl.solvers.starts import seen_by_solvers
+
+__all__ = [
+    "Facts",
+    "check",
+    "data",
+    "drawn",
+    "lead",
+    "model",
+    "numbers",
+    "of_tasks",
+    "packages",
+    "repeat",
+    "seen_rows",
+    "validation",
+    "verdict",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rows that are scored: of which tasks they are, and how many of them were learned from.
+
+
+def of_tasks(solution: Any, tasks: Tasks | None) -> Any:
+    """Return the solution of the tasks that have rows here, in their order; as it is where they are all, or not told apart by name."""
+    learned = solution.task_names
+    if tasks is None or tasks.task_names == learned or not set(tasks.task_names) <= set(learned):
+        return solution
+    if is_numbered(tasks.task_names) or predictor_class(solution.loss) is not TaskByTask:
+        return solution
+    at = [learned.index(name) for name in tasks.task_names]
+    parts = {name: getattr(solution, name) for name in ("intercept", "thresholds")}
+    parts = {name: None if part is None else part[at] for name, part in parts.items()}
+    return replace(solution, coef=solution.coef[:, at], task_names=tasks.task_names, **parts)
+
+
+def seen_rows(solution: Any, tasks: Tasks, learned: Tasks | None) -> int | None:
+    """Return how many of these rows have the inputs and labels of rows that were learned from; None where that cannot be known."""
+    if learned is None or tasks.is_distributed or solution.kernel_map is not None:
+        return None
+    like = solution.schema.alike(tasks, "report(tasks)")
+    known = set(_keys(learned, like.is_shared))
+    return sum(key in known for key in _keys(like, like.is_shared))
+
+
+def _keys(tasks: Tasks, table: bool) -> Iterator[tuple]:
+    """Yield a number a row: of a table with all its labels, else with the name and the label of its task."""
+    if table and tasks.is_shared:
+        yield from _hashed("", tasks.X, label_table(tasks, tasks.targets))
+        return
+    for name, X, y in zip(tasks.task_names, tasks.inputs, tasks.per_task(tasks.targets), strict=True):
+        yield from _hashed(name, X, y[:, None])
+
+
+def _hashed(name: str, X, Y: np.ndarray) -> Iterator[tuple]:
+    labels = np.where(np.isnan(Y), np.inf, Y + 0.0)
+    rows: Any = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float) + 0.0
+    for k, of_row in enumerate(labels):
+        inputs = rows[[k]].toarray() if sparse.issparse(rows) else rows[k]
+        yield name, hash(inputs.tobytes()), hash(of_row.tobytes())
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a page is made of.
+
+
+def drawn(*wanted) -> list[Figure]:
+    """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
+    try:
+        return [figure(*one) for one in wanted]
+    except MissingExtraError:
+        return []
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The solution, the rows on which it is scored, and what else was found out about it.
+
+    tasks            : rows to score, of all tasks or some, in any order; None: those of training, which the page says
+    separate         : a solution of one model per task, learned on the same rows, to be compared with; None: no comparison
+    cross_check      : what `problem.cross_check` returned, a sentence why there is none, or None
+    cross_validation : what `problem.cross_validate` returned, or None
+    path             : solutions of a path
+    metrics          : names of measures to be shown; none: those that suit the labels
+    bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
+    held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
+    repeat           : the line that makes the same solution again;  more: sections for the end
+    """
+
+    solution: Any
+    tasks: Tasks | None = None
+    cross_check: Any = None
+    cross_validation: Any = None
+    path: Sequence[Any] = ()
+    repeat: str = ""
+    title: str = ""
+    more: Sequence[Section] = ()
+    metrics: Sequence[str] = ()
+    bootstrap: int = 200
+    random_state: Any = 0
+    separate: Any = None
+    held_out: bool = False
+
+    @cached_property
+    def training(self) -> Tasks | None:
+        """The rows that were learned on; None for a solution from a file, and for rows that are elsewhere."""
+        tasks = self.solution.trained_on
+        return None if tasks is None or not tasks.in_memory else tasks
+
+    @property
+    def scored(self) -> Tasks | None:
+        return self.training if self.tasks is None else self.tasks
+
+    @cached_property
+    def judged(self) -> Any:
+        """The solution of the tasks that are scored."""
+        return of_tasks(self.solution, self.tasks)
+
+    @property
+    def n_absent(self) -> int:
+        """Tasks that were learned, and have no rows here."""
+        return len(self.solution.task_names) - len(self.judged.task_names)
+
+    @cached_property
+    def n_seen(self) -> int | None:
+        """How many of the rows scored are among those learned from; None where that is not known."""
+        if self.tasks is None or self.held_out:
+            return None if self.tasks is None else 0
+        return seen_rows(self.judged, self.tasks, self._learned)
+
+    @property
+    def flatters(self) -> bool:
+        """Whether all rows scored are among those learned from."""
+        return self.tasks is None or self.n_seen == self.n_rows
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are scored."""
+        tasks = self.scored
+        if tasks is None:
+            return 0
+        return tasks.X.shape[0] if tasks.is_shared and not tasks.is_distributed else tasks.n_samples
+
+    @property
+    def rows(self) -> str:
+        """The rows that are scored, in words."""
+        if self.tasks is None:
+            return "the rows that it was learned on, which flatters it"
+        count = f"{self.n_rows:,} row" + ("" if self.n_rows == 1 else "s")
+        if self.flatters:
+            return f"{count} that it was learned on, which flatters it"
+        if self.n_seen == 0:
+            return f"{count} that were not learned on"
+        return f"{count} that you gave" + (f" ({self.n_seen:,} were learned on)" if self.n_seen else "")
+
+    @property
+    def _learned(self) -> Tasks | None:
+        """The rows of the tasks that are scored, as they were learned from."""
+        if self.training is None or self.judged is self.solution:
+            return self.training
+        return self.training.select(list(self.judged.task_names))
+
+    @cached_property
+    def signs(self) -> np.ndarray:
+        """(m,) which tasks have labels -1 and +1."""
+        return sign_tasks(self.judged.loss, len(self.judged.task_names) or self.judged.coef.shape[1])
+
+    @property
+    def classes(self) -> bool:
+        """Whether any has."""
+        return bool(self.signs.any())
+
+    @cached_property
+    def measures(self) -> tuple[list[Scored], list[str]]:
+        """(the measures of the rows that are scored, first the one that was asked for, learned for or chosen by; why others have none)."""
+        if self.scored is None:
+            return [], []
+        learned = self._learned or self.scored
+        return measured(
+            self.judged,
+            self.scored,
+            learned,
+            self._wanted(),
+            self.signs,
+            self.bootstrap,
+            self.random_state,
+            None if self.separate is None else of_tasks(self.separate, self.tasks),
+        )
+
+    @property
+    def first(self) -> Scored | None:
+        """What the page begins with: what was asked for; else the first of the usual measures whose interval can be believed."""
+        found = self.measures[0]
+        believed = found if self._asked() else [one for one in found if one.sound]
+        return (believed or found or [None])[0]
+
+    def _asked(self) -> list:
+        """Metrics that were asked for, learned for, or chosen by."""
+        own = self.solution.loss.get("parameters", {}).get("metric")
+        chosen = getattr(self.cross_validation, "metric", None)
+        return list(self.metrics) or (
+            [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
+        )
+
+    def _wanted(self) -> list:
+        """Names and metrics."""
+        first = self._asked()
+        if self.metrics:
+            return first
+        known = {name_of(as_measure(one, "report")) for one in first}
+        usual = ["f1", "roc_auc", "accuracy"] if self.classes else []
+        usual += [] if self.signs.all() else ["r2", "mae"]
+        return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]
+
+    def pictures(self, *wanted) -> list[Figure]:
+        """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
+        return drawn(*wanted)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a solution was made from and how to make it again: data, model, solvers, versions.
+
+#: What the numbers depend on.
+_PACKAGES = ("mtldsl", "numpy", "scipy", "cvxpy", "numba", "scikit-learn")
+
+
+def check(facts: Facts) -> Section | None:
+    """The independent reference beside the solver."""
+    found = facts.cross_check
+    if found is None:
+        return None
+    text = [
+        "cvxpy solved the same model from formulas of its own, and both answers were held against each other."
+    ]
+    if not hasattr(found, "agrees"):
+        return Section("Cross-check", [f"There is none: {found}."])
+    return Section("Cross-check", text, [found._panel()])
+
+
+def validation(facts: Facts) -> Section | None:
+    """How a parameter was chosen."""
+    found = facts.cross_validation
+    if found is None:
+        return None
+    drawn = facts.pictures((
+        found.plot, f"{found.metric} over the values of {', '.join(found.names)}; the same numbers stand in the table", ""
+    ))  # fmt: skip
+    return Section("How the parameter was chosen", panels=[found._panel()], figures=drawn)
+
+
+def data(facts: Facts) -> Section:
+    """The training rows, and those that are scored."""
+    panels = []
+    trained = facts.solution.trained_on
+    if trained is not None:
+        panels.append(_titled(panel_of(trained), "Learned from"))
+    if facts.tasks is not None:
+        panels.append(_titled(panel_of(facts.tasks), "Scored on"))
+    text = [] if panels else ["The solution was read from a file, which does not hold its data."]
+    return Section("The data", text, panels)
+
+
+def model(facts: Facts) -> Section:
+    """The formula, its symbols, and the model as typed."""
+    solution = facts.solution
+    typed = "\n".join(
+        [solution.model, *(f"{name} = {value:g}" for name, value in solution.parameters.items())]
+    )
+    panel = Panel("", formula=solution.formula, folded=[Panel("As typed", text=typed)])
+    if solution.formula is None:
+        panel = Panel("", text=typed)
+    return Section("The model", panels=[panel])
+
+
+def solvers(facts: Facts) -> Section | None:
+    """Which solver was taken, and why not the others; opened on demand."""
+    solution = facts.solution
+    if solution.proof is None:
+        return None
+    found = Explanation(solution.model, tuple(answers(seen_by_solvers(solution.proof.form))))
+    return Section(
+        "Solvers", [f"Solved by {solution.solver}: {solution.reason}"], [found._panel()], folded=True
+    )
+
+
+def repeat(facts: Facts) -> Section:
+    """Versions, the data's fingerprint, and the line to type."""
+    solution = facts.solution
+    rows = packages()
+    rows += [
+        ("tolerance", f"{solution.tol:g}"),
+        ("objective", f"{solution.objective:.10g}"),
+        ("solver", solution.solver),
+    ]
+    if facts.training is not None:
+        rows.append(("data (SHA-256)", facts.training.fingerprint()))
+    typed = facts.repeat or f'problem.solve(solver="{solution.solver}", tol={solution.tol:g})'
+    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True, printed=True)
+
+
+def packages() -> list[tuple[str, str]]:
+    """(name, version) of what the numbers depend on."""
+    rows = [("Python", platform.python_version()), ("system", platform.platform())]
+    for name in _PACKAGES:
+        try:
+            rows.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return rows
+
+
+def _titled(panel: Panel, title: str) -> Panel:
+    return Panel(title, lead=panel.lead, facts=panel.facts, tables=panel.tables, notes=panel.notes)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What stands on top of a page: how well it predicts, how far it is proven, in words and in a few numbers.
+
+
+def verdict(facts: Facts) -> tuple[str, str]:
+    """(what is proven, its tone)."""
+    solution, check = facts.solution, facts.cross_check
+    said, tone = "Certified: the optimum, proven", GOOD
+    if not solution.is_certified:
+        said, tone = f"NOT certified: {solution.status.replace('_', ' ')}", WRONG
+    elif solution.status == "stationary":
+        said = "Certified: a stationary point; no proof of a global optimum exists for this model"
+    if not solution.verified:
+        said, tone = f"As its file says, not verified here: {solution.status}", NEUTRAL
+    if check is None:
+        unknown = "not cross-checked" if solution.verified else "cross-check not stored in the file"
+        return f"{said}; {unknown}", tone
+    if not hasattr(check, "agrees"):
+        return f"{said}; NOT cross-checked", tone
+    where = "" if check.scope == "the whole problem" else " on a subsample"
+    if not check.agrees:
+        return f"{said}; the cross-check DISAGREES{where}", WRONG
+    return f"{said}; the cross-check agrees{where}", tone
+
+
+def lead(facts: Facts) -> list[str]:
+    """Sentences below the verdict, the score first."""
+    said = [*_judged(facts), *_unfinished(facts)]
+    solution = facts.solution
+    what = f"{_several(len(solution.task_names), 'task')}, {_several(len(solution.W), 'feature')}"
+    trained = facts.training
+    rows = "" if trained is None else f", learned from {_several(_rows(trained), 'row')}"
+    return [*said, f"{what}{rows}; solved in {solution._time_said}."]
+
+
+def numbers(facts: Facts) -> list[Number]:
+    """The tiles: the score first, then the proof."""
+    solution, check = facts.solution, facts.cross_check
+    tiles = _of_scores(facts)
+    used = int(np.count_nonzero(np.any(solution.W != 0, axis=1)))
+    tiles.append(Number("features used", f"{used:,} of {len(solution.W):,}", "those whose weights are not all zero"))  # fmt: skip
+    if not solution.verified:
+        tiles.append(Number("gap, as its file says", f"{solution.relative_gap:.1e}", "not verified here: the file does not hold the proof's data"))  # fmt: skip
+    elif solution.status == "stationary" and solution.stationarity is not None:
+        tiles.append(Number("residual", f"{solution.stationarity.residual:.1e}", "proven: how far from a stationary point, which has zero"))  # fmt: skip
+    elif np.isfinite(solution.relative_gap):
+        tiles.append(Number("from the optimum, at most", _percent(solution.relative_gap), "proven: no other weights have an objective that is lower by more"))  # fmt: skip
+    if solution.violation:
+        tiles.append(Number("constraints", f"{solution.violation:.1e}", "how far the worst one is missed"))
+    if hasattr(check, "agrees"):
+        differ = f"; the objectives differ by {check.difference:+.1e}" if hasattr(check, "difference") else ""
+        tiles.append(Number("second opinion", "agrees" if check.agrees else "DISAGREES", f"another program solved the same model{differ}", NEUTRAL if check.agrees else WRONG))  # fmt: skip
+    return tiles
+
+
+def _of_scores(facts: Facts) -> list[Number]:
+    first = facts.first
+    if first is None or facts.tasks is None:
+        return [Number("score on new rows", "not known", _why_not(facts, first))]
+    score, low, high, guess, better = first.overall
+    whole = np.isnan(first.by_task).all()
+    of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
+    means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % interval: {_short(low)} to {_short(high)}"]
+    means = means if first.sound else ["too few labels in some tasks for an interval"]
+    if first.separate is not None:
+        means.append(first.beside_separate)
+    if not np.isnan(guess):
+        means += [f"a guess has {_short(guess)}", _beside(first)]
+    tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
+    tone = NEUTRAL if tone == GOOD and (first.beaten or facts.flatters) else tone
+    rows = (
+        "rows learned on" if facts.flatters else "held out" if facts.n_seen == 0 else "on rows that you gave"
+    )
+    tiles = [Number(f"{first.name}{of}, {rows}", _short(score), "; ".join(means), tone)]
+    known = ~np.isnan(first.better)
+    if known.sum() > 1:
+        count = int((first.better > 0).sum())
+        rest = "" if count == known.sum() else "; of the others chance may be the reason"
+        tiles.append(Number("shown task by task to beat a guess", f"{count:,} of {known.sum():,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
+    return tiles
+
+
+def _why_not(facts: Facts, first: Scored | None) -> str:
+    if facts.tasks is not None:
+        return "the rows that were held out could not be scored: see below"
+    if first is None:
+        return "no rows with labels were given to score it on"
+    return "no rows were held out; how well it fits the rows it was learned on stands below"
+
+
+def _judged(facts: Facts) -> list[str]:
+    first = facts.first
+    if facts.scored is None:
+        return ["Nothing is said here of how well it predicts: no rows with labels were given."]
+    if first is None or facts.tasks is None:
+        return (
+            ["Nothing is known of how well it predicts new rows: none were held out."]
+            if facts.tasks is None
+            else []
+        )
+    score, low, high, guess, _ = first.overall
+    mean = (
+        ""
+        if first.n_tasks == 1 or np.isnan(first.by_task).all()
+        else f", in the mean of {first.n_tasks:,} tasks,"
+    )
+    ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
+    said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {_short(score)}{ends}"
+    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_beside(first)}"
+    beside = first.beside_separate
+    absent = f"{_several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
+    return [
+        f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else ""),
+        *([absent] if facts.n_absent else []),
+    ]
+
+
+def _unfinished(facts: Facts) -> list[str]:
+    solution = facts.solution
+    if solution.is_certified or not solution.verified:
+        return []
+    if np.isfinite(solution.relative_gap):
+        return [f"The solve ended before the proof did: another solution may be better, by {100 * solution.relative_gap:.2g} % of the objective at most."]  # fmt: skip
+    return ["The solve ended before the proof did: how much better another solution may be is not known."]
+
+
+def _beside(first: Scored) -> str:
+    """Whether it is better than a guess, in words."""
+    score, _, _, guess, better = first.overall
+    if np.isnan(better):
+        gain = first.by.direction * (score - guess)
+        return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
+    known = ~np.isnan(first.better)
+    count = int((first.better > 0).sum())
+    if better > 0 and known.sum() > 1 and count < known.sum():
+        return f"better than a guess in the mean, and by itself in {count:,} of {known.sum():,} tasks"
+    return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    """
+    >>> _percent(1.3e-5), _percent(0.0), _percent(1e-14)
+    ('0.0013 %', '0 %', 'below 0.000001 %')
+    """
+    if 0 < share < 1e-8:
+        return "below 0.000001 %"
+    return f"{np.format_float_positional(float(f'{100 * share:.2g}'), trim='-')} %"
+
+
+def _rows(tasks: Tasks) -> int:
+    return tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"

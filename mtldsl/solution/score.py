@@ -1,0 +1,430 @@
+"""One number of many: a score over tasks, which says what it is the mean of, and which tasks had none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtldsl.atoms.losses.structured_hinge import as_metrics, metrics_of_tasks
+from mtldsl.atoms.metrics.contingency import FScore
+from mtldsl.atoms.metrics.metric import Metric
+from mtldsl.atoms.metrics.top_places import PrecisionAt, RecallAt
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, ModelError
+from mtldsl.solution.measures import Measure, measure
+
+__all__ = [
+    "Counted",
+    "Score",
+    "as_measure",
+    "best_threshold",
+    "checked_metrics",
+    "counted",
+    "evaluate",
+    "mean_score",
+    "r_squared",
+    "require_rows",
+    "score_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Measures of rows that are drawn again and again: one product for all samples, where calling scikit-learn for each would take minutes.
+
+#: (labels (n,), predictions (n,), how often each row was drawn (k, n)) -> (k,), NaN for samples without a number
+Counted = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def counted(by: Measure) -> Counted | None:
+    """What `by.of_task` says of rows that stand there as often as they are counted; None for a measure that is not known here.
+
+    >>> from mtldsl.solution.measures import measure
+    >>> y, p = np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])
+    >>> counted(measure("accuracy"))(y, p, np.array([[1, 1, 1], [3, 0, 0]]))
+    array([0.333..., 1.        ])
+    """
+    return _BY_NAME.get(by.name) if by.average == "mean" and not by.of_rows else None
+
+
+def _accuracy(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return _share(times @ ((y > 0) == (p > 0)), times.sum(axis=1))
+
+
+def _f1(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    positives = times @ (y > 0)
+    score = _share(2.0 * (times @ ((y > 0) & (p > 0))), positives + times @ (p > 0))
+    return np.where(positives > 0, score, np.nan)
+
+
+def _roc_auc(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The share of pairs (positive, negative) in the right order, equal scores one half."""
+    order = np.argsort(p, kind="stable")
+    times, y, p = times[:, order], y[order], p[order]
+    starts = np.flatnonzero(np.r_[True, p[1:] != p[:-1]])  # rows of one score stand together
+    above = np.add.reduceat(times * (y > 0), starts, axis=1).astype(float)
+    below = np.add.reduceat(times * (y <= 0), starts, axis=1).astype(float)
+    lower = np.cumsum(below, axis=1) - below
+    return _share((above * (lower + 0.5 * below)).sum(axis=1), above.sum(axis=1) * below.sum(axis=1))
+
+
+def _mse(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return _share(times @ (y - p) ** 2, times.sum(axis=1))
+
+
+def _mae(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return _share(times @ np.abs(y - p), times.sum(axis=1))
+
+
+def _r2(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    n, centred = times.sum(axis=1), y - y.mean()  # less is lost where squares are subtracted
+    whole = times @ centred**2 - _share((times @ centred) ** 2, n)
+    highest = np.where(times > 0, y, -np.inf).max(axis=1)
+    lowest = np.where(times > 0, y, np.inf).min(axis=1)
+    return np.where(highest > lowest, 1.0 - _share(times @ (y - p) ** 2, whole), np.nan)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part / whole, NaN where there is nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole > 0, part / whole, np.nan)
+
+
+_BY_NAME: dict[str, Counted] = {
+    "accuracy": _accuracy,
+    "f1": _f1,
+    "roc_auc": _roc_auc,
+    "mse": _mse,
+    "mae": _mae,
+    "r2": _r2,
+}
+
+
+class Score(float):
+    """A number with `by_task` (m,), NaN where a task has none; `left_out`, the names of these tasks. by_task is None for measures of
+    whole rows.
+
+    >>> mean_score(np.array([0.5, np.nan, 0.7]), ["a", "b", "c"])
+    0.6 (1 of 3 tasks left out: 'b')
+    """
+
+    by_task: np.ndarray | None
+    left_out: tuple[str, ...]
+    n_tasks: int
+
+    def __new__(
+        cls, value: float, by_task: np.ndarray | None = None, left_out: Sequence[str] = (), n_tasks: int = 0
+    ):
+        self = super().__new__(cls, value)
+        self.by_task, self.left_out, self.n_tasks = by_task, tuple(left_out), n_tasks
+        return self
+
+    def __getnewargs__(self):
+        return float(self), self.by_task, self.left_out, self.n_tasks
+
+    @property
+    def note(self) -> str:
+        """Which tasks are not in the number, "" where all are."""
+        if not self.left_out:
+            return ""
+        names = ", ".join(map(repr, self.left_out[:4])) + ", ..." * (len(self.left_out) > 4)
+        return f"{len(self.left_out)} of {self.n_tasks} tasks left out: {names}"
+
+    def __repr__(self) -> str:
+        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+
+def mean_score(by_task: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None) -> Score:
+    """The mean of the tasks that have a number; NaN where none has."""
+    has = ~np.isnan(by_task)
+    left_out = [name for name, one in zip(names, has, strict=True) if not one]
+    value = (
+        float(np.average(by_task[has], weights=None if weights is None else weights[has]))
+        if has.any()
+        else float("nan")
+    )
+    return Score(value, by_task, left_out, len(by_task))
+
+
+def evaluate(
+    measure: Measure,
+    truth: Sequence[np.ndarray],
+    predicted: Sequence[np.ndarray],
+    names: Sequence[str],
+    *,
+    table: bool,
+    weights: Sequence[np.ndarray] | None = None,
+    typed: str = "evaluate",
+) -> Score:
+    """The measure of predictions, one vector a task.
+
+    truth     : labels, -1 and +1 unless the measure is of values; NaN where one is missing
+    predicted : what the measure needs; NaN for a task that was not learned, which is left out
+    table     : whether the vectors are columns of one table, as measures of whole rows ask for
+    weights   : how much every label counts, in measures by task
+    DataError for a measure of whole rows without a table, with weights, or of rankings of one label.
+
+    >>> from mtldsl.solution.measures import measure
+    >>> y = [np.array([1.0, -1.0, np.nan]), np.array([1.0, 1.0, 1.0])]
+    >>> evaluate(measure("roc_auc"), y, [np.array([2.0, 1.0, 0.0])] * 2, ["a", "b"], table=True)
+    1.0 (1 of 2 tasks left out: 'b')
+    """
+    if measure.rows is not None:
+        return _of_rows(measure, truth, predicted, names, table, weights, typed)
+    found, positives, all_y, all_p, all_w = np.full(len(truth), np.nan), np.zeros(len(truth)), [], [], []
+    for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
+        there = ~(np.isnan(y) | np.isnan(p))
+        w = np.ones(int(there.sum())) if weights is None else weights[i][there]
+        found[i] = measure.of_task(y[there], p[there], None if weights is None else w)
+        positives[i] = float(np.sum(w[y[there] > 0]))
+        all_y.append(y[there])
+        all_p.append(p[there])
+        all_w.append(w)
+    if measure.average == "pooled":
+        w = None if weights is None else np.concatenate(all_w)
+        value = measure.of_task(np.concatenate(all_y), np.concatenate(all_p), w)
+        empty = [name for name, y in zip(names, all_y, strict=True) if not y.size]
+        return Score(value, found, empty, len(found))
+    return mean_score(found, names, positives if measure.average == "support" else None)
+
+
+def _of_rows(measure: Measure, truth, predicted, names, table: bool, weights, typed: str) -> Score:
+    assert measure.rows is not None
+    require_rows(measure, len(truth), table, weights is not None, typed)
+    Y, P = np.stack(list(truth), axis=1), np.stack(list(predicted), axis=1)
+    there = ~(np.isnan(Y) | np.isnan(P))
+    left_out = [name for name, column in zip(names, there.T, strict=True) if not column.any()]
+    rows: np.ndarray = np.any(there, axis=1)
+    value = measure.rows(Y[rows], P[rows]) if rows.any() else float("nan")
+    return Score(value, None, left_out, len(truth))
+
+
+def require_rows(measure: Measure, n_tasks: int, table: bool, weighted: bool, typed: str) -> None:
+    """DataError where a measure of whole rows is asked for without a table, with weights, or of rankings of one label."""
+    if not table:
+        raise DataError(
+            f"{measure.name} is of all labels of a row, and these tasks have rows of their own",
+            term=typed,
+            write_instead="write a measure by task, such as metric='accuracy'",
+        )
+    if weighted:
+        raise DataError(
+            f"these tasks have sample weights, and {measure.name} counts rows",
+            term=typed,
+            write_instead="write a measure by task, such as metric='accuracy'",
+        )
+    if measure.needs == "scores" and n_tasks < 2:
+        raise DataError(f"{measure.name} ranks the labels of a row, and there is one task", term=typed)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How good predictions are under a metric: one number a task, 1 for a perfect answer.
+
+
+def checked_metrics(metric, tasks: Tasks, typed: str) -> list[Metric]:
+    """One metric a task. ModelError for anything else than a metric, a list with one a task or a dict {task name: metric};
+    DataError for labels that are not -1 and +1, a task of one class, or sample weights.
+    """
+    metric = as_metrics(metric, typed)
+    tasks.require_labels("sign", typed)
+    if tasks.sample_weights is not None:
+        raise DataError(
+            "these tasks have sample weights, and a metric counts samples",
+            term=typed,
+            write_instead="repeat rows instead",
+        )
+    positives = [int(np.sum(y > 0)) for y in tasks.per_task(tasks.targets)]
+    sizes = list(zip(positives, tasks.counts - positives, strict=True))
+    fitted = metrics_of_tasks(metric, tasks.task_names, sizes, typed)
+    return list(fitted) if isinstance(fitted, tuple) else [fitted] * tasks.n_tasks
+
+
+def score_of(metric: Metric, z, y, threshold: float = 0.0, typed: str = "score_of") -> float:
+    """1 - Delta of the labels +1 where z >= threshold, else -1, in one task; the higher the better.
+
+    `ErrorRate()`: the share of right labels, because its Delta is 2 (b + c): 1 - Delta / (2 n).
+    `ROCArea()`: the share of pairs (positive, negative) that z puts in the right order, equal scores one half.
+    `PartialAUC`, `AveragePrecision`, `NDCG`: of the order; what equal scores are worth, each says.
+    `PrecisionAt(k)`, `RecallAt(k)`: of the k samples with the highest z; where equal scores meet at the k-th place, the mean
+    over all choices among them. None of these but `ErrorRate` looks at the threshold.
+
+    >>> from mtldsl.atoms.metrics import ErrorRate, PrecisionAt, ROCArea
+    >>> z, y = np.array([0.5, 0.1, -0.3, -0.6]), np.array([1.0, -1.0, 1.0, -1.0])
+    >>> score_of(ErrorRate(), z, y), score_of(ROCArea(), z, y), score_of(PrecisionAt(k=1), z, y)
+    (0.5, 0.75, 1.0)
+    """
+    if not (metric.labellings or metric.scored_by_order):
+        raise ModelError(
+            f"{metric!r} measures rankings, and has no score of predictions",
+            term=typed,
+            write_instead="write metric=ROCArea()",
+        )
+    return metric.score(np.asarray(z, float), np.asarray(y) > 0, threshold)
+
+
+def r_squared(prediction, y) -> float:
+    """The coefficient of determination of predictions, or of one constant; NaN where all labels are equal.
+
+    >>> import numpy as np
+    >>> r_squared(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    0.5
+    """
+    spread = np.sum((y - y.mean()) ** 2)
+    return float(1.0 - np.sum((y - prediction) ** 2) / spread) if spread > 0 else float("nan")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Metrics of the language, such as FScore(beta=2), where a measure is asked for by name.
+
+
+def as_measure(metric, typed: str) -> Measure:
+    """The measure of this name, or one of a metric: 1 - Delta of every task, as in `solution.scores(tasks, metric)`.
+
+    typed : what stands before the value in messages, such as "cross_validate(lam, metric"
+
+    >>> one = as_measure(FScore(beta=2.0), "metric")
+    >>> one.name, one.needs, one.of_task(np.array([1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0]))
+    ('FScore(beta=2.0)', 'labels', 0.555...)
+    """
+    if not isinstance(metric, Metric):
+        return measure(metric, typed)
+    if not (metric.labellings or metric.scored_by_order):
+        raise ModelError(
+            f"{metric!r} measures rankings, and has no score of predictions",
+            term=f"{typed}={metric!r}" + ")" * typed.count("("),
+            write_instead="write metric='roc_auc'",
+        )
+    return _OfMetric(
+        repr(metric), "", "scores" if metric.scored_by_order else "labels", True, "two", metric=metric
+    )
+
+
+@dataclass(frozen=True)
+class _OfMetric(Measure):
+    metric: Metric = field(default_factory=FScore)
+
+    def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+        if weights is not None:
+            raise DataError(
+                "these tasks have sample weights, and a metric counts samples", term=self.name, write_instead="write a name, such as metric='f1'"
+            )  # fmt: skip
+        if not self.is_defined(y):
+            return float("nan")
+        positives = int(np.sum(y > 0))
+        metrics_of_tasks(self.metric, ["of these rows"], [(positives, len(y) - positives)], "score")
+        return score_of(self.metric, predicted, y)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where to cut a task's scores into labels: the threshold that is best under a metric, found by looking at all of them.
+
+#: Scores nearer than this share of the largest are one score: a matrix product says no more about them.
+_ROUNDING = 64 * np.finfo(float).eps
+
+
+def best_threshold(
+    z, y, metric: Metric, typed: str = "best_threshold", task: object = None, weights=None
+) -> float:
+    """The threshold t with the smallest Delta of the labels +1 where z >= t, else -1.
+
+    z, y    : (n,) scores and labels in {-1, +1}, both classes there
+    weights : (n,) > 0, how often each row stands there; None: once. Not of `PrecisionAt` and `RecallAt`, which count rows
+    Every labelling that a threshold can make is looked at: n + 1 of them, fewer where scores are equal, which always get
+    the same label. t lies half way between two neighbouring scores; where all samples get one label it is 0 if that does,
+    else half a mean gap beyond the last score. The one nearest 0 among equally good thresholds is taken.
+    `PrecisionAt(k)` and `RecallAt(k)` take the threshold that labels exactly k samples +1. O(n log n).
+
+    Raises ModelError for a metric that no threshold changes (rankings), and for one under which one label for all samples costs
+    nothing; DataError where equal scores leave no threshold allowed. Messages begin with `typed`, the metric, and `task`.
+
+    >>> from mtldsl.atoms.metrics import FScore
+    >>> z, y = np.array([0.75, 0.5, -0.25, -0.5]), np.array([1.0, -1.0, 1.0, -1.0])
+    >>> best_threshold(z, y, FScore()), best_threshold(z, y, PrecisionAt(k=2))
+    (-0.375, 0.125)
+    """
+    at_task = _place(typed, metric, task)
+    _refuse(metric, y, at_task)
+    z, y = np.asarray(z, float), np.asarray(y, float)
+    order = np.argsort(z)
+    counted = weights is not None and not isinstance(metric, PrecisionAt | RecallAt)
+    w = np.asarray(weights, float)[order] if counted else np.ones(len(z), dtype=int)
+    ordered, positive = z[order], np.append(0, np.cumsum(w * (y[order] > 0)))
+    negative = np.append(0, np.cumsum(w * (y[order] <= 0)))
+    gaps = np.diff(ordered)
+    distinct = np.flatnonzero(gaps > _ROUNDING * max(-ordered[0], ordered[-1])) + 1
+    # the first `cut` samples are labelled -1: `positive[cut]` of them wrongly, and all later negatives
+    cut = np.concatenate([[0], distinct, [len(z)]])
+    c = positive[cut]
+    positives, negatives = positive[-1].item(), negative[-1].item()
+    b = negatives - negative[cut]
+    if counted and (w != np.round(w)).any():  # `table` is of whole numbers
+        delta = np.broadcast_to(np.asarray(metric.delta(b, c, positives, negatives), float), b.shape)
+    else:
+        delta = metric.table(b, c, positives, negatives)
+    if np.isnan(delta).any():
+        at = int(np.flatnonzero(np.isnan(delta))[0])
+        raise ModelError(
+            f"{metric!r} is NaN at b={b[at]}, c={c[at]} of {positives} positives and {negatives} negatives; let delta "
+            "give a number for every table",
+            term=at_task,
+        )
+    allowed = np.isfinite(delta)  # Delta is -inf where a metric forbids the table
+    if isinstance(metric, PrecisionAt | RecallAt):
+        allowed = len(z) - cut == metric.count(positives, negatives)
+        delta = metric.loss(b, c, positives, negatives)
+    if not allowed.any():
+        raise DataError(
+            f"no threshold gives labels that {metric!r} allows, because equal scores get equal labels",
+            term=at_task,
+            write_instead="write another metric, such as FScore()",
+        )
+    candidates = _thresholds(ordered, distinct)
+    best = np.min(delta[allowed])
+    slack = 4 * np.finfo(float).eps * np.max(np.abs(delta[allowed]))
+    good = candidates[allowed & (delta <= best + slack)]
+    return float(good[np.argmin(np.abs(good))])
+
+
+def _place(typed: str, metric: Metric, task: object) -> str:
+    """Such as tune_threshold(tasks, metric=AUC()): task 'a'."""
+    call = f"{typed[:-1]}, metric={metric!r})" if typed.endswith(")") else typed
+    return call if task is None else f"{call}: task {task!r}"
+
+
+def _refuse(metric: Metric, y, at_task: str) -> None:
+    if not metric.labellings:
+        raise ModelError(
+            f"{metric!r} measures the ranking of the scores, which no threshold changes",
+            term=at_task,
+            write_instead="write a metric of labels, such as metric=FScore()",
+        )
+    if isinstance(metric, PrecisionAt | RecallAt):
+        return
+    positives = int(np.sum(np.asarray(y) > 0))
+    negatives = len(y) - positives
+    for b, c, label in ((negatives, 0, "+1"), (0, positives, "-1")):
+        if metric.table([b], [c], positives, negatives)[0] == 0.0:
+            raise ModelError(
+                f"under {metric!r} it costs nothing to label every sample {label}, so that it says nothing about "
+                "thresholds",
+                term=at_task,
+                write_instead="write a metric that weighs both kinds of errors, such as metric=FScore()",
+            )
+
+
+def _thresholds(ordered, distinct) -> np.ndarray:
+    """One threshold for each cut of the ascending scores: all +1, between neighbours that differ, all -1."""
+    low, high = ordered[distinct - 1], ordered[distinct]
+    between = low + 0.5 * (high - low)
+    between = np.where(between > low, between, high)  # neighbouring floats have nothing between them
+    first, last = ordered[0], ordered[-1]
+    margin = 0.5 * (last - first) / len(distinct) if len(distinct) else abs(last) or 1.0
+    below = 0.0 if first > 0.0 else first - margin
+    above = 0.0 if last < 0.0 else last + margin
+    return np.concatenate([[below], between, [above]])

@@ -1,0 +1,521 @@
+"""Intervals, constant baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtldsl.data.derived import label_table
+from mtldsl.data.splits import checked_level, checked_times, drawn, units_of_rows
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import ModelError, MTLError
+from mtldsl.solution.measures import Measure, Needs, measure, name_of
+from mtldsl.solution.predictors import Fitted, default_measure, predictor_of, require_signs
+from mtldsl.solution.score import Counted, Score, as_measure, counted, evaluate, mean_score
+from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
+
+__all__ = [
+    "LEVEL",
+    "ScoreIntervals",
+    "Scored",
+    "better",
+    "bootstrap_scores",
+    "constant_score",
+    "guesses",
+    "measured",
+    "named_score",
+    "named_scores",
+    "outputs_beside",
+    "percentiles",
+    "resampled",
+    "truth_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Percentile intervals: what a number was on data drawn again.
+
+
+def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) that hold `level` of the samples (n, ...), with as much beyond on either side; NaN samples are left out.
+
+    >>> percentiles(np.arange(101.0), 0.5)
+    (np.float64(25.0), np.float64(75.0))
+    """
+    ends = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    has = ~np.isnan(samples)
+    if has.all():
+        low, high = np.quantile(samples, ends, axis=0)
+        return low, high
+    flat = samples.reshape(len(samples), -1)
+    found = np.full((2, flat.shape[1]), np.nan)
+    for k, column in enumerate(flat.T):
+        kept = column[~np.isnan(column)]
+        if kept.size:
+            found[:, k] = np.quantile(kept, ends)
+    return found[0].reshape(samples.shape[1:]), found[1].reshape(samples.shape[1:])
+
+
+class ScoreIntervals:
+    """A score on resampled rows.
+
+    estimate   the Score on the rows as they are; `by_task` (m,) in it, or None for measures of whole rows
+    low, high  of the score over all tasks; low_by_task, high_by_task (m,) of every task, NaN where it has no number in any sample
+    samples    (n,) the scores; samples_by_task (n, m)
+    undefined  (m,) in how many samples a task has no number (one class was drawn); these are left out
+    table      a dict a task and one for all: task (None), score, low, high, undefined;  frame() the same as a pandas DataFrame
+    rows       what tells which rows were drawn, from which labels: the same of two solutions on the same tasks, with one random_state
+    """
+
+    def __init__(
+        self,
+        metric: str,
+        names: Sequence[str],
+        estimate: Score,
+        found: list[Score],
+        level: float,
+        rows: object = None,
+    ):
+        self.rows = rows
+        self.metric, self.names, self.estimate, self.level = metric, tuple(names), estimate, level
+        self.samples = np.array([float(score) for score in found])
+        low, high = percentiles(self.samples, level)
+        self.low, self.high = float(low), float(high)
+        by_task = [score.by_task for score in found if score.by_task is not None]
+        self.samples_by_task = np.array(by_task) if by_task else None
+        self.low_by_task = self.high_by_task = self.undefined = None
+        if self.samples_by_task is not None:
+            self.low_by_task, self.high_by_task = percentiles(self.samples_by_task, level)
+            self.undefined = np.isnan(self.samples_by_task).sum(axis=0)
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        if (
+            self.estimate.by_task is not None
+            and self.low_by_task is not None
+            and self.high_by_task is not None
+        ):
+            assert self.undefined is not None
+            numbers = zip(
+                self.names,
+                self.estimate.by_task,
+                self.low_by_task,
+                self.high_by_task,
+                self.undefined,
+                strict=True,
+            )
+            for name, score, low, high, undefined in numbers:
+                rows.append(
+                    {
+                        "task": name,
+                        "score": float(score),
+                        "low": float(low),
+                        "high": float(high),
+                        "undefined": int(undefined),
+                    }
+                )
+        whole = {
+            "score": float(self.estimate),
+            "low": self.low,
+            "high": self.high,
+            "undefined": int(np.isnan(self.samples).sum()),
+        }
+        return [*rows, {"task": None} | whole]
+
+    def frame(self):
+        """A pandas DataFrame with a row a task and one for all of them."""
+        import pandas as pd
+
+        return pd.DataFrame([row | {"task": row["task"] or "all"} for row in self.table])
+
+    def minus(self, other: ScoreIntervals) -> ScoreIntervals:
+        """Intervals of the difference to another model's scores, on the same rows drawn again: rows that are hard for both do not widen them.
+
+        ModelError unless both are of one metric, the same tasks, and one random_state.
+        """
+        if not isinstance(other, ScoreIntervals):
+            raise ModelError(
+                f"{quoted(other)} is not what solution.bootstrap returns",
+                term="minus(other)",
+                write_instead="write one.bootstrap(tasks).minus(another.bootstrap(tasks))",
+            )
+        mine, theirs = (
+            (self.metric, self.names, self.level, self.rows),
+            (other.metric, other.names, other.level, other.rows),
+        )
+        if self.rows is None or mine != theirs or len(self.samples) != len(other.samples):
+            raise ModelError(
+                "these intervals are of another metric, of other tasks, or of other rows drawn",
+                term="minus(other)",
+                write_instead="call bootstrap of both with the same tasks, metric, n and random_state",
+            )
+        found = [
+            Score(a - b, None if ours is None else ours[k] - other.samples_by_task[k])  # type: ignore[index]
+            for k, (a, b) in enumerate(zip(self.samples, other.samples, strict=True))
+            for ours in (self.samples_by_task,)
+        ]
+        both = None if self.estimate.by_task is None else self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+        estimate = Score(float(self.estimate) - float(other.estimate), both)
+        return ScoreIntervals(f"difference in {self.metric}", self.names, estimate, found, self.level)
+
+    def __repr__(self) -> str:
+        n, width = len(self.samples), max(10, *(len(name) for name in self.names))
+        lines = [f"{self.metric}, {100 * self.level:g} % percentile intervals of {n} samples of the rows"]
+        lines.append(f"  {'task':<{width}}{'score':>10}{'low':>10}{'high':>10}")
+        for row in self.table:
+            name = "all" if row["task"] is None else row["task"]
+            told = f"  no number in {row['undefined']} samples" if row["undefined"] else ""
+            lines.append(
+                f"  {name:<{width}}{row['score']:>10.4f}{row['low']:>10.4f}{row['high']:>10.4f}{told}"
+            )
+        return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Scores of a solution under a measure by name.
+
+
+def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
+    """The score over all tasks; see `Solution.score`."""
+    return tasks.apply_scoring(_named_score, fitted, name, method)
+
+
+def _named_score(tasks: Tasks, fitted: Fitted, name: str, method: str) -> Score:
+    typed = f"{method}(tasks, metric={name!r})"
+    found = measure(name, f"{method}(tasks, metric")
+    like = fitted.schema.alike(tasks, method)
+    require_signs(fitted, like, typed, found.needs)
+    predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, found.needs, typed)
+    truth, weights = truth_of(like)
+    return evaluate(
+        found, truth, predicted, tasks.task_names, table=like.is_shared, weights=weights, typed=typed
+    )  # fmt: skip
+
+
+def outputs_beside(
+    fitted: Fitted, tasks: Tasks, needs: Needs, typed: str
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(labels, predictions) of every task's labelled rows; ModelError where the loss has none of the kind.
+
+    needs : "labels" (-1 and +1, from the tuned thresholds on), "probabilities" of +1, "scores", "values"
+    """
+    like = fitted.schema.alike(tasks, typed)
+    require_signs(fitted, like, typed, needs)
+    found = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, needs, typed)
+    there = [~np.isnan(y) for y in truth_of(like)[0]]
+    return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]
+
+
+def named_scores(fitted: Fitted, tasks: Tasks, name: str, method: str) -> np.ndarray:
+    """(m,) the score of every task; ModelError for a measure of whole rows."""
+    found: Measure = measure(name, f"{method}(tasks, metric")
+    if found.of_rows:
+        raise ModelError(
+            f"{name} is of all labels of a row together, so that no task has a number of its own",
+            term=f"{method}(tasks, metric={name!r})",
+            write_instead=f"write score(tasks, metric={name!r})",
+        )
+    by_task = named_score(fitted, tasks, name, method).by_task
+    assert by_task is not None
+    return by_task
+
+
+def truth_of(tasks: Tasks) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """(labels, sample weights or None), one vector a task: columns of the table where inputs are shared, NaN for missing ones."""
+    flat = [tasks.targets] if tasks.sample_weights is None else [tasks.targets, tasks.sample_weights]
+    found = [list(label_table(tasks, one).T) if tasks.is_shared else tasks.per_task(one) for one in flat]
+    return found[0], found[1] if len(found) > 1 else None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Predictions that stay as they are, scored on rows that are drawn again.
+
+#: Numbers that counts of rows may take at a time.
+_AT_ONCE = 4_000_000
+
+
+def resampled(
+    by: Measure,
+    tasks: Tasks,
+    predicted: Sequence[np.ndarray],
+    n: int,
+    level: float,
+    units: np.ndarray | None,
+    rng: np.random.Generator,
+    typed: str,
+) -> ScoreIntervals:
+    """The intervals of a measure on n samples of the rows. Equal generators draw equal rows, whatever is predicted.
+
+    predicted : one vector a task, what the measure needs;  units : see `units_of_rows`
+    """
+    truth, weights = truth_of(tasks)
+
+    def score(rows: list[np.ndarray] | None) -> Score:
+        parts = [truth, predicted] if weights is None else [truth, predicted, weights]
+        y, p, *w = (
+            parts if rows is None else [[one[r] for one, r in zip(part, rows, strict=True)] for part in parts]
+        )
+        return evaluate(
+            by, y, p, tasks.task_names, table=tasks.is_shared, weights=w[0] if w else None, typed=typed
+        )
+
+    labels = hash(b"".join(np.ascontiguousarray(one).tobytes() for one in truth))
+    rows = labels, str(rng.bit_generator.state), None if units is None else hash(np.asarray(units).tobytes())
+    draws = (drawn(tasks, units, rng) for _ in range(n))
+    quick = counted(by) if weights is None else None
+    if quick is None:
+        found = [score(_rows(tasks, times)) for times in draws]
+    else:
+        found = _of_counts(quick, tasks, truth, predicted, draws)
+    return ScoreIntervals(by.name, tasks.task_names, score(None), found, level, rows)
+
+
+def _rows(tasks: Tasks, times: np.ndarray) -> list[np.ndarray]:
+    each = [times] * tasks.n_tasks if tasks.is_shared else tasks.per_task(times)
+    return [np.repeat(np.arange(len(one)), one) for one in each]
+
+
+def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Score]:
+    there = [~(np.isnan(y) | np.isnan(p)) for y, p in zip(truth, predicted, strict=True)]
+    found: list[Score] = []
+    waiting: list[np.ndarray] = []
+
+    def settle() -> None:
+        times = np.stack(waiting).astype(float)
+        ends = np.cumsum([0, *map(len, truth)])
+        table = np.full((len(times), len(truth)), np.nan)
+        for i, (y, p, has) in enumerate(zip(truth, predicted, there, strict=True)):
+            own = times if tasks.is_shared else times[:, ends[i] : ends[i + 1]]
+            if has.any():
+                table[:, i] = quick(y[has], p[has], own[:, has])
+        found.extend(mean_score(row, tasks.task_names) for row in table)
+        waiting.clear()
+
+    for times in draws:
+        waiting.append(times)
+        if len(waiting) * len(times) >= _AT_ONCE:
+            settle()
+    if waiting:
+        settle()
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How sure a score is: the same predictions on rows drawn again.
+
+
+def bootstrap_scores(fitted: Fitted, tasks: Tasks, metric, n, level, groups, random_state) -> ScoreIntervals:
+    """See `Solution.bootstrap`."""
+    if metric is None:
+        metric = default_measure(fitted.loss)
+    by, typed = as_measure(metric, "bootstrap(tasks, metric"), f"bootstrap(tasks, metric={metric!r})"
+    n, level = checked_times(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
+    rng = generator(random_state, "bootstrap")
+    like = fitted.schema.alike(tasks, "bootstrap")
+    require_signs(fitted, like, typed, by.needs)
+    units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
+    predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
+    return resampled(by, like, predicted, n, level, units, rng, typed)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The simplest guess: one answer for all rows, the better one of those learned on.
+
+
+def guesses(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> list[np.ndarray] | None:
+    """One vector a task, a prediction for each of its rows: the mean of numbers; of labels the one that scores better on the rows learned on
+    (the more frequent one where both score alike), or their share of +1 where a measure is of probabilities. None where the tasks are not
+    those that were learned."""
+    each = np.broadcast_to(classes, learned.n_tasks).tolist()
+    suit = [by.needs == "answers" or one != (by.needs == "values") for one in each]
+    if not any(suit):  # such as labels that were learned as numbers
+        suit = [True] * len(each)
+    constants = [
+        _constant(by, y, one) if fits else np.nan
+        for y, one, fits in zip(learned.per_task(learned.targets), each, suit, strict=True)
+    ]
+    truth, _ = truth_of(tasks)
+    if len(constants) != len(truth):
+        return None
+    return [np.full(len(y), c) for y, c in zip(truth, constants, strict=True)]
+
+
+def constant_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> np.ndarray:
+    """(m,) what that guess has under a measure on these tasks; NaN where that says nothing."""
+    guessed = guesses(by, learned, tasks, classes)
+    if guessed is None:
+        return np.full(tasks.n_tasks, np.nan)
+    truth, weights = truth_of(tasks)
+    found = evaluate(
+        by, truth, guessed, tasks.task_names, table=tasks.is_shared, weights=weights, typed="report(tasks)"
+    )
+    return np.full(len(truth), np.nan) if found.by_task is None else np.asarray(found.by_task)
+
+
+def _constant(by: Measure, y: np.ndarray, classes: bool) -> float:
+    if not classes:
+        return float(np.mean(y))
+    if by.needs == "probabilities":
+        return float(np.mean(y > 0))
+    frequent = 1.0 if np.mean(y > 0) >= 0.5 else -1.0
+    if by.of_rows or by.needs != "labels" or not by.is_defined(y):
+        return frequent
+    # a guess that never says +1 has an F1 of 0, which everything is better than; the one that always says it is the one to beat
+    return max((frequent, -frequent), key=lambda label: by.direction * by.of_task(y, np.full(len(y), label)))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Every measure of a page: scores with intervals, those of a guess, and whether the difference may be chance.
+
+#: The share of the samples between the ends of an interval.
+LEVEL = 0.95
+
+#: Labels of a task below which R^2 has no interval.
+_FEWEST = 10
+
+#: Differences that three decimals do not show are none.
+_SMALLEST = 5e-4
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One measure of all tasks: (m,) scores, their ends, the guess's, and `better`: 1.0 where the difference to the guess is shown to be for
+    the better, -1.0 for the worse, 0.0 where neither, NaN where nothing is known. The same over all tasks: `overall`, a tuple of these. `separate`: the score of one model
+    per task, None where there is none to compare with."""
+
+    by: Measure
+    name: str
+    by_task: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    guess: np.ndarray
+    better: np.ndarray
+    overall: tuple[float, float, float, float, float]
+    separate: Score | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
+        score, low, high, *_ = self.overall
+        return not (low > score or high < score)
+
+    @property
+    def beaten(self) -> bool:
+        """Whether one model per task scores higher."""
+        if self.separate is None:
+            return False
+        gain = self.by.direction * (float(self.separate) - self.overall[0])
+        return gain > _SMALLEST * (1.0 if self.by.higher_is_better else abs(self.overall[0]))
+
+    @property
+    def beside_separate(self) -> str:
+        """The score of one model per task in words, "" where there is none."""
+        if self.separate is None:
+            return ""
+        better = "higher" if self.by.higher_is_better else "lower"
+        value = float(self.separate)
+        shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+        return f"one model per task has {shown}" + (
+            f", which is {better}: better than this model" if self.beaten else ""
+        )
+
+    @cached_property
+    def n_tasks(self) -> int:
+        """Tasks that have a number; of a measure of whole rows all."""
+        return int((~np.isnan(self.by_task)).sum()) or len(self.by_task)
+
+
+def measured(
+    solution: Any,
+    tasks: Tasks,
+    learned: Tasks,
+    metrics: Sequence,
+    classes: np.ndarray,
+    n: int,
+    random_state,
+    separate: Any = None,
+) -> tuple[list[Scored], list[str]]:
+    """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
+    found, missing = [], []
+    n = n if as_whole(n) == 0 else checked_times(n, "report(bootstrap")
+    given = check_seed(random_state, "report")
+    # all measures, and the guess, on the same rows: a generator would go on from one to the next
+    seed = as_whole(given) if isinstance(given, int) else int(generator(given, "report").integers(2**63))
+    for metric in metrics:
+        by = as_measure(metric, "report(tasks)")
+        try:
+            one = _scored(solution, tasks, learned, metric, by, classes, n, seed)
+            found.append(
+                one if separate is None else replace(one, separate=_separate(separate, tasks, metric))
+            )
+        except MTLError as error:  # such as one class only among these rows
+            missing.append(f"{name_of(by)} was not measured: {error}")
+    return found, missing
+
+
+def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
+    none = np.full(tasks.n_tasks, np.nan)
+    if n == 0:
+        own, beside = (
+            solution.score(tasks, metric),
+            _guess_alone(by, tasks, guesses(by, learned, tasks, classes)),
+        )
+        by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
+        return Scored(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
+    own = solution.bootstrap(tasks, metric, n, level=LEVEL, random_state=seed)
+    by_size = by.two_classes and by.needs == "values"
+    scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
+    low, high = _held(scores, low, high)
+    if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
+        few = np.array([len(y) < _FEWEST for y in tasks.per_task(tasks.targets)])
+        low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
+    guessed = guesses(by, learned, tasks, classes)
+    if guessed is None:
+        return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan))  # fmt: skip
+    beside = resampled(by, tasks, guessed, n, LEVEL, None, generator(seed, "report"), "report(tasks)")
+    guess, shown = none, none
+    if own.samples_by_task is not None and beside.samples_by_task is not None:
+        guess = np.asarray(beside.estimate.by_task)
+        shown = better(by, own.samples_by_task, beside.samples_by_task, guess)
+    of_all = float(beside.estimate)
+    whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
+    return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole))  # fmt: skip
+
+
+def _held(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the intervals that hold their own scores; NaN in place of the others, which are biased."""
+    outside = (low > scores) | (high < scores)
+    return np.where(outside, np.nan, low), np.where(outside, np.nan, high)
+
+
+def _separate(separate, tasks: Tasks, metric) -> Score | None:
+    """The score of one model per task; None where it has none, as of probabilities that its loss does not model."""
+    try:
+        return separate.score(tasks, metric)
+    except MTLError:
+        return None
+
+
+def _guess_alone(by: Measure, tasks: Tasks, guessed) -> Score:
+    if guessed is None:
+        return Score(np.nan)
+    truth, weights = truth_of(tasks)
+    return evaluate(by, truth, guessed, tasks.task_names, table=tasks.is_shared, weights=weights, typed="report(tasks)")  # fmt: skip
+
+
+def better(by: Measure, own: np.ndarray, beside: np.ndarray, guess: np.ndarray) -> np.ndarray:
+    """(m,) of samples (n, m) on the same rows: 1.0 where at least 97.5 % of the differences are for the better, -1.0 for the worse, else 0.0.
+
+    >>> from mtldsl.solution.measures import measure
+    >>> better(measure("mae"), np.array([[1.0], [2.0]]), np.array([[1.5], [2.5]]), np.array([2.0]))
+    array([1.])
+    """
+    low, high = percentiles(by.direction * (own - beside), LEVEL)
+    margin = _SMALLEST * (1.0 if by.higher_is_better else np.abs(guess))
+    verdict = np.where(low > margin, 1.0, np.where(high < -margin, -1.0, 0.0))
+    return np.where(np.isnan(low) | np.isnan(guess), np.nan, verdict)

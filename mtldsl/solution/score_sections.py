@@ -1,0 +1,356 @@
+"""Sections of a solution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.display.html import Section
+from mtldsl.display.pictures.curves import plot_path
+from mtldsl.display.pictures.heatmap import plot_weights
+from mtldsl.display.pictures.scores import plot_scores
+from mtldsl.display.sections import Panel, Table, some_rows
+from mtldsl.errors import MTLError
+from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.measures import meaning_of, measure_of_rare
+from mtldsl.solution.score_intervals import LEVEL, Scored, outputs_beside
+
+__all__ = [
+    "convergence",
+    "feature_sizes",
+    "features",
+    "learned",
+    "path",
+    "scores",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What was learned beside the weights: matrices, weights of similarities, graphs of labels.
+
+#: Pairs of a matrix that are written down.
+_PAIRS = 8
+
+
+def learned(facts: Facts) -> Section | None:
+    """Every one as a picture and as text."""
+    solution = facts.solution
+    found = dict(solution.learned)
+    if solution.label_graph is not None:
+        found["graph of labels"] = solution.label_graph
+    if not found:
+        return None
+    drawn = facts.pictures(
+        *(
+            (one.plot, f"a picture of {name}; its numbers stand in the text", _caption(name, one))
+            for name, one in found.items()
+        )
+    )
+    return Section("Learned beside the weights", panels=[_panel(name, one) for name, one in found.items()], figures=drawn)  # fmt: skip
+
+
+def _panel(name: str, one) -> Panel:
+    """Its text; of a matrix that is too large to be written down, the pairs that are furthest from independent."""
+    text = str(one)
+    if not text.startswith("<"):
+        return Panel(_caption(name, one), text=text)
+    correlation = np.asarray(one.correlation)
+    first, second = np.triu_indices(len(correlation), k=1)
+    sizes = np.nan_to_num(np.abs(correlation[first, second]))
+    strongest = [k for k in np.argsort(-sizes, kind="stable")[:_PAIRS].tolist() if sizes[k] >= 0.005]
+    if not strongest:
+        return Panel(_caption(name, one), notes=["No two are correlated."])
+    rows = [(one.names[first[k]], one.names[second[k]], f"{correlation[first[k], second[k]]:+.2f}") for k in strongest]  # fmt: skip
+    table = Table(("one", "the other", "correlation"), rows)
+    left = len(sizes) - len(rows)
+    notes = [f"The strongest correlations; {left:,} more pairs are not shown."] if left else []
+    return Panel(_caption(name, one), tables=[table], notes=notes)
+
+
+def _caption(name: str, one) -> str:
+    kind = getattr(one, "kind", "")
+    return f"{name}: {kind} of {one.axis}" if kind and hasattr(one, "axis") else name
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How well a solution predicts: task by task, beside the simplest guess, with intervals.
+
+#: Tasks with a line each; of more, the worst and the best.
+_MOST, _ENDS = 40, 10
+
+
+def scores(facts: Facts) -> Section | None:
+    """The measure that was learned for or chosen by, F1, ROC area and accuracy of labels, or R^2 and the mean absolute error of numbers."""
+    tasks = facts.scored
+    if tasks is None:
+        return None
+    found, missing = facts.measures
+    if not found:
+        return Section("How well it predicts", missing)
+    shown = np.arange(tasks.n_tasks)
+    notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
+    if any(one.separate is not None for one in found):
+        tuned = getattr(facts.separate, "thresholds", None) is not None
+        cut = ", and thresholds tuned on folds" if tuned else ""
+        notes.append(
+            f"Alone: one model per task, learned on the same rows, with a ridge chosen on folds{cut}."
+        )
+    cuts = facts.judged.thresholds
+    if cuts is not None:
+        ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
+        notes.append(
+            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned."
+        )
+    notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
+    fewest = min(len(y) for y in tasks.per_task(tasks.targets))
+    notes += [
+        f"The mean {one.name} has no interval: that of the samples does not hold it, for {fewest:,} labels in one task are too few."
+        for one in found
+        if not one.sound
+    ]
+    if len(shown) > _MOST:
+        order = np.argsort(
+            np.nan_to_num(found[0].by.direction * found[0].by_task, nan=-np.inf), kind="stable"
+        )
+        shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
+        notes.append(f"The {_ENDS} worst and the {_ENDS} best of {tasks.n_tasks} tasks by {found[0].name}.")
+    rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
+    rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
+    signs = ["positive"] if facts.classes else []
+    head = ("task", "labels", *signs, *(h for one in found for h in (one.name, *_alone(one), "guess")))
+    able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
+    first = able[0] if able else None
+    picture = [] if first is None else facts.pictures((
+        lambda: plot_scores(
+            {"learned": first.by_task.tolist(), "guess": first.guess.tolist()}, tasks.task_names, measure=first.name,
+            intervals=None if np.isnan(first.low).all() else np.column_stack([first.low, first.high]),
+        ),
+        f"{first.name} of every task, learned and guessed; the same numbers stand in the table", "",
+    ))  # fmt: skip
+    return Section(
+        "How well it predicts",
+        [
+            f"Measured on {facts.rows}. A certificate says that the weights are those of the model, not that the model is good: "
+            "that stands here.",
+            *_beside_guess(facts.first or found[0], tasks.task_names),
+        ],
+        [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing]), *_alarms(facts, shown)],
+        picture,
+    )  # fmt: skip
+
+
+def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
+    """Return a table of rare labels: rows that are called positive, the share that is right, and the share of positive rows that is found."""
+    solution, tasks = facts.judged, facts.scored
+    assert tasks is not None
+    try:
+        found = outputs_beside(solution, tasks, "labels", "report(tasks)")
+    except MTLError:  # some tasks have numbers
+        return []
+    if measure_of_rare(float(np.mean(y > 0)) for y, _ in found) is None:
+        return []
+    judged = np.stack([solution.scores(tasks, name) for name in ("precision", "recall")], axis=1)
+    rows = []
+    for i in shown.tolist():
+        rates = (f"{1000 * np.mean(one > 0):,.0f}" for one in found[i])
+        rows.append((tasks.task_names[i], *rates, *map(_short, judged[i].tolist())))
+    head = ("task", "positive", "alarms", "precision", "recall")
+    where = "the tuned threshold" if solution.thresholds is not None else "the threshold 0"
+    notes = [
+        f"An alarm is a row that is called positive, at {where}.",
+        "Precision is the share of alarms that are right. Recall is the share of positive rows that raise one.",
+    ]
+    caption = "Positive rows and alarms, per 1,000 rows"
+    return [Panel("", tables=[Table(head, rows, caption)], notes=notes)]
+
+
+def _brackets(facts: Facts) -> str:
+    if facts.bootstrap == 0:
+        return "Without intervals (bootstrap=0) nothing says which differences are chance."
+    return f"In brackets: {100 * LEVEL:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
+
+
+def _beside_guess(scored: Scored, names) -> list[str]:
+    """In words, which tasks are not shown to be better than a guess; nothing where that is not known."""
+    known = ~np.isnan(scored.better)
+    if not known.any():
+        return []
+    weak = np.flatnonzero(known & (scored.better <= 0)).tolist()
+    if not weak:
+        said = (
+            "better than a guess"
+            if len(names) == 1
+            else "better than a guess in every task that was measured"
+        )
+        return [f"By {scored.name}, this is {said}."]
+    shown = ", ".join(names[i] for i in weak[:5]) + (f" and {len(weak) - 5:,} more" if len(weak) > 5 else "")
+    said = [
+        f"By {scored.name}, it is not shown to be better than a guess in {len(weak):,} of {known.sum():,} tasks: {shown}."
+    ]
+    worse = [names[i] for i in weak if scored.better[i] < 0]
+    if worse:
+        said.append(
+            f"It is worse than a guess in {', '.join(worse[:5])}"
+            + (f" and {len(worse) - 5:,} more." if len(worse) > 5 else ".")
+        )
+    return said  # fmt: skip
+
+
+def _guess(facts: Facts) -> str:
+    what = "the same label for every row, the one that scores better" if facts.classes else "the mean"
+    if facts.classes and not facts.signs.all():
+        what += ", and of numbers the mean"
+    return f"{what} {'on' if facts.classes else 'of'} {'the training rows' if facts.training is not None else 'these rows'}"
+
+
+def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
+    y = tasks.per_task(tasks.targets)[i]
+    share = [f"{100 * np.mean(y > 0):.1f} %" if facts.signs[i] else ""] if facts.classes else []
+    cells = [
+        (
+            _with_ends(one.by_task[i], one.low[i], one.high[i]),
+            *(_of_task(one.separate, i) for _ in _alone(one)),
+            _short(one.guess[i]),
+        )
+        for one in found
+    ]
+    return (tasks.task_names[i], f"{len(y):,}", *share, *(cell for pair in cells for cell in pair))
+
+
+def _overall(one: Scored) -> tuple[str, ...]:
+    score, low, high, guess, _ = one.overall
+    return (
+        _with_ends(score, low, high) if one.sound else _short(score),
+        *(_short(float(one.separate or 0.0)) for _ in _alone(one)),
+        _short(guess),
+    )
+
+
+def _alone(one: Scored) -> tuple[str, ...]:
+    """The head of the column of separate models, where there are any."""
+    return () if one.separate is None else ("alone",)
+
+
+def _of_task(score, i: int) -> str:
+    return "-" if score.by_task is None else _short(score.by_task[i])
+
+
+def _with_ends(score: float, low: float, high: float) -> str:
+    return _short(score) + ("" if np.isnan(score) or np.isnan(low) else f" [{_short(low)}, {_short(high)}]")
+
+
+def _short(value: float) -> str:
+    """Three decimals, of large numbers four digits."""
+    return "-" if np.isnan(value) else f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+
+
+def _sentence(clause: str) -> str:
+    return clause if clause[:3] in ("log", "mse") else clause[0].upper() + clause[1:]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What was learned of every feature: how much it counts, the weights as a map, and how the solve went.
+
+#: Features in the map of weights: more names than this are not legible below each other on one page.
+MAX_MAP_FEATURES = 30
+
+#: What the picture shows, and a line below it.
+_GAP = (
+    "objective above the proven bound, and the proven gap, at every look; both fall",
+    "The gap that is proven at a look is never smaller than the true distance to the optimum.",
+)
+_NO_GAP = (
+    "objective above the lowest that was found, at every look; it falls",
+    "No gap is proven for a model that is not convex; what is proven stands on top.",
+)
+
+
+def features(facts: Facts) -> Section | None:
+    """The importance of feature j is sqrt(sum over tasks of (w_ij s_j)^2), s_j the spread of its column in the training rows, as a share of all."""
+    solution = facts.solution
+    W = solution.W
+    if W.ndim != 2 or len(solution.feature_names) != len(W) or W.shape[1] != len(solution.task_names):
+        return None
+    if not W.any():
+        return Section("What was learned", ["All weights are zero: no feature counts."])
+    sizes, told = feature_sizes(solution, facts.training)
+    shares = sizes / (sizes.sum() or 1.0)
+    order = np.argsort(-sizes, kind="stable")[: int(np.count_nonzero(sizes))]
+    strongest = np.argmax(np.abs(W), axis=1)
+    rows = [
+        (
+            solution.feature_names[j],
+            f"{100 * shares[j]:.1f} %",
+            f"{solution.task_names[strongest[j]]} ({W[j, strongest[j]]:+.3g})",
+        )
+        for j in order.tolist()
+    ]
+    rows, notes = some_rows(rows, "features with weights")
+    zero = len(W) - len(order)
+    text = [
+        f"{len(order):,} of {len(W):,} features have weights"
+        + (f"; {zero:,} {'was' if zero == 1 else 'were'} set to zero." if zero else ".")
+    ]
+    text.append(f"Importance is {told}.")
+    table = Table(("feature", "importance", "largest weight"), rows)
+    in_picture = order[:MAX_MAP_FEATURES]
+    drawn = facts.pictures((
+        lambda: plot_weights(W[in_picture], [solution.feature_names[j] for j in in_picture], solution.task_names, order=None),
+        "the weights of features (down) and tasks (across); red is above zero, blue below",
+        "Features stand in the order of the table." if len(order) <= MAX_MAP_FEATURES else f"The {MAX_MAP_FEATURES} most important features, in the order of the table.",
+    ))  # fmt: skip
+    return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
+
+
+def feature_sizes(solution: Any, tasks: Tasks | None) -> tuple[np.ndarray, str]:
+    """Return ((d,) sqrt(sum over tasks of (w_ij s_j)^2), what that is): s_j is the spread of a column in the training rows, 1 where these are
+    not known, or were scaled by the tasks themselves.
+    """
+    W, whole = (
+        np.reshape(solution.W, (len(solution.W), -1)),
+        "the norm of its weights over the tasks, as a share of all",
+    )
+    if tasks is None or solution.scaling is not None:
+        return np.linalg.norm(W, axis=1), whole
+    squares = tasks.column_lengths**2  # (d, m)
+    n = tasks.counts
+    means = np.stack([np.asarray(X.sum(axis=0)).ravel() for X in tasks.inputs], axis=1) / n
+    spread = np.sqrt(np.maximum(squares / n - means**2, 0.0)).mean(axis=1)
+    sizes = np.linalg.norm(W * spread[:, None], axis=1)
+    return sizes, f"{whole}, every feature measured in its own standard deviations"
+
+
+def convergence(facts: Facts) -> Section | None:
+    """How the objective fell, and how far it was proven to be from the optimum."""
+    solution = facts.solution
+    proven = solution.stationarity is None
+    # without a bound the lowest look has no place on the picture, and one point is not a course
+    if len(solution.history) < (2 if proven else 4):
+        return None
+    drawn = facts.pictures((
+        solution.plot_convergence,
+        *(_GAP if proven else _NO_GAP),
+    ))  # fmt: skip
+    if not drawn:
+        return None
+    text = f"It took {solution.iterations:,} iterations and {solution._time_said}; the objective, what was minimised, ended at {solution.objective:.6g}."
+    return Section("How the solve went", [text], figures=drawn)
+
+
+def path(facts: Facts) -> Section | None:
+    if len(facts.path) < 2:
+        return None
+    drawn = facts.pictures((
+        lambda: plot_path(facts.path),
+        "the norm of every feature's weights at every value of the parameter",
+        "The further right, the more the regularizer counts." if _falls(facts.path) else "",
+    ))  # fmt: skip
+    return Section(f"The path of {len(facts.path)} solutions", figures=drawn) if drawn else None
+
+
+def _falls(solutions) -> bool:
+    name = next(n for n in solutions[0].parameters if len({s.parameters[n] for s in solutions}) > 1)
+    ends = sorted(solutions, key=lambda s: s.parameters[name])
+    return bool(np.linalg.norm(ends[0].W) > np.linalg.norm(ends[-1].W))

@@ -1,0 +1,175 @@
+"""Sections of a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtldsl.display.html import Page, Section, html_page
+from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel, Table, some_rows
+from mtldsl.solution.headline_sections import (
+    Facts,
+    check,
+    data,
+    lead,
+    model,
+    numbers,
+    repeat,
+    solvers,
+    validation,
+    verdict,
+)
+from mtldsl.solution.score_intervals import Scored
+from mtldsl.solution.score_sections import convergence, features, learned, path, scores
+from mtldsl.utils.files import atomic_file
+from mtldsl.utils.validation import as_path
+
+__all__ = [
+    "html_report",
+    "panel_of",
+    "write_report",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The page of a solution, section by section.
+
+#: In the order in which they are read; each returns None where there is nothing to tell.
+SECTIONS: tuple[Callable[[Facts], Section | None], ...] = (
+    scores, features, learned, check, validation, path, convergence, data, model, solvers, repeat,
+)  # fmt: skip
+
+
+def write_report(
+    file, solution: Any, tasks, title: str, cross_check, cross_validation, solutions, **samples
+) -> Path:
+    """See `Solution.report`."""
+    where = as_path(file, "path of a report")
+    where = where if where.suffix else where.with_suffix(".html")
+    facts = Facts(solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples)
+    with atomic_file(where) as out:
+        out.write(html_report(facts).encode())
+    return where
+
+
+def _shown_good(facts: Facts, first: Scored) -> bool:
+    """Whether it is shown to be better than a guess, on rows not learned on, and one model per task has no better score."""
+    return first.overall[-1] > 0 and not first.beaten and not facts.flatters
+
+
+def html_report(facts: Facts) -> str:
+    """The whole page."""
+    sections = [found for make in SECTIONS if (found := make(facts)) is not None]
+    sections += facts.more
+    said, tone = verdict(facts)
+    title = facts.title or "A solution"
+    first, *rest = lead(facts)
+    top = [first, f"{said}.", *rest]
+    if tone == WRONG:  # what is not proven stands before what it predicts
+        top[:2] = [f"{said}.", first]
+    elif facts.tasks is not None and facts.first is not None and not _shown_good(facts, facts.first):
+        tone = NEUTRAL  # proven, and not shown to be good
+    foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
+    return html_page(Page(title, top[0], tone, top[1:], numbers(facts), sections, foot))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A solution as a panel: its proof first, then the weights.
+
+#: Tasks whose weights stand beside each other, and the numbers of a matrix whose rank is asked for.
+_MOST_COLUMNS, _MOST_NUMBERS = 6, 1_000_000
+
+#: Singular values below this share of the largest count as zero.
+_RANK = 1e-6
+
+
+def panel_of(solution: Any) -> Panel:
+    """Status and gap; sizes of every block; the features with the largest weights; the model."""
+    tone = (
+        GOOD
+        if solution.is_certified and solution.verified
+        else WRONG
+        if not solution.is_certified
+        else NEUTRAL
+    )
+    blocks = [_block(name, W) for name, W in solution.blocks.items() if W.size]
+    tables = [Table(("block", "shape", "rows that are not zero", "rank"), blocks)]
+    table, notes = _largest(solution)
+    if table is not None:
+        tables.append(table)
+    if solution.note:
+        notes.append(solution.note)
+    model = Panel("The model", text="\n".join([solution.model, *_parameters(solution)]))
+    verdict = solution.status if solution.verified else f"{solution.status} (as saved, not verified)"
+    return Panel(
+        "Solution",
+        verdict,
+        tone,
+        _proof(solution),
+        facts=_facts(solution),
+        tables=tables,
+        notes=notes,
+        folded=[model],
+    )
+
+
+def _proof(solution: Any) -> str:
+    if solution.stationarity is not None and solution.status != "optimal":
+        return f"a stationary point to {solution.stationarity.residual:.1e}; the global optimum is not proven"
+    if not np.isfinite(solution.relative_gap):
+        return "no lower bound is proven"
+    return f"at most {solution.relative_gap:.1e} above the optimum, relative: proven"
+
+
+def _facts(solution: Any) -> list[tuple[str, str]]:
+    facts = [("objective", f"{solution.objective:.10g}")]
+    if np.isfinite(solution.dual_bound):
+        facts.append(("proven lower bound", f"{solution.dual_bound:.10g}"))
+    if solution.violation:
+        facts.append(("largest violation", f"{solution.violation:.1e}"))
+    if solution.cross_check is not None:
+        found = solution.cross_check
+        facts.append(("cross-check", found if isinstance(found, str) else found.verdict()[0]))
+    facts.append(("solver", f"{solution.solver}, {solution.iterations:,} iterations, {solution._time_said}"))
+    return facts
+
+
+def _block(name: str, W: np.ndarray) -> tuple[str, ...]:
+    W = np.atleast_2d(W)
+    rows = int(np.count_nonzero(np.any(W != 0.0, axis=1)))
+    rank = "-"
+    if min(W.shape) > 1 and W.size <= _MOST_NUMBERS:
+        singular = np.linalg.svd(W, compute_uv=False)
+        rank = str(int(np.sum(singular > _RANK * singular.max(initial=0.0))))
+    return name, f"{W.shape[0]:,} x {W.shape[1]:,}", f"{rows:,}", rank
+
+
+def _largest(solution: Any) -> tuple[Table | None, list[str]]:
+    """(the rows of W with the largest norms, a note on the others)."""
+    W = solution.W
+    if W.ndim != 2 or len(solution.feature_names) not in (0, len(W)):
+        return None, []
+    norms = np.sqrt(np.einsum("jt,jt->j", W, W))
+    order = np.argsort(-norms, kind="stable")[: int(np.count_nonzero(norms))]
+    if not order.size:
+        return None, ["All weights are zero."]
+    names = solution.feature_names or tuple(f"feature {j}" for j in range(len(W)))
+    beside = W.shape[1] <= _MOST_COLUMNS
+    tasks = (
+        solution.task_names if len(solution.task_names) == W.shape[1] else tuple(map(str, range(W.shape[1])))
+    )
+    head = ("feature", "norm", *(tasks if beside else ()))
+    rows = [
+        (names[j], f"{norms[j]:.4g}", *(f"{w:+.4g}" for w in (W[j] if beside else ())))
+        for j in order.tolist()
+    ]
+    rows, notes = some_rows(rows, "features with weights")
+    return Table(head, rows, "The largest weights"), notes
+
+
+def _parameters(solution: Any) -> list[str]:
+    return [f"{name} = {value:g}" for name, value in solution.parameters.items()]

@@ -1,0 +1,389 @@
+"""How weights answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.metrics.contingency import FScore
+from mtldsl.data.labels import require_kind
+from mtldsl.data.schema import Schema, is_list_of_matrices
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import DataError, ModelError
+from mtldsl.solution.learned_label_graph import LabelPredictions, LearnedGraph
+from mtldsl.solution.measures import Needs
+from mtldsl.solution.score import best_threshold, checked_metrics, r_squared, score_of
+from mtldsl.utils.memory import require_memory
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = [
+    "Fitted",
+    "Labellings",
+    "OverLabels",
+    "TaskByTask",
+    "decided",
+    "loss_kind",
+    "loss_of",
+    "not_over_labels",
+    "probabilities",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
+
+
+class FittedGraph(Protocol):
+    """What is asked of a Solution."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    loss: dict
+    label_graph: LearnedGraph | None
+
+    @property
+    def schema(self) -> Schema: ...
+
+
+@dataclass(frozen=True)
+class Labellings:
+    """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
+
+    of: FittedGraph
+
+    def decision_function(self, X) -> np.ndarray:
+        return self._inference().margins(self._matrix(X, "decision_function"))
+
+    def predict(self, X, return_certified: bool):
+        found = self._inference().decode(self._matrix(X, "predict"))
+        labels = 2.0 * found.labels - 1.0
+        return (labels, found.certified) if return_certified else labels
+
+    def predict_proba(self, X) -> np.ndarray:
+        word = self.of.loss["word"]
+        if not hasattr(REGISTRY[word], "probability"):
+            raise ModelError(
+                f"predict_proba: {word} models no probabilities",
+                write_instead="use pairwise_log_loss, or decision_function",
+            )
+        return self._inference().probabilities(self._matrix(X, "predict_proba"))
+
+    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
+        """(K,) the share of right labels in the best labellings, or 1 - Delta of a metric; missing labels of the tasks are left out.
+
+        Metrics of labels see the best labelling; `ROCArea`, `PrecisionAt` and `RecallAt`, which rank, see the margins of the labels.
+        DataError for inputs that are not shared: a labelling is of all labels of a sample.
+        """
+        of, typed = self._inference(), f"{method}(tasks)"
+        tasks = self.of.schema.alike(tasks, method)
+        if not tasks.is_shared:
+            raise DataError(
+                "these tasks have separate inputs, and a labelling is of all labels of one sample",
+                term=typed,
+                write_instead="give Tasks.shared(X, Y)",
+            )
+        tasks.require_labels("sign", typed)
+        metrics = None if metric is None else checked_metrics(metric, tasks, typed)
+        margins = of.margins(tasks.X) if metrics and any(one.scored_by_order for one in metrics) else None
+        labels = 2.0 * of.decode(tasks.X).labels - 1.0
+        found = np.empty(tasks.n_tasks)
+        for k, y in enumerate(tasks.per_task(tasks.targets)):
+            rows = slice(None) if tasks.mask is None else tasks.mask[:, k]
+            if metrics is None:
+                found[k] = np.mean(labels[rows, k] == y)
+            else:
+                z = margins if margins is not None and metrics[k].scored_by_order else labels
+                found[k] = score_of(metrics[k], z[rows, k], y, typed=typed)
+        return found
+
+    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
+        raise ModelError(
+            f"{self.of.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
+            "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label",
+            term=typed,
+        )
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        """Labels of the best labellings, margins as scores, marginals as probabilities."""
+        if isinstance(inputs, list):
+            raise DataError(
+                "these tasks have separate inputs, and a labelling is of all labels of one sample",
+                term=typed,
+                write_instead="give Tasks.shared(X, Y)",
+            )
+        of = self._inference()
+        if needs == "scores":
+            return list(of.margins(inputs).T)
+        if needs == "labels":
+            return list(2.0 * of.decode(inputs).labels.T - 1.0)
+        word = self.of.loss["word"]
+        if needs == "values" or not hasattr(REGISTRY[word], "probability"):
+            what = "numbers" if needs == "values" else "probabilities"
+            raise ModelError(
+                f"{word} predicts labellings, and this measure is of {what}",
+                term=typed,
+                write_instead="write a measure of labels, such as metric='accuracy'",
+            )
+        return list(of.probabilities(inputs).T)
+
+    def edge_usage(self, X) -> dict[tuple[str, ...], float]:
+        """See `Solution.edge_usage`."""
+        of, graph = self._inference(), self._graph()
+        is_tasks = hasattr(X, "task_names")
+        shares = of.usage(
+            self.of.schema.alike(X, "edge_usage").X if is_tasks else self._matrix(X, "edge_usage")
+        )
+        order = np.argsort(-shares, kind="stable").tolist()
+        return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        if fields["label_graph"] is None:
+            raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
+
+    def _graph(self) -> LearnedGraph:
+        assert self.of.label_graph is not None  # of every loss over a graph of labels
+        return self.of.label_graph
+
+    def _inference(self) -> LabelPredictions:
+        return LabelPredictions(self._graph().cliques, self.of.coef, self.of.intercept)
+
+    def _matrix(self, X, method: str):
+        """Inputs (n, d) for a labelling; DataError for a list of them."""
+        if is_list_of_matrices(X):
+            raise DataError(
+                f"{len(X)} input matrices, but a labelling is of all labels at once",
+                term=method,
+                write_instead="give one matrix (n, d)",
+            )
+        return self.of.schema.inputs(X)
+
+
+class OverLabels:
+    """Part of `Solution`, which has `label_graph` (None for other losses), `coef` and `loss`."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    loss: dict
+    label_graph: LearnedGraph | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> Schema: ...
+
+    @property
+    def graph(self) -> networkx.Graph:
+        """The labels, joined by the edges whose weights are not zero.
+
+        Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
+        minus that where they differ (> 0: they attract, < 0: they repel); `attraction`, the share of rows where that is positive;
+        `share`, its eta in [0, 1], where a k-support norm or group norm is on the edges; `added`, the round in which clique generation
+        took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
+        sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
+
+        ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
+        """
+        return self._label_graph("solution.graph").to_networkx()
+
+    def edge_usage(self, X) -> dict[tuple[str, ...], float]:
+        """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
+
+        Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
+        """
+        self._label_graph("edge_usage(X)")
+        return Labellings(self).edge_usage(X)
+
+    def _label_graph(self, typed: str) -> LearnedGraph:
+        if self.label_graph is None:
+            raise not_over_labels(typed, self.loss)
+        return self.label_graph
+
+
+def not_over_labels(typed: str, loss: dict) -> ModelError:
+    """What is asked for exists only over a graph of labels."""
+    return ModelError(
+        f"{loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
+        "pairwise_log_loss(U, V, tasks) are",
+        term=typed,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How weights answer new inputs task by task: every task has a score of its own.
+
+
+class Fitted(Protocol):
+    """What a predictor asks of a Solution."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    thresholds: np.ndarray | None
+    loss: dict
+
+    @property
+    def schema(self) -> Schema: ...
+
+
+@dataclass(frozen=True)
+class TaskByTask:
+    """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
+
+    of: Fitted
+
+    def decision_function(self, X):
+        schema, W, b = self.of.schema, self.of.coef, self.of.intercept
+        if is_list_of_matrices(X):
+            schema.require_one_each(X)
+            shift = np.zeros(len(X)) if b is None else b
+            return [schema.inputs(Xi) @ W[:, i] + shift[i] for i, Xi in enumerate(X)]
+        inputs = schema.inputs(X)
+        n, m = inputs.shape[0], W.shape[1]
+        require_memory(
+            16.0 * n * m,
+            f"predict: {n:,} rows for {m:,} tasks",
+            "predict part by part, such as predict(X[:100_000])",
+            DataError,
+        )
+        z = inputs @ W
+        return z if b is None else z + b
+
+    def predict(self, X, return_certified: bool):
+        if return_certified:
+            raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
+        z, cuts = self.decision_function(X), self.of.thresholds
+        if isinstance(z, list):
+            return [self._decide(zi, None if cuts is None else cuts[i]) for i, zi in enumerate(z)]
+        return self._decide(z, cuts)
+
+    def predict_proba(self, X):
+        probabilities(self.of.loss, np.zeros(1))  # before the inputs are looked at
+        z = self.decision_function(X)
+        return (
+            [probabilities(self.of.loss, zi) for zi in z]
+            if isinstance(z, list)
+            else probabilities(self.of.loss, z)
+        )
+
+    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
+        typed, cuts = f"{method}(tasks)", self.of.thresholds
+        parts = self._scores_and_labels(tasks, method)
+        if metric is not None:
+            self.require_labels_predicted(typed)
+            metrics = checked_metrics(metric, tasks, typed)
+            cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
+            return np.array(
+                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
+            )
+        each = [None] * tasks.n_tasks if cuts is None else cuts
+        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, each, strict=True)]
+        if self.of.loss["labels"] == "sign" or cuts is not None:
+            require_kind(tasks, "sign", typed)
+            return np.array([np.mean(p == y) for p, y in pairs])
+        return np.array([r_squared(p, y) for p, y in pairs])
+
+    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
+        self.require_labels_predicted(typed)
+        parts = self._scores_and_labels(tasks, "tune_threshold")
+        if metric is None:
+            metric = self.of.loss["parameters"].get("metric", FScore())
+        metrics = checked_metrics(metric, tasks, typed)
+        return np.array(
+            [
+                best_threshold(z, y, of_task, typed, name)
+                for z, y, of_task, name in zip(*parts, metrics, tasks.task_names, strict=True)
+            ]
+        )
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        W, b = self.of.coef, self.of.intercept
+        b = np.zeros(W.shape[1]) if b is None else b
+        if needs == "values" and self.of.loss["labels"] == "sign":
+            raise ModelError(
+                f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
+                term=typed,
+                write_instead="write a measure of labels, such as metric='accuracy'",
+            )
+        if needs not in ("values", "answers"):
+            self.require_labels_predicted(typed)
+        scores = (
+            [Xi @ w + shift for Xi, w, shift in zip(inputs, W.T, b, strict=True)]
+            if isinstance(inputs, list)
+            else list((inputs @ W + b).T)
+        )
+        cuts = np.zeros(len(scores)) if self.of.thresholds is None else self.of.thresholds
+        if needs == "answers":
+            cuts = [None] * len(scores) if self.of.thresholds is None else self.of.thresholds
+            return [self._decide(z, cut) for z, cut in zip(scores, cuts, strict=True)]
+        if needs == "labels":
+            return [np.where(z >= cut, 1.0, -1.0) for z, cut in zip(scores, cuts, strict=True)]
+        if needs == "probabilities":
+            return [probabilities(self.of.loss, z) for z in scores]
+        return scores if needs == "scores" else [self._atom().decide(z) for z in scores]
+
+    def _scores_and_labels(self, tasks: Tasks, method: str) -> tuple[list, list]:
+        """(the decision function, the labels), one vector a task; DataError where the tasks are not those of training."""
+        like = self.of.schema.alike(tasks, method)
+        z = like.forward(self.of.coef)
+        z = z if self.of.intercept is None else z + np.repeat(self.of.intercept, tasks.counts)
+        return tasks.per_task(z), tasks.per_task(tasks.targets)
+
+    def _decide(self, z, threshold):
+        return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
+
+    def _atom(self) -> Loss:
+        return loss_of(self.of.loss)
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        loss_of(fields["loss"])
+        d, m = fields["coef"].shape
+        features, tasks = fields["feature_names"], fields["task_names"]
+        if features or tasks:
+            if len(tasks) != m:
+                raise ValueError(f"task_names is {tasks!r:.60}, which no solution has")
+            if len(features) != d and fields.get("kernel_map") is None:
+                raise ValueError(f"feature_names is {features!r:.60}, which no solution has")
+
+    def require_labels_predicted(self, typed: str) -> None:
+        predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
+        if predicted:
+            raise ModelError(
+                f"{self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1",
+                term=typed,
+            )
+
+
+def loss_of(facts: dict) -> Loss:
+    # a metric says how weights were found, not how they predict; its class need not be known here
+    parameters = {name: value for name, value in facts["parameters"].items() if name != "metric"}
+    return loss_kind(facts)(**parameters)
+
+
+def loss_kind(facts: dict) -> type[Loss]:
+    kind = REGISTRY[facts["word"]]
+    if not issubclass(kind, Loss):
+        raise ValueError(f"its loss is {facts['word']!r}, which is not a loss")
+    return kind
+
+
+def decided(loss: dict, z):
+    """What a loss makes of scores z: labels, counts, or the scores themselves."""
+    return loss_of(loss).decide(z)
+
+
+def probabilities(loss: dict, z):
+    """P(label = +1) at scores z; ModelError for a loss that models none."""
+    atom = loss_of(loss)
+    probability = getattr(atom, "probability", None)
+    if probability is None:
+        raise ModelError(
+            f"predict_proba: {atom.name} models no probabilities",
+            write_instead="use logistic_loss, or decision_function",
+        )
+    return probability(z)

@@ -1,0 +1,373 @@
+"""One semismooth Newton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import blas, lapack
+
+from mtldsl.data.products import gram
+from mtldsl.solvers.design.task_design import Designs
+
+__all__ = [
+    "HeldRows",
+    "HeldTangent",
+    "TaskSystem",
+    "gram_of",
+    "held_rows",
+    "squares_of",
+    "work_of_factor",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The rows at kinks of one task, F of its Newton system: an array where they are few, else read from the inputs some at a time.
+
+#: entries up to which rows are copied, and about so many that are read at once of those that are not
+_FEW, _AT_ONCE = 1 << 20, 1 << 18
+#: of all rows, from which on a product with all of them costs less than a copy of those that are held
+_MOST = 0.25
+#: the same of sparse inputs of more entries than so many, of which a copy of a fourth would be what a solve needs most memory for
+_LARGE, _MOST_OF_LARGE = 1 << 22, 0.05
+
+
+def held_rows(designs: Designs, k: int, part) -> Any:
+    """F (r, D) with X^T (I - D) X = F^T F, the intercept's column last: single rows, or what the part's own `half` makes of them."""
+    if not hasattr(part, "half"):
+        F = HeldRows(designs, k, part.rows)
+        return F if F.entries > _FEW else F.array()
+    if part.rank * float(designs.loss.tasks.n_features) > _FEW:
+        return HeldTangent(designs, k, part)
+    ones = part.half(np.ones((designs.counts[k], 1)))
+    F = part.half(designs.inputs_of(k))
+    F = F if designs.means is None else F - ones @ designs.means[:, k : k + 1].T
+    return _bordered(F, ones) if designs.has_intercepts else F
+
+
+def gram_of(F) -> np.ndarray:
+    """F^T F."""
+    if isinstance(F, HeldRows | HeldTangent):
+        return F.gram()
+    G: Any = F.T @ F
+    return G.toarray() if sparse.issparse(G) else G
+
+
+class HeldRows:
+    """F without being an array: some rows of it at a time."""
+
+    def __init__(self, designs: Designs, k: int, rows: np.ndarray):
+        self.designs, self.k, self.held = designs, k, rows
+        n, d = (
+            designs.counts[k],
+            designs.loss.tasks.n_features if designs.is_shared else designs.inputs[k].shape[1],
+        )
+        self.shape = (len(rows), d + designs.has_intercepts)
+        every = designs.X if designs.is_shared else designs.inputs[k]
+        an_entry = every.nnz / max(every.shape[0] * d, 1) if designs.is_sparse else 1.0
+        self.entries = len(rows) * d * an_entry
+        is_large = designs.is_sparse and every.nnz > _LARGE
+        self.is_most = len(rows) > (_MOST_OF_LARGE if is_large else _MOST) * n and not (
+            designs.is_shared and designs.rows_of is not None
+        )
+
+    def array(self, some: slice = slice(None)):
+        held = self.held[some]
+        F = self.designs.rows(self.k, held)
+        return _bordered(F, np.ones((len(held), 1))) if self.designs.has_intercepts else F
+
+    def pieces(self) -> Iterator[Any]:
+        r, D = self.shape
+        step = max(int(_AT_ONCE * r / max(self.entries, 1.0)), D if self.designs.is_sparse else 64)
+        for first in range(0, r, step):
+            yield self.array(slice(first, first + step))
+
+    def gram(self) -> np.ndarray:
+        total, room = np.zeros((self.shape[1], self.shape[1])), None
+        for piece in self.pieces():
+            if sparse.issparse(piece):
+                total += gram_of(piece)
+            else:  # in one place again and again
+                room = np.matmul(piece.T, piece, out=room)
+                total += room
+        return total
+
+    def squares(self) -> np.ndarray:
+        """(D,) squared lengths of the columns."""
+        return sum((squares_of(piece) for piece in self.pieces()), np.zeros(self.shape[1]))
+
+    def curved(self, x: np.ndarray) -> np.ndarray:
+        """F^T (F x), through all rows: asked where most are held."""
+        designs, k = self.designs, self.k
+        X, d = designs.inputs_of(k), self.shape[1] - designs.has_intercepts
+        shift = float(x[d]) if designs.has_intercepts else 0.0
+        mean = None if designs.means is None else designs.means[:, k]
+        if mean is not None:
+            shift -= float(mean @ x[:d])
+        t = np.zeros(X.shape[0])
+        t[self.held] = (X @ x[:d])[self.held] + shift
+        pulled = np.asarray(X.T @ t)
+        if mean is not None:
+            pulled -= t.sum() * mean
+        return np.append(pulled, t.sum()) if designs.has_intercepts else pulled
+
+
+def squares_of(F) -> np.ndarray:
+    """(D,) squared lengths of the columns."""
+    if isinstance(F, HeldRows | HeldTangent):
+        return F.squares()
+    if sparse.issparse(F):
+        total = np.zeros(F.shape[1])
+        for first in range(0, F.nnz, _AT_ONCE):  # `bincount` makes another array of the places
+            some = slice(first, first + _AT_ONCE)
+            total += np.bincount(F.indices[some], np.square(F.data[some]), minlength=total.size)
+        return total
+    return np.einsum("ij,ij->j", F, F)
+
+
+def _bordered(F, ones):
+    return sparse.hstack([F, ones], format="csr") if sparse.issparse(F) else np.hstack([F, ones])
+
+
+class HeldTangent:
+    """F^T F = X^T (I - J) X of large X, I - J a projection with sums over pools and groups: `Tangent.half` may be as large as X."""
+
+    def __init__(self, designs: Designs, k: int, tangent):
+        self.designs, self.k, self.tangent = designs, k, tangent
+        self.X = designs.inputs_of(k)
+        self.mean = None if designs.means is None else designs.means[:, k]
+        n, d = self.X.shape
+        self.shape = (tangent.rank, d + designs.has_intercepts)
+        self.entries = float(self.X.nnz if designs.is_sparse else self.X.size)
+        self.is_most = designs.is_sparse or tangent.rank > _MOST * n
+
+    def array(self) -> np.ndarray:
+        F, border = self.tangent.half(self.X), self.designs.has_intercepts
+        ones = self.tangent.half(np.ones((self.X.shape[0], 1))) if border else None
+        if self.mean is not None:
+            F -= ones * self.mean
+        return F if ones is None else np.hstack([F, ones])
+
+    def _rows(self, S) -> np.ndarray:
+        """S F for sums S (k, n) of samples, X being F without a projection."""
+        R = S @ self.X
+        R = R.toarray() if sparse.issparse(R) else np.asarray(R, float)
+        if not self.designs.has_intercepts:
+            return R
+        totals = np.asarray(S.sum(axis=1), float).reshape(-1, 1)
+        if self.mean is not None:
+            R -= totals * self.mean
+        return np.hstack([R, totals])
+
+    def _signed_rows(self) -> Iterator[tuple[float, np.ndarray]]:
+        return self.tangent.signed_rows(self._rows, max(_AT_ONCE // self.shape[1], 64))
+
+    def curved(self, x: np.ndarray) -> np.ndarray:
+        """F^T (F x)."""
+        d, border = self.X.shape[1], self.designs.has_intercepts
+        z = self.X @ x[:d]
+        if border:
+            z += x[d] if self.mean is None else x[d] - self.mean @ x[:d]
+        t = self.tangent.product(z)
+        pulled = np.asarray(self.X.T @ t)
+        if self.mean is not None:
+            pulled -= t.sum() * self.mean
+        return np.append(pulled, t.sum()) if border else pulled
+
+    def squares(self) -> np.ndarray:
+        """(D,) squared lengths of the columns."""
+        squares = HeldRows(self.designs, self.k, self.tangent.alone).squares()
+        for sign, R in self._signed_rows():
+            squares += sign * squares_of(R)
+        return np.maximum(squares, 0.0)
+
+    def gram(self) -> np.ndarray:
+        alone = self.tangent.alone
+        if self.designs.is_sparse:
+            held = np.zeros(self.X.shape[0])
+            held[alone] = 1.0
+            G = gram(self.X, held)
+            if self.designs.has_intercepts:
+                border = np.asarray(self.X.T @ held)
+                G = np.block([[G, border[:, None]], [border[None, :], held.sum()]])
+        else:
+            G = HeldRows(self.designs, self.k, alone).gram()
+        for sign, R in self._signed_rows():
+            # G is symmetric: added to its transpose, which BLAS takes as it lies, and without an array of products beside it
+            blas.dgemm(sign, R.T, R.T, beta=1.0, c=G.T, trans_b=True, overwrite_c=True)
+        return G
+
+
+# --------------------------------------------------------------------------------------------------------------
+# One task's Newton system: penalty X_K^T X_K + a diagonal, X_K the rows at kinks, with the intercept's own row and column.
+
+#: from so many unknowns on, rows at kinks are counted before a system is chosen
+_MANY = 64
+#: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
+#: faster factorizations multiply
+_DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
+#: the same beside products with all tasks' weights at once, which are in blocks as well
+_FASTER = 2.0
+#: entries from which on a matrix is not kept beside its factor
+_LARGE_SYSTEMS = 1 << 16
+
+
+class TaskSystem:
+    """H = penalty F^T F + diag(diagonal), positive definite.
+
+    Few rows, many unknowns: those of a large diagonal, but for `tied` ones, are eliminated in the space of rows (G below), which leaves a
+    system of the others:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T. Where either way takes too much, H is not
+    factorized: `is_direct` is False, and `solve` divides by the diagonal of H, for conjugate gradients.
+
+    work, work_of_product : multiplications that it took to set up, and those of a product and a solution, about
+    """
+
+    def __init__(self, F, penalty: float, diagonal: np.ndarray, tied: np.ndarray | None = None):
+        self.penalty, self.diagonal = penalty, diagonal
+        r, D = F.shape
+        own = diagonal < 0.5 * diagonal.max(initial=0.0)
+        if tied is not None:
+            own[tied] = True
+        k = int(np.count_nonzero(own))
+        self.refines = (
+            tied is None and k > r
+        )  # then all go, and what that costs in digits comes back in a second round
+        if self.refines:
+            own[:], k = False, 0
+        whole = r * D**2 + D**3 / 3
+        by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
+        self.by_rows = D > _MANY and by_rows < 0.5 * whole
+        entries = _entries(F)
+        products = _STEPS * 4.0 * entries
+        self.is_direct = min(by_rows, whole) <= max(_DEAR, _BLOCKED * products)
+        self.most_products = int(
+            np.clip(_STEPS * min(by_rows, whole) / (_BLOCKED * max(products, 1.0)), _STEPS, 10 * _STEPS)
+        )
+        self.work = (by_rows / _FASTER if self.by_rows else work_of_factor(F)) if self.is_direct else 0.0
+        self.work_of_product = 4.0 * entries + (
+            2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
+        )
+        needs_array = (
+            self.by_rows if self.is_direct else isinstance(F, HeldRows | HeldTangent) and not F.is_most
+        )
+        if not self.is_direct:
+            self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
+        self.F = F = F.array() if needs_array and isinstance(F, HeldRows | HeldTangent) else F
+        if not self.is_direct:
+            return
+        if self.by_rows:
+            self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
+        else:
+            # tied unknowns last: their block of H^-1 is the inverse of the last block of the factor alone
+            self.order = None
+            if tied is not None:
+                rest = np.ones(D, bool)
+                rest[tied] = False
+                self.order = np.concatenate([np.flatnonzero(rest), tied])
+                diagonal = diagonal[self.order]
+            H = gram_of(F)
+            H = H if self.order is None else H[np.ix_(self.order, self.order)]
+            H *= penalty
+            H.flat[:: D + 1] += diagonal
+            self.factor = _factor(H)
+
+    def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
+        self.A, self.Z = A, Z
+        F: Any = self.F
+        if not len(A) and not sparse.issparse(F):  # the system of the rows is all there is
+            self.F_Z, self.inverse_Z = F, 1.0 / self.diagonal
+            G = (F * self.inverse_Z) @ F.T
+            G.flat[:: len(G) + 1] += 1.0 / self.penalty
+            self.G = _factor(G)
+            return
+        self.F_A, self.F_Z = F[:, A], F[:, Z]
+        self.inverse_Z = 1.0 / self.diagonal[Z]
+        if sparse.issparse(F):
+            self.F_A = self.F_A.toarray()
+            G = (self.F_Z.multiply(self.inverse_Z[None, :]).tocsr() @ self.F_Z.T).toarray()
+        else:
+            G = (self.F_Z * self.inverse_Z) @ self.F_Z.T
+        G.flat[:: len(G) + 1] += 1.0 / self.penalty
+        self.G = _factor(G)
+        self.T = _solve(self.G, self.F_A)  # G^-1 F_A
+        S = self.F_A.T @ self.T
+        S.flat[:: len(A) + 1] += self.diagonal[A]
+        self.S = _factor(S)
+
+    def solve(self, r: np.ndarray) -> np.ndarray:
+        """H^-1 r, r (D,)."""
+        if not self.is_direct:
+            return self.scale * r
+        if not self.by_rows:
+            if self.order is None:
+                return _solve(self.factor, r)
+            x = np.empty_like(r)
+            x[self.order] = _solve(self.factor, r[self.order])
+            return x
+        x = self._solve_by_rows(r)
+        return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
+
+    def _solve_by_rows(self, r: np.ndarray) -> np.ndarray:
+        if not len(self.A) and not sparse.issparse(self.F):
+            scaled = self.inverse_Z * r
+            return scaled - self.inverse_Z * (_solve(self.G, self.F_Z @ scaled) @ self.F_Z)
+        scaled = self.inverse_Z * r[self.Z]
+        t = _solve(self.G, self.F_Z @ scaled)
+        x_A = _solve(self.S, r[self.A] - self.F_A.T @ t)
+        x = np.empty_like(r)
+        x[self.A] = x_A
+        x[self.Z] = scaled - self.inverse_Z * (self.F_Z.T @ (t + self.T @ x_A))
+        return x
+
+    def inverse_on_tied(self, tied: np.ndarray) -> np.ndarray:
+        """The rows and columns of H^-1 that are tied; below the diagonal, what lies above it means nothing."""
+        if not self.by_rows:
+            first = len(self.diagonal) - len(tied)
+            return lapack.dpotri(self.factor[first:, first:], lower=1)[0]
+        at = np.searchsorted(self.A, tied)
+        return lapack.dpotri(self.S, lower=1)[0][np.ix_(at, at)]
+
+    def product(self, x: np.ndarray) -> np.ndarray:
+        """H x."""
+        F = self.F
+        curved = F.curved(x) if isinstance(F, HeldRows | HeldTangent) else F.T @ (F @ x)
+        return self.penalty * curved + self.diagonal * x
+
+
+def work_of_factor(F) -> float:
+    """Multiplications of F^T F, its factor and that one's inverse, as passes over data count them, which multiply more slowly."""
+    r, D = F.shape
+    return (_entries(F) ** 2 / max(r, 1) + D**3) / _FASTER
+
+
+def _entries(F) -> float:
+    return F.entries if isinstance(F, HeldRows | HeldTangent) else F.nnz if sparse.issparse(F) else F.size
+
+
+def _factor(H: np.ndarray) -> np.ndarray:
+    """The Cholesky factor, in the place of a large H, which is symmetric: its transpose lies as LAPACK has it."""
+    if not H.size:
+        return H
+    in_place = H.size > _LARGE_SYSTEMS and H.flags.c_contiguous
+    diagonal = np.diagonal(H).copy() if in_place else None
+    c, info = lapack.dpotrf(H.T if in_place else H, lower=1, clean=0, overwrite_a=int(in_place))
+    if info == 0:
+        return c
+    if diagonal is not None:
+        H = np.tril(H, -1)  # the other triangle and the diagonal were written on
+        H += H.T
+        H.flat[:: len(H) + 1] = diagonal
+    bump = 1e-15 * float(np.trace(H))
+    while info != 0:  # rounding made it indefinite
+        H = H + bump * np.eye(len(H))
+        c, info = lapack.dpotrf(H, lower=1, clean=0, overwrite_a=0)
+        bump *= 10.0
+    return c
+
+
+def _solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    if not factor.size:
+        return rhs
+    return lapack.dpotrs(factor, rhs, lower=1)[0]

@@ -1,0 +1,238 @@
+"""Losses with kinks beside a function of the spectrum that is not convex: the method of multipliers, by turns of two kinds.
+
+**Descent** (`descent`) takes the function as it is: fast near a solution, and far from one not sure.
+**Tilting** (`tilted`) is sure: each of its convex models lies above the objective. It begins, and goes on where a descent lost its way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mtldsl.atoms.prox.composition import why_not
+from mtldsl.atoms.prox.spectral_matrix import largest_singular_value
+from mtldsl.certificates.certificate import certify
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.augmented_lagrangian.at_rank import (
+    NEAR,
+    Concave,
+    TiltedPart,
+    concave_of,
+    descend,
+    relaxed,
+    settle_at_rank,
+    why_not_at_rank,
+)
+from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
+from mtldsl.solvers.augmented_lagrangian.tangent_newton import Spectrum, Tangents, is_small
+from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.starts import bare_start
+
+__all__ = [
+    "SpectralRun",
+]
+
+#: The duality gap of the convex relative that is close enough for a start, and the most iterations.
+_GAP, _STEPS = 1e-3, 300
+
+#: The weight of what a bound on the rank forbids, at first as a share of the losses' pull at zero; then it is raised by the factor until
+#: the bound holds, and is a multiple of their pull there.
+_FIRST, _RAISE, _ENOUGH, _LEAST = 0.1, 2.0, 1.5, 1.2
+
+#: Outer steps of a tilted model are taken until what is missing is this share of the tilt's last move; at most so many.
+_SHARE, _MOST_STEPS = 0.1, 12
+
+#: Steps of the multipliers on the matrices of one rank in which what is missing must fall by half.
+_PATIENT = 20
+
+#: A descent begins anew after so many times the Newton steps; at most so many, and then others have their turn.
+_AGAIN, _DESCENTS = 1.5, 8
+
+
+class SpectralRun:
+    """One run on a form with one function that is not convex."""
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+        self.form, self.tol, self.start = form, tol, start
+        concave = concave_of(form)
+        assert isinstance(concave, Concave)  # `refuses` was asked
+        self.concave = concave
+        self.place = next(k for k, f in enumerate(form.functions) if f is concave.term)
+        self.descends = not why_not([(f.coefficient, f.atom) for f in form.functions])
+        self.ridge = self._ridge()
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        if self.concave.rank is not None:
+            self.concave.weight = _FIRST * self._pull_at_zero()
+        start = self._convex_start(watch) if self.start is None else self.start
+        bare = bare_start(self.form, self.tol, watch) if self.start is None else None
+        if bare is not None and self.form.value(bare.blocks) < self.form.value(start.blocks) and watch(bare):
+            return bare
+        if watch.expired:
+            watch(start)
+            return start
+        self.taken, self.limit, self.watch = 0, max_iter, watch
+        run = self._tilted_run(start)
+        if self.ridge is not None:
+            return self._on_tangents(run)
+        if self.start is not None:
+            self._tilt(run)
+        moved, shown, again, descents = 1.0, 0, 0, 0
+        while True:
+            self._settle(run, moved)
+            if self._is_raised(run) and not self._is_over:
+                moved = 1.0
+                continue
+            moved = self._tilt(run)
+            missing = float(run.outer.residuals.worst.max())
+            if self._is_over or max(moved, missing) <= NEAR * self.tol or self.taken >= _AGAIN * shown:
+                shown = self.taken
+                point = self._point(run)
+                if watch(point) or self._is_over:
+                    return point
+            if self.descends and self.taken >= again:
+                found = self._descend(run)
+                if found is not None:
+                    return found
+                again, descents = int(_AGAIN * self.taken), descents + 1
+                if descents == _DESCENTS:
+                    point = self._point(run)
+                    self.watch(point)
+                    return point
+
+    @property
+    def _is_over(self) -> bool:
+        return self.taken >= self.limit or self.watch.expired
+
+    def _point(self, run: Run) -> Point:
+        return run._point(run.outer, self.taken)
+
+    # ---------------------------------------------------------------------------------------------- the start
+
+    def _pull_at_zero(self) -> float:
+        """The spectral norm of the losses' gradient there."""
+        (loss,), x = self.form.losses, self.form.zeros()
+        g = self.form.zeros()
+        loss.add_adjoint(loss.gradient(loss.predictions(x)), g)
+        return largest_singular_value(g[self.form.weight_blocks[0].name])
+
+    def _convex_start(self, watch: Watch) -> Point:
+        """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
+        convex = relaxed(self.form, self.concave)
+
+        def is_close(point: Point) -> bool:
+            return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+
+        rough = Until(watch, is_close)
+        solver = get_solver(next(in_turn(convex)))
+        found = solver.solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+        return Point(found.blocks, None if found.loss_duals is None else list(found.loss_duals))
+
+    # ------------------------------------------------------------------------------------------------ tilting
+
+    def _tilted_run(self, start: Point) -> Run:
+        """The method of multipliers for the convex model."""
+        convex = relaxed(self.form, self.concave)
+        run = Run(convex, self.tol, Point(start.blocks, _flat(convex, start.loss_duals)))
+        run.part = TiltedPart(convex.functions, run.designs.unit(), self.place)
+        run.outer = Outer(run.designs, run.scores, run.part, run.outer.at)
+        return run
+
+    def _settle(self, run: Run, moved: float) -> None:
+        for _ in range(_MOST_STEPS):
+            self.taken += max(run.outer.step(self.limit - self.taken), 1)
+            if self._is_over or run.outer.residuals.worst.max() <= _SHARE * moved:
+                return
+
+    def _tilt(self, run: Run) -> float:
+        """To the tangent at the weights; how far the tilt moves, relative to its size and the multipliers'."""
+        outer, part = run.outer, run.part
+        new = self.concave.tilt(outer.at.v)
+        change = new - part.tilt
+        outer.at = replace(outer.at, P=outer.at.P - change)
+        part.tilt = new
+        size = max(np.linalg.norm(outer.at.P + new), np.linalg.norm(new), np.finfo(float).tiny)
+        return float(np.linalg.norm(change) / size)
+
+    def _is_raised(self, run: Run) -> bool:
+        """Where a bound on the rank does not hold, or would not by itself: what it forbids weighs more now."""
+        concave = self.concave
+        if concave.rank is None:
+            return False
+        pull = largest_singular_value(run.designs.adjoint(run.outer.at.u))
+        if concave.rank_of(run.outer.at.v) > concave.rank:
+            concave.weight *= _RAISE
+        elif concave.weight < _LEAST * pull:
+            concave.weight = _ENOUGH * pull
+        else:
+            return False
+        part = TiltedPart(relaxed(self.form, concave).functions, run.designs.unit(), self.place)
+        part.tilt = run.part.tilt
+        run.part = run.outer.part = run.outer.newton.part = part
+        self._tilt(run)
+        return True
+
+    # ------------------------------------------------------------------------------------------------ descent
+
+    def _descend(self, tilted: Run) -> Point | None:
+        """From where the tilted model is; the last point where the run ends with it."""
+        at = tilted.outer.at
+        z = tilted.designs.forward(at.v, at.b)
+        state = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
+        start = Point(self._point(tilted).blocks, [at.u], iteration=self.taken)
+        if why_not_at_rank(self.form) is None:
+            settled = settle_at_rank(self.form, start, tol=self.tol, watch=self.watch)
+            if settled is not None:
+                return settled
+        point, self.taken = descend(
+            self.form, self.concave, start,
+            tol=self.tol, taken=self.taken, limit=self.limit, watch=self.watch, at=state,
+        )  # fmt: skip
+        return point
+
+    # ----------------------------------------------------------------------------------------- matrices of one rank
+
+    def _ridge(self) -> float | None:
+        """The coefficient of 1/2 ||W||^2 beside a bound on the rank, where nothing else is; None where tangent spaces are of no use."""
+        form, concave = self.form, self.concave
+        squares: list = [
+            (f.coefficient, f.atom.entry_quadratic) for f in form.functions if f is not concave.term
+        ]
+        shape = form.weight_blocks[0].shape
+        if concave.rank is None or concave.rank >= min(shape) or not is_small(shape, concave.rank):
+            return None
+        if any(a is None or np.ndim(a) for _, a in squares):
+            return None
+        return float(sum(c * a for c, a in squares))
+
+    def _on_tangents(self, run: Run) -> Point:
+        """From where the run is, on the matrices of one rank."""
+        concave, at = self.concave, run.outer.at
+        assert concave.rank is not None and self.ridge is not None
+        penalty = float(run.outer.penalties.loss[0])
+        spectrum, start = Spectrum(self.ridge), (at.v, at.b, at.u)
+        steps = Tangents(run.designs, run.scores, concave.rank, spectrum, penalty, start)
+        best, since = np.inf, 0
+        while True:
+            self.taken += steps.step()
+            since += 1
+            if steps.missing < 0.5 * best:
+                best, since = steps.missing, 0
+            blocks = {run.block: steps.W}
+            for name in run.loss.intercepts:
+                blocks[name] = run.designs.intercepts(steps.W, steps.b)[None, :]
+            point = Point(blocks, [run.scores.duals(steps.u)], None, self.taken)
+            is_last = self._is_over or since >= _PATIENT
+            if (is_last or steps.missing <= NEAR * self.tol) and (self.watch(point) or is_last):
+                point.stopped = "stalled" if since >= _PATIENT else ""
+                return point
+
+
+def _flat(form: NormalForm, duals: list | None) -> list | None:
+    """Multipliers as numbers, one a sample; of structured losses planes have mixtures."""
+    if duals is None:
+        return None
+    return [np.asarray(loss.dual_project(u)) for loss, u in zip(form.losses, duals, strict=True)]

@@ -1,0 +1,434 @@
+"""Route runs ADMM first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.certificate import dual_bound
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import Newton, Penalties, State
+from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.solver import Point, Watch
+from mtldsl.utils.interrupts import eigh
+
+__all__ = [
+    "Outer",
+    "Residuals",
+    "Spectra",
+    "Splitting",
+    "first_phase",
+    "first_state",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A first phase of ADMM on the same copies: cheap steps that end where Newton's begin, with penalties that balance task by task.
+
+_RELAXATION = 1.6
+_BALANCE = 10  # iterations between two looks at the penalties
+_UNBALANCED = 3.0
+_LEAST, _LEAST_MULTIPLIERS = (
+    1e-2,
+    1e-6,
+)  # parts of their usual sizes below which scores and multipliers count as so large
+_FARTHEST = 1e6  # penalties stay within so many times the first ones, and such a part of them
+_ROWS = 1000  # of the inputs that are centred at a time
+_LARGEST = 1500  # unknowns or rows of one task's system
+
+
+class Spectra:
+    """X^T X of every task, in the unit of the weights and about the columns' means where there are intercepts, by its eigenvalues: a
+    change of penalties costs nothing.
+
+    means (d, m) : what the designs leave to be taken off
+    """
+
+    def __init__(self, designs: Designs, unit: np.ndarray):
+        self.designs, self.unit = designs, unit
+        self.is_common = designs.is_shared and designs.rows_of is None
+        parts = [self._of(k) for k in range(1 if self.is_common else designs.n_tasks)]
+        self.values, self.vectors = [part[1] for part in parts], [part[2] for part in parts]
+        means = np.column_stack([part[0] for part in parts])
+        self.means = np.repeat(means, designs.n_tasks, axis=1) if self.is_common else means
+
+    @staticmethod
+    def fits(designs: Designs, d: int) -> bool:
+        return min(d, int(designs.counts.max())) <= _LARGEST
+
+    def _of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        designs, X = self.designs, self.designs.inputs_of(k)
+        (n, d), zero = X.shape, np.zeros(X.shape[1])
+        gram: Any
+        if not designs.is_sparse:
+            gram, rows = (np.zeros((d, d)), _ROWS) if d <= n else (None, n)
+            for start in range(0, n, rows):  # without a copy of all rows
+                block = X[start : start + rows]
+                block = (block if designs.means is None else block - designs.means[:, k]) / self.unit
+                if gram is None:
+                    return zero, *_of_few_rows(block @ block.T, block.T)
+                gram += block.T @ block
+            return zero, *_positive(gram)  # pyrefly: ignore[bad-argument-type]
+        X = X.multiply(1.0 / self.unit[None, :]).tocsr()
+        mean = np.asarray(X.mean(axis=0)).ravel() if designs.has_intercepts else zero
+        if d <= n:
+            return mean, *_positive((X.T @ X).toarray() - n * np.outer(mean, mean))
+        across = np.asarray(X @ mean).ravel()
+        kernel = (X @ X.T).toarray() - across[:, None] - across[None, :] + mean @ mean
+        return mean, *_of_few_rows(kernel, X.T.tocsr(), mean)
+
+    def solve(self, rhs: np.ndarray, s: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """(d, m) in units of the weights: (s_i X^T X + r_i)^-1 rhs_i."""
+        if self.is_common:
+            return self._one(self.values[0], self.vectors[0], rhs, s, r)
+        return np.column_stack(
+            [
+                self._one(values, vectors, rhs[:, k : k + 1], s[k : k + 1], r[k : k + 1])
+                for k, (values, vectors) in enumerate(zip(self.values, self.vectors, strict=True))
+            ]
+        )
+
+    @staticmethod
+    def _one(values, vectors, rhs, s, r) -> np.ndarray:
+        # 1 / (s v + r) = 1 / r - s v / (r (s v + r)): vectors need not be a whole basis
+        share = (s * values[:, None]) / (s * values[:, None] + r)
+        return (rhs - vectors @ (share * (vectors.T @ rhs))) / r
+
+
+def _positive(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = eigh(gram)
+    return np.maximum(values, 0.0), vectors
+
+
+def _of_few_rows(kernel: np.ndarray, Xt: Any, mean: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Those that are not zero, of X X^T."""
+    values, left = eigh(kernel)
+    kept = values > 1e-12 * max(values[-1], 1e-300)
+    values, left = values[kept], left[:, kept]
+    vectors = np.asarray(Xt @ left)
+    if mean is not None:
+        vectors -= np.outer(mean, left.sum(axis=0))
+    return values, vectors / np.sqrt(values)
+
+
+class Splitting:
+    """Over-relaxed ADMM between the weights and the copies of scores and weights."""
+
+    def __init__(self, designs: Designs, scores: Any, part: Any, at: State, penalties: Penalties):
+        self.designs, self.scores, self.part, self.penalties = designs, scores, part, penalties
+        self.spectra = Spectra(designs, part.unit)
+        self.at, self.copy, self.iterations = at, at.z, 0
+        # a task whose scores, or multipliers, are zero in the end has nothing that its residual could be compared with
+        roots = np.sqrt(designs.counts)
+        self.least = (
+            _LEAST * roots * scores.spread_of_scores(designs),
+            _LEAST_MULTIPLIERS * roots * scores.sizes(designs),
+        )
+        self.first = penalties
+
+    def run(self, iterations: int) -> State:
+        designs, part, unit = self.designs, self.part, self.part.unit[:, None]
+        means = self.spectra.means
+        W, b, u, P, v, copy = self.at.W, self.at.b, self.at.u, self.at.P, self.at.v, self.copy
+        z = self.at.z
+        for _ in range(iterations):
+            p = self.penalties
+            s, M = designs.spread(p.loss), part.metric(p.regularizer)
+            wanted = s * copy - u
+            totals = designs.sums(wanted)
+            rhs = designs.adjoint(wanted) / unit + (M * v - P) / unit
+            if designs.has_intercepts:
+                rhs -= means * totals
+            scaled = self.spectra.solve(rhs, p.loss, p.regularizer)
+            W = scaled / unit
+            if designs.has_intercepts:
+                b = totals / (p.loss * designs.counts) - (means * scaled).sum(axis=0)
+            z = designs.forward(W, b)
+            mixed = _RELAXATION * z + (1.0 - _RELAXATION) * copy
+            y = self.scores.near_multipliers(mixed, u, s)
+            before, copy = copy, mixed + (u - y) / s
+            u = y
+            between = _RELAXATION * W + (1.0 - _RELAXATION) * v if part.has_copy else W
+            Q = part.multipliers(between, P, M)
+            v_before, v, P = v, part.copy(between, P, Q, M), Q
+            self.iterations += 1
+            if self.iterations % _BALANCE == 0:
+                self._balance(
+                    z - copy,
+                    copy - before,
+                    copy,
+                    u,
+                    unit * (W - v),
+                    unit * (v - v_before),
+                    unit * v,
+                    P / unit,
+                )
+        self.copy = copy
+        self.at = State(W, b, z, u, P, v)
+        return self.at
+
+    def _balance(self, apart, moved, copy, u, v_apart, v_moved, v, P) -> None:
+        """Double or halve a penalty where one of its normalised residuals is three times the other."""
+        designs, p = self.designs, self.penalties
+
+        def norms(flat):
+            return np.sqrt(designs.sums(flat * flat))
+
+        def columns(V):
+            own = np.sqrt((V * V).sum(axis=0))
+            return own if self.part.is_separable else np.full(len(own), np.linalg.norm(V))
+
+        if designs.has_intercepts:
+            copy = copy - designs.spread(designs.sums(copy) / designs.counts)
+        tiny = 1e-300
+        of_loss = _factors(
+            norms(apart) / np.maximum(norms(copy), self.least[0]),
+            p.loss * norms(moved) / np.maximum(norms(u), self.least[1]),
+        )
+        size = np.maximum(columns(v), columns(v_apart + v))
+        of_weights = _factors(
+            columns(v_apart) / (size + tiny), p.regularizer * columns(v_moved) / (columns(P) + tiny)
+        )
+        first = self.first
+        loss = np.clip(of_loss * p.loss, first.loss / _FARTHEST, first.loss * _FARTHEST)
+        regularizer = p.regularizer
+        if self.part.has_copy:
+            regularizer = np.clip(
+                of_weights * p.regularizer, first.regularizer / _FARTHEST, first.regularizer * _FARTHEST
+            )
+        self.penalties = Penalties(loss, regularizer, p.proximal)
+
+
+def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    return np.where(primal > _UNBALANCED * dual, 2.0, np.where(dual > _UNBALANCED * primal, 0.5, 1.0))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where Newton's steps begin badly: ADMM on the same copies until its bound comes near.
+
+_FIRST, _LOOK = (10, 10, 20, 20, 20, 20), 40  # iterations before the first looks, and before each later one
+_NEAR = 1e-2  # relative gap from which on Newton's steps take over where they are the faster ones
+_MOST, _MOST_FAST = 420, 2000  # iterations, and where they are the faster ones to the end
+_RARELY = 1.5  # times as many iterations between two points that are shown, where they are not the end
+_STEPS = 4  # Newton steps in which the gap falls by half, as a rule
+_PROXIMAL = 0.1  # the first share of the regularizer's penalty
+
+
+def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
+    """(iterations, the last point where the run ends with it); the outer steps of `run` go on where it ended."""
+    outer = run.outer
+    if not Spectra.fits(run.designs, len(run.part.unit)):
+        return 0, None
+    splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
+    known, gaps, shown_at = _Known(run), [], 0
+    price = _STEPS * _price_of_a_step(run)
+    for look in count():
+        planned = _FIRST[look] if look < len(_FIRST) else _LOOK
+        outer.at = splitting.run(min(planned, max_iter - splitting.iterations))
+        p = outer.penalties = splitting.penalties
+        iterations = splitting.iterations
+        point = known.look(outer, iterations)
+        stops = iterations >= max_iter or watch.expired
+        if stops or known.gap <= run.tol or iterations >= _RARELY * shown_at:
+            shown_at = iterations
+            if watch(point or run._point(outer, iterations)) or stops:
+                return iterations, point or run._point(outer, iterations)
+        gaps.append((iterations, known.gap))
+        is_slow = _to_halve(gaps) > price
+        if iterations >= (_MOST if is_slow else _MOST_FAST) or (is_slow and known.gap <= _NEAR):
+            break
+    outer.penalties = Penalties(p.loss, p.regularizer, _PROXIMAL * p.regularizer)
+    return splitting.iterations, None
+
+
+class _Known:
+    """The best objective and the best bound of the run so far, which cost less than what a watch has to know."""
+
+    def __init__(self, run: Any):
+        self.run, self.best, self.bound = run, np.inf, -np.inf
+
+    def look(self, outer: Any, iterations: int) -> Point | None:
+        """At where `outer` is; the point, where it had to be made."""
+        run, point = self.run, None
+        if run.tasks is not None:  # each by itself
+            run.tasks.see(outer, np.arange(run.designs.n_tasks))
+            self.best, self.bound = float(run.tasks.objectives.sum()), float(run.tasks.bounds.sum())
+        else:
+            form, point = run.form, run._point(outer, iterations)
+            self.best = min(self.best, form.value(point.blocks))
+            self.bound = max(
+                self.bound, dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0]
+            )
+        return point
+
+    @property
+    def gap(self) -> float:
+        return (self.best - self.bound) / max(abs(self.best), abs(self.bound), 1e-300)
+
+
+def _price_of_a_step(run: Any) -> float:
+    """The price of a Newton step, in iterations: factorizations against products (measured: 6 with 72 features, 10 with 294, 35 with 600,
+    230 with 978 rows of 1,449)."""
+    side = min(len(run.part.unit), int(run.designs.counts.max()))
+    return 5.0 + max(side / 20.0, side**2 / 8000.0)
+
+
+def _to_halve(gaps: list[tuple[int, float]]) -> float:
+    """Iterations in which the gap falls by half, as it did over the last half of them."""
+    iterations, gap = gaps[-1]
+    before, was = next(pair for pair in gaps[::-1] if 2 * pair[0] <= iterations or pair == gaps[0])
+    if not gap < was < np.inf or gap <= 0.0:
+        return np.inf if before < iterations else 0.0
+    return (iterations - before) * np.log(2.0) / np.log(was / gap)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The method of multipliers: outer steps, whose penalties grow by what is missing and by what Newton's method makes of them.
+
+_FEW, _SOME, _MORE, _MANY = 2, 8, 20, 30  # Newton steps of an outer step that is easy, ..., hard
+_EASY, _USUAL, _HARD = 2.0, 1.4, 0.7  # penalties after it
+_GIVE, _MOST_GIVE = (
+    2.0,
+    10.0,
+)  # how much faster the proximal term gives way where its pull is the worst of what is missing
+_FIRMER = 2.0  # the proximal term after a hard one: it is what makes Newton's systems regular
+_SMALL, _SMALLER = (
+    (0.3, 0.1),
+    0.03,
+)  # disagreement of scores and of weights, of the worst, that needs no higher penalty; a lower one
+_LOWER = 0.2
+#: near the solution the first penalties are so many times as high, and the first proximal term this share: what outer steps would make of them
+#: in turn. Measured on the digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
+_NEAR_PENALTY, _NEAR_PROXIMAL = 16.0, 0.05
+_PATIENCE = 15  # outer steps in which what is missing must fall by half
+
+
+@dataclass
+class Residuals:
+    """What is missing, one number a task, relative: scores from their copies, weights from theirs, and the pull of the proximal term."""
+
+    scores: np.ndarray
+    weights: np.ndarray
+    pull: np.ndarray
+
+    @property
+    def worst(self) -> np.ndarray:
+        return np.maximum(np.maximum(self.scores, self.weights), self.pull)
+
+
+def first_state(
+    designs: Designs, W: np.ndarray, b: np.ndarray, u: np.ndarray | None, P: np.ndarray | None
+) -> State:
+    """At weights W and intercepts b (of centred columns), with multipliers where they are known."""
+    z = designs.forward(W, b)
+    u = np.zeros(len(z)) if u is None else np.array(u, float)
+    return State(W.copy(), b.copy(), z, u, np.zeros_like(W) if P is None else P, W.copy())
+
+
+class Outer:
+    """A run for the tasks of `designs`; each by itself where the regularizer is separable.
+
+    is_near : whether it begins near the solution
+    """
+
+    def __init__(
+        self,
+        designs: Designs,
+        scores,
+        part,
+        at: State,
+        penalties: Penalties | None = None,
+        is_near: bool = False,
+    ):
+        self.designs, self.scores, self.part, self.at = designs, scores, part, at
+        self.newton = Newton(designs, scores, part)
+        self.spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
+        self.penalties = self._first_penalties(is_near) if penalties is None else penalties
+        self.best, self.since = np.inf, 0
+
+    def step(self, most: int) -> int:
+        """One outer step of at most so many Newton steps; how many it took."""
+        new, steps = self.newton.minimize(self.at, self.penalties, most)
+        self.residuals = self._residuals(new)
+        self.at = new
+        self._raise(steps)
+        worst = float(self.residuals.worst.max())
+        self.best, self.since = (worst, 0) if worst < 0.5 * self.best else (self.best, self.since + 1)
+        return int(steps.max(initial=0))
+
+    @property
+    def is_stalled(self) -> bool:
+        return self.since >= _PATIENCE
+
+    def on(self, keep: np.ndarray) -> Outer:
+        """The run of some tasks alone, where they are not tied."""
+        designs = self.designs.on(keep)
+        flat = np.concatenate(
+            [
+                np.arange(a, b)
+                for a, b in zip(self.designs.starts[keep], self.designs.offsets[1:][keep], strict=True)
+            ]
+        )
+        at, p = self.at, self.penalties
+        state = State(
+            *(
+                np.ascontiguousarray(A)
+                for A in (at.W[:, keep], at.b[keep], at.z[flat], at.u[flat], at.P[:, keep], at.v[:, keep])
+            )
+        )
+        penalties = Penalties(p.loss[keep], p.regularizer[keep], p.proximal[keep])
+        run = Outer(designs, self.scores.on(keep, flat), self.part.on(keep), state, penalties)
+        run.best, run.since = self.best, self.since
+        return run
+
+    def _first_penalties(self, is_near: bool) -> Penalties:
+        """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
+        weights, or its own; the proximal term: a share of that."""
+        loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
+        curvature = loss * self.designs.counts
+        if not self.part.is_separable:
+            loss = loss / self.designs.n_tasks
+            curvature = np.full(len(loss), (loss * self.designs.counts).mean())
+        if not self.part.has_copy:
+            curvature = self.part.metric(loss)[0]
+        if is_near:
+            return Penalties(_NEAR_PENALTY * loss, curvature, _NEAR_PROXIMAL * _PROXIMAL * curvature)
+        return Penalties(loss, curvature, _PROXIMAL * curvature)
+
+    def _residuals(self, new: State) -> Residuals:
+        designs, at, p, unit = self.designs, self.at, self.penalties, self.part.unit[:, None]
+        pooled = self.newton.pooled
+        apart = pooled(designs.sums((new.u - at.u) ** 2) / p.loss**2)
+        scores = np.sqrt(apart / pooled(designs.counts * self.spread**2))
+        size = np.maximum(pooled(((unit * new.W) ** 2).sum(axis=0)), 1e-300)
+        apart = pooled((((new.P - at.P) / unit) ** 2).sum(axis=0) / p.regularizer**2)
+        weights = np.minimum(np.sqrt(apart / size), 1.0) * self.part.has_copy
+        size = np.maximum(pooled(((new.P / unit) ** 2).sum(axis=0)), 1e-300)
+        pull = np.sqrt(pooled(((unit * (new.W - at.W)) ** 2).sum(axis=0) * p.proximal**2) / size)
+        return Residuals(scores, weights, np.minimum(pull, 10.0))
+
+    def _raise(self, steps: np.ndarray) -> None:
+        """Penalties grow while Newton's method is quick, but for those of what agrees well already; the proximal term gives way."""
+        p, now = self.penalties, self.residuals
+        factor = np.where(steps <= _FEW, _EASY, np.where(steps < _MANY, _USUAL, _HARD))
+        if not self.part.is_separable:
+            factor = np.full(len(factor), factor.min())
+        others = np.maximum(np.maximum(now.scores, now.weights), 1e-300)
+        most = np.where(steps <= _SOME, _MOST_GIVE, np.where(steps <= _MORE, _GIVE, 1.0))
+        give = np.clip(np.sqrt(now.pull / others), np.minimum(most, _GIVE), most)
+        give = np.where(now.pull >= now.worst, give, 1.0)
+        give = np.where(steps >= _MANY, 1.0 / _FIRMER, give)
+        if not self.part.is_separable:
+            give = np.full(len(give), give.min())
+        hard = steps > _FEW
+        of_scores, of_weights = (
+            np.where(hard & (missing < share * now.worst), np.minimum(factor, 1.0), factor)
+            for missing, share in zip((now.scores, now.weights), _SMALL, strict=True)
+        )
+        of_weights = np.where(now.weights < _SMALLER * now.worst, _LOWER, of_weights)
+        of_weights = of_weights if self.part.has_copy else 1.0
+        self.penalties = Penalties(
+            p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)
+        )

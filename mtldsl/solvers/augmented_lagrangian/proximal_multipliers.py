@@ -1,0 +1,261 @@
+"""One run of the method of multipliers on a form: outer steps, interior points, or tasks by some of their features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
+from mtldsl.solvers.augmented_lagrangian.active_features import BestTasks, FeatureTask
+from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups, is_light
+from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer, first_phase, first_state
+from mtldsl.solvers.augmented_lagrangian.prox_parts import (
+    KinkedScores,
+    MatrixPart,
+    RidgePart,
+    RowPart,
+    StructuredScores,
+)
+from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
+from mtldsl.solvers.design.row_penalty import why_not as why_not_by_rows
+from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.solver import Point, Watch
+from mtldsl.utils.parallel import in_jobs
+
+__all__ = [
+    "Run",
+    "are_plain_ridges",
+    "is_by_rows",
+]
+
+#: what is missing, as a multiple of tol, from which on every step may be the last one
+_NEAR = 300.0
+
+#: gap that complementarity leaves, as a multiple of the one that is asked for, from which on every iteration may be the last one
+_NEARLY_DONE = 10.0
+#: share of it at the last look at which there is another one: a look costs as much as an iteration of a small model
+_RARELY = 0.01
+
+#: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
+_FEW_FEATURES = 0.45
+#: the same as a share of the smaller side, where interior points are the other way, with dense inputs and with sparse ones, of which
+#: working sets make dense columns: measured, .4 and .2 are and .6 and .3 are not; and the features of a set from which on it is of no use
+_FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
+
+#: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
+_NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
+
+#: iterations of ADMM in the time of a Newton step without its systems: products and a line search
+_OWN_ROUNDS = 2
+
+
+class Run:
+    """One run on a form."""
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, is_near: bool = False):
+        self.form, self.tol = form, tol
+        facts = single_block(form)
+        assert not isinstance(facts, str)  # `refuses` was asked
+        self.loss, self.block = facts.loss, facts.name
+        self.designs = designs = Designs(self.loss)
+        unit, shape = designs.unit(), form.shapes[self.block]
+        self.part: Any = (
+            (RidgePart if (self.loss.has_score_steps or is_near) and are_plain_ridges(form) else RowPart)(
+                RowPenalty.of(form.functions, shape), unit
+            )
+            if is_by_rows(form)
+            else MatrixPart(form.functions, unit)
+        )
+        self.scores: Any = (
+            StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
+        )
+        self.outer = Outer(designs, self.scores, self.part, self._start(start), is_near=is_near)
+        self.looked_at, self.is_settled = np.inf, False
+        self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
+        self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
+
+    def _start(self, start: Point | None):
+        designs, shape = self.designs, self.form.shapes[self.block]
+        if start is None:
+            return first_state(designs, np.zeros(shape), np.zeros(shape[1]), None, None)
+        W = np.array(start.blocks[self.block], float)
+        b = sum((start.blocks[name][0] for name in self.loss.intercepts), np.zeros(shape[1]))
+        u = None if start.loss_duals is None else np.asarray(self.loss.dual_project(start.loss_duals[0]))
+        return first_state(designs, W, designs.centred(W, b), u, None if u is None else -designs.adjoint(u))
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        live, taken, share = np.arange(self.designs.n_tasks), 0, 0.3
+        outer = self.outer
+        if self.loss.has_score_steps:
+            taken, point = first_phase(self, max_iter, watch)
+            if point is not None:
+                return point
+        while True:
+            taken += max(outer.step(max_iter - taken), 1)
+            if self.tasks is not None:
+                self.tasks.see(outer, live)
+            stops = taken >= max_iter or watch.expired or outer.is_stalled
+            if stops or self._is_worth_a_look(outer):
+                point = self._point(outer, taken)
+                self.is_settled = watch(point)
+                if self.is_settled or stops:
+                    point.stopped = "stalled" if outer.is_stalled else ""
+                    return point
+            if self.tasks is not None:
+                keep = ~self.tasks.are_done(live, share * self.tol)
+                if not keep.any():  # the certificate sees more of rounding: all of them go on
+                    share *= 0.1
+                elif keep.sum() <= 0.7 * len(live):
+                    outer, live = outer.on(np.flatnonzero(keep)), live[keep]
+
+    def from_neighbour(self, max_iter: int, watch: Watch) -> Point | None:
+        """Newton steps from a start near the solution; None where it is not near, or they take longer than interior points would."""
+        tasks, steps = self.tasks, min(max_iter, _STEPS_OF_NEIGHBOUR)
+        assert tasks is not None  # where there is an interior
+        tasks.see(self.outer, np.arange(self.designs.n_tasks))
+        if not tasks.within(_NEIGHBOUR):
+            return None
+        self.looked_at = 0.0  # a look that is not the last one tells nothing new of a point nearby
+        point = self.run(steps, watch)
+        return point if self.is_settled or steps == max_iter or watch.expired else None
+
+    def by_interior_points(self, max_iter: int, watch: Watch) -> Point | None:
+        """To the end by interior points; None where these lose their way, and `run` goes on from where they were."""
+        assert isinstance(self.part, RowPart)
+        groups = in_groups(self.designs, self.scores, self.part)
+        share, looked_at, iterations, tasks = 0.3, np.inf, 0, self.tasks
+        assert tasks is not None
+        try:
+            while True:
+                for _, run in groups:
+                    if run.goes_on.any():
+                        run.step()
+                iterations += 1
+                missing = float(sum(run.missing.sum() for _, run in groups))
+                stops = iterations >= max_iter or watch.expired
+                is_stalled = any(run.is_stalled for _, run in groups)
+                near = _NEARLY_DONE * self.tol * abs(tasks.objectives.sum())
+                if stops or is_stalled or missing < max(_RARELY * looked_at, near):
+                    for ids, run in groups:
+                        tasks.see(run, ids)
+                    if stops or missing < _RARELY * looked_at or tasks.within(self.tol):
+                        looked_at = missing
+                        point = self._made(tasks.v, tasks.b, tasks.u, iterations, None)
+                        if watch(point) or stops:
+                            return point
+                    done = tasks.are_done(np.arange(self.designs.n_tasks), share * self.tol)
+                    if done.all():
+                        share, done = 0.1 * share, ~done
+                    for ids, run in groups:
+                        run.goes_on = ~done[ids]
+                if is_stalled:
+                    break
+        except (ArithmeticError, np.linalg.LinAlgError):
+            pass
+        W, b, u = tasks.v, tasks.b, tasks.u
+        self.outer.at = first_state(self.designs, W, b, u, -self.designs.adjoint(u))
+        return None
+
+    def tasks_by_features(self) -> list[FeatureTask] | None:
+        """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
+        if not (self.part.is_separable and self.designs.is_many) or self.loss.has_score_steps:
+            return None
+        designs = self.designs
+        if self.has_interior and is_light(designs):
+            return None
+        side = min(len(self.part.unit), designs.counts.min()) if self.has_interior else np.inf
+        tasks = [
+            FeatureTask(designs, i, self.scores, self.part, _MOST_OF_SIDE * side)
+            for i in range(designs.n_tasks)
+        ]
+        wanted = np.mean([task.wanted for task in tasks])
+        few = wanted * len(self.part.unit) < (_FEW_SPARSE if designs.is_sparse else _FEW_DENSE) * side
+        return tasks if few and wanted < _FEW_FEATURES else None
+
+    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point | None:
+        """All tasks to one digit, then to the next; None where sets grow so large that interior points are for all features."""
+        accuracy = 0.1
+        while True:
+
+            def one(task: FeatureTask, expired, accuracy=accuracy) -> bool:
+                left = max_iter - task.steps
+                return left > 0 and task.solve(accuracy, left, expired)
+
+            solved = in_jobs(one, tasks, lambda: watch.expired)
+            point = self._point_of(tasks)
+            if watch(point) or point.iteration >= max_iter or watch.expired:
+                return point
+            if self.has_interior and any(task.is_outgrown for task in tasks):
+                return None
+            if not all(solved):
+                point.stopped = "stalled"
+                return point
+            accuracy *= 0.1
+            accuracy = 0.3 * self.tol if 0.03 * self.tol < accuracy < self.tol else accuracy
+
+    def _point_of(self, tasks: list[FeatureTask]) -> Point:
+        v = np.column_stack([task.v for task in tasks])
+        b = self.designs.centred(v, np.array([task.b for task in tasks]))
+        return self._made(
+            v, b, np.concatenate([task.u for task in tasks]), max(task.steps for task in tasks), None
+        )
+
+    def _is_worth_a_look(self, outer: Outer) -> bool:
+        """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
+        if self.loss.has_score_steps:  # whose outer steps cost many looks
+            return True
+        missing = float(outer.residuals.worst.max())
+        near = self.tasks.within(self.tol) if self.tasks is not None else missing < _NEAR * self.tol
+        if near or missing < 0.1 * self.looked_at:
+            self.looked_at = missing
+            return True
+        return False
+
+    def _point(self, outer: Outer, taken: int) -> Point:
+        best = outer.at if self.tasks is None else self.tasks
+        return self._made(best.v, best.b, best.u, taken, outer)
+
+    def _made(self, v, b, u, taken: int, outer: Outer | None) -> Point:
+        """The point of weights v, intercepts b of centred columns and multipliers u."""
+        designs = self.designs
+        blocks = {self.block: v.copy()}
+        for name in self.loss.intercepts:
+            blocks[name] = designs.intercepts(v, b)[None, :]
+        duals = None
+        if len(self.form.functions) > 1:
+            pull = -designs.adjoint(u)
+            if isinstance(self.part, RowPart):
+                duals = function_duals(self.form.functions, self.part.penalty, pull.T, v)
+            else:
+                assert outer is not None  # tasks by themselves have parts by rows
+                M = self.part.metric(outer.penalties.regularizer)
+                duals = self.part.shares(v + pull / M, M)
+        return Point(blocks, [self.scores.duals(u)], duals, taken, effort=self._effort(taken))
+
+    def _effort(self, taken: int) -> float | None:
+        """What so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
+        shared out by it."""
+        is_tied = not self.part.is_separable and self.designs.n_tasks > 1
+        if not is_tied or self.loss.has_score_steps:
+            return None
+        return self.outer.newton.work / _work_of_a_round(self.loss) + _OWN_ROUNDS * taken
+
+
+def _work_of_a_round(loss: LossTerm) -> float:
+    """Multiplications of an iteration of ADMM: two products with the data of every task, and a solution of its system."""
+    tasks = loss.tasks
+    return 4.0 * tasks.entries_a_row * tasks.n_samples + 2.0 * float(
+        np.sum(np.minimum(tasks.counts, tasks.n_features) ** 2.0)
+    )
+
+
+def is_by_rows(form: NormalForm) -> bool:
+    shape = form.weight_blocks[0].shape
+    return why_not_by_rows(form.functions, shape) is None or are_plain_ridges(form)
+
+
+def are_plain_ridges(form: NormalForm) -> bool:
+    """Whether tasks are tied by nothing: squares with one weight each."""
+    quadratics = [f.atom.entry_quadratic for f in form.functions]
+    return all(a is not None and np.ptp(a) == 0.0 and np.min(a) > 0.0 for a in quadratics)

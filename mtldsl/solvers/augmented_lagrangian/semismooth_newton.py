@@ -1,0 +1,356 @@
+"""One semismooth Newton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
+from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RidgePart
+from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.linear_systems.factorizations import inverses
+
+__all__ = [
+    "STACKED",
+    "Newton",
+    "Penalties",
+    "SmallTasks",
+    "State",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Outer steps of small tasks beside a ridge, one compiled call a task: numpy's calls would cost more there than what they compute.
+
+#: entries of a task's inputs up to which a pass for each task costs no more than one for all tasks together: they stay in the processor's cache
+_SMALL = 1 << 18
+#: features from which on factorizations are LAPACK's
+_FEW = 200
+
+
+class SmallTasks:
+    """`Newton.minimize` for tasks that `takes` lets through: the same steps."""
+
+    def __init__(self, designs: Designs, scores: KinkedScores, part: RidgePart):
+        self.designs, self.scores, self.part = designs, scores, part
+        d, n = len(part.unit), int(designs.counts.max())
+        side = max(min(n, d), d) + 1
+        self.room = (
+            np.empty((n, d)), np.empty(n, np.int64), np.empty((side, side)), np.empty(side), np.empty(side),
+            *(np.empty(d) for _ in range(3)), np.empty(n),
+        )  # fmt: skip
+        self.nowhere = np.zeros(d)
+
+    @staticmethod
+    def takes(designs: Designs, scores, part) -> bool:
+        """Whether they are small and dense, and none of their rows is left out."""
+        if not (isinstance(scores, KinkedScores) and isinstance(part, RidgePart)):
+            return False
+        if designs.is_sparse or designs.rows_of is not None or not 0 < len(part.unit) <= _FEW:
+            return False
+        every = [designs.X] if designs.is_shared else designs.inputs
+        return all(
+            type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.size <= _SMALL
+            for X in every
+        )
+
+    def minimize(self, at, penalties, y, pull, settings) -> tuple | None:
+        """(W, b, z, y, steps (m,)); None where rounding made a system indefinite.
+
+        y, pull  : the multipliers at the start of the step, flat, and X^T y (d, m)
+        settings : (most steps, looks of a line search, accuracy, flatness, share of the proximal term that intercepts feel)
+        """
+        from mtldsl.solvers.augmented_lagrangian.newton_kernels import minimize_kinked
+
+        designs, scores = self.designs, self.scores
+        most, searches, accuracy, flat, of_intercepts = settings
+        W, P, pull = (np.array(each.T, order="C") for each in (at.W, at.P, pull))
+        b, z, y = at.b.copy(), at.z.copy(), y.copy()
+        ridge, steps = float(self.part.ridge[0, 0]), np.zeros(designs.n_tasks, int)
+        for k in range(designs.n_tasks):
+            rows = slice(int(designs.offsets[k]), int(designs.offsets[k + 1]))
+            mean = self.nowhere if designs.means is None else np.ascontiguousarray(designs.means[:, k])
+            proximal = float(penalties.proximal[k])
+            of_intercept = of_intercepts * proximal if designs.has_intercepts else -1.0
+            F, held, H, ones, t, g, dW, W0, change = self.room
+            b[k], steps[k], solved = minimize_kinked(
+                designs.inputs_of(k), mean, z[rows], at.u[rows], y[rows], scores.kink[rows], scores.low[rows], scores.high[rows],
+                float(penalties.loss[k]), ridge, proximal, of_intercept, W[k], float(b[k]), P[k], pull[k], most, searches, accuracy, flat,
+                F, held, H, ones, t, g, dW, W0, change[: rows.stop - rows.start],
+            )  # fmt: skip
+            if not solved:
+                return None
+        return np.ascontiguousarray(W.T), b, z, y, steps
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Semismooth Newton steps on the augmented Lagrangian: one outer step of the method of multipliers.
+#
+# At weights W, with multipliers u of the losses and P of the regularizer, penalties s and M, and the proximal term T,
+#
+#     phi(W) = sum_i env_{s_i} L_i(X_i w_i + u_i / s_i) + env_M R(W + P / M) + 1/2 ||W - W_k||_T^2
+#
+# is convex and differentiable; its gradient X^T y + Q + T (W - W_k) holds the new multipliers y and Q. Newton's matrix of a task is
+# s X^T (I - D_L) X + M (I - D_R) + T. The slope along a direction costs no product with the data: the line search is exact.
+
+_SEARCHES = 12  # looks of a line search
+_MOST = 40  # Newton steps of an outer step
+_ACCURACY = (
+    0.1  # Newton's decrement, as a share of the change of the multipliers, at which an outer step ends
+)
+_FORCING, _MOST_PRODUCTS = 0.05, 150  # of conjugate gradients
+STACKED = 200  # unknowns a task up to which conjugate gradients have all matrices and inverses at hand
+_LEAST = 1e-3  # of the regularizer's mean curvature, in the preconditioner
+_OF_INTERCEPTS = 1e-3  # share of the proximal term that intercepts feel
+_FLAT = 0.3  # slope, as a share of the first, at which the line search ends
+
+
+@dataclass
+class State:
+    """W (d, m), b (m,), z = X W + b flat, u flat, P (d, m), v = the regularizer's copy."""
+
+    W: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    u: np.ndarray
+    P: np.ndarray
+    v: np.ndarray
+
+
+@dataclass
+class Penalties:
+    """One a task: of the losses (on their scores), of the regularizer (times unit^2), and of the proximal term (times unit^2)."""
+
+    loss: np.ndarray
+    regularizer: np.ndarray
+    proximal: np.ndarray
+
+
+class _Lagrangian:
+    """phi around a state: metrics, made once an outer step."""
+
+    def __init__(self, designs: Designs, scores, part, at: State, penalties: Penalties):
+        self.designs, self.scores, self.part, self.at, self.penalties = designs, scores, part, at, penalties
+        self.s = designs.spread(penalties.loss)
+        self.M = part.metric(penalties.regularizer)
+        self.T = penalties.proximal * part.unit[:, None] ** 2
+        self.T_b = _OF_INTERCEPTS * penalties.proximal
+
+    def multipliers(self, W, z):
+        """(y, Q) at weights W, whose scores are z."""
+        return self.scores.multipliers(z, self.at.u, self.s), self.part.multipliers(W, self.at.P, self.M)
+
+    def gradient(self, W, b, y, Q):
+        """(of the weights, of the intercepts, (m,) the change of the multipliers and weights in their metric)."""
+        designs, at = self.designs, self.at
+        pull = self.T * (W - at.W)
+        moved = designs.sums((y - at.u) ** 2) / self.penalties.loss
+        moved += ((Q - at.P) ** 2 / self.M).sum(axis=0) + np.einsum("ij,ij->j", pull, W - at.W)
+        g_b = designs.sums(y) + self.T_b * (b - at.b) if designs.has_intercepts else np.zeros_like(b)
+        return designs.adjoint(y) + Q + pull, g_b, moved
+
+    def most_decrement(self, g, g_b):
+        """(m,) what g^T H^-1 g is at most: Newton's matrices are at least as large as their diagonal parts, which need no system."""
+        least = self.T + self.part.diagonal(self.M) if self.part.is_separable else self.T
+        most = (g**2 / least).sum(axis=0)
+        return most + g_b**2 / self.T_b if self.designs.has_intercepts else most
+
+
+class Newton:
+    """The steps for the tasks of `designs`.
+
+    work : multiplications in the systems of tied tasks so far, about
+    """
+
+    def __init__(self, designs: Designs, scores, part):
+        self.designs, self.scores, self.part = designs, scores, part
+        self.work = 0.0
+        self.small = SmallTasks(designs, scores, part) if SmallTasks.takes(designs, scores, part) else None
+
+    def pooled(self, per_task: np.ndarray) -> np.ndarray:
+        """What each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
+        return per_task if self.part.is_separable else np.full(len(per_task), per_task.sum())
+
+    def minimize(self, at: State, penalties: Penalties, most: int = _MOST) -> tuple[State, np.ndarray]:
+        """(the state at the minimiser of phi, about; Newton steps taken (m,)), after at most so many steps."""
+        designs, part = self.designs, self.part
+        here = _Lagrangian(designs, self.scores, part, at, penalties)
+        W, b, z = at.W.copy(), at.b.copy(), at.z.copy()
+        y, Q = here.multipliers(W, z)
+        if self.small is not None:
+            settings = (min(most, _MOST), _SEARCHES, _ACCURACY, _FLAT, _OF_INTERCEPTS)
+            found = self.small.minimize(at, penalties, y, designs.adjoint(y), settings)
+            if found is not None:
+                W, b, z, y, steps = found
+                _, Q = here.multipliers(W, z)
+                return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
+        steps = np.zeros(designs.n_tasks, int)
+        for _ in range(min(most, _MOST)):
+            g, g_b, moved = here.gradient(W, b, y, Q)
+            enough = _ACCURACY**2 * self.pooled(moved)
+            goes_on = self.pooled(here.most_decrement(g, g_b)) > enough
+            if not goes_on.any():
+                break
+            dW, db = self._direction(g, g_b, y, here, goes_on)
+            decrement = -self.pooled(np.einsum("ij,ij->j", g, dW) + g_b * db)
+            goes_on = decrement > enough
+            if not goes_on.any():
+                break
+            if not goes_on.all():
+                dW[:, ~goes_on], db[~goes_on] = 0.0, 0.0
+            steps[goes_on] += 1
+            change = designs.forward(dW, db)
+            t, y, Q = self._line_search(here, W, b, z, dW, db, change, -decrement)
+            W += t * dW
+            b += t * db
+            z += designs.spread(t) * change
+        return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
+
+    def _line_search(self, here, W, b, z, dW, db, change, first):
+        """(t, the multipliers there): where the slope, which increases in t, is small against the first one; 1 if it may be."""
+
+        def look(t):
+            moved = W + t * dW
+            y, Q = here.multipliers(moved, z + (change if t is ones else here.designs.spread(t) * change))
+            slope = here.designs.sums(y * change) + np.einsum(
+                "ij,ij->j", Q + here.T * (moved - here.at.W), dW
+            )
+            return self.pooled(slope + here.T_b * (b + t * db - here.at.b) * db), y, Q
+
+        t = ones = np.ones_like(first)
+        value, y, Q = look(t)
+        low, at_low, high, at_high, enough = np.zeros_like(first), first, t, value, _FLAT * np.abs(first)
+        for _ in range(_SEARCHES):
+            off = (value > enough) | ((value < -enough) & (t < 1.0))
+            if not off.any():
+                break
+            fall = np.maximum(at_high - at_low, 1e-300)
+            t = np.where(off, low + (high - low) * np.clip(-at_low / fall, 0.1, 0.9), t)
+            value, y, Q = look(t)
+            below = value < 0
+            low, at_low = np.where(off & below, t, low), np.where(off & below, value, at_low)
+            high, at_high = np.where(off & ~below, t, high), np.where(off & ~below, value, at_high)
+        return t, y, Q
+
+    def _direction(self, g, g_b, y, here, wanted):
+        """-H^-1 g: by factorizations, where these are cheap and the regularizer's derivative is known in parts; else by conjugate gradients.
+
+        wanted : (m,) tasks whose directions are asked for, where they are not tied; those of others are zero
+        """
+        designs, part, M = self.designs, self.part, here.M
+        stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
+        product, spare, tie = None, 0.0, None
+        if hasattr(part, "derivative"):
+            product, mean = part.derivative(M)
+            spare = M * max(mean, _LEAST)
+            diagonal = spare + here.T
+        else:
+            diagonal = part.diagonal(M) + here.T
+            tie = part.coupling(M)
+        if designs.has_intercepts:
+            diagonal = np.vstack([diagonal, here.T_b])
+        parts = self.scores.parts(y, designs)
+        if product is not None and len(stacked) <= STACKED:
+            return self._by_inverses(stacked, parts, product, diagonal, spare, here)
+        tied = None if tie is None else tie[0]
+
+        def system_of(k: int) -> TaskSystem:
+            return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k], tied)
+
+        d, tasks = len(g), range(len(parts))
+        if (
+            product is None and part.is_separable
+        ):  # one system at a time: rows of all tasks may be m times the inputs
+            x = np.zeros_like(stacked)
+            for k in np.flatnonzero(wanted).tolist():
+                x[:, k] = _task_direction(system_of(k), -stacked[:, k])
+            return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+        systems = [system_of(k) for k in tasks]
+        self.work += sum(system.work for system in systems)
+        a_product = sum(system.work_of_product for system in systems)
+        if product is None and all(system.is_direct for system in systems):
+            x = np.column_stack([system.solve(-stacked[:, k]) for k, system in enumerate(systems)])
+            if tie is not None:
+                x += self._correction(systems, tie, x)
+        else:
+
+            def apply(x):
+                self.work += a_product
+                Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
+                if product is not None:
+                    Hx[:d] += M * product(x[:d]) - spare * x[:d]
+                if tie is not None:
+                    rows, vectors, scales = tie
+                    Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
+                return Hx
+
+            def precondition(r):
+                return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
+
+            x = _conjugate_gradients(apply, -stacked, precondition)
+        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+
+    def _by_inverses(self, stacked, parts, product, diagonal, spare, here):
+        """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
+        d, designs = here.M.shape[0], self.designs
+        H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
+        for k, one in enumerate(parts):
+            F = held_rows(designs, k, one)
+            self.work += work_of_factor(F)
+            H[k] = gram_of(F)
+            H[k] *= here.penalties.loss[k]
+            H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
+        inverse = inverses(H)
+
+        def apply(x):
+            self.work += 2.0 * H.size  # with the inverses
+            Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
+            Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
+            return Hx
+
+        x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
+        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+
+    def _correction(self, systems, tie, x):
+        """Woodbury over the rows that tie tasks: (H - U C U^T)^-1 r = H^-1 r + H^-1 U (C^-1 - U^T H^-1 U)^-1 U^T H^-1 r."""
+        rows, vectors, scales = tie
+        inner = np.diag(1.0 / scales)
+        for k, system in enumerate(systems):
+            inner -= vectors[:, k : k + 1] * system.inverse_on_tied(rows) * vectors[:, k]
+        inner = np.tril(inner) + np.tril(inner, -1).T
+        w = np.linalg.solve(inner, np.einsum("ij,ij->i", vectors, x[rows]))
+        pulls = np.zeros_like(x)
+        pulls[rows] = vectors * w[:, None]
+        return np.column_stack([system.solve(pulls[:, k]) for k, system in enumerate(systems)])
+
+
+def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:
+    return (
+        system.solve(r)
+        if system.is_direct
+        else _conjugate_gradients(system.product, r, system.solve, system.most_products)
+    )
+
+
+def _conjugate_gradients(apply, rhs, precondition, most=_MOST_PRODUCTS):
+    """apply^-1 rhs to _FORCING in the preconditioner's norm, in at most so many steps."""
+    x, r = np.zeros_like(rhs), rhs.copy()
+    z = precondition(r)
+    p, rz = z, np.vdot(r, z)
+    first = rz
+    for _ in range(most):
+        Ap = apply(p)
+        curved = np.vdot(p, Ap)
+        if not curved > 0:
+            break
+        alpha = rz / curved
+        x += alpha * p
+        r -= alpha * Ap
+        z = precondition(r)
+        new = np.vdot(r, z)
+        if new <= _FORCING**2 * first:
+            break
+        p = z + (new / rz) * p
+        rz = new
+    return x

@@ -1,0 +1,329 @@
+r"""Functions of the spectrum that are not convex: the method of multipliers on the matrices of rank r, by Newton steps on their tangent spaces.
+
+With the scores z split off, an outer step minimises, over the matrices W of rank r and the intercepts b,
+
+    sum_i env_s L_i(X_i (W R)_i + b_i + u_i / s) + sum_{j<=r} phi(sigma_j(W)),
+
+in which kinks are smooth, and the multipliers u step. At W = U diag(s) V^T a Newton step is T = U A + Q C V^T, Q an orthonormal basis of what
+is orthogonal to U; the matrices bend, so that to second order the objective has <Q^T G (I - V V^T), C diag(1 / s) A> besides, G its gradient
+in W. W + T is brought back to rank r by its largest singular values, which agrees with that order. Where the matrix of a step is not
+positive definite, a multiple of the identity makes it so; and the objective of the outer step falls with every one.
+
+Without convexity multipliers settle only above a penalty that nobody knows: it grows until they do. Then the multipliers and the weights obey
+the first-order conditions on the matrices of rank r: u in the subdifferential of L, X^T u + ... orthogonal to the tangent space.
+
+Source: Absil, Mahony and Sepulchre, "Optimization algorithms on matrix manifolds" (2008), chapter 6; Vandereycken, "Low-rank matrix completion
+by Riemannian optimization", SIAM J. Optim. 23 (2013), for the second order; Bertsekas, "Constrained optimization and Lagrange multiplier
+methods" (1982), chapter 2; Zhou, Bao, Ding and Zhu, "A semismooth Newton based augmented Lagrangian method for nonsmooth optimization on
+matrix manifolds", Math. Program. 201 (2023).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from mtldsl.solvers.augmented_lagrangian.active_rows import gram_of, held_rows
+from mtldsl.solvers.design.task_design import Designs
+from mtldsl.utils.interrupts import svd
+
+__all__ = [
+    "Spectrum",
+    "Tangents",
+    "is_small",
+]
+
+#: Step of the differences that second derivatives are made of, relative to a singular value.
+_DIFFERENCE = 1e-6
+
+#: Directions of a tangent space, of which Newton's matrix is made.
+_MOST_DIRECTIONS = 2000
+
+#: A singular value this small, relative to the largest, is zero.
+_ZERO = 1e-10
+
+#: Newton steps of an outer step, and its end: Newton's decrement, as a share of the change of the multipliers.
+_NEWTON, _ACCURACY = 60, 0.1
+
+#: The line search: the share of the decrement that it asks for, what rounding may hide of the objective, how much shorter it tries, how often.
+_DESCENT, _ROUNDING, _SHORTER, _LOOKS = 1e-4, 3e-15, 0.4, 10
+
+#: An outer step of so few Newton steps, or one after which scores are still apart from their copies by this share of before, raises the
+#: penalty by the factor, unless they are apart by less than this share of what is missing of the gradient.
+_EASY, _SLOW, _RAISE, _SETTLED = 3, 0.3, 2.0, 0.1
+
+#: What is added to Newton's matrix, relative to its diagonal: the least; where a step was cut short, and where there was none at all; by
+#: how much it grows until the matrix is positive definite; and what remains of it after a whole step.
+_LEAST, _CUT, _LOST, _GROW, _FADE = 1e-12, 1e-6, 1e-3, 10.0, 0.2
+
+
+def is_small(shape: tuple[int, int], rank: int) -> bool:
+    """Whether Newton's matrix of a tangent space is worth making."""
+    d, m = shape
+    return rank <= min(d, m) and rank * (d + m) + m <= _MOST_DIRECTIONS
+
+
+@dataclass
+class Spectrum:
+    """phi(s) = ridge s^2 / 2 + sum_k c_k r_k((f_k s)^2 + eps_k), smooth where s > 0.
+
+    terms : (c_k, the function of the spectrum that r_k is of, f_k)
+    """
+
+    ridge: float
+    terms: tuple[tuple[float, Any, float], ...] = ()
+
+    def value(self, s: np.ndarray) -> float:
+        own = sum(c * float(np.sum(atom.penalty((f * s) ** 2 + atom.eps))) for c, atom, f in self.terms)
+        return 0.5 * self.ridge * float(s @ s) + own
+
+    def ratios(self, s: np.ndarray) -> np.ndarray:
+        """phi'(s) / s; of what is steep at zero, only the ridge's there."""
+        total = np.full(s.size, self.ridge)
+        for c, atom, f in self.terms:
+            slopes = 2.0 * c * f * f * atom.slope((f * s) ** 2 + atom.eps)
+            total += np.where(np.isfinite(slopes), slopes, 0.0)
+        return total
+
+    def hessian(self, s: np.ndarray) -> np.ndarray:
+        """(r^2, r^2) of sum phi(s_j) in the entries of U^T T V, row after row.
+
+        Source: Lewis and Sendov, "Twice differentiable spectral functions", SIAM J. Matrix Anal. Appl. 23 (2001).
+        """
+        r, slopes = s.size, self.ratios(s) * s
+        step = _DIFFERENCE * s
+        ends = [self.ratios(s + t) * (s + t) for t in (step, -step)]
+        second = np.where(
+            step > 0, (ends[0] - ends[1]) / (2.0 * np.where(step > 0, step, 1.0)), self.ratios(s)
+        )
+        apart, together = s[:, None] - s, s[:, None] + s
+        same = np.abs(apart) <= _DIFFERENCE * together
+        symmetric = np.where(
+            same, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / np.where(same, 1.0, apart)
+        )
+        lost = together == 0.0
+        skew = np.where(lost, symmetric, (slopes[:, None] + slopes) / np.where(lost, 1.0, together))
+        H = np.diag(0.5 * (symmetric + skew).ravel())
+        first = np.arange(r * r)
+        H[first, first.reshape(r, r).T.ravel()] += 0.5 * (symmetric - skew).ravel()
+        return H
+
+
+class Tangents:
+    """One run.
+
+    rank     : r
+    spectrum : phi
+    penalty  : of the scores, at first
+    start    : W (d, q) of any rank, b (m,) of centred columns, u
+    right    : R (q, m); None is the identity
+    floor    : gradients below it count as that large
+    """
+
+    def __init__(
+        self,
+        designs: Designs,
+        scores: Any,
+        rank: int,
+        spectrum: Spectrum,
+        penalty: float,
+        start: tuple,
+        right: np.ndarray | None = None,
+        floor: float = 1e-300,
+    ):
+        self.designs, self.scores, self.rank, self.spectrum = designs, scores, rank, spectrum
+        self.right, self.floor = right, floor
+        self.penalty, self.shift = penalty, 0.0
+        spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
+        self.size = float(np.sqrt(np.sum(designs.counts * spread**2)))
+        W, self.b, self.u = start
+        self.W = self._rounded(W)
+        self.z = self._scores(self.W, self.b)
+        self.missing = self.apart = np.inf
+
+    def step(self) -> int:
+        """One step of the multipliers; how many Newton steps it took. `missing` is what the conditions are off by, relative."""
+        y, steps, pull = self._minimise()
+        before, self.apart = self.apart, float(np.linalg.norm(y - self.u)) / self.penalty / self.size
+        self.u, self.missing = y, max(self.apart, pull)
+        if self.apart > _SETTLED * pull and (self.apart > _SLOW * before or steps <= _EASY):
+            self.penalty *= _RAISE
+        return max(steps, 1)
+
+    def _rounded(self, W: np.ndarray) -> np.ndarray:
+        U, s, Vt = svd(W)
+        return (U[:, : self.rank] * s[: self.rank]) @ Vt[: self.rank]
+
+    def _scores(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self.designs.forward(W if self.right is None else W @ self.right, b)
+
+    def _pull(self, y: np.ndarray) -> np.ndarray:
+        pull = self.designs.adjoint(y)
+        return pull if self.right is None else pull @ self.right.T
+
+    def _value(self, W, z, y) -> float:
+        """The augmented Lagrangian, where `multipliers` gave y."""
+        nearest = z + (self.u - y) / self.penalty
+        s = svd(W, compute_uv=False)[: self.rank]
+        own = 0.5 * float(y @ y) / self.penalty + self.spectrum.value(s)
+        return float(self.scores.values(nearest, self.designs).sum()) + own
+
+    def _minimise(self) -> tuple[np.ndarray, int, float]:
+        """(new multipliers, Newton steps, the gradient relative to what it is the sum of)."""
+        designs, u = self.designs, self.u
+        m, has_b = designs.n_tasks, designs.has_intercepts
+        W, b, z = self.W, self.b, self.z
+        y = self.scores.multipliers(z, u, np.full(len(u), self.penalty))
+        value, steps = self._value(W, z, y), 0
+        while True:
+            of_loss = self._pull(y)
+            space = self._space(W, of_loss)
+            g = space.entries(of_loss) + space.of_spectrum(self.spectrum)
+            pull = float(np.linalg.norm(g)) / max(float(np.linalg.norm(of_loss)), self.floor)
+            if has_b:
+                of_b = designs.sums(y)
+                g = np.append(g, of_b)
+                pull = max(pull, float(np.linalg.norm(of_b) / max(np.linalg.norm(y, 1), 1e-300)))
+            H = self._matrix(space, y)
+            scale = float(np.trace(H)) / len(H)
+            x, self.shift = _solved(H, -g, max(self.shift, _LEAST * scale))
+            decrement = -float(g @ x)
+            moved = float(np.vdot(y - u, y - u)) / self.penalty
+            if steps >= _NEWTON or decrement <= _ACCURACY**2 * moved or decrement <= 0.0:
+                break
+            dW, db = space.matrix(x[: space.size]), x[space.size :] if has_b else np.zeros(m)
+            length, found = 1.0, None
+            for _ in range(_LOOKS):
+                found = self._looked(W + length * dW, b + length * db)
+                if found[-1] <= value - _DESCENT * length * decrement + _ROUNDING * abs(value):
+                    break
+                length, found = _SHORTER * length, None
+            steps += 1
+            if found is None:
+                self.shift = max(_GROW * self.shift, _LOST * scale)
+                y = self.scores.multipliers(
+                    z, u, np.full(len(u), self.penalty)
+                )  # whose derivative is asked for
+                continue
+            self.shift = _FADE * self.shift if length == 1.0 else max(4.0 * self.shift, _CUT * scale)
+            W, b, z, y, value = found
+        self.W, self.b, self.z = W, b, z
+        return y, steps, pull
+
+    def _looked(self, W: np.ndarray, b: np.ndarray) -> tuple:
+        """(W brought back, b, its scores, multipliers and value)."""
+        W = self._rounded(W)
+        z = self._scores(W, b)
+        y = self.scores.multipliers(z, self.u, np.full(len(z), self.penalty))
+        return W, b, z, y, self._value(W, z, y)
+
+    def _space(self, W: np.ndarray, pull: np.ndarray) -> _Space:
+        """Where singular values are zero, their directions are those in which the loss pulls most."""
+        r = self.rank
+        U, s, Vt = np.linalg.svd(W, full_matrices=True)
+        alive = int(np.count_nonzero(s[:r] > _ZERO * s[0])) if s[0] > 0 else 0
+        if alive < r:
+            P, _, Rt = np.linalg.svd(U[:, alive:].T @ pull @ Vt[alive:].T, full_matrices=True)
+            U[:, alive:] = U[:, alive:] @ P
+            Vt[alive:] = Rt @ Vt[alive:]
+        inverse = np.zeros(r)
+        inverse[:alive] = 1.0 / s[:alive]
+        V = Vt[:r].T
+        across = U[:, r:].T @ pull
+        return _Space(U[:, :r], U[:, r:], V, s[:r], inverse, across - across @ V @ V.T)
+
+    def _matrix(self, space: _Space, y: np.ndarray) -> np.ndarray:
+        """sum_k J_k^T H_k J_k, H_k of every task's scores, plus the quadratics; below the diagonal."""
+        designs, r, V = self.designs, self.rank, space.V
+        m, q, d = len(V), space.Q.shape[1], len(space.U)
+        n_A, n_C, has_b = r * m, q * r, designs.has_intercepts
+        H = np.zeros((n_A + n_C + has_b * designs.n_tasks,) * 2)
+        C = slice(n_A, n_A + n_C)
+        both = np.hstack([space.U, space.Q])
+        of_C = np.zeros((q, r, q, r))
+        for k, part in enumerate(self.scores.parts(y, designs)):
+            full = self.penalty * gram_of(held_rows(designs, k, part))
+            turned = both.T @ full[:d, :d] @ both
+            n = np.eye(m)[k] if self.right is None else self.right[:, k]
+            own = np.flatnonzero(n)
+            n, v = n[own], V.T @ n
+            A = (np.arange(r)[:, None] * m + own).ravel()
+            H[np.ix_(A, A)] += np.kron(turned[:r, :r], np.outer(n, n))
+            H[C, A] += np.einsum("ia,b,j->ibaj", turned[r:, :r], v, n).reshape(n_C, A.size)
+            of_C += np.multiply.outer(turned[r:, r:], np.outer(v, v)).transpose(0, 2, 1, 3)
+            if has_b:
+                B, line = n_A + n_C + k, both.T @ full[d, :d]
+                H[B, A] = np.outer(line[:r], n).ravel()
+                H[B, C] = np.outer(line[r:], v).ravel()
+                H[B, B] = full[d, d]
+        H[C, C] = of_C.reshape(n_C, n_C)
+        for a in range(r):
+            H[n_A + a : n_A + n_C : r, a * m : (a + 1) * m] += space.across * space.inverse[a]
+        ratios = self.spectrum.ratios(space.s)
+        H[np.arange(n_A), np.arange(n_A)] += np.repeat(ratios, m)
+        H[np.arange(n_A, n_A + n_C), np.arange(n_A, n_A + n_C)] += np.tile(ratios, q)
+        inside = np.kron(np.eye(r), V.T)
+        H[:n_A, :n_A] += inside.T @ (self.spectrum.hessian(space.s) - np.diag(np.repeat(ratios, r))) @ inside
+        return H
+
+
+@dataclass
+class _Space:
+    """The tangent space at W = U diag(s) V^T; its matrices as t = (A, C).
+
+    s       : (r,) the singular values
+    inverse : (r,) 1 / s, zero where s is
+    across  : Q^T G (I - V V^T), G the gradient of the loss: the matrices of rank r bend, and so does the objective, by
+              <across, C diag(1 / s) A>
+    """
+
+    U: np.ndarray
+    Q: np.ndarray
+    V: np.ndarray
+    s: np.ndarray
+    inverse: np.ndarray
+    across: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return self.V.size + self.Q.shape[1] * self.U.shape[1]
+
+    def parts(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r = self.U.shape[1]
+        return t[: self.V.size].reshape(r, -1), t[self.V.size :].reshape(-1, r)
+
+    def matrix(self, t: np.ndarray) -> np.ndarray:
+        """T (d, m)."""
+        A, C = self.parts(t)
+        return self.U @ A + self.Q @ (C @ self.V.T)
+
+    def entries(self, G: np.ndarray) -> np.ndarray:
+        """t of the projection of G onto the space."""
+        return np.concatenate([(self.U.T @ G).ravel(), (self.Q.T @ (G @ self.V)).ravel()])
+
+    def of_spectrum(self, spectrum: Spectrum) -> np.ndarray:
+        """t of the gradient of sum phi(s_j)."""
+        of_A = (spectrum.ratios(self.s) * self.s)[:, None] * self.V.T
+        return np.concatenate([of_A.ravel(), np.zeros(self.Q.shape[1] * len(self.s))])
+
+    def bent(self, t: np.ndarray) -> np.ndarray:
+        """The gradient of <across, C diag(1 / s) A>."""
+        A, C = self.parts(t)
+        of_A, of_C = self.inverse[:, None] * (C.T @ self.across), (self.across @ A.T) * self.inverse
+        return np.concatenate([of_A.ravel(), of_C.ravel()])
+
+
+def _solved(H: np.ndarray, rhs: np.ndarray, least: float) -> tuple[np.ndarray, float]:
+    """((H + c)^-1 rhs, c), c >= least large enough for the matrix to be positive definite."""
+    added, shift = 0.0, max(least, 1e-300)
+    while True:
+        H.flat[:: len(H) + 1] += shift - added
+        added = shift
+        try:
+            factor = cho_factor(H, lower=True, check_finite=False)
+            return cho_solve(factor, rhs, check_finite=False), shift
+        except np.linalg.LinAlgError:
+            shift *= _GROW

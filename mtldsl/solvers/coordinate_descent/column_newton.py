@@ -1,0 +1,463 @@
+"""Squares are curvature one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.data.row_storage import ByFeatures, squared_products
+from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.design.row_penalty import RowPenalty
+from mtldsl.solvers.numerics.extrapolation import History, extrapolate
+from mtldsl.utils.parallel import in_jobs, inner_product, product
+
+__all__ = [
+    "ColumnModel",
+    "ColumnsOfTask",
+    "DenseColumns",
+    "Design",
+    "SharedDesign",
+    "SparseColumns",
+    "TaskModel",
+    "TasksDesign",
+    "design_of",
+    "design_of_task",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Columns of sparse inputs for one task, where they lie among all, and the second-order model through its predictions.
+
+_SWEEPS = 5  # over rows that are not zero, before all are swept again; from one extrapolation to the next
+_MOST = 20  # rounds
+_FAR, _COARSE = (
+    0.1,
+    0.2,
+)  # from such a precision on this one will do: a sweep costs as much as all else of a step
+_LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
+
+
+class ColumnsOfTask:
+    """Features `rows` of one sparse X (n, d), given as its transpose."""
+
+    def __init__(self, rows, transposed: ByFeatures | sparse.csr_array):
+        self.rows, self.transposed, self.n, self.is_shared = rows, transposed, transposed.shape[1], True
+        self.holds_all = len(rows) == transposed.shape[0]
+
+    @cached_property
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
+        """(where the columns are, CSC arrays)."""
+        Xt = self.transposed
+        csr, places = Xt.places(self.rows) if isinstance(Xt, ByFeatures) else (Xt, self.rows)
+        # a sign would be asked for at every entry
+        return places, csr.indptr, csr.indices.view(f"u{csr.indices.itemsize}"), csr.data
+
+    def forward(self, W) -> np.ndarray:
+        if len(self.rows) == 0:
+            return np.zeros(self.n)
+        return (self.transposed if self.holds_all else self.transposed[self.rows]).T @ W[0]
+
+    def pull(self, u) -> np.ndarray:
+        from mtldsl.solvers.coordinate_descent.round_kernels import pull_of_columns
+
+        if self.holds_all:
+            return (self.transposed @ u)[None]
+        out = np.empty((1, len(self.rows)))
+        pull_of_columns(*self.arrays, u, out[0])
+        return out
+
+    def weighed(self, D) -> tuple[np.ndarray, np.ndarray]:
+        """(X^T D, the diagonal of X^T diag(D) X)."""
+        from mtldsl.solvers.coordinate_descent.round_kernels import weigh_columns
+
+        border, diagonal = np.empty(len(self.rows)), np.empty(len(self.rows))
+        weigh_columns(*self.arrays, D, border, diagonal)
+        return border, diagonal
+
+    def squared_pull(self, D) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        if self.holds_all and isinstance(self.transposed, ByFeatures):
+            return self.transposed.squared_products(D)[None]
+        return self.weighed(D)[1][None]
+
+
+class TaskModel:
+    """W (1, p) and, as `carried`, V = D times the step of the predictions without the intercept's."""
+
+    def __init__(
+        self, columns: ColumnsOfTask, penalty: RowPenalty, W, gradient, D, total: float, slopes: float
+    ):
+        """total, slopes : sums of D and of the loss's slopes, beside an intercept; total = 0 where there is none."""
+        self.columns, self.penalty, self.D = columns, penalty, D
+        self.start, self.W, self.carried = W, W.copy(), np.zeros(len(D))
+        self.gradient, self.total, self.slopes = gradient[0], total, slopes
+        self.border, diagonal = columns.weighed(D)
+        if total > 0.0:
+            self.curvature = diagonal - self.border**2 / total
+            self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
+        else:
+            self.total, self.curvature = 1.0, diagonal
+            self.border[:] = 0.0
+        self.level = penalty.l1[0] + penalty.l21
+        self.sums = np.array([slopes])
+
+    def rounds(self, share: float, first: float, goal: float, most: int, sweeps: int) -> tuple[float, bool]:
+        from mtldsl.solvers.coordinate_descent.round_kernels import descend_columns
+
+        p: Any = self.penalty
+        return descend_columns(
+            *self.columns.arrays, self.D, self.carried, self.W[0], self.gradient, self.border, self.curvature, self.level,
+            p.ridge, self.sums, self.total, p.nonneg, goal, share, first, most, sweeps,
+        )  # fmt: skip
+
+    def descend(self, precision: float, goal: float) -> None:
+        """Until a sweep over all rows brings precision^2 of what the first did, or no slope is off by more than `goal` of its l1."""
+        precision = _COARSE if precision >= _FAR else precision
+        share = precision**2
+        may_extrapolate = len(self.D) <= self.columns.arrays[1][-1]  # else the iterates outgrow the inputs
+        at_once = may_extrapolate and precision < _COARSE
+        first, done = self.rounds(share, 0.0, goal, 1 if at_once else 2, 0 if at_once else _SWEEPS)
+        for _ in range(_MOST):
+            if done:
+                return
+            if may_extrapolate:
+                self._extrapolated(share, first, goal)
+            done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else _SWEEPS)[1]
+
+    def _extrapolated(self, share: float, first: float, goal: float) -> None:
+        history = History(self, _SWEEPS)
+        history.add(self)
+        for _ in range(_SWEEPS):
+            if self.rounds(share, first, goal, 0, 1)[1]:
+                return
+            history.add(self)
+        extrapolate(self, history)
+        self.sums[0] = self.slopes + float(self.border @ (self.W - self.start)[0])
+
+    def objective(self, W, carried) -> float:
+        """But for a constant."""
+        step = W[0] - self.start[0]
+        sums = self.slopes + float(self.border @ step)
+        value = float(self.gradient @ step) + 0.5 * float(carried @ (carried / self.D))
+        return value - 0.5 * sums**2 / self.total + self.penalty.value(W)
+
+    @property
+    def change(self) -> np.ndarray:
+        """What the step adds to the predictions, without the intercept's."""
+        return self.carried / self.D
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The inputs as Newton's method sees them: all features for a look, columns of some rows of W in between.
+#
+# Everything is transposed, tasks first: W (m, d); predictions and slopes are flat, task after task.
+
+_AT_ONCE = 2_000_000  # numbers that a Gram matrix scales at once
+
+
+class DenseColumns:
+    """Features `rows` of all tasks: arrays (p, n_i), the very same one where tasks share their inputs."""
+
+    def __init__(self, rows, columns: list[np.ndarray], n_tasks: int, offsets):
+        self.rows, self.columns, self.n_tasks, self.offsets = rows, columns, n_tasks, offsets
+        self.is_shared = len(columns) == 1
+        self.held: Any = None  # matrices of the last step, which another may begin with
+
+    def forward(self, W) -> np.ndarray:
+        """Flat predictions of W (m, p)."""
+        if self.is_shared:
+            return product(W, self.columns[0]).ravel()
+        return np.concatenate([w @ C for w, C in zip(W, self.columns, strict=True)])
+
+    def pull(self, u) -> np.ndarray:
+        """(m, p): X_i^T u_i."""
+        if self.is_shared:
+            return inner_product(u.reshape(self.n_tasks, -1), self.columns[0].T)
+        parts = np.split(u, self.offsets[1:-1])
+        return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
+
+    def squared_pull(self, u) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        out, at_once = np.zeros((self.n_tasks, len(self.rows))), max(_AT_ONCE // max(len(self.rows), 1), 1)
+        for i, C in enumerate(self.columns):
+            table = (
+                u.reshape(self.n_tasks, -1)
+                if self.is_shared
+                else u[None, self.offsets[i] : self.offsets[i + 1]]
+            )
+            into = out if self.is_shared else out[i : i + 1]
+            for first in range(0, table.shape[1], at_once):
+                some = slice(first, first + at_once)
+                into += table[:, some] @ np.square(C[:, some]).T
+        return out
+
+    def gram(self, weights) -> np.ndarray:
+        """(m, p, p): X_i^T diag(weights_i) X_i."""
+        p = len(self.rows)
+        if self.is_shared and self.n_tasks > 1:
+            table = weights.reshape(self.n_tasks, -1)
+            if np.all(table == table[:, :1]):  # at constant predictions
+                return table[:, :1, None] * (self.columns[0] @ self.columns[0].T)
+        gram = np.empty((self.n_tasks, p, p))
+        roots = np.sqrt(weights)
+
+        def fill(i: int, _) -> None:
+            a, b = self.offsets[i], self.offsets[i + 1]
+            C = self.columns[0 if self.is_shared else i]
+            at_once = max(_AT_ONCE // max(p, 1), 1)
+            for first in range(
+                0, b - a, at_once
+            ):  # a scaled copy of them all would be as large as the inputs
+                scaled = C[:, first : first + at_once] * roots[a + first : min(a + first + at_once, b)]
+                if first == 0:
+                    np.matmul(scaled, scaled.T, out=gram[i])
+                else:
+                    gram[i] += scaled @ scaled.T
+
+        in_jobs(fill, range(self.n_tasks), work=float(weights.size) * p * p)
+        return gram
+
+
+class SparseColumns:
+    """Features `rows`, as CSC: of one matrix for all tasks, or of the tasks' rows one after the other."""
+
+    def __init__(self, rows, transposed, n_tasks: int, is_shared: bool, offsets):
+        self.rows, self.n_tasks, self.is_shared, self.offsets = rows, n_tasks, is_shared, offsets
+        self.transposed = transposed  # (p, n) CSR, or all features of one X
+        self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
+
+    @property
+    def csr(self) -> sparse.csr_array:
+        return self.transposed.whole if isinstance(self.transposed, ByFeatures) else self.transposed
+
+    def forward(self, W) -> np.ndarray:
+        if isinstance(self.transposed, ByFeatures):
+            return self.transposed.image(W.T).ravel()
+        if self.is_shared:
+            return np.ascontiguousarray((self.transposed.T @ np.ascontiguousarray(W.T)).T).ravel()
+        out = np.empty(self.offsets[-1])
+        stacked = self.transposed.T
+        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
+            out[a:b] = stacked[a:b] @ W[i]
+        return out
+
+    def pull(self, u) -> np.ndarray:
+        pulled = self.transposed @ self._spread(u)
+        return np.ascontiguousarray((pulled.toarray() if sparse.issparse(pulled) else pulled).T)
+
+    def squared_pull(self, u) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        if isinstance(self.transposed, ByFeatures):
+            return np.ascontiguousarray(self.transposed.squared_products(self._spread(u)).T)
+        return np.ascontiguousarray(squared_products(self.transposed, self._spread(u)).T)
+
+    def _spread(self, u):
+        """(N, m): a column a task."""
+        if self.is_shared:
+            return u.reshape(self.n_tasks, -1).T
+        return sparse.csr_array((u, (np.arange(u.size), self.task_of)), shape=(u.size, self.n_tasks))
+
+
+class Design:
+    """X_i of all tasks. `prefers_all_rows`: all features cost little more than a working set."""
+
+    n_features: int
+    n_tasks: int
+    offsets: np.ndarray
+    is_sparse: bool
+    transposed: Any  # of sparse inputs
+
+    def pull(self, u) -> np.ndarray:
+        """(m, d): X_i^T u_i."""
+        raise NotImplementedError
+
+    def columns(self, rows) -> DenseColumns | SparseColumns | ColumnsOfTask:
+        raise NotImplementedError
+
+    def take_room(self, rows) -> bool:
+        """Whether the columns of those features are much of a large X, which is not to be copied."""
+        return False
+
+    @property
+    def holds_columns(self) -> bool:
+        """Whether columns of sparse inputs lie ready, so that a working set saves nothing but sweeps."""
+        return self.is_sparse and getattr(self.transposed, "is_stored", True)
+
+    def _rows_of_transposed(self, rows) -> Any:
+        return self.transposed if len(rows) == self.n_features else self.transposed[rows]
+
+    @property
+    def prefers_all_rows(self) -> bool:
+        if self.is_sparse:
+            return self.n_tasks == 1 and self.transposed.T.nnz <= _FEW_ENTRIES
+        d = self.n_features
+        return d <= _FEW and self.offsets[-1] * d * d <= _CHEAP
+
+
+#: up to so many features, and multiplications for all Gram matrices, a working set is not worth its bookkeeping
+_FEW, _CHEAP = 64, 4_000_000
+_MUCH = 0.125  # of the entries of a large sparse X
+#: the same of sparse inputs of one task: a sweep over so many takes less time than the calls around it
+_FEW_ENTRIES = 20_000
+
+
+class SharedDesign(Design):
+    """One X (n, d) for all tasks."""
+
+    def __init__(self, X, n_tasks: int, transposed=None):
+        self.X, self.n_tasks, self.n_features = X, n_tasks, X.shape[1]
+        self.offsets = np.arange(n_tasks + 1) * X.shape[0]
+        self.is_sparse = sparse.issparse(X)
+        self.transposed = transposed
+        if self.is_sparse and transposed is None:
+            self.transposed = ByFeatures(X)
+
+    def pull(self, u):
+        table = u.reshape(self.n_tasks, -1)
+        if self.is_sparse:
+            return np.ascontiguousarray((self.transposed @ table.T).T)
+        return table @ self.X
+
+    def take_room(self, rows) -> bool:
+        if not self.is_sparse or self.n_tasks == 1 or self.transposed.is_stored:
+            return False
+        return float(self.transposed.counts[rows].sum()) > _MUCH * self.X.nnz
+
+    def columns(self, rows):
+        if self.is_sparse and self.n_tasks == 1:
+            return ColumnsOfTask(rows, self.transposed)
+        if self.is_sparse:
+            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, True, self.offsets)
+        if len(rows) == self.n_features:
+            return DenseColumns(rows, [self.X.T], self.n_tasks, self.offsets)
+        columns = np.empty((len(rows), len(self.X)))
+        columns[:] = self.X[:, rows].T
+        return DenseColumns(rows, [columns], self.n_tasks, self.offsets)
+
+
+class TasksDesign(Design):
+    """Inputs of their own, or some labels missing."""
+
+    def __init__(self, tasks):
+        self.tasks, self.n_tasks, self.n_features = tasks, tasks.n_tasks, tasks.n_features
+        self.offsets, self.is_sparse = np.asarray(tasks.offsets), tasks.is_sparse
+        self.inputs = tasks.inputs
+        if self.is_sparse:
+            stacked = sparse.vstack(self.inputs, format="csr") if tasks.is_shared else tasks.stacked
+            self.transposed = sparse.csr_array(stacked.T)
+
+    def pull(self, u):
+        return np.ascontiguousarray(self.tasks.adjoint(u).T)
+
+    def columns(self, rows):
+        if self.is_sparse and self.n_tasks == 1:
+            return ColumnsOfTask(rows, self.transposed)
+        if self.is_sparse:
+            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, False, self.offsets)
+        every = len(rows) == self.n_features
+        parts = [X.T if every else np.ascontiguousarray(X[:, rows].T) for X in self.inputs]
+        return DenseColumns(rows, parts, self.n_tasks, self.offsets)
+
+
+def design_of(loss: LossTerm) -> Design:
+    tasks = loss.tasks
+    if not loss.is_shared_complete:
+        return TasksDesign(tasks)
+    return SharedDesign(tasks.X, tasks.n_tasks, tasks.by_features if tasks.is_sparse else None)
+
+
+def design_of_task(X, transposed=None) -> SharedDesign:
+    return SharedDesign(X, 1, transposed)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The second-order model through the predictions, for sparse inputs of several tasks: its slopes V = u + D (X dW) are kept, not Gram matrices.
+
+_MOST_ROUNDS = 20
+
+
+class ColumnModel:
+    """W (m, p) and, as `carried`, V: (n, m) of one matrix for all tasks, else flat. The intercepts' steps are not written into V, and
+    `sums` adds it up task by task.
+    """
+
+    def __init__(
+        self, columns: SparseColumns, penalty: RowPenalty, W, slope, curvature, border, totals, sums
+    ):
+        from mtldsl.solvers.coordinate_descent import sweep_kernels as kernels
+
+        self.columns, self.penalty, self.W = columns, penalty, W.copy()
+        X = columns.csr
+        self.is_table = columns.is_shared
+        diagonal = columns.squared_pull(curvature)  # which makes as much beside it as the arrays below are
+        self.D = self._own_layout(curvature)
+        self.carried = self._own_layout(slope)
+        self.border, self.totals, self.sums, self.centred = border, totals, sums.copy(), bool(border.any())
+        self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
+        self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
+        self.kernel: Any
+        self.matrix: tuple = (X.indptr, X.indices, X.data)
+        if self.is_table:
+            self.kernel = kernels.sweep_columns_shared
+        else:
+            self.kernel, self.matrix = kernels.sweep_columns_separate, (*self.matrix, columns.task_of)
+
+    def _own_layout(self, flat) -> np.ndarray:
+        return np.ascontiguousarray(flat.reshape(len(self.W), -1).T) if self.is_table else flat.copy()
+
+    def sweep(self, rows, goal: float) -> float:
+        p = self.penalty
+        return self.kernel(
+            rows, *self.matrix, self.D, self.carried, self.W, self.border, self.curvature, self.totals, self.sums,
+            p.l1, p.l21, p.ridge, p.nonneg, goal,
+        )  # fmt: skip
+
+    def objective(self, W, carried) -> float:
+        """But for a constant."""
+        quadratic = 0.5 * float(np.sum(np.square(carried) / self.D))
+        if self.centred:
+            quadratic -= 0.5 * float(np.sum(np.square(self._totalled(carried)) / self.totals))
+        return quadratic + self.penalty.value(W)
+
+    def carried_at(self, W) -> np.ndarray:
+        """V of other weights: it is affine in them."""
+        moved = self._own_layout(self.columns.forward(W - self.W))
+        moved *= self.D
+        moved += self.carried
+        return moved
+
+    def _totalled(self, carried) -> np.ndarray:
+        return carried.sum(axis=0) if self.is_table else np.add.reduceat(carried, self.columns.offsets[:-1])
+
+    def descend(self, precision: float, goal: float) -> None:
+        """Until a sweep over all rows brings precision^2 of what the first did, or no slope is off by more than `goal` of its l1."""
+        every, first = np.arange(self.W.shape[1]), None
+        may_extrapolate = (
+            self.carried.size <= self.matrix[0][-1]
+        )  # else the iterates to remember outgrow the inputs
+        for _ in range(_MOST_ROUNDS):
+            moved = self.sweep(every, goal)
+            first = moved if first is None else first
+            if moved <= precision**2 * first:
+                return
+            rows = np.flatnonzero(self.W.any(axis=0))
+            history = History(self, _SWEEPS) if may_extrapolate else None
+            if history is not None:
+                history.add(self)
+            for _ in range(_SWEEPS):  # what is zero mostly stays so
+                moved = self.sweep(rows, goal)
+                if history is not None:
+                    history.add(self)
+                if moved <= 0.3 * precision**2 * first:
+                    break
+            else:
+                if history is not None:
+                    self._extrapolate(history)
+
+    def _extrapolate(self, history: History) -> None:
+        extrapolate(self, history)
+        if self.centred:
+            self.sums = self._totalled(self.carried)

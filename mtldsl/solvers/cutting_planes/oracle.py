@@ -1,0 +1,217 @@
+"""One batched look at a loss: the highest plane of every task, in the predictions and in the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mtldsl.normal_form.form import LossTerm
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
+from mtldsl.normal_form.terms.structured_term import Mixture
+
+__all__ = [
+    "FEW_FEATURES",
+    "FIRST_ROUNDS",
+    "Oracle",
+    "Planes",
+    "are_tried_first",
+    "has_one_maximum_a_task",
+    "has_oracle",
+    "intercept_unit",
+]
+
+#: rounds without progress that planes have where exact steps in the scores wait: where planes are the faster ones they are so within
+#: some 100 rounds, most others need thousands (measured: planes take 1 / 100 to 20 times the others' time, and so 1.5 times at most)
+FIRST_ROUNDS = 100
+
+#: features up to which planes are few in any case
+FEW_FEATURES = 24
+
+#: what a round of calls from Python costs, in multiplications
+_CALLS = 1e5
+
+
+def has_oracle(loss: LossTerm) -> bool:
+    """Whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
+    return loss.atom.max_affine and loss.atom.labels != "indicators"
+
+
+def are_tried_first(loss: LossTerm) -> bool:
+    """Whether planes in the weights of a loss with `has_score_steps` are worth a first try: not with dense inputs of fewer rows than
+    features, whose exact steps cost little, and which take few of these (measured: a third to a twentieth of the planes' time)."""
+    return loss.tasks.is_sparse or loss.tasks.n_features <= int(np.max(loss.tasks.counts))
+
+
+def intercept_unit(loss: LossTerm) -> float:
+    """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
+    squares: Any = sum(
+        np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel()
+        for X in loss.tasks.inputs
+    ) / float(np.sum(loss.tasks.counts))
+    return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
+
+
+@dataclass
+class Planes:
+    """The highest plane of every task: values (m,), offsets deltas (m,), slopes in the weights (m, D), and its compact form."""
+
+    values: np.ndarray
+    deltas: np.ndarray
+    slopes: np.ndarray
+    stored: list
+
+
+class Oracle:
+    """The oracle of one loss of one weight matrix (and its intercepts). Values and slopes are without the tasks' coefficients.
+
+    V (m, D) holds the weights of every task and, where there is an intercept, this divided by `unit`, the size of a feature: so
+    that one penalty suits them all.
+    """
+
+    def __init__(self, loss: LossTerm):
+        self.loss: Any = loss  # where `_by_task`, a term that knows its tasks apart
+        self.tasks = loss.tasks
+        self.has_intercept = bool(loss.intercepts)
+        self.calls = 0.0
+        self.coefficients = np.asarray(loss.coefficients, float)
+        self.size = self.tasks.n_features + self.has_intercept
+        self.unit = intercept_unit(loss) if self.has_intercept else 1.0
+        self._by_task = has_one_maximum_a_task(loss)
+        self._find = self._of_tasks if self._by_task else self._of_samples
+        self.all_labellings = self._by_task and all(
+            metric.labellings
+            for _, _, metric, _, _ in self.loss.tasks_apart  # pyrefly: ignore[missing-attribute]
+        )
+
+    @cached_property
+    def work(self) -> float:
+        """What a look costs, in multiplications: two products with the data, and what calls from Python cost whatever the size."""
+        return _CALLS + 2.0 * sum(float(X.nnz if self.tasks.is_sparse else X.size) for X in self.tasks.inputs)
+
+    def is_of_the_same(self, other: Oracle) -> bool:
+        """Whether planes of the one are planes of the other."""
+        mine, theirs = self.loss, other.loss
+        return (
+            mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
+        )
+
+    def predictions(self, V: np.ndarray) -> np.ndarray:
+        """Flat predictions (N,) of V (m, D)."""
+        d = self.tasks.n_features
+        z = self.tasks.forward(V[:, :d].T)
+        return z + self.unit * np.repeat(V[:, d], self.tasks.counts) if self.has_intercept else z
+
+    def pull(self, u: np.ndarray) -> np.ndarray:
+        """The adjoint, (m, D)."""
+        slopes = np.empty((self.tasks.n_tasks, self.size))
+        slopes[:, : self.tasks.n_features] = self.tasks.adjoint(u).T
+        if self.has_intercept:
+            starts = self.tasks.offsets[:-1]
+            sums = np.add.reduceat(u, starts)
+            # slopes of rankings sum to zero, but for rounding, along which no plane has a slope
+            slopes[:, -1] = self.unit * np.where(
+                np.abs(sums) > 1e-14 * np.add.reduceat(np.abs(u), starts), sums, 0.0
+            )
+        return slopes
+
+    def __call__(self, V: np.ndarray) -> Planes:
+        self.calls += 1
+        values, deltas, u, stored = self._find(self.predictions(V))
+        return Planes(values, deltas, self.pull(u), stored)
+
+    def values(self, V: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        z = self.predictions(V)
+        return self.loss.highest(z).values if self._by_task else self._find(z)[0]
+
+    def one(self, i: int, v: np.ndarray) -> Planes:
+        """The planes of task i alone, at v (D,): every array has one row."""
+        self.calls += 1 / self.tasks.n_tasks
+        X, d = self.tasks.inputs[i], self.tasks.n_features
+        z = X @ v[:d] + (self.unit * v[d] if self.has_intercept else 0.0)
+        value, delta, u, stored = self._one(i, z)
+        slope = np.append(X.T @ u, self.unit * u.sum()) if self.has_intercept else X.T @ u
+        return Planes(np.array([value]), np.array([delta]), slope[None, :], [stored])
+
+    def _one(self, i: int, z: np.ndarray):
+        rows = slice(int(self.tasks.offsets[i]), int(self.tasks.offsets[i + 1]))
+        y = self.tasks.targets[rows]
+        if self._by_task:
+            _, _, metric, y, classes = self.loss.tasks_apart[i]
+            plane = metric.most_violated(z, y, classes)
+            u = plane.gradient(y)
+            stored = u if plane.slope is not None else np.packbits(u != 0.0)
+            return plane.value, plane.delta, u, stored
+        weights = self.tasks.sample_weights
+        slopes, heights = _highest(self.loss.atom, z, y)
+        u, lost = (part if weights is None else weights[rows] * part for part in (slopes, heights))
+        return float(lost.sum() + u @ z), float(lost.sum()), u, np.packbits(slopes != 0.0)
+
+    # ------------------------------------------------------------------------------------ one maximum a task
+
+    def _of_tasks(self, z):
+        found = self.loss.highest(z)
+        return found.values, found.deltas, found.slopes, self._stored(found.slopes)
+
+    def _stored(self, u: np.ndarray) -> list[np.ndarray]:
+        """The compact forms of the planes with slopes u in the predictions."""
+        offsets = self.tasks.offsets
+        if self.all_labellings and np.ptp(self.tasks.counts) == 0:
+            return list(np.packbits((u != 0.0).reshape(len(offsets) - 1, -1), axis=1))
+        parts = [u[a:b] for a, b in pairwise(offsets)]
+        return [
+            np.packbits(own != 0.0) if metric.labellings else own.copy()
+            for own, (_, _, metric, _, _) in zip(parts, self.loss.tasks_apart, strict=True)
+        ]
+
+    # ---------------------------------------------------------------------------------- one maximum a sample
+
+    def _of_samples(self, z):
+        y, starts = self.tasks.targets, self.tasks.offsets[:-1]
+        weights = self.tasks.sample_weights
+        slopes, heights = _highest(self.loss.atom, z, y)
+        u, lost = (part if weights is None else weights * part for part in (slopes, heights))
+        deltas = np.add.reduceat(lost, starts)
+        values = deltas + np.add.reduceat(u * z, starts)
+        sloped, offsets = slopes != 0.0, self.tasks.offsets
+        stored = [np.packbits(sloped[a:b]) for a, b in pairwise(offsets)]
+        return values, deltas, u, stored
+
+    # -------------------------------------------------------------------------------------------- certificate
+
+    def zero(self, i: int):
+        """The compact form of the plane that is zero everywhere."""
+        n = int(self.tasks.counts[i])
+        if self._by_task and not self.loss.tasks_apart[i][2].labellings:
+            return np.zeros(n)
+        return np.zeros((n + 7) // 8, np.uint8)
+
+    def duals(self, stored: list[list], weights: list[np.ndarray]):
+        """Multipliers of the loss term, coefficients included, of the mixtures of planes."""
+        apart = []
+        for i, (planes, w) in enumerate(zip(stored, weights, strict=True)):
+            used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
+            chosen, w = np.array([planes[k] for k in used]), w[used]
+            if chosen.dtype != np.uint8:
+                in_orders = self.loss.tasks_apart[i][2].tells_orders
+                apart.append(Mixture(chosen, w) if in_orders else self.coefficients[i] * (w @ chosen))
+                continue
+            flips = np.unpackbits(chosen, axis=1, count=int(self.tasks.counts[i])).view(bool)
+            apart.append(Mixture(flips, w) if self._by_task else self.coefficients[i] * (w @ flips))
+        if self._by_task:
+            return apart
+        atom: Any = self.loss.atom  # of such a loss every dual entry has an interval
+        low, high = atom.dual_interval(self.tasks.targets)
+        weights = self.tasks.sample_weights
+        u = (low + high) * np.concatenate(apart)  # one end is zero, the other the slope
+        return u if weights is None else weights * u
+
+
+def _highest(atom, z, y) -> tuple[np.ndarray, np.ndarray]:
+    """(slope, height at zero) of the affine function that is highest at z, for every sample."""
+    slopes = atom.slope(z, y)
+    return slopes, -atom.pointwise_conjugate(slopes, y)

@@ -1,0 +1,81 @@
+"""Steps on every task's cached planes: small quadratic programs, sequential by nature, so compiled; imported when first used."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtldsl.atoms.structured_prox.polytope_kernels import minimize_on_simplex
+from mtldsl.utils.jit import compiled
+
+__all__ = [
+    "add_planes",
+    "proximal_steps",
+]
+
+# Arrays one by one, not in a named tuple: a call takes six microseconds where tasks are few, and a tuple adds one in twenty to that.
+
+
+@compiled(
+    "f8(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], f8[::1], f8[:, ::1], f8, f8[:, ::1], f8[::1])",
+    error_model="numpy",
+)
+def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, promised):
+    """For every task i: V[i] = argmin over v of steps[i] * max_k (deltas[k] + <planes[k], v>) + 1/2 ||v - B[i]||^2.
+
+    planes (m, K, D), gram (m, K, K), deltas, beta, idle (m, K); the first counts[i] of K are in use. beta is warm and is changed;
+    idle counts rounds without weight; promised[i] = sum_k beta_k (deltas_k + <planes_k, V[i]>). Returns what it cost, about, in
+    multiplications.
+    """
+    m, K, D = planes.shape
+    work = 0.0
+    for i in range(m):
+        n = counts[i]
+        c = np.empty(n)
+        for k in range(n):
+            value = deltas[i, k]
+            for j in range(D):
+                value += planes[i, k, j] * B[i, j]
+            c[k] = value / steps[i]  # which spares a multiple of the Gram matrix, whose first n entries count
+        looks = minimize_on_simplex(gram[i], c, beta[i, :n], tol) + 1
+        for j in range(D):
+            V[i, j] = B[i, j]
+        total, used = 0.0, 0
+        for k in range(n):
+            weight = beta[i, k]
+            if weight > 0.0:
+                idle[i, k] = 0
+                used += 1
+                total += weight * deltas[i, k]
+                for j in range(D):
+                    V[i, j] -= steps[i] * weight * planes[i, k, j]
+            else:
+                idle[i, k] += 1
+        for k in range(n):
+            if beta[i, k] > 0.0:
+                for j in range(D):
+                    total += beta[i, k] * planes[i, k, j] * V[i, j]
+        promised[i] = total
+        work += float(n + used) * (D + looks * used)
+    return work
+
+
+@compiled(
+    "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
+    error_model="numpy",
+)
+def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
+    """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""
+    D = planes.shape[2]
+    for r in range(chosen.size):
+        i = chosen[r]
+        n = counts[i]
+        for j in range(D):
+            planes[i, n, j] = new[r, j]
+        deltas[i, n], beta[i, n], idle[i, n] = new_deltas[r], 0.0, 0
+        for k in range(n + 1):
+            product = 0.0
+            for j in range(D):
+                product += planes[i, k, j] * new[r, j]
+            gram[i, k, n] = product
+            gram[i, n, k] = product
+        counts[i] = n + 1

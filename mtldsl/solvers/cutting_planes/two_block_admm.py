@@ -1,0 +1,407 @@
+"""Bundle's own gap suffices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtldsl.atoms.prox.composition import prox_of_sum
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.cutting_planes.bundle import Bundle
+from mtldsl.solvers.cutting_planes.oracle import Oracle
+from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = [
+    "Estimate",
+    "Finish",
+    "LinearFinish",
+    "TwoBlocks",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A running guess of the gap from what the iteration has anyway; the certificate has the last word.
+
+
+class Estimate:
+    """Best dual value so far, for a single norm beside the loss.
+
+    Multipliers become feasible by mixing with the true labelling: a factor s = min(1, 1 / dual norm), one a task where the norm is a
+    sum over tasks.
+    """
+
+    def __init__(self, form: NormalForm, d: int):
+        self.form, self.d = form, d
+        only = form.functions[0] if len(form.functions) == 1 else None
+        self.norm = only if only is not None and only.atom.norm else None
+        self.forget()
+        self.bound = -np.inf
+
+    def forget(self) -> None:
+        """The kept multipliers; the bound that they proved stays."""
+        self.beta, self.shrink = None, None
+
+    def penalty(self, S: np.ndarray) -> float:
+        block = self.form.losses[0].map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        x = {block: S[:, : self.d].T}
+        return sum(f.value(x) for f in self.form.functions)
+
+    def see_dual(self, Z: np.ndarray, expected: np.ndarray, bundle) -> None:
+        if self.norm is None:
+            return
+        shrink = self._shrink(Z[:, : self.d].T)
+        value = float(shrink @ expected)
+        if value > self.bound or self.beta is None:
+            self.bound, self.beta, self.shrink = max(value, self.bound), bundle.beta.copy(), shrink
+
+    def _shrink(self, Z: np.ndarray) -> np.ndarray:
+        norm: Any = self.norm  # there, and a norm: these have gauges
+        gauges = norm.atom.column_gauges(Z / norm.coefficient)
+        gauges = np.full(Z.shape[1], norm.dual_gauge(Z)) if gauges is None else gauges
+        return 1.0 / np.maximum(1.0, gauges)
+
+    def gap(self, objective: float) -> float:
+        if not (np.isfinite(objective) and np.isfinite(self.bound)):
+            return 0.0 if self.norm is None else np.inf  # nothing known: have a look
+        return (objective - self.bound) / max(abs(objective), abs(self.bound), 1e-300)
+
+    def best(self, bundle) -> tuple[np.ndarray, np.ndarray | None]:
+        """(beta, shrink) of the best dual value since planes were last dropped; otherwise the present ones."""
+        if self.beta is None:
+            return bundle.beta, self.shrink
+        beta = np.zeros_like(bundle.beta)
+        beta[:, : self.beta.shape[1]] = self.beta
+        return beta, self.shrink
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Under an l1 norm alone the model is a linear program a task: a simplex method ends what ADMM only approaches.
+
+_PULL = 0.5  # where between the best point and the program's the oracle is asked
+_ACCURACY = 1e-13  # of the programs, relative to the largest offset
+_REFACTOR = 50  # pivots after which an inverse is made anew
+_PATIENCE = 10  # rounds without half of the gap, and as many more as half of the unknowns of a task
+_USUAL_PIVOTS = 5  # of a program that begins with the last one's basis
+_MOST_PIVOTS = 20  # of one program, times its rows and columns
+
+
+class Finish(NamedTuple):
+    """Points (m, D), weights of the planes and the factors that make multipliers of them, the objective."""
+
+    S: np.ndarray
+    beta: np.ndarray
+    shrink: np.ndarray
+    objective: float
+
+
+class LinearFinish:
+    """minimize over w_i   sum_j a_ij |w_ij| + c_i G_i(w_i)   for every task by itself, by cutting planes.
+
+    The linear program over the planes met so far gives a lower bound and a vertex; the oracle, asked there and between the best point and
+    that vertex, gives the next planes and perhaps a better point. What is solved is the program's dual: a new plane is a column, and the
+    last basis is where the next program begins.
+    """
+
+    def __init__(self, form: NormalForm, oracle: Oracle, bundle: Bundle):
+        self.oracle, self.bundle = oracle, bundle
+        (term,) = form.functions
+        block, profile = form.losses[0].map.identity_of, term.atom.profile
+        assert block is not None and profile is not None and profile.absolute is not None  # `fits` said so
+        d, m = form.shapes[block]
+        self.d, D = d, oracle.size
+        self.a = np.broadcast_to(term.coefficient * profile.absolute, (d, m)).T
+        reach = np.zeros((m, D))
+        reach[:, :d] = self.a / oracle.coefficients[:, None]
+        self.half = (reach > 0.0).astype(float)
+        sizes = np.abs(bundle.planes).max(axis=1)
+        self.scale = 1.0 / np.where(reach > 0.0, reach, np.where(sizes > 0.0, sizes, 1.0))
+        self.basis = np.repeat(
+            np.append(-1 - np.arange(D), 0)[None, :], m, axis=0
+        )  # the true labelling's plane, and the slacks
+        self.place, self.x, self.y = np.zeros((m, D)), np.zeros((m, D + 1)), np.zeros((m, D + 1))
+        self.x[:, D] = 1.0
+        self.inverse = np.repeat(np.eye(D + 1)[None], m, axis=0)
+
+    @staticmethod
+    def fits(form: NormalForm) -> bool:
+        profile = form.functions[0].atom.profile if len(form.functions) == 1 else None
+        return profile is not None and profile.length is None and profile.square is None
+
+    @staticmethod
+    def price(oracle: Oracle) -> float:
+        """What programs to the end cost, in multiplications: two looks at the oracle a round, some pivots a task, and in the end a few more
+        rounds than there are unknowns."""
+        pivots = _USUAL_PIVOTS * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
+        return (oracle.size + 10) * (2.0 * oracle.work + pivots)
+
+    def run(self, S: np.ndarray, tol: float, budget: float, expired) -> Finish:
+        """From S until the points are proven to tol, while the gap falls and the work is within the budget, in multiplications."""
+        c = self.oracle.coefficients
+        at = self.oracle(S)
+        S, values = S.copy(), self._norms(S) + c * at.values
+        bounds = np.full(len(S), -np.inf)
+        beta, shrink = self.bundle.beta.copy(), np.zeros(len(S))
+        tasks = np.arange(len(S))
+        self.bundle.add(at, tasks)
+        spent, gaps_seen, patience = 0.0, [], _PATIENCE + self.oracle.size // 2
+        while True:
+            w, own, work = self._programs(tasks)
+            spent += work + 2.0 * self.oracle.work
+            self.bundle.work += work + 2.0 * self.oracle.work
+            pull = np.abs(np.matmul(own[:, None, :], self.bundle.planes)[:, 0, : self.d]) * c[:, None]
+            gauge = np.divide(pull, self.a, out=np.zeros_like(pull), where=self.a > 0).max(axis=1)
+            factors = 1.0 / np.maximum(gauge, 1.0)
+            found = factors * c * np.einsum("ik,ik->i", own, self.bundle.deltas)
+            if own.shape != beta.shape:
+                beta = np.hstack([beta, np.zeros((len(beta), own.shape[1] - beta.shape[1]))])
+            better = found > bounds
+            beta[better], shrink[better], bounds[better] = own[better], factors[better], found[better]
+            gaps, total = values - bounds, values.sum()
+            gaps_seen.append(gaps.sum())
+            stalls = len(gaps_seen) > patience and not gaps_seen[-1] <= 0.5 * gaps_seen[-1 - patience]
+            if gaps_seen[-1] <= tol * total or spent > budget or stalls or expired():
+                break
+            tasks = np.flatnonzero(gaps > 0.5 * tol * total / len(S))
+            base = S.copy()
+            for share in (_PULL, 1.0):
+                V = base + share * (w - base)
+                at = self.oracle(V)
+                heights = self._norms(V) + c * at.values
+                better = heights < values
+                S[better], values[better] = V[better], heights[better]
+                self.bundle.add(at, tasks)
+        return Finish(S, beta, shrink, float(values.sum()))
+
+    def _norms(self, S: np.ndarray) -> np.ndarray:
+        return (self.a * np.abs(S[:, : self.d])).sum(axis=1)
+
+    def _programs(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Vertices (m, D), weights of the planes (m, K) and the work of the programs over the planes met so far; solved anew for `tasks` alone."""
+        from mtldsl.solvers.cutting_planes.plane_program_kernels import solve_program
+
+        bundle, D, work = self.bundle, self.oracle.size, 0.0
+        for i in tasks.tolist():
+            n = int(bundle.counts[i])
+            tol = _ACCURACY * max(float(bundle.deltas[i].max()), 1e-300)
+            for _ in range(_MOST_PIVOTS * (D + n) // _REFACTOR + 1):
+                left = solve_program(
+                    bundle.planes[i], bundle.deltas[i], n, self.scale[i], self.half[i],
+                    self.basis[i], self.place[i], self.inverse[i], self.x[i], self.y[i], _REFACTOR, tol,
+                )  # fmt: skip
+                work += (_REFACTOR - left + 1) * (3.0 * D + n) * D
+                if left > 0:
+                    break
+                self._refactor(i)
+        beta = np.zeros_like(bundle.beta)
+        rows, at = np.nonzero(self.basis >= 0)
+        beta[rows, self.basis[rows, at]] = np.maximum(self.x[rows, at], 0.0)
+        return -self.y[:, :D] * self.scale, beta / beta.sum(axis=1, keepdims=True), work
+
+    def _refactor(self, i: int) -> None:
+        D = self.oracle.size
+        columns, ends = np.zeros((D + 1, D + 1)), np.zeros(D + 1)
+        for r, k in enumerate(self.basis[i]):
+            if k >= 0:
+                columns[:D, r], columns[D, r] = self.bundle.planes[i, k] * self.scale[i], 1.0
+            else:
+                columns[-1 - k, r] = 1.0
+        ends[D] = 1.0
+        ends[:D] -= self.place[i] * self.half[i]
+        try:
+            self.inverse[i] = np.linalg.inv(columns)
+        except np.linalg.LinAlgError:  # what rounding made of it stays, and the bounds say how good that is
+            return
+        self.x[i] = self.inverse[i] @ ends
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM between a regularizer with an exact prox and a loss with an oracle: the prox of one, quadratic programs over planes of the other.
+
+_LOOK = 5  # rounds between two looks at the objective
+_MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong to a poorer model
+_BALANCE = 10  # rounds between two looks at the penalty
+_SMALLEST = 1e-150  # norm below which a matrix counts as zero: quotients would overflow
+_UNBALANCED = 5.0  # quotient of residuals from which on it changes
+_FARTHEST = 1e9  # and it stays within so many times the first one, and such a part of it
+_IDLE = 30  # rounds without weight after which a plane is dropped
+_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any
+_FIRST_PROGRAMS = 80  # they come first where that costs no more than so many rounds, and again where it costs half of those that have been
+_OVER = 4.0  # times what they are expected to cost is what they may
+_QP = 1e-14  # accuracy of the quadratic programs
+
+
+class TwoBlocks:
+    """minimize h(S) + sum_i c_i G_i(w_i) subject to W = S, by over-relaxed ADMM (matrices here are tasks first, (m, D)).
+
+        S = prox_{h / mu}(W + Z / mu),    B = a S + (1 - a) W - Z / mu,    a the relaxation
+        w_i = argmin c_i model_i(w) + mu / 2 ||w - B_i||^2,    Z_i = -c_i sum_k beta_k planes_k
+
+    with model_i the maximum of the planes of G_i met so far. Z + mu (W - a S - (1 - a) W_before) is that Z identically, also where
+    the model is still below G_i: the multipliers are proven at every round. One look at the oracle a round adds a plane a task.
+    The round is a fixed-point iteration in B alone (W = prox(B), Z = mu (W - B)), which Anderson's extrapolation shortens.
+    """
+
+    def __init__(
+        self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float, memory: int
+    ):
+        self.form, self.tol, self.relaxation, self.pull = form, tol, relaxation, pull
+        (self.loss,), block = form.losses, form.losses[0].map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        self.block = block
+        self.oracle = Oracle(self.loss)
+        self.coefficients = self.oracle.coefficients
+        self.d, self.m = form.shapes[self.block]
+        self.terms = [(f.coefficient, f.atom) for f in form.functions]
+        self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
+        self.estimate = Estimate(form, self.d)
+        self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
+        self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
+        if LinearFinish.fits(form):
+            self.price = LinearFinish.price(self.oracle)
+            rounds = self.price / self.oracle.work
+            self.as_many = _OVER * rounds
+            self.finish_at, self.next_programs = _NEAR, 1 if rounds <= _FIRST_PROGRAMS else self.as_many
+        state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
+        self.bundle = Bundle.of(self.oracle, state.get("bundle"))
+        if not self.bundle.is_new:
+            self.W, self.S, self.mu = state["W"].copy(), state["S"].copy(), state["mu"]
+        else:
+            self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+            self.S = self.W.copy()
+            first = self.oracle(self.W)
+            self.bundle.add(first, np.arange(self.m))
+            self.mu = self._first_penalty(first)
+        self.first_mu = self.mu
+        self.effort = 0.0
+        self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+
+    def _stacked(self, start: Point) -> np.ndarray:
+        rows = [
+            start.blocks[self.block],
+            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
+        ]
+        return np.vstack(rows).T.copy()
+
+    def _first_penalty(self, first) -> float:
+        """Multipliers over weights: those of norms are as large as their coefficients, those are a step to where a plane is zero."""
+        lengths = np.linalg.norm(first.slopes, axis=1)
+        reach = np.divide(np.abs(first.values), lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        norms = sum(c for c, atom in self.terms if atom.norm)
+        size = norms if norms > 0 else float(np.mean(self.coefficients * lengths))
+        return size / reach.mean() if reach.mean() > 0 and size > 0 else 1.0
+
+    # ---------------------------------------------------------------------------------------------- the loop
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        tasks, shown, next_show = np.arange(self.m), 0, 1
+        best_S, best_F = self.S, np.inf
+        if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
+            best_S, best_F, is_done = self._by_programs(best_S, best_F, 1, _OVER * self.price, watch)
+            if is_done or watch.expired:
+                return self.shown
+        for iteration in range(1, max_iter + 1):
+            mu = self.mu
+            S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
+            B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
+            if self.anderson is not None:
+                B = self.anderson.step((self.W - self.Z / mu).ravel(), B.ravel(), 1.0).reshape(B.shape)
+            self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu, _QP)
+            self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+            self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
+            asked = self.W if self.pull == 1.0 else best_S + self.pull * (self.W - best_S)
+            self.bundle.add(self.oracle(asked), tasks)
+            look = iteration % _LOOK == 0 or iteration == 1
+            if look:
+                at_S = self.oracle(self.S)
+                value = float(self.coefficients @ at_S.values) + self.estimate.penalty(self.S)
+                if value < best_F:
+                    best_F, best_S = value, self.S
+                self.bundle.add(at_S, tasks)
+                gap = self.estimate.gap(best_F)
+                is_near = self.finish_at is not None and gap <= self.finish_at
+                if is_near or self.next_programs <= iteration:
+                    budget = np.inf if is_near else _OVER * self.price
+                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
+                    if is_done:
+                        return self.shown
+                    if is_near and self.finish_at is not None:
+                        self.finish_at *= 0.1  # too hard a program yet
+            last = iteration == max_iter or watch.expired
+            close = look and self.estimate.gap(best_F) <= self.tol
+            self.effort = iteration + self.bundle.work / self.oracle.work
+            if last or self.effort >= next_show or (close and iteration > 1.05 * shown):
+                shown, next_show = iteration, 2.0 * self.effort
+                point = self._point(best_S, iteration)
+                if watch(point) or last:
+                    return point
+            if iteration % _BALANCE == 0:
+                self._balance(S_before)
+            if iteration % _IDLE == 0:
+                self.bundle.drop_idle(_IDLE)
+                self.estimate.forget()
+        raise AssertionError("the last round returns")
+
+    def prox(self, V: np.ndarray) -> np.ndarray:
+        """The prox of the functions on the weights; the intercepts are free."""
+        S = V.copy()
+        if self.terms:
+            S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T
+        return S
+
+    def _balance(self, S_before: np.ndarray) -> None:
+        """Double or halve the penalty where one normalised residual is five times the other."""
+        size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
+        if not (size > _SMALLEST and of_dual > _SMALLEST):  # at zero, neither says anything
+            return
+        primal = np.linalg.norm(self.W - self.S) / size
+        dual = self.mu * np.linalg.norm(self.S - S_before) / of_dual
+        if max(primal, dual) > _UNBALANCED * min(primal, dual):
+            mu = self.mu * (2.0 if primal > dual else 0.5)
+            if not self.first_mu / _FARTHEST <= mu <= self.first_mu * _FARTHEST:
+                return
+            self.mu = mu
+            if self.anderson is not None:
+                self.anderson.reset()
+
+    # -------------------------------------------------------------------------------------------- the point
+
+    def _by_programs(
+        self, S: np.ndarray, F: float, iteration: int, budget: float, watch: Watch
+    ) -> tuple[np.ndarray, float, bool]:
+        """The better of S and what linear programs reach from there, its objective, and whether that is all."""
+        finish = LinearFinish(self.form, self.oracle, self.bundle)
+        found = finish.run(S, 0.3 * self.tol, budget, lambda: watch.expired)
+        self.shown = self._point(found.S, iteration, found.beta, found.shrink)
+        self.next_programs = max(2 * iteration, self.as_many)
+        is_done = watch(self.shown)
+        return (found.S, found.objective, is_done) if found.objective < F else (S, F, is_done)
+
+    def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
+        blocks = self.blocks(S)
+        if beta is None:
+            beta, shrink = self.estimate.best(self.bundle)
+        state = {"solver": "two_blocks", "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S}
+        notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
+        return Point(
+            blocks,
+            [self.bundle.duals(beta, shrink)],
+            self._shares(),
+            iteration,
+            state,
+            notes,
+            effort=self.effort,
+        )
+
+    def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:
+        weights = {self.block: S[:, : self.d].T.copy()}
+        return weights | {name: self.oracle.unit * S[:, self.d :].T for name in self.loss.intercepts}
+
+    def _shares(self) -> list[np.ndarray] | None:
+        """One multiplier for each of several functions; a single one takes what the loss leaves."""
+        if len(self.terms) < 2:
+            return None
+        V = (self.W + self.Z / self.mu)[:, : self.d].T
+        return self.sum_prox(V, 1.0 / self.mu)[1]

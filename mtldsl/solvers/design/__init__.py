@@ -1,0 +1,1 @@
+"""Design matrices as engines see them: products, columns, Gram blocks."""

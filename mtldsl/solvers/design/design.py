@@ -1,0 +1,96 @@
+"""A smooth loss of flat predictions: values task by task, slopes and curvatures sample by sample."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mtldsl.normal_form.form import LossTerm, NormalForm, SingleBlock, single_block
+
+__all__ = [
+    "SmoothLoss",
+    "one_smooth_loss",
+]
+
+_LONG = 10_000  # samples of every task from which on a loop over tasks costs nothing
+
+
+def one_smooth_loss(form: NormalForm) -> SingleBlock | str:
+    """The facts of a form with one smooth loss that is a sum over samples, not quadratic, of one matrix; else a sentence."""
+    facts = single_block(form)
+    if isinstance(facts, str):
+        return facts
+    loss = facts.loss
+    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
+        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
+    if loss.map.offset is not None:
+        return f"{loss.typed} is a loss of a matrix plus a constant."
+    return facts
+
+
+class SmoothLoss:
+    """sum_j s_j l(z_j, y_j) on the samples of some tasks, one task after the other at `offsets`."""
+
+    def __init__(self, atom: Any, targets, scale, offsets):
+        self.atom, self.targets, self.scale = atom, targets, scale
+        self.offsets = np.asarray(offsets)
+        self.counts, self.n_tasks = np.diff(self.offsets), len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, loss: LossTerm) -> SmoothLoss:
+        return cls(loss.atom, loss.tasks.targets, loss.scale, loss.tasks.offsets)
+
+    @classmethod
+    def of_task(cls, loss: LossTerm, i: int) -> SmoothLoss:
+        a, b = loss.tasks.offsets[i], loss.tasks.offsets[i + 1]
+        scale = None if loss.scale is None else loss.scale[a:b]
+        return cls(loss.atom, loss.tasks.targets[a:b], scale, np.array([0, b - a]))
+
+    def sums(self, flat) -> np.ndarray:
+        """(m,) over the samples of every task."""
+        return flat.sum()[None] if self.n_tasks == 1 else np.add.reduceat(flat, self.offsets[:-1])
+
+    def spread(self, per_task) -> np.ndarray:
+        """Every task's number at all of its samples; where there is one task, just that."""
+        return per_task if self.n_tasks == 1 else np.repeat(per_task, self.counts)
+
+    def balanced(self, slope, curvature) -> np.ndarray:
+        """The slopes, a step along the curvatures away, so that every task's sum to zero, as intercepts ask of a dual point.
+
+        A sample moves as its slope would with its prediction, and stays inside the conjugate's domain; one number taken off them all would
+        push those that are near its end beyond it.
+        """
+        totals = self.sums(curvature)
+        shares = np.divide(self.sums(slope), totals, out=np.zeros(self.n_tasks), where=totals > 0)
+        return slope - self.spread(shares) * curvature
+
+    def _weighted(self, flat) -> np.ndarray:
+        return flat if self.scale is None else self.scale * flat
+
+    def values(self, z) -> np.ndarray:
+        """(m,)."""
+        with np.errstate(over="ignore"):  # a step may lead far out, and is not taken then
+            if self.counts.min() > _LONG:  # some samples at a time
+                ends = pairwise(self.offsets.tolist())
+                return np.array(
+                    [self.atom.value(z[a:b], self.targets[a:b], self._scale(a, b)) for a, b in ends]
+                )
+            return self.sums(self._weighted(self.atom.pointwise(z, self.targets)))
+
+    def slope(self, z) -> np.ndarray:
+        return self.atom.gradient(z, self.targets, self.scale)
+
+    def curvature(self, z) -> np.ndarray:
+        return self.atom.hessian(z, self.targets, self.scale)
+
+    def largest_curvature(self) -> float:
+        """A bound on the curvature of any sample; 1 where there is none."""
+        bound = float(self.atom.curvature)
+        if not 0.0 < bound < np.inf:
+            return 1.0
+        return bound if self.scale is None else bound * max(float(np.max(self.scale)), np.finfo(float).tiny)
+
+    def _scale(self, a: int, b: int):
+        return None if self.scale is None else self.scale[a:b]

@@ -1,0 +1,349 @@
+"""Column generation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.inference.cliques import Cliques
+from mtldsl.solvers.label_graphs.labeling_ascent import Ascent
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = [
+    "FaceSteps",
+    "Growth",
+    "Restricted",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# All weights of all samples at once: a step on the face of the simplices where the random labellings are.
+
+#: Products of conjugate gradients in one step at most, and the reduction of the residual that ends them.
+_PRODUCTS, _REDUCTION = 20, 0.1
+#: Directions along which the dual is flat but for rounding.
+_FLAT = 1e-14
+#: Epochs between two steps, at least and at most; and before the first one.
+_FEWEST, _MOST, _FIRST = 1, 32, 8
+#: A step pays where it raises the dual value by so many times what the last epoch did.
+_PAYS = 2.0
+
+
+class FaceSteps:
+    """Newton's method by conjugate gradients on the weights that are positive, their sum in every sample kept.
+
+    One sample at a time converges slowly where samples pull the same weights; most have settled on one labelling by then, and the
+    quadratic of the others is small. A step that leaves a simplex is projected back, and shortened until the dual value rises.
+    """
+
+    def __init__(self, ascent: Ascent):
+        self.ascent, self.pause, self.next = ascent, _FEWEST, _FIRST
+
+    def after_epoch(self, gain: float) -> None:
+        """A step where it is time for one; `gain` is what the epoch has added to the dual value."""
+        if self.ascent.epochs < self.next:
+            return
+        own = self.step()
+        pays = own > _PAYS * max(gain, 0.0)
+        self.pause = max(_FEWEST, self.pause // 2) if pays else min(_MOST, 2 * self.pause)
+        self.next = self.ascent.epochs + self.pause
+
+    def step(self) -> float:
+        """What it adds to the dual value."""
+        a = self.ascent
+        used = a.alpha > 0.0
+        rows = np.flatnonzero(used.sum(axis=1) > 1)
+        if not rows.size:
+            return 0.0
+        face = _Face(a, rows, used[rows])
+        way = face.direction()
+        before, start = a.raised(), a.multipliers
+        length = 1.0
+        for _ in range(8):
+            alpha = face.projected(face.alpha + length * way)
+            moved = start - face.image(alpha - face.alpha)
+            rise = a.raised(moved, face.promised(alpha)) - before
+            if rise > 0.0:
+                a.alpha[face.places] = alpha
+                a.multipliers = moved
+                a.recompute()
+                return rise
+            length *= 0.25
+        return 0.0
+
+
+class _Face:
+    def __init__(self, ascent: Ascent, rows, used):
+        self.a, self.X, self.truth = ascent, ascent.X[rows], ascent.truth[rows]
+        self.row, slot = np.nonzero(used)
+        self.starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+        self.places = rows[self.row], slot
+        self.labels = ascent.labels[self.places]
+        self.entries = ascent.cliques.chosen(self.labels)
+        self.weight = ascent.weights[self.places[0]]
+        self.delta = ascent.atom.delta(self.labels, ascent.truth[self.places[0]])
+        self.alpha = ascent.alpha[self.places]
+        self.factors = ascent.entry_factors()
+
+    def direction(self) -> np.ndarray:
+        """Conjugate gradients for the quadratic that the dual is while the shares of cliques stay."""
+        slope = self._centred(self.weight * (self.delta + self._scores(self.a.weight_rows())))
+        way, residual = np.zeros_like(slope), slope
+        search, size = residual, float(residual @ residual)
+        first, steepest = size, self._steepest()
+        for _ in range(_PRODUCTS):
+            if size <= _REDUCTION**2 * first:
+                break
+            bent = self._bent(search)
+            curvature = float(search @ bent)
+            if not curvature > _FLAT * float(search @ search) * steepest:
+                break
+            length = size / curvature
+            way = way + length * search
+            residual = residual - length * bent
+            size, last = float(residual @ residual), size
+            search = residual + (size / last) * search
+        return way
+
+    def _steepest(self) -> float:
+        """The largest curvature along one weight, of which rounding leaves a share in flat directions."""
+        lengths = np.einsum("ij,ij->i", self.X, self.X)[self.row]
+        return float(np.max(self.weight**2 * lengths)) * float(self.factors.max(initial=0.0))
+
+    def _bent(self, direction) -> np.ndarray:
+        rows = self.image(direction) * self.factors[:, None]
+        return self._centred(self.weight * self._scores(rows))
+
+    def _centred(self, values) -> np.ndarray:
+        """With the mean of every sample taken off: weights keep their sum."""
+        counts = np.diff(self.starts)
+        return values - np.repeat(np.add.reduceat(values, self.starts[:-1]) / counts, counts)
+
+    def _scores(self, rows) -> np.ndarray:
+        """The score of every labelling with the weights (S, d)."""
+        from mtldsl.solvers.label_graphs.labeling_kernels import gather
+
+        sums = np.empty(self.row.size)
+        scores = self.a.cliques.within(self.X @ rows.T, self.truth)
+        gather(scores, self.row, self.entries, sums)
+        return sums
+
+    def image(self, change) -> np.ndarray:
+        """(S, d) what a change of the weights of labellings takes off the multipliers."""
+        from mtldsl.solvers.label_graphs.labeling_kernels import scatter
+
+        table = np.zeros((len(self.X), self.a.cliques.n_entries))
+        scatter(change * self.weight, self.row, self.entries, table)
+        table = self.a.cliques.within(table, self.truth)
+        return self.a.seen_by_edges(table.T @ self.X)
+
+    def projected(self, alpha) -> np.ndarray:
+        from mtldsl.solvers.label_graphs.labeling_kernels import project_groups
+
+        project_groups(alpha, self.starts, np.empty(np.diff(self.starts).max(initial=0)))
+        return alpha
+
+    def promised(self, alpha) -> float:
+        """By how much the expected losses differ from those now."""
+        return float((self.weight * self.delta) @ (alpha - self.alpha))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The problem with the active cliques alone, solved to a gap: passes over samples, steps on faces, and the proximal centre behind them.
+
+#: The objective is computed where the gap seen during an epoch is this near to the one asked for, or after so many epochs.
+_NEAR, _AT_LEAST_EVERY = 2.0, 8
+#: Epochs from one centre to the next, at first and at most. Where the gap does not fall for so many centres, a centre stays twice as
+#: long: weights of a rough solution make a bad centre.
+_STAYS, _STAYS_AT_MOST, _IN_VAIN = 2, 16, 40
+#: The problem with its proximal term is solved well where its gap is this share of that without.
+_SOLVED = 0.1
+#: Epochs after which the caller is shown a point, that of this problem, whether it is solved or not.
+_LOOK = 200
+
+
+class Restricted:
+    """What the last `solve` left: gap, the relative one; blocks, the weights with the lowest objective; told_to_stop, by the caller's look."""
+
+    def __init__(self, ascent: Ascent):
+        self.ascent, self.faces = ascent, FaceSteps(ascent)
+        self.gap, self.told_to_stop = np.inf, False
+        self.blocks: Any = None  # of the first solve on, Blocks
+
+    def solve(self, inner: float, scale: float, max_iter: int, watch: Watch, look: Callable) -> float:
+        """Epochs until the relative gap is below `inner`; returns the lowest objective seen. scale: an objective known before, or inf."""
+        ascent, lowest, highest = self.ascent, np.inf, -np.inf
+        began = improved = last_look = ascent.epochs
+        stays, smallest, next_look = _STAYS, np.inf, began + _LOOK
+        while True:
+            before = ascent.raised()
+            seen = ascent.epoch()
+            self.faces.after_epoch(ascent.raised() - before)
+            size = min(scale, lowest)
+            near = seen <= _NEAR * inner * (abs(size) if np.isfinite(size) else 1.0)
+            done = watch.expired or ascent.epochs >= max_iter
+            if near or done or ascent.epochs - last_look >= _AT_LEAST_EVERY:
+                last_look, value = ascent.epochs, ascent.primal()
+                if value < lowest:
+                    lowest, self.blocks = value, ascent.blocks()
+                highest = max(highest, ascent.dual()[0])
+                self.gap = (lowest - highest) / max(abs(lowest), 1e-300)
+                if self.gap <= inner or done:
+                    return lowest
+                if ascent.epochs >= next_look:
+                    next_look = ascent.epochs + max(_LOOK, (ascent.epochs - began) // 2)
+                    self.told_to_stop = look()
+                    if self.told_to_stop:
+                        return lowest
+                if seen < _SOLVED * (lowest - highest):  # the centre is what is left to move
+                    ascent.loosen()
+                if self.gap < 0.7 * smallest:
+                    improved, smallest = ascent.epochs, self.gap
+                elif ascent.epochs - improved > _IN_VAIN * stays:
+                    improved, stays = ascent.epochs, min(2 * stays, _STAYS_AT_MOST)
+            if ascent.epochs % stays == 0:
+                ascent.recentre()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which cliques join next, and when enough have.
+
+#: The restricted problem is solved to this share of the gap that is left over all cliques, and of tol at least.
+_INNER, _OF_TOL = 0.25, 0.4
+#: Where no clique is missing any more, to this share of tol.
+_ENOUGH = 0.95
+#: The first problem, and those by whose drops of the objective a graph is selected.
+_FIRST_GROWTH, _SELECTING = 0.1, 2e-3
+#: A round that lowers the objective by less than this share of the largest drop ends the selection of a graph (CGM, section 4).
+_DROP = 0.1
+
+
+def _places(state: dict, cliques: Cliques) -> np.ndarray:
+    """Those of the cliques that a warm start has, by position; it may be of a model with other candidates."""
+    place = {members: c for c, members in enumerate(cliques.members)}
+    return np.array([place[members] for members in state["members"] if members in place], dtype=np.int64)
+
+
+class Growth:
+    def __init__(
+        self,
+        ascent: Ascent,
+        tol: float,
+        max_edges,
+        graph_selection,
+        per_round,
+        state: dict | None,
+        grows=True,
+    ):
+        self.ascent, self.tol = ascent, tol
+        self.max_edges = ascent.model.n_cliques if max_edges is None else max_edges
+        self.graph_selection, self.per_round = graph_selection, per_round
+        self.rounds = 0
+        self.added = np.full(ascent.model.n_cliques, -1)  # the round in which each clique joined
+        self.joined: list = []  # labels of the cliques that joined in this round
+        first = np.arange(ascent.model.n_cliques)
+        if grows and (ascent.model.selects or max_edges is not None or graph_selection):
+            first = (
+                first[:0] if state is None else _places(state, ascent.model.loss.cliques)[: self.max_edges]
+            )
+        self.added[first] = 0
+        ascent.activate(first)
+        if state is not None:
+            ascent.start_from(state)
+        self.restricted = Restricted(ascent)
+        self.best, self.bound = np.inf, -np.inf
+        self.drops: list[float] = []
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        ascent, before = self.ascent, None
+        inner = max(_SELECTING, self.tol) if self.graph_selection else _FIRST_GROWTH
+        while True:
+            value = self._solved(inner, max_iter, watch)
+            norms = ascent.clique_norms()
+            bound, share = ascent.dual(norms)
+            self.best, self.bound = min(self.best, value), max(self.bound, bound)
+            point = self._point(share)
+            if watch(point) or self.restricted.told_to_stop or watch.expired or ascent.epochs >= max_iter:
+                return point
+            joining = self._joining(norms)
+            if self._is_enough(value, before, joining):
+                # the graph is chosen: what is left is to solve for it
+                left = self.added < self.rounds
+                if self._fell_too_little() and self.rounds:
+                    self.added[~left] = -1
+                    ascent.activate(ascent.active[left[ascent.active]])
+                    self.restricted.gap = np.inf
+                if self.restricted.gap > self.tol:
+                    self._solved(_ENOUGH * self.tol, max_iter, watch)
+                    point = self._point(ascent.dual(ascent.clique_norms())[1])
+                    watch(point)
+                if self.restricted.gap <= self.tol:
+                    point.stopped = "selected"
+                return point
+            gap = (self.best - self.bound) / max(abs(self.best), 1e-300)
+            inner = max(_INNER * gap, _OF_TOL * self.tol)
+            if self.graph_selection:
+                inner = min(inner, max(_SELECTING, self.tol))
+            if not joining.size:  # what is left is the gap of this problem
+                inner = min(_ENOUGH * self.tol, 0.5 * self.restricted.gap)
+                continue
+            before = value
+            self._join(joining)
+
+    def _solved(self, inner: float, max_iter: int, watch: Watch) -> float:
+        def look() -> bool:
+            self.blocks = self.restricted.blocks
+            return watch(self._point(self.ascent.dual(self.ascent.clique_norms())[1]))
+
+        lowest = self.restricted.solve(inner, self.best, max_iter, watch, look)
+        self.blocks = self.restricted.blocks
+        return lowest
+
+    def _join(self, joining) -> None:
+        self.rounds += 1
+        self.added[joining] = self.rounds
+        self.joined = [list(self.ascent.model.loss.cliques.members[c]) for c in joining]
+        self.ascent.activate(np.concatenate([self.ascent.active, joining]))
+
+    def _missing(self, norms) -> np.ndarray:
+        """Whether a clique is inactive and violates, for all cliques."""
+        ascent = self.ascent
+        outside = np.ones(norms.size, dtype=bool)
+        outside[ascent.active] = False
+        level = 0.0
+        if ascent.active.size >= ascent.model.r and ascent.active.size:
+            level = np.sort(norms[ascent.active])[::-1][ascent.model.r - 1]
+        return outside & (norms > level * (1.0 + 1e-12))
+
+    def _joining(self, norms) -> np.ndarray:
+        """The inactive cliques that violate most, the worst first."""
+        ascent = self.ascent
+        candidates = np.flatnonzero(self._missing(norms))
+        count = self.per_round or max(2, ascent.active.size // 2)
+        room = self.max_edges - ascent.active.size
+        return candidates[np.argsort(-norms[candidates], kind="stable")][: max(min(count, room), 0)]
+
+    def _is_enough(self, value: float, before: float | None, joining) -> bool:
+        """Whether a rule of the user's ends the growth."""
+        if before is not None:
+            self.drops.append(before - value)
+        if self.graph_selection and (not joining.size or self._fell_too_little()):
+            return True
+        return self.max_edges < self.ascent.model.n_cliques and self.ascent.active.size >= self.max_edges
+
+    def _fell_too_little(self) -> bool:
+        """The rule of CGM: then the cliques of the last round are not worth their place."""
+        return self.graph_selection and bool(self.drops) and self.drops[-1] < _DROP * max(0.0, *self.drops)
+
+    def _point(self, share: float) -> Point:
+        ascent = self.ascent
+        members = [ascent.model.loss.cliques.members[c] for c in ascent.active]
+        state = {"solver": "labellings", "added": self.added.copy(), "members": members, **ascent.state}
+        notes = {
+            "edges": int(ascent.active.size), "round": self.rounds, "joined": self.joined, "inference": ascent.decoder.method,
+            "treewidth": int(ascent.decoder.treewidth),
+        }  # fmt: skip
+        self.joined = []
+        return Point(self.blocks, [ascent.mixture(share)], None, ascent.epochs, state, notes)

@@ -1,0 +1,523 @@
+"""Primal, dual, CG, Woodbury."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from mtldsl.data.products import gram
+from mtldsl.normal_form.form import Blocks, NormalForm, single_block
+from mtldsl.solvers.design.gram import gram_outgrows_inputs
+from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
+from mtldsl.solvers.linear_systems.task_matrices import (
+    Copy,
+    Layout,
+    Part,
+    Split,
+    couples_tasks,
+    diagonal_of,
+    middle_matrices,
+    mixes_tasks,
+    penalty_matrices,
+    quadratic_matrices,
+)
+from mtldsl.utils.memory import require_memory
+
+__all__ = [
+    "ConjugateGradientUpdate",
+    "DenseUpdate",
+    "KernelUpdate",
+    "TaskwiseUpdate",
+    "choose_x_update",
+    "conjugate_gradients",
+    "has_large_systems",
+    "outgrows_inputs",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM's x-update by one dense system over all unknowns: for losses that mix tasks, while the unknowns are few.
+
+
+class DenseUpdate:
+    """The matrices of q and K are found by applying the operators to the unit vectors."""
+
+    def __init__(self, split: Split):
+        self.split, self.shapes = split, split.form.shapes
+        self.size = sum(rows * columns for rows, columns in self.shapes.values())
+        Q = np.empty((self.size, self.size))
+        self.K = np.empty((self.size, split.size))  # transposed: row j is the image of unit vector j
+        for j, unit in enumerate(np.eye(self.size)):
+            x = self._blocks(unit)
+            Q[j] = self._vector(split.quadratic_product(x))
+            self.K[j] = split.linear_image(x)
+        self.Q = 0.5 * (Q + Q.T)
+        self.mean_quadratic = float(np.trace(Q)) / self.size
+        self.diagonals = [float(np.square(self.K[:, copy.rows]).sum()) / self.size for copy in split.copies]
+
+    def solver(self, penalties: np.ndarray):
+        """The x-update under one penalty a copy."""
+        return self._solver(self.Q + (self.K * self.split.metric(penalties)) @ self.K.T)
+
+    def newton_solver(self, parts: list[Part], damping: np.ndarray):
+        """Solves with Q + K^T (parts + diag of one damping a copy) K."""
+        H = self.Q + (self.K * self.split.metric(damping)) @ self.K.T
+        for copy, part in zip(self.split.copies, parts, strict=True):
+            H = H + self._curvature(copy, part)
+        return self._solver(H)
+
+    def _curvature(self, copy: Copy, part: Part) -> np.ndarray:
+        K = self.K[:, copy.rows]
+        H = np.zeros((self.size, self.size))
+        if part.weights is not None:
+            active = np.flatnonzero(part.weights)
+            H += (K[:, active] * part.weights[active]) @ K[:, active].T
+        if part.vectors is not None:
+            images = K @ part.vectors.T
+            assert part.scales is not None  # they come with the vectors
+            H += (images * part.scales) @ images.T
+        if part.blocks is not None:
+            columns = K.reshape(self.size, *copy.shape)
+            for c, block in enumerate(part.blocks):
+                H += columns[:, :, c] @ block @ columns[:, :, c].T
+        return H
+
+    def _solver(self, H: np.ndarray):
+        inverse = inverses(H[None])[0]
+        return lambda rhs: self._blocks(inverse @ self._vector(rhs))
+
+    def _blocks(self, vector: np.ndarray) -> Blocks:
+        blocks, at = {}, 0
+        for name, shape in self.shapes.items():
+            end = at + shape[0] * shape[1]
+            blocks[name], at = vector[at:end].reshape(shape), end
+        return blocks
+
+    def _vector(self, x: Blocks) -> np.ndarray:
+        return np.concatenate([x[name].ravel() for name in self.shapes])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM's x-update in the space of rows: for one loss on more features than rows, where every penalty is diagonal.
+#
+# Task i's system is X^T T X + P with T = diag(theta), P = diag(p), and
+#
+#     (X^T T X + P)^-1 = P^-1 - P^-1 X^T (T^-1 + X P^-1 X^T)^-1 X P^-1,
+#
+# a matrix of the rows' size. An intercept is eliminated from the bordered system.
+
+#: of X^T T X over P, from which on a step of refinement follows: what rounding leaves of the two terms, large ones that all but cancel, is
+#: multiplied by as much again in the loss's gradient, whose image has to lie in the dual balls (measured: gaps that stay at .1)
+_ILL_CONDITIONED = 1e5
+
+
+class KernelUpdate:
+    """Made where `fits` says so."""
+
+    @staticmethod
+    def fits(split: Split) -> bool:
+        """One loss of one block whose every other term weighs entries apart and reaches all of them."""
+        form = split.form
+        if isinstance(single_block(form, "anything"), str):
+            return False
+        if any(diagonal_of(f.map) is None for f in form.functions):
+            return False
+        if any(curvature.weights is None for curvature in split.exact_functions.values()):
+            return False
+        update = KernelUpdate(split)
+        return bool(np.all(update.fixed + sum(update.diagonal_parts.values(), 0.0) > 0))
+
+    def __init__(self, split: Split):
+        self.split, form = split, split.form
+        facts = single_block(form, "anything")
+        assert not isinstance(facts, str)  # `fits` said so
+        self.loss, self.block, self.intercept = facts.loss, facts.name, facts.intercept
+        self.tasks = self.loss.tasks
+        self.fixed = np.zeros(facts.shape)  # q's part of P
+        for k, curvature in split.exact_functions.items():
+            assert curvature.weights is not None  # `fits` said so
+            f = form.functions[k]
+            self.fixed += diagonal_of(f.map) * self._back(f, np.broadcast_to(curvature.weights, f.map.shape))
+        self.diagonal_parts = {
+            j: diagonal_of(copy.term.map) * self._back(copy.term, np.ones(copy.shape))
+            for j, copy in enumerate(split.copies)
+            if not copy.is_loss
+        }
+        self.quadratic = (
+            np.broadcast_to(split.curvature_weights(0), self.tasks.n_samples) if split.exact_losses else None
+        )
+        each = [
+            float((X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum()) for X in self.tasks.inputs
+        ]
+        squares = sum(each) / self.fixed.size
+        self.largest = max(each)  # no eigenvalue of a task's X^T X is above
+        quadratic = 0.0 if self.quadratic is None else squares * float(np.mean(self.quadratic))
+        self.mean_quadratic = quadratic + float(self.fixed.mean())
+        self.diagonals = [
+            squares if copy.is_loss else float(self.diagonal_parts[j].mean())
+            for j, copy in enumerate(split.copies)
+        ]
+        self.gram = None
+
+    def _back(self, f, weights: np.ndarray) -> np.ndarray:
+        """Weights of the image's entries on the entries of the block that they are made of; 0 elsewhere."""
+        into = self.split.form.zeros()
+        entry = f.map.entries[0]
+        f.map.add_adjoint(weights / entry.coefficient, into)
+        return into[self.block]
+
+    def solver(self, penalties: np.ndarray):
+        """The x-update under one penalty a copy."""
+        theta, P = self.quadratic, self.fixed
+        for j, copy in enumerate(self.split.copies):
+            if copy.is_loss:
+                profile = np.ones(self.tasks.n_samples) if copy.profile is None else copy.profile
+                theta = penalties[j] * profile
+            else:
+                P = P + penalties[j] * self.diagonal_parts[j]
+        assert theta is not None  # the one loss is exact, or has a copy
+        return self._solver(theta, P)
+
+    def newton_solver(self, parts, damping: np.ndarray):
+        """Solves with Q + K^T (parts + one damping a copy) K; None where a part is more than weights."""
+        theta, P = self.quadratic, self.fixed
+        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
+            if part.vectors is not None or part.blocks is not None:
+                return None
+            weights = 0.0 if part.weights is None else part.weights
+            if copy.is_loss:
+                theta = weights + damping[j] * (
+                    np.ones(self.tasks.n_samples) if copy.profile is None else copy.profile
+                )
+            else:
+                whole = np.broadcast_to(weights, copy.rows.stop - copy.rows.start).reshape(copy.shape)
+                P = P + diagonal_of(copy.term.map) * self._back(copy.term, whole)
+                P = P + damping[j] * self.diagonal_parts[j]
+        assert theta is not None  # the one loss is exact, or has a copy
+        return self._solver(theta, P)
+
+    def _solver(self, theta: np.ndarray, P: np.ndarray):
+        over = 1.0 / P
+        apply_inner = self._inner(theta, over)
+
+        def at_once(r: np.ndarray) -> np.ndarray:  # (X^T T X + P)^-1 r
+            scaled = over * r
+            return scaled - over * self.tasks.adjoint(apply_inner(self.tasks.forward(scaled)))
+
+        def refined(r: np.ndarray) -> np.ndarray:
+            x = at_once(r)
+            return x + at_once(r - P * x - self.tasks.adjoint(theta * self.tasks.forward(x)))
+
+        apart = refined if np.max(theta) * np.max(over) * self.largest > _ILL_CONDITIONED else at_once
+
+        block, intercept = self.block, self.intercept
+        if intercept is None:
+            return lambda rhs: {self.block: apart(rhs[self.block])}
+        border = self.tasks.adjoint(theta)
+        moved = apart(border)
+        pivot = np.add.reduceat(theta, self.tasks.offsets[:-1]) - np.einsum("im,im->m", border, moved)
+
+        def solve(rhs: Blocks) -> Blocks:
+            w = apart(rhs[block])
+            b = (rhs[intercept][0] - np.einsum("im,im->m", border, w)) / pivot
+            return {block: w - moved * b, intercept: b[None, :]}
+
+        return solve
+
+    def _inner(self, theta: np.ndarray, over: np.ndarray):
+        """z -> (T^-1 + X P^-1 X^T)^-1 z, flat over tasks."""
+        tasks = self.tasks
+        if self.loss.is_shared_complete and np.all(theta == theta[0]) and np.all(over == over[0, 0]):
+            if self.gram is None:
+                self.gram = _rows_gram(tasks.X, None)
+            inner = self.gram * over[0, 0]
+            inner[np.diag_indices_from(inner)] += 1.0 / theta[0]
+            inverse = inverses(inner[None])[0]
+            return lambda z: (z.reshape(tasks.n_tasks, -1) @ inverse).ravel()
+        inner = [_rows_gram(X, over[:, i]) for i, X in enumerate(tasks.inputs)]
+        pieces = list(pairwise(tasks.offsets))
+        for matrix, (first, last) in zip(inner, pieces, strict=True):
+            matrix[np.diag_indices_from(matrix)] += 1.0 / theta[first:last]
+        inverse = [inverses(matrix[None])[0] for matrix in inner]
+
+        def apply(z: np.ndarray) -> np.ndarray:
+            return np.concatenate(
+                [A @ z[first:last] for A, (first, last) in zip(inverse, pieces, strict=True)]
+            )
+
+        return apply
+
+
+def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
+    """X diag(weights) X^T."""
+    n = X.shape[0]
+    require_memory(
+        8.0 * n * n,
+        f"the products of {n:,} rows with one another",
+        "name another solver, or subsample(rows) first",
+    )
+    return gram(X.T, weights)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM's x-update by preconditioned conjugate gradients: for maps that mix tasks, where a dense system is too large.
+
+#: what one x-update leaves of its first residual: far less than an iteration of ADMM gains
+_REDUCTION = 1e-6
+_ROUNDING = 1e-15
+
+
+def _dot(a: Blocks, b: Blocks) -> float:
+    return float(sum(np.vdot(a[name], b[name]) for name in a))
+
+
+def conjugate_gradients(
+    apply, rhs: Blocks, x: Blocks, precondition, reduction: float, max_iter: int
+) -> Blocks:
+    """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first (or rounding)."""
+    product = apply(x)
+    residual = {name: rhs[name] - product[name] for name in rhs}
+    floor = _ROUNDING * np.sqrt(_dot(rhs, rhs))
+    target = max(reduction * np.sqrt(_dot(residual, residual)), floor)
+    x = {name: array.copy() for name, array in x.items()}
+    direction, last = None, 1.0
+    for _ in range(max_iter):
+        if np.sqrt(_dot(residual, residual)) <= target:
+            break
+        z = precondition(residual)
+        energy = _dot(residual, z)
+        if direction is None:
+            direction = {name: np.array(array) for name, array in z.items()}
+        else:
+            direction = {name: z[name] + energy / last * direction[name] for name in z}
+        image = apply(direction)
+        curvature = _dot(direction, image)
+        if curvature <= 0.0:  # a direction that nothing penalises: x is as good as it gets
+            break
+        for name in x:
+            x[name] += energy / curvature * direction[name]
+            residual[name] = residual[name] - energy / curvature * image[name]
+        last = energy
+    return x
+
+
+class ConjugateGradientUpdate:
+    """No matrix over all tasks; the systems of the tasks apart, where there are such, are the preconditioner."""
+
+    def __init__(self, split: Split, tasks_apart, reduction: float = _REDUCTION, max_iter: int = 300):
+        self.split, self.tasks_apart = split, tasks_apart
+        self.reduction, self.max_iter = reduction, max_iter
+        # mean diagonals by random signs e: the mean of <e, H e> is the trace of H
+        random = np.random.default_rng(0)
+        e = {name: random.choice([-1.0, 1.0], shape) for name, shape in split.form.shapes.items()}
+        size = sum(array.size for array in e.values())
+        image = split.linear_image(e)
+        self.mean_quadratic = _dot(e, split.quadratic_product(e)) / size
+        self.diagonals = [float(image[copy.rows] @ image[copy.rows]) / size for copy in split.copies]
+        self.x = split.form.zeros()
+
+    def solver(self, penalties: np.ndarray):
+        """The x-update under one penalty a copy; each solve starts from the last one's x."""
+        metric = self.split.metric(penalties)
+        precondition = (lambda r: r) if self.tasks_apart is None else self.tasks_apart.solver(penalties)
+
+        def apply(x: Blocks) -> Blocks:
+            product = self.split.quadratic_product(x)
+            self.split.add_adjoint(metric * self.split.linear_image(x), product)
+            return product
+
+        def solve(rhs: Blocks) -> Blocks:
+            self.x = conjugate_gradients(apply, rhs, self.x, precondition, self.reduction, self.max_iter)
+            return self.x
+
+        return solve
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM's x-update: minimise q(x) + 1/2 ||K x + k - t||^2 in the penalties' metric, the same matrix again and again.
+#
+# Four ways, by structure:
+# - `TaskwiseUpdate`: one small symmetric system a task, or one for all tasks where they share it; functions whose maps mix tasks, as
+#   W.sum(axis=1) does, enter by the Woodbury formula.
+# - `KernelUpdate`: one loss on more features than rows, diagonal penalties: systems of the rows' size.
+# - `DenseUpdate`: losses that mix tasks, while the unknowns are few: one system over all of them.
+# - `ConjugateGradientUpdate`: everything else, without a matrix.
+
+Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
+
+_LARGEST_TASK = 2500  # unknowns in one task's system
+_SMALL_TASK = 400  # unknowns up to which rows are not counted
+_LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
+_FEW_ROWS = 1500  # rows up to which such a system costs less than other solvers' steps
+_LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
+_LARGEST_FACTOR = 30_000_000  # entries of its factor
+_LARGEST_DENSE = 1200  # unknowns in one system over all tasks
+_COPIES = 5  # of a system, that are made at once
+
+
+def choose_x_update(split: Split):
+    """The x-update that fits the structure."""
+    layout = Layout(split.form)
+    fits = layout.has_columns and layout.depth <= _LARGEST_TASK
+    if _are_fewer_rows(split.form) and KernelUpdate.fits(split):
+        return KernelUpdate(split)
+    mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
+    rank = sum(
+        copy.rows.stop - copy.rows.start for copy, mixes in zip(split.copies, mixed, strict=True) if mixes
+    )
+    if fits and not couples_tasks(split):
+        size = layout.depth * layout.n_tasks
+        if rank == 0 or (rank <= _LARGEST_CORRECTION and rank * size <= _LARGEST_FACTOR):
+            update = TaskwiseUpdate(split, layout, mixed)
+            if rank == 0 or update.stands_alone():
+                return update
+    size = sum(rows * columns for rows, columns in split.form.shapes.values())
+    if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
+        return DenseUpdate(split)
+    return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
+
+
+def has_large_systems(form: NormalForm) -> bool:
+    """Whether a task's systems are of so many unknowns that products with the data cost less: not of the size of few rows, where a loss that
+    is not smooth leaves no gradient steps."""
+    unknowns = sum(block.shape[0] for block in form.blocks)
+    if all(loss.atom.smooth for loss in form.losses) or not _are_fewer_rows(form, _FEW_ROWS):
+        return unknowns > _LARGEST_TASK
+    return False
+
+
+def outgrows_inputs(form: NormalForm) -> bool:
+    """Whether a task's system takes more memory than a large sparse X leaves beside itself."""
+    size = sum(rows for rows, _ in form.shapes.values())
+    return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
+
+
+def _are_fewer_rows(form: NormalForm, most: int = _LARGEST_ROWS) -> bool:
+    features = max(rows for rows, _ in form.shapes.values())
+    rows = max((int(loss.tasks.counts.max()) for loss in form.losses), default=features)
+    return features > _SMALL_TASK and 2 * rows < features and rows <= most
+
+
+class TaskwiseUpdate:
+    """One system a task, or one for all, corrected by what couples the tasks.
+
+    mixed : for each copy, whether its map mixes tasks; None leaves what lies between tasks out (a preconditioner).
+    """
+
+    def __init__(self, split: Split, layout: Layout, mixed: list[bool] | None = None):
+        self.split, self.layout = split, layout
+        self.mixed = mixed or [False] * len(split.copies)
+        self.Q = quadratic_matrices(split, layout)
+        self.parts = [penalty_matrices(copy, split, layout) for copy in split.copies]
+        self.mean_quadratic = float(np.einsum("gii->gi", self.Q).mean())
+        self.diagonals = [float(np.einsum("gii->gi", part).mean()) for part in self.parts]
+        self.factors = {
+            j: self._factor(copy, np.eye(copy.rows.stop - copy.rows.start))
+            for j, (copy, mixes) in enumerate(zip(split.copies, self.mixed, strict=True))
+            if mixes
+        }
+
+    def stands_alone(self) -> bool:
+        """Whether the tasks' systems have full rank without the terms that mix tasks."""
+        apart = [part for part, mixes in zip(self.parts, self.mixed, strict=True) if not mixes]
+        sizes = [max(float(np.abs(part).max()), 1e-300) for part in apart]
+        scale = max(float(np.abs(self.Q).max()), 1e-300)
+        total = sum((part / size for part, size in zip(apart, sizes, strict=True)), self.Q / scale)
+        return is_regular(total)
+
+    def solver(self, penalties: np.ndarray) -> Solve:
+        """The x-update under one penalty a copy."""
+        H = self.Q
+        for j, (penalty, part) in enumerate(zip(penalties, self.parts, strict=True)):
+            H = H if j in self.factors else H + penalty * part
+        factors = list(self.factors.values())
+        scales = [np.full(factor.shape[2], penalties[j]) for j, factor in self.factors.items()]
+        return self._solver(H, factors, scales)
+
+    def newton_solver(self, parts: list[Part], damping: np.ndarray) -> Solve | None:
+        """Solves with Q + K^T (parts + one damping a copy) K; None where the parts couple the tasks too much.
+
+        Where a map mixes tasks, damping keeps to what lies within them.
+        """
+        H, factors, scales = self.Q, [], []
+        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
+            H = H + damping[j] * self.parts[j]
+            if self.mixed[j]:
+                factor, scale = self._mixed_factor(j, copy, part)
+                factors.append(factor)
+                scales.append(scale)
+                continue
+            if part.weights is not None:
+                H = H + penalty_matrices(copy, self.split, self.layout, part.weights)
+            if part.blocks is not None:
+                H = H + middle_matrices(copy, self.split, self.layout, part.blocks)
+            if part.vectors is not None:
+                factors.append(self._factor(copy, part.vectors))
+                scales.append(part.scales)
+        rank = sum(scale.size for scale in scales)
+        if rank > _LARGEST_CORRECTION or rank * self.layout.depth * self.layout.n_tasks > _LARGEST_FACTOR:
+            return None
+        return self._solver(H, factors, scales)
+
+    def _mixed_factor(self, j: int, copy: Copy, part: Part) -> tuple[np.ndarray, np.ndarray]:
+        factors, scales = [np.empty((self.layout.n_tasks, self.layout.depth, 0))], [np.empty(0)]
+        if part.weights is not None:
+            active = np.flatnonzero(part.weights)
+            factors.append(self.factors[j][:, :, active])
+            scales.append(part.weights[active])
+        vectors, scale = part.vectors, part.scales
+        if part.blocks is not None:
+            vectors, scale = _spectral_vectors(part.blocks, copy.shape)
+        if vectors is not None and scale is not None:
+            factors.append(self._factor(copy, vectors))
+            scales.append(scale)
+        return np.concatenate(factors, axis=2), np.concatenate(scales)
+
+    def _factor(self, copy: Copy, vectors: np.ndarray) -> np.ndarray:
+        """(m, D, r): K_j^T of every row of `vectors`, task by task."""
+        factor = np.empty((self.layout.n_tasks, self.layout.depth, len(vectors)))
+        for r, vector in enumerate(vectors):
+            into = self.split.form.zeros()
+            copy.term.map.add_adjoint(vector.reshape(copy.shape), into)
+            factor[:, :, r] = self.layout.stack(into).T
+        return factor
+
+    def _solver(self, H: np.ndarray, factors: list[np.ndarray], scales: list[np.ndarray]) -> Solve:
+        inverse, layout = inverses(H), self.layout
+
+        def apart(stacked):  # (m, D, r) -> (m, D, r)
+            return np.matmul(inverse, stacked)
+
+        if sum(scale.size for scale in scales) == 0:
+            if len(inverse) == 1:
+                return lambda rhs: layout.unstack(inverse[0] @ layout.stack(rhs))
+            return lambda rhs: layout.unstack(apart(layout.stack(rhs).T[:, :, None])[:, :, 0].T)
+        # Woodbury: (H + U C U^T)^-1 = H^-1 - H^-1 U (C^-1 + U^T H^-1 U)^-1 U^T H^-1
+        U = np.concatenate(factors, axis=2)
+        Z = apart(U).reshape(-1, U.shape[2])
+        inner = U.reshape(Z.shape).T @ Z
+        inner[np.diag_indices_from(inner)] += 1.0 / np.concatenate(scales)
+        inner = np.linalg.inv(inner)
+
+        def solve(rhs: Blocks) -> Blocks:
+            r = layout.stack(rhs).T
+            x = apart(r[:, :, None]).ravel() - Z @ (inner @ (Z.T @ r.ravel()))
+            return layout.unstack(x.reshape(r.shape).T)
+
+        return solve
+
+
+def _spectral_vectors(blocks: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvectors of every column's block as vectors over the whole image."""
+    vectors, scales = [], []
+    for column, block in enumerate(blocks):
+        values, basis = np.linalg.eigh(block)
+        for value, vector in zip(values, basis.T, strict=True):
+            if abs(value) > 1e-6 * np.abs(values).max():
+                whole = np.zeros(shape)
+                whole[:, column] = vector
+                vectors.append(whole.ravel())
+                scales.append(value)
+    return np.array(vectors).reshape(len(scales), -1), np.array(scales)

@@ -1,0 +1,345 @@
+"""Solver over one RegularizedSystem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mtldsl.data.products import gram, require_gram_memory
+from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.design.gram import centred_gram
+from mtldsl.solvers.linear_systems.factorizations import Shifted
+from mtldsl.utils.caching import cached_property
+from mtldsl.utils.interrupts import eigh
+from mtldsl.utils.memory import require_memory
+from mtldsl.utils.parallel import in_jobs
+
+__all__ = [
+    "SharedRidge",
+    "conjugate_solutions",
+    "separate_ridge",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Ridge on large sparse inputs: conjugate gradients for all tasks at once, without any matrix but X.
+
+_MOST = 20_000
+_ROUNDING = 1e-16  # a gap beside the objective that no step makes smaller
+_NEARER = 1e-2  # how much smaller the gap is asked for after a solution that was not exact enough
+
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+def conjugate_solutions(
+    Y, levels, weight: float, image: Product, onto_features: Product, tol: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(V (m, d), A (m, n)) of (Xc Xc^T + l_j / c I) a_j = yc_j, v_j = Xc^T a_j, each more exact than the one before; the first has a
+    relative gap of tol / 10 at most, unless steps run out.
+
+    With the residual r the gap between v_j and the multipliers -l_j a_j is c / 2 ||r||^2: in the space of rows, for the gradients of
+    the weights would count c s^2 / l times as much in the direction of a singular value s.
+
+    Y (m, n): Yc;  levels (m,): l > 0;  weight: c;  image: V -> V Xc^T;  onto_features: R -> R Xc
+    """
+    shifts = (levels / weight)[:, None]
+    R, A, V = Y.copy(), np.zeros_like(Y), 0.0
+    direction, energy, target = R.copy(), np.einsum("ij,ij->i", R, R), 0.1 * tol
+    for iteration in range(1, _MOST + 1):
+        pulled = onto_features(direction)
+        moved = image(pulled) + shifts * direction
+        curved = np.einsum("ij,ij->i", direction, moved)
+        step = np.divide(energy, curved, out=np.zeros_like(energy), where=curved > 0)[:, None]
+        A += step * direction
+        V = V + step * pulled
+        R -= step * moved
+        before, energy = energy, np.einsum("ij,ij->i", R, R)
+        left = R + shifts * A
+        size = 0.5 * weight * float(np.vdot(left, left))
+        size += 0.5 * float(levels @ np.einsum("ij,ij->i", V, V))
+        gap = 0.5 * weight * float(energy.sum())
+        if gap <= target * size or iteration == _MOST or not step.any():
+            yield V, A
+            if gap <= _ROUNDING * size or not step.any():
+                return
+            target *= _NEARER
+        turn = np.divide(energy, before, out=np.zeros_like(energy), where=before > 0)[:, None]
+        direction = R + turn * direction
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Quadratic losses under a ridge where tasks have inputs, weights or missing labels of their own: a Cholesky factor a task.
+#
+#     minimize over w, b    1/2 sum_k s_k (<x_k, w> + b - y_k)^2 + l / 2 ||w||^2
+#
+# A task's Gram matrix is not held beside those of others. What rounding leaves of a solution is removed by steps with residuals through X itself.
+
+_EXACT = 1e-14  # the relative gap below which no step is taken
+_MOST_STEPS = 5
+
+
+def separate_ridge(
+    loss: LossTerm, levels: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(W (d, m), b (m,)); None where a task's system is singular to rounding.
+
+    levels : (m,) l of every task;  weights : (N,) s, flat
+    """
+    tasks, d = loss.tasks, loss.tasks.n_features
+    require_gram_memory(d, 1, "select features, or name another solver")
+    W, b = np.empty((tasks.n_tasks, d)), np.zeros(tasks.n_tasks)
+
+    def one(i: int, _) -> bool:
+        own = slice(tasks.offsets[i], tasks.offsets[i + 1])
+        system = _Task(_inputs(tasks, i), tasks.targets[own], weights[own], bool(loss.intercepts))
+        if not system.solve(float(levels[i])):
+            return False
+        W[i], b[i] = system.w, system.b
+        return True
+
+    regular = in_jobs(one, range(tasks.n_tasks), work=float(tasks.n_samples) * d * d)
+    return (W.T, b) if all(regular) else None
+
+
+def _inputs(tasks, i: int):
+    """X_i, made for this task alone where labels are missing."""
+    return (
+        tasks.X[np.flatnonzero(tasks.mask[:, i])]
+        if tasks.is_shared and tasks.mask is not None
+        else tasks.inputs[i]
+    )
+
+
+class _Task:
+    def __init__(self, X, y, s, centred: bool):
+        self.X, self.s = X.astype(float, copy=False), s
+        total = s.sum()
+        self.x_mean, self.y_mean = np.zeros(X.shape[1]), 0.0
+        if centred:
+            self.x_mean, self.y_mean = np.asarray(s @ X).ravel() / total, float(s @ y) / total
+        self.y, self.total, self.centred = y - self.y_mean, total, centred
+
+    def solve(self, level: float) -> bool:
+        """Whether the system is regular; then w and b are there."""
+        same = bool(np.all(self.s == self.s[:1]))
+        G = gram(self.X) if same else gram(self.X, self.s)
+        G *= self.s[0] if same else 1.0
+        if self.centred:
+            G = centred_gram(G, self.total * self.x_mean, self.x_mean)
+        system = Shifted(G, np.array([level]), np.inf)
+        if not system.is_regular:
+            return False
+        target = self._onto_features(self.y)
+        w = system.solve(target[None])[0]
+        objective = 0.5 * float(self.s @ np.square(self.y) - target @ w)
+        smallest = np.inf
+        for _ in range(_MOST_STEPS if system.error(w[None])[0] > _EXACT * objective else 0):
+            residual = self.y - (self.X @ w - self.x_mean @ w)
+            slope = self._onto_features(residual) - level * w
+            step = system.solve(slope[None])[0]
+            gap = float(slope @ step)
+            if not gap < 0.25 * smallest:
+                break
+            smallest, w = gap, w + step
+        self.w, self.b = w, self.y_mean - float(self.x_mean @ w)
+        return True
+
+    def _onto_features(self, r) -> np.ndarray:
+        r = self.s * r
+        return np.asarray(r @ self.X).ravel() - r.sum() * self.x_mean
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Quadratic losses on one X under a quadratic penalty of the tasks: Cholesky factors of the Gram or the kernel matrix.
+#
+#     minimize over W, b    c/2 sum_k s_k ||W^T x_k + b - y_k||^2 + 1/2 tr(W L W^T)
+#
+# With L = U diag(l) U^T and V = W U the tasks come apart: (c Xc^T S Xc + l_j I) v_j = c Xc^T S Yc u_j, Xc and Yc being centred where
+# there is an intercept. What rounding leaves of a solution is removed by steps of refinement, with residuals through X itself.
+
+_SAME = 1e-13  # of the largest l_j: so near to one another they are one, so near to zero they are zero
+_MOST_STEPS_SHARED_RIDGE = 4
+_MOSTLY_MEANS = 0.99  # of the labels' squares: where their means are more, taking these off costs two digits
+#: The smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs, and up to which where a factor of it, whose
+#: multiplications are so many times as fast, costs less than so many steps of conjugate gradients for all tasks.
+_SMALL_SPARSE, _LARGEST_SPARSE, _BLOCKED, _STEPS = 500, 2000, 8.0, 30
+
+
+#: weights (d, m), intercepts (m,) or None, and the loss's multipliers, flat, where they are not the gradient at these
+Solution = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
+
+
+class SharedRidge:
+    """`solutions` yields (W, b, u), each more exact than the one before; it ends where no step brings more, at once where the systems
+    are singular to rounding.
+
+    L : (m, m) symmetric, positive semidefinite, or its diagonal (m,);  weight : c;  weights : s, None where all are 1
+    """
+
+    def __init__(self, loss: LossTerm, L: np.ndarray, weight: float, weights: np.ndarray | None = None):
+        tasks = self.tasks = loss.tasks
+        self.X, self.weight, self.weights = tasks.X, weight, weights
+        self.n, self.m = tasks.X.shape[0], tasks.n_tasks
+        self.levels, self.rotation = _levels(L)
+        Y = tasks.targets.reshape(self.m, self.n)
+        self.labels = Y if self.rotation is None else self.rotation.T @ Y
+        self.centred = bool(loss.intercepts)
+        self.x_means, self.y_means = np.zeros(tasks.n_features), np.zeros(self.m)
+        self.total = float(self.n) if weights is None else float(weights.sum())
+        if self.centred:
+            shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / weights.sum()
+            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.labels @ shares
+
+    @cached_property
+    def Y(self) -> np.ndarray:
+        """(m, n) the labels, centred where there is an intercept."""
+        return self.labels - self.y_means[:, None] if self.centred else self.labels
+
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """(c Xc^T S Yc as (m, d), <c S Yc, Yc>); from labels as they are, where taking off their means costs no digits: no copy of them all."""
+        whole, means = (
+            float(np.vdot(self.weighted(self.labels), self.labels)),
+            self.weight * self.total * float(self.y_means @ self.y_means),
+        )
+        if means <= _MOSTLY_MEANS * whole:
+            return self.onto_features(self.weighted(self.labels)), whole - means
+        return self.onto_features(self.weighted(self.Y)), float(np.vdot(self.weighted(self.Y), self.Y))
+
+    def solutions(self, tol: float) -> Iterator[Solution]:
+        if self._prefers_products and self.weights is None and self.levels.min() > 0:
+            steps = conjugate_solutions(self.Y, self.levels, self.weight, self.image, self.onto_features, tol)
+            for V, A in steps:
+                yield self._as_typed(V, A)
+            return
+        rows_are_fewer = self.n < self.tasks.n_features
+        if rows_are_fewer and (self.weights is not None or self.levels.min() <= 0):
+            return
+        system = _RowSystem(self) if rows_are_fewer else _ColumnSystem(self)
+        if not system.shifted.is_regular:
+            return
+        state = system.shifted.solve(system.target)
+        if system.error(state) <= _EXACT * system.objective(state):
+            yield self._as_typed(*system.weights(state))
+        smallest = np.inf
+        for _ in range(_MOST_STEPS_SHARED_RIDGE):
+            gap, step = system.refinement(state)
+            if not gap < 0.25 * smallest:
+                return
+            smallest, state = gap, state + step
+            yield self._as_typed(*system.weights(state))
+
+    @property
+    def _prefers_products(self) -> bool:
+        """Whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
+        side = min(self.X.shape)
+        if not self.tasks.is_sparse or side <= _SMALL_SPARSE:
+            return False
+        return side > _LARGEST_SPARSE or side**3 / (3.0 * _BLOCKED) > _STEPS * 4.0 * self.X.nnz * self.m
+
+    def image(self, V) -> np.ndarray:
+        """V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
+        Z = self.tasks.forward(V.T).reshape(self.m, self.n)
+        return Z - (V @ self.x_means)[:, None] if self.centred else Z
+
+    def residual(self, V) -> np.ndarray:
+        """Yc - V Xc^T (m, n)."""
+        return self.Y - self.image(V)
+
+    def weighted(self, R) -> np.ndarray:
+        """c S R, of rows R."""
+        if self.weights is None:
+            return R if self.weight == 1.0 else self.weight * R
+        return self.weight * (self.weights * R)
+
+    def onto_features(self, R) -> np.ndarray:
+        """R Xc (m, d)."""
+        G = self.tasks.adjoint(R.ravel()).T
+        return G - np.outer(R.sum(axis=1), self.x_means) if self.centred else G
+
+    def _as_typed(self, V, A=None) -> Solution:
+        b = self.y_means - V @ self.x_means if self.centred else None
+        u = None if A is None else -self.levels[:, None] * A
+        if self.rotation is not None:
+            V, b, u = (None if part is None else self.rotation @ part for part in (V, b, u))
+        return np.ascontiguousarray(V.T), b, None if u is None else u.ravel()
+
+
+class _ColumnSystem:
+    """(c G + l_j I) v_j = c Xc^T S yc_j: of the features' size."""
+
+    def __init__(self, problem: SharedRidge):
+        p = self.problem = problem
+        self.target, self.square = p.label_moments()
+        require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
+        G = gram(p.X, p.weights)
+        if p.centred:
+            G = centred_gram(G, p.total * p.x_means, p.x_means)
+        G *= p.weight
+        self.shifted = Shifted(G, p.levels, p.n * p.tasks.n_features)
+
+    def weights(self, V) -> tuple[np.ndarray]:
+        return (V,)
+
+    def objective(self, V) -> float:
+        """At the solution, where it is half of <c S Yc, Yc - Xc V>."""
+        return 0.5 * (self.square - float(np.vdot(self.target, V)))
+
+    def error(self, V) -> float:
+        return float(self.shifted.error(V).sum())
+
+    def refinement(self, V) -> tuple[float, np.ndarray]:
+        """(how far the objective lies above the optimum, the step there)."""
+        p = self.problem
+        g = p.onto_features(p.weighted(p.residual(V))) - p.levels[:, None] * V
+        step = self.shifted.solve(g)
+        return 0.5 * float(np.vdot(g, step)), step
+
+
+class _RowSystem:
+    """(K + l_j / c I) a_j = yc_j with K = Xc Xc^T, v_j = Xc^T a_j: of the rows' size; all l_j > 0, all s = 1."""
+
+    def __init__(self, problem: SharedRidge):
+        p = self.problem = problem
+        require_memory(
+            16.0 * p.n * p.n,
+            f"the products of {p.n:,} rows with one another",
+            "name another solver, or subsample(rows) first",
+        )
+        self.target = p.Y
+        K = gram(p.X.T)
+        if p.centred:
+            means = K.mean(axis=0)
+            K -= means
+            K -= (means - means.mean())[:, None]
+        self.shifted = Shifted(K, p.levels / p.weight, p.n * p.tasks.n_features)
+
+    def weights(self, A) -> tuple[np.ndarray, np.ndarray]:
+        return self.problem.onto_features(A), A
+
+    def objective(self, A) -> float:
+        """At the solution, where it is half of <Y, l_j a_j>."""
+        return 0.5 * float(self.problem.levels @ np.einsum("ij,ij->i", A, self.problem.Y))
+
+    def error(self, A) -> float:
+        return float(self.problem.levels @ self.shifted.error(A))
+
+    def refinement(self, A) -> tuple[float, np.ndarray]:
+        """(how far the objective lies above the optimum, the step there)."""
+        p = self.problem
+        r = p.residual(p.onto_features(A)) - self.shifted.shifts[:, None] * A
+        return 0.5 * p.weight * float(np.vdot(r, r)), self.shifted.solve(r)
+
+
+def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """(eigenvalues of L, eigenvectors as columns; None where L is diagonal): equal ones exactly equal, tiny ones 0."""
+    if L.ndim == 1:
+        return L.astype(float), None
+    levels, rotation = eigh(L)
+    close = _SAME * np.abs(levels).max(initial=0.0)
+    levels[np.abs(levels) <= close] = 0.0
+    for j in range(1, len(levels)):  # they are sorted
+        if levels[j] - levels[j - 1] <= close:
+            levels[j] = levels[j - 1]
+    return levels, rotation

@@ -1,0 +1,583 @@
+"""Splitting, blocks, curvature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.solvers.design.gram import gram_and_border
+
+__all__ = [
+    "Copy",
+    "Curvature",
+    "Curvatures",
+    "Layout",
+    "Part",
+    "Split",
+    "couples_tasks",
+    "curvature_kind",
+    "diagonal_of",
+    "find_curvatures",
+    "linear_predictions",
+    "middle_matrices",
+    "mixes_tasks",
+    "penalty_matrices",
+    "places",
+    "quadratic_matrices",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM's splitting: which terms stay in the quadratic x-update, and which get a copy of their argument.
+#
+#     minimize over x, w   q(x) + sum_j h_j(w_j)   subject to   w_j = K_j x + k_j
+#
+# q holds the quadratic losses and the quadratic penalties that couple no tasks; every other loss t brings h_j = f_t with
+# K_j x + k_j its predictions, every other function k brings h_j = c_k g_k with K_j x + k_j the image of its map. All copies lie
+# one after another in one flat vector, so that the iteration is vector arithmetic.
+
+
+def linear_predictions(loss: LossTerm, x: Blocks) -> np.ndarray:
+    """The predictions without the map's constant part, flat (N,)."""
+    z = loss.tasks.forward(loss.map.linear(x))
+    for name in loss.intercepts:
+        z = z + np.repeat(x[name][0], loss.tasks.counts)
+    return z
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """One copied term and its place in the flat vector; `metric` weighs its part of the penalty, entry by entry."""
+
+    term: Any  # a LossTerm where `is_loss`, else a FunctionTerm: a flag tells, no class
+    index: int  # its place in form.losses or form.functions
+    shape: tuple[int, ...]
+    rows: slice
+    profile: np.ndarray | None = None  # relative penalties of the entries (mean 1), None: all 1
+
+    @property
+    def is_loss(self) -> bool:
+        return isinstance(self.term, LossTerm)
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The Hessian of a quadratic function of V (p, q): V -> weights * V, or V -> V @ coupling."""
+
+    weights: np.ndarray | None = None  # (q,) one a column, or (p, q)
+    coupling: np.ndarray | None = None  # (q, q), not diagonal
+
+    def product(self, V: np.ndarray) -> np.ndarray:
+        return V @ self.coupling if self.weights is None else self.weights * V
+
+    @staticmethod
+    def of(f: FunctionTerm) -> Curvature | None:
+        """None where the function is not 1/2 <V, H V>; the coefficient is included."""
+        if f.is_constraint or not np.isfinite(f.atom.curvature):
+            return None
+        squares = f.atom.entry_quadratic
+        if squares is not None and (
+            np.ndim(squares) < 2 or np.shape(squares)[0] == 1
+        ):  # no matrix of the tasks' size is made
+            return Curvature(f.coefficient * np.broadcast_to(np.ravel(squares), f.map.shape[1:]))
+        L = f.atom.task_quadratic(f.map.shape[1])
+        if L is not None:
+            L, diagonal = f.coefficient * np.asarray(L), f.coefficient * np.diag(L)
+            return Curvature(diagonal) if np.array_equal(L, np.diag(diagonal)) else Curvature(coupling=L)
+        if f.atom.separable == "entries":
+            ones = np.ones(f.map.shape)
+            weights = f.atom.gradient(ones)
+            if np.array_equal(
+                f.atom.gradient(-(2.0**30) * ones), -(2.0**30) * weights
+            ):  # linear, so quadratic
+                return Curvature(f.coefficient * weights)
+        return None
+
+
+class Split:
+    """A normal form as q(x) + sum_j h_j(w_j), w = K x + k. With `coupled`, q takes quadratics that couple tasks too."""
+
+    def __init__(self, form: NormalForm, coupled: bool = False):
+        self.form = form
+        self.exact_losses = [t for t, loss in enumerate(form.losses) if loss.atom.quadratic is not None]
+        found = {k: Curvature.of(f) for k, f in enumerate(form.functions)}
+        self.exact_functions = {
+            k: c for k, c in found.items() if c is not None and (coupled or c.coupling is None)
+        }
+        self.copies: list[Copy] = []
+        self.size = 0
+        for t, loss in enumerate(form.losses):
+            if t not in self.exact_losses:
+                self._add(loss, t, (loss.tasks.n_samples,), _loss_profile(loss))
+        for k, f in enumerate(form.functions):
+            if k not in self.exact_functions:
+                self._add(f, k, f.map.shape, None)
+
+    def _add(self, term, index, shape, profile) -> None:
+        rows = slice(self.size, self.size + int(np.prod(shape)))
+        self.copies.append(Copy(term, index, shape, rows, profile))
+        self.size = rows.stop
+
+    def metric(self, penalties: np.ndarray) -> np.ndarray:
+        """One penalty a copy -> one penalty an entry, flat."""
+        flat = np.empty(self.size)
+        for copy, penalty in zip(self.copies, penalties, strict=True):
+            flat[copy.rows] = penalty if copy.profile is None else penalty * copy.profile
+        return flat
+
+    def image(self, x: Blocks) -> np.ndarray:
+        """K x + k."""
+        flat = np.empty(self.size)
+        for copy in self.copies:
+            image = copy.term.predictions(x) if copy.is_loss else copy.term.map.forward(x)
+            flat[copy.rows] = image.ravel()
+        return flat
+
+    def linear_image(self, x: Blocks) -> np.ndarray:
+        """K x."""
+        flat = np.empty(self.size)
+        for copy in self.copies:
+            image = linear_predictions(copy.term, x) if copy.is_loss else copy.term.map.linear(x)
+            flat[copy.rows] = image.ravel()
+        return flat
+
+    def constant(self) -> np.ndarray | float:
+        """k (0.0 where every map is linear)."""
+        flat = self.image(self.form.zeros())
+        return flat if flat.any() else 0.0
+
+    def add_adjoint(self, flat: np.ndarray, into: Blocks, copies: list[Copy] | None = None) -> None:
+        """into += K^T flat, of some copies alone where these are given."""
+        for copy in self.copies if copies is None else copies:
+            part = flat[copy.rows]
+            if copy.is_loss:
+                copy.term.add_adjoint(part, into)
+            else:
+                copy.term.map.add_adjoint(part.reshape(copy.shape), into)
+
+    def prox(self, s: np.ndarray, metric: np.ndarray, copies: list[Copy] | None = None) -> np.ndarray:
+        """argmin over w of sum_j h_j(w_j) + 1/2 ||w - s||^2 in the metric; of some copies alone, w = s elsewhere."""
+        w = np.empty(self.size) if copies is None else s.copy()
+        for copy in self.copies if copies is None else copies:
+            part, first = s[copy.rows], metric[copy.rows.start]
+            if copy.is_loss:
+                step = 1.0 / first if copy.profile is None else 1.0 / metric[copy.rows]
+                w[copy.rows] = copy.term.prox(part, step)
+            else:
+                w[copy.rows] = copy.term.prox(part.reshape(copy.shape), 1.0 / first).ravel()
+        return w
+
+    # ------------------------------------------------------------------------------------- the quadratic part
+
+    def curvature_weights(self, t: int) -> np.ndarray | float:
+        """The weight of every sample in quadratic loss t = 1/2 sum of weight * (z - y)^2."""
+        loss = self.form.losses[t]
+        uniform = loss.uniform_scale
+        weights: Any = loss.scale if uniform is None else uniform  # one of the two is there
+        return weights * loss.atom.quadratic
+
+    def quadratic_product(self, x: Blocks) -> Blocks:
+        """The Hessian of q at x."""
+        product = self.form.zeros()
+        for t in self.exact_losses:
+            loss = self.form.losses[t]
+            loss.add_adjoint(self.curvature_weights(t) * linear_predictions(loss, x), product)
+        for k, curvature in self.exact_functions.items():
+            f = self.form.functions[k]
+            f.map.add_adjoint(curvature.product(f.map.linear(x)), product)
+        return product
+
+    def quadratic_target(self) -> Blocks:
+        """Minus the gradient of q at zero."""
+        target = self.form.zeros()
+        for t in self.exact_losses:
+            loss = self.form.losses[t]
+            constant = loss.offset_predictions()
+            y = loss.tasks.targets if constant is None else loss.tasks.targets - constant
+            loss.add_adjoint(self.curvature_weights(t) * y, target)
+        for k, curvature in self.exact_functions.items():
+            f = self.form.functions[k]
+            if f.map.offset is not None:
+                f.map.add_adjoint(-curvature.product(f.map.offset), target)
+        return target
+
+
+def _loss_profile(loss: LossTerm) -> np.ndarray | None:
+    """Penalties in proportion to the samples' weights: then every sample's copy moves at the same pace."""
+    if not loss.atom.separable or loss.uniform_scale is not None:
+        return None
+    return None if loss.scale is None else loss.scale / loss.scale.mean()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The curvature M (I - D) that a copied term adds to the augmented Lagrangian, D the derivative of its prox, in parts that linear
+# algebra can use: a diagonal, blocks within columns, a few rank-one terms, or products only.
+
+_DIFFERENCE = 1e-7  # relative step of differences of the prox
+_ZERO = 1e-5  # what differences leave of a zero
+_LARGEST_ROW = 160  # entries of a row (or column) whose derivative is found entry by entry
+
+
+@dataclass
+class Part:
+    """diag(weights) + sum_r scales[r] vectors[r] vectors[r]^T on one copy, or blocks (q, p, p), one a column."""
+
+    weights: np.ndarray | None = None  # flat
+    blocks: np.ndarray | None = None
+    vectors: np.ndarray | None = None  # (r, size of the copy)
+    scales: np.ndarray | None = None
+
+    def product(self, change: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """The part times one vector of the copy."""
+        total = np.zeros_like(change) if self.weights is None else self.weights * change
+        if self.vectors is not None:
+            total = total + self.vectors.T @ (self.scales * (self.vectors @ change))
+        if self.blocks is not None:
+            total = total + np.einsum("cij,jc->ic", self.blocks, change.reshape(shape)).ravel()
+        return total
+
+
+@dataclass
+class Curvatures:
+    """One part a copy; None where only `product` knows the copy's curvature."""
+
+    split: Split
+    parts: list[Part | None]
+    xi: np.ndarray
+    w: np.ndarray
+    metric: np.ndarray
+
+    def product(self, copy: Copy, change: np.ndarray) -> np.ndarray:
+        """M (I - D) change of one copy, by a difference of the prox; `change` is flat over all copies."""
+        part = change[copy.rows]
+        size = np.linalg.norm(part)
+        if size == 0.0:
+            return np.zeros_like(part)
+        step = _DIFFERENCE * max(np.linalg.norm(self.xi[copy.rows]), 1e-12) / size
+        moved = self.split.prox(self.xi + step * change, self.metric, [copy])[copy.rows]
+        return self.metric[copy.rows] * (part - (moved - self.w[copy.rows]) / step)
+
+
+def find_curvatures(split: Split, xi: np.ndarray, w: np.ndarray, metric: np.ndarray) -> Curvatures:
+    """The curvatures at xi, where prox(xi) = w."""
+    finders = {"entries": _by_entries, "columns": _by_columns, "rows": _by_rows, None: lambda *_: None}
+    parts = [finders[curvature_kind(copy)](split, copy, xi, w, metric) for copy in split.copies]
+    return Curvatures(split, parts, xi, w, metric)
+
+
+def curvature_kind(copy: Copy) -> str | None:
+    """The parts in which the copy's curvature comes: along "entries", "columns" or "rows"; None: as products only."""
+    if copy.is_loss:
+        return "entries" if copy.term.atom.separable else None
+    kind: str | None = copy.term.atom.separable
+    if kind == "entries":
+        return kind
+    if kind == "columns" and copy.shape[0] <= _LARGEST_ROW:
+        return kind
+    return "rows" if kind == "rows" and copy.shape[1] <= _LARGEST_ROW else None
+
+
+def _by_entries(split, copy, xi, w, metric) -> Part:
+    here = np.abs(xi[copy.rows])
+    change = _DIFFERENCE * (here + here.mean() + np.finfo(float).tiny)
+    moved = xi.copy()
+    moved[copy.rows] += change
+    slopes = (split.prox(moved, metric, [copy])[copy.rows] - w[copy.rows]) / change
+    slopes = np.clip(slopes, 0.0, 1.0)
+    return Part(weights=metric[copy.rows] * np.where(slopes > 1.0 - _ZERO, 0.0, 1.0 - slopes))
+
+
+def _derivatives(split, copy, xi, metric, axis: int) -> np.ndarray:
+    """I - D along one axis of the copy: (lines, length, length), the lines being rows (axis 1) or columns (axis 0)."""
+    lines, length = copy.shape[1 - axis], copy.shape[axis]
+    size = np.abs(xi[copy.rows]).reshape(copy.shape).max(axis=axis, initial=0.0)
+    size = size + size.mean() + np.finfo(float).tiny  # one a line
+    # At a kink, differences in several entries would belong to different sides of it: move off it first.
+    side = _DIFFERENCE * np.random.default_rng(0).uniform(-1.0, 1.0, copy.shape)
+    here = xi.copy()
+    here[copy.rows] += (side * np.expand_dims(size, axis)).ravel()
+    w = split.prox(here, metric, [copy])[copy.rows]
+    change = 1e-3 * _DIFFERENCE * size
+    D = np.empty((lines, length, length))
+    for k in range(length):
+        at = (slice(None), k) if axis == 1 else k
+        moved = here.copy()
+        moved[copy.rows].reshape(copy.shape)[at] += change
+        difference = (split.prox(moved, metric, [copy])[copy.rows] - w).reshape(copy.shape)
+        D[:, :, k] = (difference if axis == 1 else difference.T) / change[:, None]
+    return np.eye(length) - 0.5 * (D + D.transpose(0, 2, 1))
+
+
+def _by_columns(split, copy, xi, w, metric) -> Part:
+    M = metric[copy.rows.start]
+    if hasattr(copy.term.atom, "curvature_blocks"):  # known without differences
+        return Part(blocks=M * copy.term.atom.curvature_blocks(xi[copy.rows].reshape(copy.shape), 1.0 / M))
+    return Part(blocks=M * _derivatives(split, copy, xi, metric, axis=0))
+
+
+def _by_rows(split, copy, xi, w, metric) -> Part:
+    """A multiple of the identity on the entries of each row that are not free, and the rank that is missing to it."""
+    p, q = copy.shape
+    weights = np.zeros((p, q))
+    vectors, scales = [], []
+    for r, B in enumerate(_derivatives(split, copy, xi, metric, axis=1)):
+        bound = np.diag(B) > _ZERO
+        count = int(bound.sum())
+        if count == 0:
+            continue
+        B = B[np.ix_(bound, bound)]
+        if np.abs(B - np.diag(np.diag(B))).max() <= _ZERO:
+            weights[r, bound] = np.diag(B)
+            continue
+        values, basis = np.linalg.eigh(B)
+        usual = values[count // 2]
+        weights[r, bound] = usual
+        for value, vector in zip(values - usual, basis.T, strict=True):
+            if abs(value) > _ZERO:
+                whole = np.zeros((p, q))
+                whole[r, bound] = vector
+                vectors.append(whole.ravel())
+                scales.append(value)
+    M = metric[copy.rows.start]
+    if not vectors:
+        return Part(weights=M * weights.ravel())
+    return Part(M * weights.ravel(), None, np.array(vectors), M * np.array(scales))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where the blocks of a form lie in one array: a flat vector of everything, or one column of unknowns a task.
+
+
+class Layout:
+    """All blocks, one after another.
+
+    slices : of every block, in the flat vector of `size` entries, in the order of the form
+    rows   : of every block, in the stacked column of one task, `depth` entries, intercepts last
+    """
+
+    def __init__(self, form: NormalForm):
+        self.shapes = form.shapes
+        self.slices = places({name: rows * columns for name, (rows, columns) in self.shapes.items()})
+        ordered = sorted(form.blocks, key=lambda block: block.intercept_of is not None)
+        self.rows = places({block.name: block.shape[0] for block in ordered})
+        self.size = sum(rows * columns for rows, columns in self.shapes.values())
+        self.depth = sum(rows for rows, _ in self.shapes.values())
+        self.n_tasks = ordered[0].shape[1]
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether all blocks have a column a task, so that they can be stacked."""
+        return all(columns == self.n_tasks for _, columns in self.shapes.values())
+
+    def blocks(self, flat: np.ndarray) -> Blocks:
+        """Views of a flat vector."""
+        return {name: flat[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
+
+    def flat(self, blocks: Blocks) -> np.ndarray:
+        return np.concatenate([np.ravel(blocks[name]) for name in self.shapes])
+
+    def stack(self, blocks: Blocks) -> np.ndarray:
+        """(depth, m)."""
+        stacked = np.empty((self.depth, self.n_tasks))
+        for name, rows in self.rows.items():
+            stacked[rows] = blocks[name]
+        return stacked
+
+    def unstack(self, stacked: np.ndarray) -> Blocks:
+        """Views of stacked columns."""
+        return {name: stacked[rows] for name, rows in self.rows.items()}
+
+
+def places(lengths: dict[str, int]) -> dict[str, slice]:
+    """One after another."""
+    found, start = {}, 0
+    for name, length in lengths.items():
+        found[name] = slice(start, start + length)
+        start += length
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The matrices of ADMM's x-update, one task at a time: q's Hessian and K^T M K as stacks of small symmetric matrices.
+#
+# Where no map mixes tasks, the unknowns of task i are one stacked vector: its column of every block, intercepts last. The Hessian is
+# then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks share it (one X, uniform weights).
+
+
+def couples_tasks(split: Split) -> bool:
+    """Whether q or a loss mixes the columns of different tasks."""
+    form = split.form
+    if not Layout(form).has_columns:
+        return True
+    for t, loss in enumerate(form.losses):
+        rights = _rights(loss.map, form)
+        if loss.intercepts and not all(map(_is_identity, rights)):
+            return True
+        quadratic = t in split.exact_losses
+        if _mixes(rights, uniform=quadratic and loss.is_shared_complete and loss.uniform_scale is not None):
+            return True
+    for k, curvature in split.exact_functions.items():
+        if curvature.coupling is not None:
+            return True
+        weights: Any = curvature.weights  # there, where there is no coupling
+        uniform = weights.ndim == 1 and bool(np.all(weights == weights[0]))
+        if _mixes(_rights(form.functions[k].map, form), uniform):
+            return True
+    return False
+
+
+def mixes_tasks(copy: Copy, form: NormalForm) -> bool:
+    """Whether an image column of the copy's map reads several tasks."""
+    return _mixes(_rights(copy.term.map, form), uniform=False)
+
+
+def diagonal_of(map: LinearMap) -> float | None:
+    """The number that K^T K has on the entries that the map reads, where it is a multiple of a choice of rows and columns."""
+    if len(map.entries) != 1:
+        return None
+    entry = map.entries[0]
+    right: Any = entry.right
+    for factor in (entry.left, None if right is None else right.T):
+        if factor is not None:
+            picks: Any = as_array(factor)
+            if (
+                np.any((picks != 0) & (picks != 1))
+                or np.any(picks.sum(axis=1) != 1)
+                or np.any(picks.sum(axis=0) > 1)
+            ):
+                return None
+    return entry.coefficient**2
+
+
+def as_array(factor: Any) -> np.ndarray:
+    return factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+
+
+def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
+    """The Hessian of q."""
+    total = np.zeros((1, layout.depth, layout.depth))
+    for t in split.exact_losses:
+        loss = split.form.losses[t]
+        total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
+    for k, curvature in split.exact_functions.items():
+        map = split.form.functions[k].map
+        middle, columns, coupling = None, curvature.weights, curvature.coupling
+        if columns is None:  # couples tasks: what each task has of it by itself
+            assert coupling is not None  # one of the two is there
+            columns = np.diag(coupling)
+        elif columns.ndim == 2:
+            middle, columns = columns.T[:, :, None] * np.eye(map.shape[0]), np.ones(map.shape[1])
+        total = total + _map_matrices(map, middle, columns, layout, split.form)
+    return total
+
+
+def penalty_matrices(
+    copy: Copy, split: Split, layout: Layout, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """K_j^T diag(weights) K_j of one copy; weights flat, one an entry, or None: the copy's profile."""
+    weights = copy.profile if weights is None else weights
+    if copy.is_loss:
+        return _loss_matrices(copy.term, 1.0 if weights is None else weights, layout, split.form)
+    if weights is None:
+        return middle_matrices(copy, split, layout, None)
+    p, q = copy.shape
+    return middle_matrices(copy, split, layout, weights.reshape(p, q).T[:, :, None] * np.eye(p))
+
+
+def middle_matrices(copy: Copy, split: Split, layout: Layout, middle: np.ndarray | None) -> np.ndarray:
+    """K_j^T M K_j of one copied function; M (q, p, p), one block an image column, or None: the identity."""
+    return _map_matrices(copy.term.map, middle, np.ones(copy.shape[1]), layout, split.form)
+
+
+def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
+    """A^T diag(weights) A; weights a number or flat (N,)."""
+    tasks = loss.tasks
+    gram, cross, sums = gram_and_border(loss, weights)
+    columns = np.ones(loss.map.shape[1])
+    total = _map_matrices(loss.map, gram, columns, layout, form)
+    if cross is None or sums is None or tasks.n_tasks != layout.n_tasks:
+        return total
+    if gram.ndim == 2:
+        cross, sums = cross[:, :1], sums[:1]
+    into = {name: np.zeros((rows.stop - rows.start, cross.shape[1])) for name, rows in layout.rows.items()}
+    for entry in loss.map.entries:  # an intercept and a right factor do not meet here: see `couples_tasks`
+        into[entry.block] += Entry(entry.block, entry.coefficient, entry.left).adjoint(cross)
+    border = np.zeros((sums.size, layout.depth, layout.depth))
+    for name in loss.intercepts:
+        at = layout.rows[name].start
+        for block, part in into.items():
+            border[:, layout.rows[block], at] += part.T
+            border[:, at, layout.rows[block]] += part.T
+        for other in loss.intercepts:
+            border[:, at, layout.rows[other].start] += sums
+    return total + border
+
+
+def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalForm) -> np.ndarray:
+    """The diagonal blocks of sum over image columns j of columns[j] * C_j^T M_j C_j, C_j the map onto image column j.
+
+    middle: M as None (identity), (p, p), or (q, p, p). Where the map mixes tasks, entries between tasks are left out.
+    """
+    total = np.zeros((1, layout.depth, layout.depth))
+    rights = _rights(map, form)
+    for first, right_1 in zip(map.entries, rights, strict=True):
+        for second, right_2 in zip(map.entries, rights, strict=True):
+            matrix = _sandwich(first, middle, second, map.shape[0])
+            weights = sparse.csr_array(
+                right_1.multiply(right_2).multiply(columns)
+            )  # (m, q): how much of image column j falls to task i
+            if matrix.ndim == 3:
+                one_to_one = _is_diagonal(weights)
+                part = (
+                    weights.diagonal()[:, None, None] * matrix
+                    if one_to_one
+                    else np.tensordot(weights.toarray(), matrix, 1)
+                )
+            else:
+                per_task = np.ravel(weights.sum(axis=1))
+                same = np.all(per_task == per_task[0])
+                part = (per_task[:1] if same else per_task)[:, None, None] * matrix
+            if len(part) > len(total):
+                total = np.repeat(total, len(part), axis=0)
+            total[:, layout.rows[first.block], layout.rows[second.block]] += part
+    return total
+
+
+def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
+    """coefficients * left_1^T M left_2, (., .) or (q, ., .)."""
+    matrix = np.eye(p) if middle is None else middle
+    if second.left is not None:
+        matrix = matrix @ as_array(second.left)
+    if first.left is not None:
+        matrix = as_array(first.left).T @ matrix
+    return first.coefficient * second.coefficient * matrix
+
+
+def _rights(map: LinearMap, form: NormalForm) -> list[sparse.csr_array]:
+    """The right factor of every entry (m, q): most are identities, which have a million zeros where there are a thousand tasks."""
+    rights = []
+    for entry in map.entries:
+        right = sparse.eye_array(form.shapes[entry.block][1]) if entry.right is None else entry.right
+        rights.append(sparse.csr_array(right))
+    return rights
+
+
+def _mixes(rights: list[sparse.csr_array], uniform: bool) -> bool:
+    """Whether sum_j weight_j R_1[:, j] R_2[:, j]^T has entries between tasks; unless uniform, for any weights."""
+    rights = rights if uniform else [abs(right) for right in rights]
+    return not all(_is_diagonal(first @ second.T) for first in rights for second in rights)
+
+
+def _is_diagonal(matrix: Any) -> bool:
+    entries = matrix.tocoo()
+    return matrix.shape[0] == matrix.shape[1] and bool(
+        ((entries.row == entries.col) | (entries.data == 0)).all()
+    )
+
+
+def _is_identity(matrix: sparse.csr_array) -> bool:
+    return _is_diagonal(matrix) and bool((matrix.diagonal() == 1.0).all())

@@ -1,0 +1,553 @@
+"""One incumbent."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mtldsl.certificates.attainment import Unattained, falls_for_ever, unattained
+from mtldsl.certificates.certificate import Certificate, certify, dual_bound
+from mtldsl.certificates.dual_bound import Bound, Scale, infimum, refute, rounding_of
+from mtldsl.certificates.stationarity import finite_steps
+from mtldsl.normal_form.best_constants import best_constants
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.terms.structure_term import Structures, structure_terms
+from mtldsl.solvers.numerics.line_search import Lines, best_between
+from mtldsl.solvers.numerics.projections import projected
+from mtldsl.solvers.scheduler import Progress
+from mtldsl.solvers.solver import Point, effort_of
+from mtldsl.utils import compilation, interrupts
+from mtldsl.utils.progress import Listener, line_of
+
+__all__ = [
+    "BestPoint",
+    "Closing",
+    "Evidence",
+    "Kept",
+    "Watcher",
+    "guesses",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The best point of a run, whoever found it: a warm start, zero, the best constants, or any point that any solver has shown.
+
+#: What rounding leaves of an objective, relative to the terms that it is the sum of.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A point with what is known of it. `is_guess`: no solver has shown it, and nothing but its objective and violation is known."""
+
+    blocks: Blocks
+    objective: float
+    violation: float
+    structures: Structures | None = None  # None: the best ones for the weights
+    stationarity: Any = None  # a Stationarity; None where no solver has shown the point
+    duals: tuple = (None, None)  # multipliers of losses and functions that came with it
+    is_guess: bool = False
+    rounding: float = 0.0  # of the certificate's numbers, `mtldsl.certificates.dual_bound`
+
+    @classmethod
+    def zero(cls, form: NormalForm) -> Kept:
+        """Weights of zero, whose objective is known."""
+        zeros = form.zeros()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return cls(zeros, form.value_at_zero, form.violation(zeros), is_guess=True)
+
+    @classmethod
+    def guess(cls, form: NormalForm, blocks: Blocks) -> Kept:
+        """A copy of the blocks, with their objective at the price of one product with the data."""
+        blocks = {name: np.array(array) for name, array in blocks.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # a guess may be far out
+            return cls(blocks, form.value(blocks), form.violation(blocks), is_guess=True)
+
+    def copied(self) -> Kept:
+        """With blocks of its own: a solver may go on writing into those that it has shown."""
+        blocks = {name: array.copy() for name, array in self.blocks.items()}
+        return Kept(
+            blocks, self.objective, self.violation, self.structures, self.stationarity, self.duals, self.is_guess, self.rounding
+        )  # fmt: skip
+
+    def is_stationary(self, tol: float) -> bool:
+        return self.stationarity is not None and max(self.stationarity.residual, self.violation) <= tol
+
+
+class BestPoint:
+    """`kept` is the best point so far; `lowest` the one with the lowest objective, feasible to tol, whatever is proven of it, and of a
+    convex model one that meets its constraints exactly.
+
+    Feasible to tol goes before infeasible; among infeasible ones the smaller violation counts. Among feasible ones it is the objective
+    nearer to the bound: a point that misses a constraint by less than tol may lie below the optimum, and must not keep out one that meets
+    it. Where nothing lies below the bound, that is the lower objective. In a model that is not convex, what is proven stationary goes
+    first, then the lower objective.
+    """
+
+    def __init__(self, form: NormalForm, tol: float):
+        self.convex, self.tol = form.is_convex, tol
+        self.kept = self.lowest = Kept(form.zeros(), np.inf, np.inf, is_guess=True)
+
+    def offer(self, one: Kept, bound: float) -> None:
+        """Keep it where it is better, as a copy."""
+        if not np.isfinite(one.objective):
+            return
+        allowed = 0.0 if self.convex else self.tol
+        is_lowest = one.violation <= allowed and one.objective < self.lowest.objective
+        is_better = self._is_better(one, bound)
+        if is_lowest or is_better:
+            one = one if one.is_guess else one.copied()  # guesses have blocks of their own
+        self.lowest = one if is_lowest else self.lowest
+        self.kept = one if is_better else self.kept
+        # the bound may have risen above what was kept, which then owes its objective to what it misses of its constraints
+        if self.convex and self._is_better(self.lowest, bound):
+            self.kept = self.lowest
+
+    def _is_better(self, one: Kept, bound: float) -> bool:
+        kept = self.kept
+        feasible, was_feasible = one.violation <= self.tol, kept.violation <= self.tol
+        if not (feasible and was_feasible):
+            return feasible or (not was_feasible and one.violation < kept.violation)
+        if not self.convex:
+            proven = one.is_stationary(self.tol), kept.is_stationary(self.tol)
+            if proven[0] != proven[1]:  # a method that does not descend may have been lower on its way
+                return proven[0]
+            if one.stationarity is not None:  # of equal objectives, the more stationary point
+                rounding = _ROUNDING * one.stationarity.size
+                if abs(one.objective - kept.objective) <= rounding:
+                    return kept.stationarity is None or one.stationarity.residual < kept.stationarity.residual
+            return one.objective < kept.objective
+        if kept.is_guess and one.objective == kept.objective:
+            return not one.is_guess  # with its multipliers
+        if bound == -np.inf:
+            return one.objective < kept.objective
+        return abs(one.objective - bound) < abs(kept.objective - bound)
+
+    @property
+    def lower(self) -> Kept | None:
+        """A point that lies below the kept one by more than tol, of which less is proven; None where there is none."""
+        kept, size = self.kept, self.kept.stationarity.size if self.kept.stationarity is not None else 0.0
+        lies_below = self.lowest.objective < kept.objective - self.tol * max(size, abs(kept.objective))
+        return self.lowest if lies_below and kept.violation <= self.tol else None
+
+
+def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Kept]:
+    """The warm start and, where asked for, zero and the best constants; those that miss constraints also moved into the sets that bind
+    single blocks.
+
+    Where a penalty that is not convex has learned matrices of its own, zero says nothing: its log-determinants lie at their bounds there, far
+    below the point that is looked for.
+    """
+    points = [] if start is None else [Kept.guess(form, start)]
+    learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
+    if simple and not learns:
+        points.append(Kept.zero(form))
+        constants = best_constants(form, rough=True)
+        points += [] if constants is None else [Kept.guess(form, constants)]
+    for one in points:
+        if one.violation > 0.0:
+            yield Kept.guess(form, projected(form, one.blocks))
+        yield one
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What a run knows at any time: its best point, the best bound, the certificate of both, and its clocks.
+
+
+class Evidence:
+    """The best primal point and the best bound, whichever solver found them."""
+
+    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None):
+        self.form, self.tol, self.max_seconds = form, tol, max_seconds
+        self.started, self.compiled = time.perf_counter(), compilation.spent()
+        self.scale = Scale(form)
+        self.best = BestPoint(form, tol)
+        self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
+        self.proof: Bound | None = None
+        self._about: tuple = ()
+        self._certificate: Any = None  # that of `_about`, once there is something to tell
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds by the clock on the wall, which time limits are about."""
+        return time.perf_counter() - self.started
+
+    @property
+    def seconds(self) -> float:
+        """The same without what went into compiling, which a second solve does not do again."""
+        return self.elapsed - (compilation.spent() - self.compiled)
+
+    @property
+    def remaining(self) -> float | None:
+        return None if self.max_seconds is None else max(self.max_seconds - self.elapsed, 0.0)
+
+    @property
+    def expired(self) -> bool:
+        return self.max_seconds is not None and self.elapsed > self.max_seconds
+
+    @property
+    def kept(self) -> Kept:
+        return self.best.kept
+
+    @property
+    def duals(self) -> tuple:
+        """The multipliers that came with the best point; where none did, those of the best bound."""
+        own = self.kept.duals
+        return self.bound_duals if self.kept.is_guess and self.form.is_convex else own
+
+    @property
+    def certificate(self) -> Certificate:
+        """That of the best point and the best bound so far."""
+        kept, about = self.best.kept, self._about
+        if not about or about[0] is not kept or about[1:] != (self.bound, self.note, self.proof):
+            self._about = kept, self.bound, self.note, self.proof
+            self._certificate = Certificate(
+                kept.objective, self.bound, kept.violation, self.scale, self.note, kept.stationarity,
+                self.form.constant, kept.rounding, self.proof,
+            )  # fmt: skip
+        return self._certificate
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What is looked at beside a solver's own points, and proven when no solver goes on: guesses, lines, bounds of runs that were cut off.
+
+R = TypeVar("R")
+
+#: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
+_QUICK_TO_BOUND = 1_000_000
+
+#: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
+_FAR = 1e-2
+
+#: What is searched, and what is proven, after the end of the time limit or a signal takes so many seconds more.
+_LAST_SEARCH = _LAST_BOUND = 0.15
+
+_NO_BOUND = "stopped before a bound was computed"
+
+
+class Closing(Evidence):
+    """Evidence that grows without a solver, by steps that a stop from outside cuts short."""
+
+    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None):
+        super().__init__(form, tol, max_seconds)
+        self.last: Kept | None = None  # what is known of the last point that was shown
+        self.left = ""  # what ended it from outside: "interrupted", "time_limit" or "stopped" by who listens
+        self.lines = Lines(form)
+        self._guesses: Iterator[Kept] = iter(())
+
+    def expect_guesses(self, start: Blocks | None, simple: bool = True) -> None:
+        """Points that need no solver: no other point is returned unless it is better. They are looked at when a solver begins whose points may
+        lie above them, else where a run ends without a proof; their certificates wait until they are asked for."""
+        self._guesses = guesses(self.form, start, simple)
+
+    def look_at_guesses(self) -> None:
+        """At those that have not been looked at."""
+        for guess in self._guesses:
+            self.best.offer(guess, self.bound)
+
+    def search_at_the_end(self) -> None:
+        """Lines, of a run that ends without a proof; after a signal no more is computed than needed."""
+        if not self.lines.can_be_searched or self.left == "interrupted" or self.certificate.within(self.tol):
+            return
+        late = self.left or self.expired
+        try:
+            with (
+                interrupts.time_limit(_LAST_SEARCH if late else self.remaining, late=not late),
+                interrupts.at_once(),
+            ):
+                self._search_lines(self.last if self._is_far else None)
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
+
+    def _search_lines(self, shown: Kept | None) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
+            for blocks in self.lines.plain():
+                self._offer(blocks)
+            lowest = self.best.lowest
+            if shown is not None and lowest.objective < shown.objective < np.inf:
+                # what was just shown lies too far out, in a direction that may be good
+                between = best_between(self.form, lowest.blocks, shown.blocks)
+                if between is not None:
+                    self._offer(between)
+
+    @property
+    def _is_far(self) -> bool:
+        return abs(self.certificate.relative_gap) > _FAR
+
+    def _offer(self, blocks: Blocks) -> None:
+        one = Kept.guess(self.form, blocks)
+        with interrupts.kept():
+            self.best.offer(one, self.bound)
+
+    def bound_optimum(self) -> None:
+        """How far, in a model that is not convex, below the point the global optimum may lie at most.
+
+        Not beyond the time limit: what is left then is said without such a bound, where it may take long.
+        """
+        if self.form.is_convex or not np.isfinite(self.kept.objective):
+            return
+        self.note = _NO_BOUND
+        if self.left or self.expired:
+            self._prove_late(self.kept)
+            return
+        try:
+            with interrupts.time_limit(self.remaining), interrupts.at_once():
+                self.bound, self.note = dual_bound(self.form, self.kept.blocks)
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
+
+    def leave(self, stop: KeyboardInterrupt) -> None:
+        """What ended it, for the status. Raises a second signal."""
+        if interrupts.insisted():
+            raise stop
+        self.left = "time_limit" if isinstance(stop, interrupts.TimeIsUp) else "interrupted"
+
+    @property
+    def _is_quick_to_bound(self) -> bool:
+        return self.form.data_size <= _QUICK_TO_BOUND
+
+    def settle(self) -> None:
+        """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
+        if not self.certificate.within(self.tol):
+            self.look_at_guesses()
+        kept = self.kept
+        if not kept.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
+            return
+        late = self.left in ("time_limit", "interrupted")
+        if late and self.form.is_convex:
+            self._prove_late(kept)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = self._at_once(self._seen) if late else self._seen()
+        if seen is None:
+            return
+        self.best.kept = replace(
+            kept,
+            objective=seen.objective,
+            violation=seen.violation,
+            stationarity=seen.stationarity,
+            rounding=seen.rounding,
+        )
+        if self.bound == -np.inf:
+            self.bound, self.note, self.proof = seen.dual_bound, seen.note or self.note, seen.proof
+            if np.isfinite(self.bound):
+                self.note = ""
+
+    def _seen(self) -> Certificate:
+        kept = self.kept
+        return certify(
+            self.form, kept.blocks, structures=kept.structures, scale=self.scale, bound_optimum=self.form.is_convex
+        )  # fmt: skip
+
+    def _prove_late(self, kept: Kept) -> None:
+        """A bound of a run that was cut off before it had one: of the gradients at its best point where that can be had at once, at least
+        what multipliers of zero prove. Where nothing rings, in a thread, only what is quick for its size is tried."""
+        self.note = _NO_BOUND
+        least = self._at_once(lambda: infimum(self.form))
+        if least is not None and np.isfinite(least.value):
+            self.bound, self.note, self.proof = least.value, "", least
+            if (
+                abs(self.certificate.relative_gap) <= _FAR
+            ):  # near the end rounding counts, of which it knows less
+                self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
+        if not (interrupts.can_ring() or self._is_quick_to_bound):
+            return
+        if not self.form.is_convex:
+            found = self._at_once(lambda: dual_bound(self.form, kept.blocks)[0])
+            if found is not None and found > self.bound:
+                self.bound, self.note, self.proof = found, "", None
+            return
+        seen = self._at_once(
+            lambda: certify(self.form, kept.blocks, structures=kept.structures, scale=self.scale)
+        )
+        if seen is not None and seen.dual_bound > self.bound:
+            self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
+            self.best.kept = replace(kept, rounding=seen.rounding)
+
+    def _at_once(self, function: Callable[[], R]) -> R | None:
+        """What it returns, where that takes no longer than a run that is over may still take."""
+        try:
+            with (
+                interrupts.time_limit(_LAST_BOUND, late=False),
+                interrupts.at_once(),
+                np.errstate(over="ignore", invalid="ignore"),
+            ):
+                return function()
+        except interrupts.TimeIsUp:
+            return None
+        except KeyboardInterrupt as stop:
+            self.leave(stop)
+            return None
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What solvers show their points to: the certificate of each, the best of all, and when to stop.
+
+log = logging.getLogger("mtldsl")
+
+#: From so many lower points, one after another, a solver of a model that is not convex is sent on.
+_MOST_RESTARTS = 10
+
+#: Looks after which it is asked whether the weights run away.
+_FIRST_ASKED = 6
+
+
+class Watcher(Closing):
+    """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
+    also the warm start, zero and the best constants (`expect_guesses`).
+    """
+
+    def __init__(
+        self, form: NormalForm, tol: float, max_seconds: float | None, listener: Listener | None = None
+    ):
+        super().__init__(form, tol, max_seconds)
+        self.listener = listener
+        self.history: list[dict] = []
+        self.last_point: Point | None = None
+        self.solver = ""
+        self.stopped = ""  # why the driver asked for a stop
+        self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
+        self.restarts = 0
+        self.kept_from = ""  # the solver that found the best point
+        self.progress: Progress | None = None
+        self.unattained: Unattained | None = None  # a proof that no weights are best
+        self._asked = _FIRST_ASKED if falls_for_ever(form) else np.inf  # the look at which it is asked for
+
+    def begin(self, solver: str, progress: Progress, below_guesses: bool = False) -> None:
+        """From here on points are this solver's, and it runs as long as there is progress."""
+        if not (below_guesses and self.form.is_convex):
+            self.look_at_guesses()
+        self.solver, self.stopped, self.restart, self.progress = solver, "", None, progress
+
+    def __call__(self, point: Point) -> bool:
+        structures = point.structures
+        # a point far out has the value inf, and loses to any other
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = certify(
+                self.form, point.blocks, point.loss_duals, point.function_duals,
+                structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
+            )  # fmt: skip
+            one = Kept(
+                point.blocks, seen.objective, seen.violation, structures, seen.stationarity,
+                (point.loss_duals, point.function_duals), rounding=seen.rounding,
+            )  # fmt: skip
+            lower = self._lower_by_a_step(one) if one.is_stationary(self.tol) else None
+        with interrupts.kept():  # a signal now would leave a point with another's certificate
+            done = self._keep(point, one, seen, lower)
+        if done or self.left:
+            return True
+        if self.lines.are_due() and self._is_far:
+            self._search_lines(one)
+        if self.expired:
+            self.stopped = "time_limit"
+        elif self._runs_away():
+            self.stopped = "unattained"
+        elif self.progress is not None and self.progress.is_over(
+            effort_of(point) if self.progress.by_effort else point.iteration, seen
+        ):
+            self.stopped = "stalled"
+        return bool(self.stopped)
+
+    def _runs_away(self) -> bool:
+        """Whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
+        if len(self.history) >= self._asked:
+            self._asked *= 2
+            self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)
+        return self.unattained is not None
+
+    def _keep(self, point: Point, one: Kept, seen: Certificate, lower: Kept | None) -> bool:
+        """Whether that is all: certified, or to be gone on with elsewhere."""
+        self.last_point, self.last = point, one
+        if seen.dual_bound > self.bound:
+            self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
+            self.bound_duals = one.duals
+        elif self.bound == -np.inf:
+            self.note = seen.note
+        if lower is not None:
+            gained = (one.objective - lower.objective) / one.stationarity.size
+            found = replace(one.stationarity, finite=gained, residual=max(gained, one.stationarity.residual))
+            one = replace(one, stationarity=found)
+            self.best.offer(lower, self.bound)
+        before = self.best.kept
+        self.best.offer(one, self.bound)
+        if self.best.kept is not before and not self.best.kept.is_guess:
+            self.kept_from = self.solver
+        self._measure_rounding()
+        lowest = self.best.lowest
+        # of this point and its own bound the certificate has asked already
+        known = seen.rounding if self.proof is seen.proof and lowest.objective == seen.objective else 0.0
+        if self.form.is_convex and self.proof is not None and self.bound > lowest.objective + known:
+            refute(self.form, lowest.blocks, self.proof, lowest.objective)
+        self._record(point, seen, one.stationarity)
+        if lower is not None:
+            self.restart = lower.blocks
+        elif one.is_stationary(self.tol) and self.best.lower is not None:
+            self.restart = self.best.lower.blocks
+        return self.restart is not None or one.is_stationary(self.tol) or self.certificate.within(self.tol)
+
+    def _measure_rounding(self) -> None:
+        """What rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
+        kept = self.kept
+        if kept.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
+            self.best.kept = replace(
+                kept, rounding=rounding_of(self.form, kept.blocks, self.proof, kept.objective)
+            )
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the same solver is to go on from `restart`; asked once after each run."""
+        if self.restart is None or self.restarts >= _MOST_RESTARTS or self.expired:
+            return False
+        self.restarts += 1
+        return True
+
+    def _lower_by_a_step(self, one: Kept) -> Kept | None:
+        """Where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is
+        the next start.
+        """
+        value, blocks = finite_steps(self.form, one.blocks, self.tol)
+        gains = one.objective - value > self.tol * one.stationarity.size > 0
+        return Kept.guess(self.form, blocks) if gains else None
+
+    def point_to_go_on_from(self) -> Point:
+        """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
+        loss_duals, function_duals = self.bound_duals
+        if loss_duals is not None:
+            pairs = zip(self.form.losses, loss_duals, strict=True)
+            loss_duals = [loss.plain_multipliers(u) for loss, u in pairs]
+        return Point(self.kept.blocks, loss_duals, function_duals)
+
+    def insist_on(self, point: Point) -> None:
+        """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
+        duals = point.loss_duals, point.function_duals
+        self.best.kept = Kept(
+            point.blocks, seen.objective, seen.violation, duals=duals, rounding=seen.rounding
+        ).copied()
+
+    def _record(self, point: Point, seen: Certificate, stationarity) -> None:
+        self.history.append(
+            {
+                "solver": self.solver,
+                "iteration": point.iteration,
+                "seconds": self.seconds,
+                "objective": seen.objective,
+                "best_objective": (self.kept if self.form.is_convex else self.best.lowest).objective,
+                "dual_bound": seen.dual_bound,
+                "violation": seen.violation,
+                "relative_gap": self.certificate.relative_gap,
+                **({} if stationarity is None else {"residual": stationarity.residual}),
+                **point.notes,
+            }
+        )
+        if self.listener is None and not log.isEnabledFor(logging.DEBUG):
+            return
+        record = self.history[-1] | {"bound": self.bound, "gap": self.certificate.relative_gap}
+        log.debug("%s", line_of(record))
+        if self.listener is not None and self.listener(record):
+            self.left = "stopped"

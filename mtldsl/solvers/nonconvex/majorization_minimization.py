@@ -1,0 +1,220 @@
+"""Majorisation-minimisation by reweighting, accelerated by Anderson's extrapolation and by Newton steps; monotone throughout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.terms.structure_term import Remembered
+from mtldsl.solvers.design.sufficient_statistics import RadialData
+from mtldsl.solvers.nonconvex.block_updates import ROUNDING, assert_descent
+from mtldsl.solvers.nonconvex.reweighted_newton import newton_step
+from mtldsl.solvers.nonconvex.reweighting import Evaluation, Reweighting
+from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.solver import Point, Watch
+
+__all__ = [
+    "minimize_reweighted",
+]
+
+_MEMORY = 8
+
+#: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
+_STEPS_FIRST, _MOST_STEPS = 8, 60
+
+#: For a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the
+#: residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
+#: the steps after which that is asked.
+_SMOOTHING, _FACTOR, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-2, 5.0, 4
+
+#: The smoothing that stays: this share of tol, but no less than rounding allows.
+_LAST_SMOOTHING, _LEAST_SMOOTHING = 0.1, 1e-9
+
+#: Steps after which a look at the certificate, which costs passes over the data, is worth its price: so many, and a share of all.
+_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK = 25, 0.5
+
+#: A residual of its own that is small enough, whatever the caller finds.
+_LEAST_TARGET = 1e-13
+
+#: Steps in a row that gain nothing but rounding.
+_IDLE = 20
+
+
+@dataclass(eq=False)
+class _Run:
+    """What a run remembers."""
+
+    model: Reweighting
+    watch: Watch
+    max_iter: int
+    tol: float
+    iteration: int = 0
+    at: Evaluation | None = None  # where it is
+    negligible: float = 0.0  # smoothing of a kink
+    settled: bool = False  # steps gain nothing but rounding
+    looked: int = 0  # the step of the last look
+    values: list[float] = field(default_factory=list)
+    steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
+
+    def remember(self, at: Evaluation, after) -> None:
+        """A step of the model itself, not of an easier one on the way, to the least of the majoriser itself."""
+        if self.model.eps <= self.negligible and self.model.weighs_all(at):
+            blocks = self.model.data.blocks
+            self.steps.add(self.iteration + 1, blocks(at.W), blocks(after))
+
+    def is_due(self) -> bool:
+        """Whether it is time for a look at the certificate."""
+        wait = max(_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK * self.looked)
+        if not self.watch.expired and self.iteration - self.looked < wait:
+            return False
+        self.looked = self.iteration
+        return True
+
+    def point(self, at: Evaluation) -> Point:
+        blocks, loss = self.model.data.blocks(at.W), self.model.data.loss
+        duals = None
+        if not loss.atom.smooth:
+            # a multiplier where residuals vanish: what the smoothed loss has for one
+            radial: Any = loss  # a loss of the norm alone: its term weighs residuals
+            duals = [radial.weighted_residuals(loss.predictions(blocks), self.model.task_weights(at))]
+        values, self.values = self.values, []
+        return Point(
+            blocks, duals, iteration=self.iteration, notes={"objectives": values},
+            majorizations=self.steps.steps,
+        )  # fmt: skip
+
+
+def minimize_reweighted(
+    forms: tuple[NormalForm, ...],
+    data: RadialData,
+    x: Blocks,
+    *,
+    method: str,
+    tol: float,
+    max_iter: int,
+    watch: Watch,
+) -> Point:
+    """The last form from the weights x, until `watch` is content; the forms before it are stages on the way, solved roughly.
+
+    method: "newton", "joint" (Anderson alone) or "block" (plain steps).
+    """
+    run = _Run(Reweighting(forms[0], data), watch, max_iter, tol)
+    try:
+        return _in_stages(run, forms, run.model.evaluate(x[data.block]), method)
+    except KeyboardInterrupt:  # looks are rare: the caller has not seen where it was
+        if run.at is not None:
+            watch(run.point(run.at))
+        raise
+
+
+def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method: str) -> Point:
+    data, watch, max_iter = run.model.data, run.watch, run.max_iter
+    for form in forms:
+        run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
+        at, stopped = _through_kinks(run, at, method)
+        if not stopped and form is not forms[-1]:
+            at, stopped = _descend(run, run.model.evaluate(at.W), method, _STAGE)
+        if stopped or run.iteration >= max_iter:
+            point = run.point(at)
+            if not stopped:
+                watch(point)
+            return point
+    at, target = run.model.evaluate(at.W), 0.3 * run.tol
+    while True:
+        run.settled = False
+        at, stopped = _descend(run, at, method, target)
+        if stopped:
+            return run.point(at)
+        run.remember(at, run.model.step(at))
+        point = run.point(at)
+        ended = run.settled or run.iteration >= max_iter or target < _LEAST_TARGET
+        if watch(point) or watch.expired or ended:
+            return point
+        target *= 0.1
+
+
+def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
+    """Where the loss has a kink at zero: smoothed less and less, and hardly at all once no residual is near zero."""
+    model = run.model
+    if model.data.loss.atom.smooth:
+        return at, False
+    typical = model.data.typical_norm
+    model.eps, least = _SMOOTHING * typical, max(_LAST_SMOOTHING * run.tol, _LEAST_SMOOTHING) * typical
+    at = model.evaluate(at.W)
+    while run.iteration < min(_STEPS_TO_TELL, run.max_iter):
+        at = _plain(run, at)
+    while at.norms.min() <= _CLEAR * model.eps:
+        at, stopped = _descend(run, model.evaluate(at.W), method, _STAGE)
+        model.eps = max(_FACTOR * model.eps, least)
+        if stopped or run.iteration >= run.max_iter or model.eps == least:
+            break
+    else:
+        stopped = False
+    model.eps = run.negligible = least
+    return at, stopped
+
+
+def _plain(run: _Run, at: Evaluation) -> Evaluation:
+    run.iteration += 1
+    after = run.model.evaluate(run.model.step(at))
+    assert_descent(at.value, after.value, run.iteration, ROUNDING * run.model.size(at))
+    run.values.append(after.value)
+    return after
+
+
+def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
+    """Steps until the gradient is `target` times its parts: (where that is, whether the caller asked to stop)."""
+    model = run.model
+    anderson = None if method == "block" else Anderson(_MEMORY, growth=np.inf)
+    budget, failures, idle = _STEPS_FIRST if method == "newton" else np.inf, 0, 0
+    lowest = np.inf
+    while True:
+        size = model.size(at)
+        of_losses, of_penalties = model.gradient_parts(at)
+        gradient = of_losses + of_penalties
+        largest = max(np.linalg.norm(of_losses), np.linalg.norm(of_penalties), model.least_gradient)
+        residual = float(np.linalg.norm(gradient)) / largest
+        if residual <= target or run.iteration >= run.max_iter:
+            return at, False
+        if run.is_due() and (run.watch(run.point(at)) or run.watch.expired):
+            return at, True
+        if budget > 0:
+            budget -= 1
+            after = _extrapolated(run, at, anderson)
+        else:
+            after, _ = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
+            if anderson is not None:
+                anderson.reset()
+            if after is None:
+                failures += 1
+                budget = min(2 ** (failures + 1), _MOST_STEPS)
+                continue
+            failures = 0
+        run.iteration += 1
+        assert_descent(at.value, after.value, run.iteration, ROUNDING * size)
+        run.values.append(after.value)
+        gains = after.value < at.value - 1e-15 * size or residual < 0.9 * lowest
+        lowest, idle = min(lowest, residual), 0 if gains else idle + 1
+        at = run.at = after
+        if idle == _IDLE:
+            run.settled = True
+            return at, False
+
+
+def _extrapolated(run: _Run, at: Evaluation, anderson: Anderson | None) -> Evaluation:
+    """A reweighting step; an extrapolation from earlier ones where that leads lower than where we are."""
+    image = run.model.step(at)
+    run.remember(at, image)
+    if anderson is not None:
+        leap = anderson.step(at.W.ravel(), image.ravel(), 1.0).reshape(image.shape)
+        after = run.model.evaluate(leap)
+        if after.value < at.value:
+            return after
+        anderson.reset()
+    after = run.model.evaluate(image)
+    if after.value > at.value and not run.model.weighs_all(at):
+        return at  # along directions that nothing weighs a step is long, and near its end all rounding
+    return after

@@ -1,0 +1,352 @@
+r"""One step of reweighting: the weights where the majoriser of losses and spectrum is least, task by task in closed form.
+
+    sum_i v_i / 2 ||X_i w_i - y_i||^2 + 1/2 tr(A W W^T),      A = U diag(a) U^T
+
+With C = A^{-1} and s_i = 1 / v_i,  w_i = C X_i^T (X_i C X_i^T + s_i I)^{-1} y_i: neither a weight of a task nor one of the
+spectrum is ever inverted where it is huge, as they are for a residual or a singular value near zero.
+
+Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, eq. (18); the form is not in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.prox.spectral_matrix import thin_svd
+from mtldsl.certificates.stationarity import FLOOR
+from mtldsl.errors import SolverError
+from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
+from mtldsl.normal_form.reductions.block_reductions import Relaxed
+from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk
+from mtldsl.utils.interrupts import eigh
+
+__all__ = [
+    "Evaluation",
+    "Inverses",
+    "Reweighting",
+    "fitting_stages",
+    "relaxed_forms",
+    "ridge_of",
+    "rough_fit",
+    "why_not_radial",
+    "why_not_reweighted",
+]
+
+#: A direction that no penalty weighs, as large singular values under a capped trace norm, has this share of the largest weight.
+_LEAST_WEIGHT = 1e-9
+
+#: Added to the diagonal of a task's system, relative to its trace, and where it is singular all the same.
+_REGULAR, _SURELY_REGULAR = 1e-16, 1e-13
+
+#: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
+_ALIKE = 0.7
+
+#: Entries of all tasks' Gram matrices together, where these are formed.
+_MOST_GRAM_ENTRIES = 4_000_000
+
+#: The same where no direction is weighed, relative to the curvature of the losses.
+_LEAST_SHARE = 1e-5
+
+
+def why_not_radial(form: NormalForm) -> str | None:
+    """None where there is one loss, of the norms of tasks' residuals, beside functions of its one weight matrix; else one sentence."""
+    for loss in form.losses:
+        if not loss.atom.radial:
+            return f"{loss.typed} is not a function of the norm of a task's residuals."
+    facts = single_block(form, "multiple")
+    return facts if isinstance(facts, str) else None
+
+
+def why_not_reweighted(form: NormalForm) -> str | None:
+    """None where tasks and spectrum can be reweighted in closed form, else one sentence."""
+    reason = why_not_radial(form)
+    if reason is not None:
+        return reason
+    for f in form.functions:
+        if not f.atom.is_reweighted and ridge_of(f) is None:
+            return f"{f.typed} is {'a constraint' if f.is_constraint else 'neither reweighted nor a multiple of ridge'}."
+    return None if any(f.atom.is_reweighted for f in form.functions) else "no term is reweighted."
+
+
+def ridge_of(f: FunctionTerm) -> float | None:
+    """c where the function is c/2 ||W||_F^2, its coefficient included; else None."""
+    if f.is_constraint:
+        return None
+    L = f.atom.task_quadratic(f.map.shape[1])
+    if L is None or not np.array_equal(L, L[0, 0] * np.eye(len(L))):
+        return None
+    return f.coefficient * float(L[0, 0])
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """The objective at weights, and what the step from there needs."""
+
+    W: np.ndarray
+    value: float
+    basis: np.ndarray  # U (d, r) with W = U diag(singular) V^T
+    singular: np.ndarray
+    V: np.ndarray  # (m, r)
+    residuals: list[np.ndarray]
+    norms: np.ndarray  # (m,)
+
+
+class Reweighting:
+    """The reweighting of one form. `eps` is added (in square) to the norms of residuals, where the loss itself has a kink at zero."""
+
+    def __init__(self, form: NormalForm, data: RadialData):
+        self.form, self.data = form, data
+        name = data.block
+        self.structures: list[tuple[Any, float, float]] = [  # these atoms are functions of the spectrum
+            (f.atom, f.coefficient, f.map.multiple_of(name))
+            for f in form.functions
+            if hasattr(f.atom, "slope")
+        ]
+        self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
+        self.eps = 0.0
+        self._room: dict[int, np.ndarray] = {}  # chunk -> what `turned` writes into
+
+    @cached_property
+    def least_gradient(self) -> float:
+        """Where all gradients are smaller, each is rounding of the others."""
+        return max(FLOOR * self.form.slope_at_zero, np.finfo(float).tiny)
+
+    @cached_property
+    def task_grams(self) -> np.ndarray | None:
+        """X_i^T X_i of every task, (m, d, d); None where they are too many numbers."""
+        d, m = self.data.shape
+        if m * d * d > _MOST_GRAM_ENTRIES:
+            return None
+        grams = np.empty((m, d, d))
+        for chunk in self.data.chunks:
+            grams[chunk.tasks] = np.matmul(np.swapaxes(chunk.R, -1, -2), chunk.R)
+        return grams
+
+    @cached_property
+    def grams(self) -> list[np.ndarray]:
+        """X_i X_i^T of every task, chunk by chunk."""
+        return [np.matmul(chunk.R, np.swapaxes(chunk.R, -1, -2)) for chunk in self.data.chunks]
+
+    def turned(self, k: int, basis) -> np.ndarray:
+        """R basis of a chunk, in one product and in one place: pages of new memory would cost as much as the product."""
+        R = self.data.chunks[k].R
+        size = R.size // R.shape[-1] * basis.shape[1]
+        if k not in self._room or self._room[k].size < size:
+            self._room[k] = np.empty(size)
+        flat = self._room[k][:size].reshape(R.size // R.shape[-1], basis.shape[1])
+        return np.matmul(R.reshape(len(flat), R.shape[-1]), basis, out=flat).reshape(
+            *R.shape[:-1], basis.shape[1]
+        )
+
+    # ------------------------------------------------------------------------------------------- evaluation
+
+    def evaluate(self, W) -> Evaluation:
+        U, s, Vt = thin_svd(W)
+        return self.evaluate_at(W, U, s, Vt.T)
+
+    def evaluate_at(self, W, U, s, V) -> Evaluation:
+        """W = U diag(s) V^T."""
+        residuals = self.data.residuals(W)
+        norms = self.data.norms(residuals)
+        value = (
+            self.data.value(np.hypot(norms, self.eps)) + 0.5 * self.ridge * float(s @ s) + self.form.constant
+        )
+        for atom, c, multiple in self.structures:
+            value += c * atom.value_of_spectrum(abs(multiple) * s, len(W))
+        return Evaluation(W, value, U, s, V, residuals, norms)
+
+    def size(self, at: Evaluation) -> float:
+        """The size of the terms that the objective is the sum of."""
+        return abs(self.data.value(at.norms)) + abs(at.value - self.data.value(at.norms))
+
+    def task_weights(self, at: Evaluation) -> np.ndarray:
+        """v_i, coefficients included: (m,)."""
+        return self.data.loss.coefficients * self.data.loss.atom.weight_of_norm(np.hypot(at.norms, self.eps))
+
+    def spectral_weights(self, at: Evaluation) -> tuple[np.ndarray, float]:
+        """(a_j of the singular directions, a of every other): A = U diag(a) U^T."""
+        a, rest = np.full(at.singular.size, self.ridge), self.ridge
+        for atom, c, multiple in self.structures:
+            x = (multiple * at.singular) ** 2 + atom.eps
+            a = a + 2.0 * c * multiple**2 * atom.slope(x)
+            rest = rest + 2.0 * c * multiple**2 * float(atom.slope(np.float64(atom.eps)))
+        return a, rest
+
+    def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+        """The gradients of the losses and of the penalties, (d, m) each."""
+        a, _ = self.spectral_weights(at)
+        of_penalties = (at.basis * a) @ (at.basis.T @ at.W)
+        return self.data.gradient(at.residuals, self.task_weights(at)), of_penalties
+
+    def slope(self, s) -> np.ndarray:
+        """phi'(s) of the penalty sum_j phi(s_j), elementwise."""
+        total = self.ridge * s
+        for atom, c, multiple in self.structures:
+            total = total + 2.0 * c * multiple**2 * s * atom.slope((multiple * s) ** 2 + atom.eps)
+        return total
+
+    # ------------------------------------------------------------------------------------------------ step
+
+    def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
+        """The inverses of the majoriser's Hessian."""
+        least = self._least_weight(a, rest, v)
+        return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
+
+    def _least_weight(self, a, rest: float, v) -> float:
+        largest = max(float(a.max(initial=0.0)), rest)
+        return _LEAST_WEIGHT * largest if largest > 0 else _LEAST_SHARE * self.curvature(v)
+
+    def metric(self, at: Evaluation, a, rest: float, v) -> Inverses:
+        """Nearly the same, for conjugate gradients: directions that weigh almost as much as a singular value of zero count as such."""
+        alive = a < _ALIKE * rest
+        return self.inverses(replace(at, basis=at.basis[:, alive]), a[alive], rest, v)
+
+    def curvature(self, v) -> float:
+        """A typical second derivative of the losses in one weight."""
+        squares = max(float(np.square(chunk.R).mean()) for chunk in self.data.chunks)
+        # of tasks without noise v does not measure anything
+        return max(float(np.median(v)) * squares, np.finfo(float).tiny)
+
+    def step(self, at: Evaluation) -> np.ndarray:
+        """The minimiser of the majoriser that touches at these weights."""
+        (a, rest), v = self.spectral_weights(at), self.task_weights(at)
+        if self.weighs_all(at):
+            return self.inverses(at, a, rest, v).minimizer()
+        # every direction is given a weight, more than it asks for: of a majoriser that lies higher, but touches as well
+        least = _LEAST_SHARE * self.curvature(v)
+        inverses = self.inverses(at, np.maximum(a, least), max(rest, least), v)
+        return at.W - inverses.apply(sum(self.gradient_parts(at)))
+
+    def weighs_all(self, at: Evaluation) -> bool:
+        """Whether every direction has a weight that is not negligible."""
+        a, rest = self.spectral_weights(at)
+        return min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, self.task_weights(at))
+
+
+class Inverses:
+    """(v_i X_i^T X_i + A)^{-1} of every task: C - C X_i^T N_i X_i C with N_i = (X_i C X_i^T + s_i I)^{-1}."""
+
+    def __init__(self, model: Reweighting, basis, c, c_rest: float, v):
+        self.model, self.basis, self.c, self.c_rest = model, basis, c, c_rest
+        self.is_thin = basis.shape[1] < basis.shape[0]  # what is orthogonal to it is a subspace of its own
+        self.inner = []
+        for k, chunk in enumerate(model.data.chunks):
+            if self.is_thin:
+                turned = model.turned(k, basis)
+                inner = c_rest * model.grams[k] + np.matmul(
+                    turned * (c - c_rest), np.swapaxes(turned, -1, -2)
+                )
+            else:
+                turned = model.turned(k, basis * np.sqrt(c))
+                inner = np.matmul(turned, np.swapaxes(turned, -1, -2))
+            self.inner.append(_Inner(chunk, inner, 1.0 / v[chunk.tasks]))
+
+    def _spread(self, G) -> np.ndarray:
+        """C G."""
+        inside = self.basis.T @ G
+        if not self.is_thin:
+            return self.basis @ (self.c[:, None] * inside)
+        return self.c_rest * G + self.basis @ ((self.c - self.c_rest)[:, None] * inside)
+
+    def minimizer(self) -> np.ndarray:
+        """C X_i^T N_i y_i."""
+        pulled = np.empty(self.model.data.shape)
+        for chunk, inner in zip(self.model.data.chunks, self.inner, strict=True):
+            pulled[:, chunk.tasks] = chunk.adjoint(inner.solve(chunk.q)).T
+        return self._spread(pulled)
+
+    def apply(self, G) -> np.ndarray:
+        spread, pulled = self._spread(G), np.empty_like(G)
+        for chunk, inner in zip(self.model.data.chunks, self.inner, strict=True):
+            pulled[:, chunk.tasks] = chunk.adjoint(inner.apply(chunk.products(spread))).T
+        return spread - self._spread(pulled)
+
+
+class _Inner:
+    """X_i C X_i^T + s_i I of some tasks: solved once, or inverted where it will be applied again and again."""
+
+    def __init__(self, chunk, inner, s):
+        self.is_shared, self.inverse = isinstance(chunk, SharedChunk), None
+        if self.is_shared:
+            values, self.vectors = eigh(inner)
+            self.values = np.maximum(values, 0.0) + s[:, None]
+        else:
+            diagonal = np.arange(inner.shape[1])
+            traces = np.einsum("cii->c", inner)
+            inner[:, diagonal, diagonal] += (s + _REGULAR * traces)[:, None]
+            self.matrices = inner
+
+    def solve(self, z) -> np.ndarray:
+        if self.is_shared:
+            return ((z @ self.vectors) / self.values) @ self.vectors.T
+        return self._regular(np.linalg.solve, z[:, :, None])[:, :, 0]
+
+    def _regular(self, function, *more):
+        """`function` of the matrices; once more with a little on the diagonal where LAPACK finds one singular, as two equal rows make it."""
+        try:
+            return function(self.matrices, *more)
+        except np.linalg.LinAlgError:
+            diagonal = np.arange(self.matrices.shape[1])
+            traces = np.einsum("cii->c", self.matrices)
+            self.matrices[:, diagonal, diagonal] += (_SURELY_REGULAR * traces + np.finfo(float).tiny)[:, None]
+            return function(self.matrices, *more)
+
+    def apply(self, z) -> np.ndarray:
+        if self.is_shared:
+            return self.solve(z)
+        if self.inverse is None:
+            self.inverse = self._regular(np.linalg.inv)
+        return np.matmul(self.inverse, z[:, :, None])[:, :, 0]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Easier models on the way to one that is not convex: the same with a larger eps, which has fewer stationary points.
+
+#: What eps falls to between two of them.
+_FACTOR = 0.1
+
+#: eps relative to the largest squared singular value that Newton's method finds easy (measured on School: 2e-4 is, 2e-6 is not), and
+#: how many stages there are at most.
+_EASY, _MOST = 2e-4, 8
+
+#: Reweighting steps to tell the size of the singular values, and the smoothing of a loss's kink for these.
+_STEPS, _SMOOTHING = 3, 1e-2
+
+
+def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
+    """As many forms with the eps of every reweighted term made larger, the easiest first. SolverError where stages is not a count."""
+    typed = f"solve(solver='alternating', continuation={stages!r})"
+    if isinstance(stages, bool) or not isinstance(stages, Integral) or stages < 0:
+        raise SolverError(
+            term=typed,
+            write_instead="write how many easier models to solve before, a whole number such as 3, or 0 for none",
+        )
+    refused = Relaxed(1.0 / _FACTOR).accepts(form) if stages else None
+    if refused is not None:
+        raise SolverError(f"{refused}", term=typed, write_instead="leave continuation out")
+    return [Relaxed(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
+
+
+def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
+    """As many as bring eps up to a share of the largest singular value's square."""
+    largest = rough_fit(form, data, x[data.block]).singular.max(initial=0.0)
+    reweighted: Any = [f for f in form.functions if f.atom.is_reweighted]  # these have an eps
+    least = min(f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in reweighted)
+    missing = np.log10(max(_EASY * largest**2 / least, 1.0))
+    return int(min(np.ceil(missing - 0.5), _MOST))
+
+
+def rough_fit(form: NormalForm, data: RadialData, W) -> Evaluation:
+    """After a few reweighting steps from W: enough to tell the size of the singular values."""
+    model = Reweighting(form, data)
+    if not data.loss.atom.smooth:
+        model.eps = _SMOOTHING * data.typical_norm
+    at = model.evaluate(W)
+    for _ in range(_STEPS):
+        at = model.evaluate(model.step(at))
+    return at

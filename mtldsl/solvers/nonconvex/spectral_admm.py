@@ -1,0 +1,248 @@
+"""Exact proxes of spectra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mtldsl.atoms.regularizers.quadratic import Ridge
+from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
+from mtldsl.certificates.certificate import certify
+from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
+from mtldsl.solvers.admm.iteration import Iteration
+from mtldsl.solvers.augmented_lagrangian.at_rank import settle_at_rank, why_not_at_rank
+from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
+from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
+from mtldsl.solvers.nonconvex.reweighted_newton import newton_at_rank, why_not_fixed_rank
+from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
+from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.starts import bare_start
+from mtldsl.utils.interrupts import svd
+
+__all__ = [
+    "Nonconvex",
+    "relaxed_start",
+    "smoothed_start",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where to start on a model with an exact penalty that is not convex: at the solution of a convex relative.
+
+#: The duality gap that is close enough, and the most iterations.
+_GAP, _STEPS = 1e-3, 300
+
+#: The least coefficient of a trace norm, as a share of that of the penalty in whose place it stands; and of a ridge where nothing
+#: else bounds the weights, as a share of the losses' gradient at zero by the features.
+_LEAST, _RIDGE = 1e-3, 1e-3
+
+
+def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
+    """About the solution with a trace norm in the place of every penalty that is not convex, and without bounds that are not: a start
+    that is pulled to low rank everywhere. Zero where no fast solver takes it.
+    """
+    functions = []
+    for f in form.functions:
+        if f.atom.convex:
+            functions.append(f)
+        elif not f.is_constraint:
+            functions.append(FunctionTerm(TraceNorm(), _coefficient(f), f.map, f.typed))
+    for block in form.weight_blocks:
+        if not any(f.map.multiple_of(block.name) for f in functions):
+            own = LinearMap((Entry(block.name),), block.shape)
+            functions.append(
+                FunctionTerm(Ridge(), _RIDGE * form.slope_at_zero / block.shape[0], own, "ridge")
+            )
+    convex = replace(form, functions=tuple(functions))
+    name = next(in_turn(convex), None)
+    if name is None:
+        return form.zeros()
+
+    def is_close(point: Point) -> bool:
+        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+
+    rough = Until(watch, is_close)
+    get_solver(name).solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+    return form.zeros() if rough.last is None else rough.last.blocks
+
+
+def _coefficient(f: FunctionTerm) -> float:
+    """What the penalty charges for a singular value of one."""
+    return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Where to start on a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
+
+#: eps of the first and of the last smoothed model, relative to the largest squared singular value; tenfold steps between them.
+_FIRST, _LAST = 1e-3, 1e-10
+
+#: The residual to which the last one is solved, and the most iterations of all together: so many multiplications of small matrices
+#: are a start worth.
+_TOL, _FEWEST, _MOST, _WORK = 1e-5, 40, 400, 2e10
+
+#: Singular values above this many times the root of the last eps are not zero.
+_ALIVE = 10.0
+
+
+def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarray | None:
+    """The weights, stationary at their rank if all goes well; None where the penalties have no smoothed form."""
+    first = _smoothed(form, 1.0)
+    if first is None or why_not_reweighted(first) is not None:
+        return None
+    x = form.zeros()
+    form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
+    at = rough_fit(first, data, x[data.block])
+    stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
+    forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
+    step = sum(10.0 * chunk.R.size * chunk.R.shape[-2] for chunk in data.chunks)
+    most = int(min(max(_WORK / step, _FEWEST), _MOST))
+    point = minimize_reweighted(
+        forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=most, watch=Until(watch)
+    )
+    W = point.blocks[data.block]
+    rank = int(np.count_nonzero(svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
+    last = Until(watch, asks=most // 4)
+    return newton_at_rank(form, data, W, rank, lambda: last.expired)
+
+
+def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
+    functions = []
+    for f in form.functions:
+        if not f.atom.convex:
+            atom: Any = f.atom
+            if not hasattr(atom, "smoothed"):
+                return None
+            multiple = f.map.multiple_of(form.weight_blocks[0].name) or 1.0
+            f = replace(f, atom=atom.smoothed(eps * multiple**2))
+        functions.append(f)
+    return replace(form, functions=tuple(functions))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# ADMM where functions of the spectrum are not convex but have an exact proximal step; at the end, Newton steps at the rank found.
+
+#: Iterations in a round, which first is plain, then accelerated, and so on; each round is longer than the one before by the factor.
+_ROUND, _LONGER, _MEMORY = 150, 1.4, 10
+
+#: A penalty is this many times the modulus that makes its function convex: its proximal step then has one minimum.
+_MARGIN = 2.0
+
+#: Copies that are further apart than this after a plain round do not settle: the penalty is raised.
+_APART, _RAISE = 0.03, 2.0
+
+#: A residual from which on Newton steps are tried, and again after so many times the iterations.
+_NEAR, _AGAIN = 0.1, 2.0
+
+
+class Nonconvex:
+    """From a convex relation's solution, in rounds of ADMM with penalties that stay as they are.
+
+    Douglas-Rachford's map of a weakly convex function is one of a convex function if its penalty exceeds the modulus; for others a
+    penalty of twice the losses' curvature is enough, and a smaller one that settles is faster.
+    Source: Li and Pong, "Global convergence of splitting methods for nonconvex composite optimization", SIAM J. Optim. 25 (2015).
+    """
+
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
+        self.form, self.tol, self.start = form, tol, start
+        self.rough = [k for k, f in enumerate(form.functions) if not f.atom.convex]
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        data = radial_data(self.form) if why_not_fixed_rank(self.form) is None else None
+        newton = data is not None or why_not_at_rank(self.form) is None
+        point, stopped = self._first(data, watch)
+        if stopped or watch.expired:
+            return point
+        if newton and self.start is not None and self._has_low_rank(point):
+            finished = self._at_rank(data, point, watch)
+            if finished is not None:
+                return finished
+        iteration = Iteration(self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=_MEMORY)
+        iteration.change_penalties(self._penalties(iteration))
+        anderson = iteration.anderson
+        assert anderson is not None  # its memory is not 0
+        done, tried, length, plain = 0, 0, _ROUND, True
+        while True:
+            iteration.anderson = None if plain else anderson
+            anderson.reset()
+            point = iteration.run(min(length, max_iter - done), Until(watch))
+            done += point.iteration
+            point.iteration = done
+            if watch(point) or watch.expired or done >= max_iter:
+                return point
+            near = newton and done >= _AGAIN * tried
+            if near and (data is None or self._residual(point) <= _NEAR):
+                tried = done
+                finished = self._at_rank(data, point, watch)
+                if finished is not None:
+                    return finished
+            if plain and self._apart(iteration) > _APART:
+                penalties = iteration.penalties.copy()
+                penalties[self._rough_copies(iteration)] *= _RAISE
+                iteration.change_penalties(penalties)
+            else:
+                plain = not plain
+            length = int(_LONGER * length)
+
+    def _first(self, data, watch: Watch) -> tuple[Point, bool]:
+        """(where to start, whether the caller is content with it already)."""
+        if self.start is not None:
+            point = Point(self.start.blocks)
+            return point, watch(point)
+        bare = bare_start(self.form, self.tol, watch)
+        found = [Point(relaxed_start(self.form, watch)), *([] if bare is None else [bare])]
+        W = smoothed_start(self.form, data, watch) if data is not None else None
+        if data is not None and W is not None:
+            found.append(Point(data.blocks(W), iteration=1))
+        best = min(found, key=lambda point: self.form.value(point.blocks))
+        return best, watch(best)
+
+    def _residual(self, point: Point) -> float:
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False)
+        assert seen.stationarity is not None  # of a form that is not convex
+        return seen.stationarity.residual
+
+    def _has_low_rank(self, point: Point) -> bool:
+        """Whether a start that was given has chosen a rank."""
+        (block,) = self.form.weight_blocks
+        return int(np.linalg.matrix_rank(point.blocks[block.name])) < min(block.shape)
+
+    def _at_rank(self, data, point: Point, watch: Watch) -> Point | None:
+        """The last point of Newton steps among the matrices of this one's rank, where the run ends with it."""
+        if data is None:
+            return settle_at_rank(self.form, point, tol=self.tol, watch=watch)
+        (name,) = [block.name for block in self.form.weight_blocks]
+        W = point.blocks[name]
+        W = newton_at_rank(self.form, data, W, int(np.linalg.matrix_rank(W)), lambda: watch.expired)
+        finished = Point(data.blocks(W), iteration=point.iteration)
+        return finished if watch(finished) or watch.expired else None
+
+    def _rough_copies(self, iteration: Iteration) -> list[int]:
+        return [
+            j
+            for j, copy in enumerate(iteration.split.copies)
+            if not copy.is_loss and copy.index in self.rough
+        ]
+
+    def _penalties(self, iteration: Iteration) -> np.ndarray:
+        penalties = iteration.penalties.copy()
+        for j in self._rough_copies(iteration):
+            term = iteration.split.copies[j].term
+            modulus = term.coefficient * term.atom.weak_convexity
+            penalties[j] = _MARGIN * modulus if np.isfinite(modulus) else penalties[j]
+        return penalties
+
+    def _apart(self, iteration: Iteration) -> float:
+        """How far images and copies are from each other, relative to their size."""
+        w = iteration.split.prox(iteration.s, iteration.metric)
+        apart: Any = 0.0
+        for j in self._rough_copies(iteration):
+            rows = iteration.split.copies[j].rows
+            apart = max(
+                apart,
+                float(np.linalg.norm(iteration.image[rows] - w[rows]) / max(np.linalg.norm(w[rows]), 1e-300)),
+            )
+        return apart

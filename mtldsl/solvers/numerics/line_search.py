@@ -1,0 +1,220 @@
+"""The best point of a line: predictions move along a line with the weights, so that one product with the data serves all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from mtldsl.normal_form.best_constants import best_constants
+from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
+from mtldsl.solvers.numerics.projections import projected
+
+__all__ = [
+    "Lines",
+    "best_between",
+    "best_of_ray",
+    "plain_points",
+    "plain_rays",
+]
+
+#: c is searched by factors of 16 from 1 on, at most so often, until the objective rises; then by golden sections of log c.
+_FACTOR, _FACTORS, _SECTIONS = 16.0, 15, 36
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+#: Steps of conjugate gradients towards a least-squares fit; each is worth two products with the data.
+_STEPS = 8
+
+
+class Lines:
+    """Which lines are searched in a run, and when: at the 8th, 16th, 32nd ... look."""
+
+    def __init__(self, form: NormalForm):
+        self.form = form
+        self.can_be_searched = form.is_convex and all(loss.has_cheap_lines for loss in form.losses)
+        self._looks, self._next, self._plain_is_done = 0, 8, False
+
+    def are_due(self) -> bool:
+        """Whether it is time; to be asked once a look."""
+        self._looks += 1
+        due = self.can_be_searched and self._looks >= self._next
+        self._next = 2 * self._looks if due else self._next
+        return due
+
+    def plain(self) -> Iterator[Blocks]:
+        """The best points of rays that ask for no solver; once."""
+        if not self._plain_is_done:
+            self._plain_is_done = True
+            yield from plain_points(self.form)
+
+
+def best_of_ray(form: NormalForm, x: Blocks, v: Blocks) -> Blocks | None:
+    """x + c v for the c > 0 with the lowest objective within the constraints; None where none that was tried lies below x."""
+    return _Line(form, x, v).lowest(bounded=False)
+
+
+def best_between(form: NormalForm, x: Blocks, other: Blocks) -> Blocks | None:
+    """The same with c <= 1, on the way from x to another point: of two feasible points it is feasible."""
+    return _Line(form, x, {name: other[name] - x[name] for name in x}).lowest(bounded=True)
+
+
+def plain_points(form: NormalForm) -> Iterator[Blocks]:
+    """The best points of the plain rays within the constraints; a direction that leaves a set at once is moved into it."""
+    for x, v in plain_rays(form):
+        if form.violation(x) > 0.0:
+            return
+        found = best_of_ray(form, x, v)
+        if found is None and form.violation(v) > 0.0:
+            found = best_of_ray(form, x, projected(form, v))
+        if found is not None:
+            yield found
+
+
+def plain_rays(form: NormalForm) -> Iterator[tuple[Blocks, Blocks]]:
+    """(origin, direction) of rays that ask for no solver. The origin is zero, with the best constants as intercepts.
+
+    Minus the losses' gradient there, read as labels, says where the predictions u should go. The first direction is A^T u, every
+    entry divided by the squared length of its column of A, so that units do not matter (of sign labels: the difference of the class
+    means); the second a least-squares fit of u, as far as a few steps of conjugate gradients in the same units come. A
+    subgradient at a kink says little, of hinges at the best constants that only one class counts: the third fits the true labels
+    in its place, a fourth from zero itself.
+    """
+    x = best_constants(form) or form.zeros()
+    labels = [-np.asarray(loss.gradient(loss.predictions(x))) for loss in form.losses]
+    largest = max((np.max(np.abs(u), initial=0.0) for u in labels), default=0.0)
+    if not 0.0 < largest < np.inf:
+        return
+    lengths = _squared_lengths(form)
+    inverse = {
+        name: np.divide(1.0, h, out=np.zeros_like(h), where=(h > 1e-300) & (h < np.inf))
+        for name, h in lengths.items()
+    }
+    labels = [u / largest for u in labels]
+    true = [_true_labels(loss, u) for loss, u in zip(form.losses, labels, strict=True)]
+    yield x, {name: inverse[name] * g for name, g in _adjoint(form, labels).items()}
+    yield x, _fit(form, labels, inverse)
+    if any(u is not other for u, other in zip(labels, true, strict=True)):
+        yield x, _fit(form, true, inverse)
+        if any(block.any() for block in x.values()):
+            # true labels lie around zero, not around the constant that is best by itself
+            yield form.zeros(), _fit(form, true, inverse)
+
+
+def _true_labels(loss: LossTerm, u: np.ndarray) -> np.ndarray:
+    """u itself, or labels of the same length."""
+    if loss.atom.smooth or loss.atom.labels != "sign":
+        return u
+    y = loss.tasks.targets
+    return y * (np.linalg.norm(u) / np.linalg.norm(y))
+
+
+def _fit(form: NormalForm, labels: list[np.ndarray], inverse: Blocks) -> Blocks:
+    """v near argmin sum ||A v - labels||^2."""
+    nothing = [loss.predictions(form.zeros()) for loss in form.losses]  # of the maps' constant parts
+    v, residual = form.zeros(), labels
+    direction, before = None, 1.0
+    for _ in range(_STEPS):
+        g = _adjoint(form, residual)
+        scaled = {name: inverse[name] * g[name] for name in g}
+        now = sum(float(np.vdot(g[name], scaled[name])) for name in g)
+        if direction is None:
+            direction, first = scaled, now
+        elif now <= 1e-12 * first:
+            break
+        else:
+            direction = {name: scaled[name] + now / before * direction[name] for name in g}
+        images = [loss.predictions(direction) - z for loss, z in zip(form.losses, nothing, strict=True)]
+        curvature = sum(float(z @ z) for z in images)
+        if not 0.0 < curvature < np.inf:
+            break
+        step, before = now / curvature, now
+        v = {name: v[name] + step * direction[name] for name in v}
+        residual = [r - step * z for r, z in zip(residual, images, strict=True)]
+    return v
+
+
+def _adjoint(form: NormalForm, u: list[np.ndarray]) -> Blocks:
+    g = form.zeros()
+    for loss, part in zip(form.losses, u, strict=True):
+        loss.add_adjoint(part, g)
+    return g
+
+
+def _squared_lengths(form: NormalForm) -> Blocks:
+    """The squared lengths of A's columns, one for every entry of the blocks; where matrices mix rows, the sum of what each brings by itself."""
+    lengths = form.zeros()
+    for loss in form.losses:
+        squares = loss.column_lengths**2
+        for entry in loss.map.entries:
+            squared = Entry(entry.block, entry.coefficient**2, _squared(entry.left), _squared(entry.right))
+            lengths[entry.block] += squared.adjoint(squares)
+        for name in loss.intercepts:
+            lengths[name] += loss.tasks.counts
+    return lengths
+
+
+def _squared(factor):
+    if factor is None:
+        return None
+    return factor.power(2) if sparse.issparse(factor) else np.asarray(factor) ** 2
+
+
+class _Line:
+    """F(x + c v) as a function of c >= 0, inf where a constraint is violated (by more than x does)."""
+
+    def __init__(self, form: NormalForm, x: Blocks, v: Blocks):
+        self.x, self.v = x, v
+        self.allowed = form.violation(x)
+        end = {name: x[name] + v[name] for name in x}
+        at = [(loss, loss.predictions(x)) for loss in form.losses]
+        self.losses = [(loss, z, loss.predictions(end) - z) for loss, z in at]
+        self.functions, self.slope = [], 0.0
+        for f in form.functions:
+            image, step = f.map.forward(x), f.map.linear(v)
+            if f.atom.norm and not image.any():  # c times a number
+                self.slope += f.coefficient * f.atom.value(step)
+            else:
+                self.functions.append((f, image, step))
+
+    def __call__(self, c: float) -> float:
+        total = c * self.slope
+        for f, image, step in self.functions:
+            at = image + c * step
+            if not np.all(np.isfinite(at)) or (f.is_constraint and f.atom.violation(at) > self.allowed):
+                return np.inf
+            if not f.is_constraint:
+                total += f.coefficient * f.atom.value(at)
+        total += sum(loss.value(z + c * dz) for loss, z, dz in self.losses)
+        return np.inf if np.isnan(total) else float(total)
+
+    def lowest(self, bounded: bool) -> Blocks | None:
+        """x + c v at the lowest value found, c to eight digits; None where that is not below x. `bounded`: c <= 1.
+
+        What is convex in c and falls at first, falls and then rises in log c too.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # far out, the value is inf
+            here = self(0.0)
+            c, value, factor = 1.0, self(1.0), 1.0 / _FACTOR
+            if not bounded and (up := self(_FACTOR)) < min(value, here):
+                c, value, factor = _FACTOR, up, _FACTOR
+            for _ in range(_FACTORS):
+                following = self(c * factor)
+                if following >= value and value < here:
+                    break
+                c, value = c * factor, following
+            if not value < here:
+                return None
+            low, high = np.log(c / _FACTOR), np.log(min(c * _FACTOR, 1.0) if bounded else c * _FACTOR)
+            a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            at_a, at_b = self(np.exp(a)), self(np.exp(b))
+            for _ in range(_SECTIONS):
+                if at_a <= at_b:
+                    high, b, at_b = b, a, at_a
+                    a = high - _GOLDEN * (high - low)
+                    at_a = self(np.exp(a))
+                else:
+                    low, a, at_a = a, b, at_b
+                    b = low + _GOLDEN * (high - low)
+                    at_b = self(np.exp(b))
+        best, at = min((value, c), (at_a, np.exp(a)), (at_b, np.exp(b)))
+        return {name: self.x[name] + at * self.v[name] for name in self.x}

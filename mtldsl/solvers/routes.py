@@ -1,0 +1,440 @@
+"""Selection reads the table."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from mtldsl.display.displayable import Shown
+from mtldsl.display.sections import GOOD, WRONG, Panel, Table
+from mtldsl.errors import ModelError, SolverError
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.scheduler import Turns
+from mtldsl.utils.validation import quoted
+
+if TYPE_CHECKING:
+    from mtldsl.solvers.solver import Solver
+
+__all__ = [
+    "LAST",
+    "SOLVERS",
+    "VERDICTS",
+    "Answer",
+    "Explanation",
+    "answers",
+    "candidates",
+    "get_solver",
+    "in_turn",
+    "kinds_of_models",
+    "nearest",
+    "refusal",
+    "refuse_parameters",
+    "to_try",
+    "turns_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which solver fits: the first that does not refuse, in order of measured speed.
+
+#: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex. Solvers of one's own
+#: stand here themselves (mtldsl.extending)
+SOLVERS: dict[str, str | Solver] = {
+    "closed_form": "mtldsl.solvers.linear_systems.closed_form",
+    "coordinate_descent": "mtldsl.solvers.coordinate_descent.coordinate_descent",
+    "dual_ascent": "mtldsl.solvers.sdca.sdca",
+    "clique_generation": "mtldsl.solvers.label_graphs.clique_generation",
+    "multipliers": "mtldsl.solvers.augmented_lagrangian.augmented_lagrangian",
+    "admm": "mtldsl.solvers.admm.admm",
+    "proximal_gradient": "mtldsl.solvers.proximal_gradient.proximal_gradient",
+    "ascent_by_passes": "mtldsl.distributed.distributed_ascent",
+    "consensus": "mtldsl.distributed.consensus",
+    "majorization": "mtldsl.distributed.distributed_majorization",
+    "newton_by_passes": "mtldsl.distributed.distributed_newton",
+    "planes_by_passes": "mtldsl.distributed.distributed_planes",
+    "alternating": "mtldsl.solvers.nonconvex.alternating",
+    "cvxpy": "mtldsl.reference.solver",
+}
+
+#: the reference is the last resort, whatever the others yield
+LAST = "cvxpy"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first.
+
+    `solves_only` names the kind of models that the solver is for, where this form is not of that kind: then the refusal tells
+    nothing that would change it. None where the form is of the kind, so that a refusal says what stands in the way.
+    """
+
+    name: str
+    summary: str
+    refusal: str | None
+    yields: str | None = None
+    solves_only: str | None = None
+
+
+def get_solver(name: str) -> Solver:
+    """The solver of that name; SolverError for an unknown one."""
+    if name not in SOLVERS:
+        near = get_close_matches(name.lower(), SOLVERS, n=1)
+        raise SolverError(
+            "there is no such solver",
+            term=f"solver={name!r}",
+            write_instead=f"did you mean {near[0]!r}?"
+            if near
+            else f"write one of 'auto', {', '.join(map(repr, SOLVERS))}",
+        )
+    found = SOLVERS[name]
+    return _imported(found) if isinstance(found, str) else found
+
+
+@cache
+def _imported(module: str) -> Solver:
+    return import_module(module).SOLVER
+
+
+def _wants_convexity(solver: Solver, form: NormalForm) -> bool:
+    return not form.is_convex and not solver.takes_nonconvex
+
+
+def _kind(solver: Solver, form: NormalForm) -> str | None:
+    """The kind of models that a solver is for, where the form is of another one."""
+    if _wants_convexity(solver, form):
+        return "convex models"
+    if solver.needs_rows and not form.in_memory:
+        return "rows that are here"
+    return solver.solves_only(form)
+
+
+def refusal(solver: Solver, form: NormalForm) -> str | None:
+    """Why a solver does not take a form, or None; most are for convex models only."""
+    if _wants_convexity(solver, form):
+        culprit = next(f for f in form.functions if not f.atom.convex)
+        return f"{culprit.typed} is not convex."
+    if solver.needs_rows and not form.in_memory:
+        return f"the rows of {form.elsewhere[0].typed} are elsewhere."
+    try:
+        return solver.refuses(form)
+    except SolverError as error:  # even the question is too large for the memory there is
+        return f"{error}."
+
+
+def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
+    """What every solver says to this form, in the order in which solver="auto" would try them."""
+    found = []
+    for name in names:
+        solver = get_solver(name)
+        reason = refusal(solver, form)
+        if reason is not None and form.in_memory and not solver.needs_rows:
+            continue  # nobody who has all rows here needs to know of it
+        if reason is None:
+            found.append(Answer(name, solver.summary, None, solver.yields(form)))
+        else:
+            found.append(Answer(name, solver.summary, reason, None, _kind(solver, form)))
+    return sorted(found, key=lambda answer: _place(answer.name, answer.yields))
+
+
+def candidates(form: NormalForm) -> list[str]:
+    """All solvers that accept, in the order of `answers`."""
+    fast = list(in_turn(form))
+    return fast if refusal(get_solver(LAST), form) is not None else [*fast, LAST]
+
+
+def in_turn(form: NormalForm) -> Iterator[str]:
+    """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
+    been taken; one that yields waits until no other accepts. The first is remembered with the form.
+    """
+    registered = tuple(SOLVERS.items())
+    first, yielding = form.remembered.get(registered), []
+    if first is not None:
+        yield first
+    for name, _ in registered:
+        if name in (LAST, first) or refusal(solver := get_solver(name), form) is not None:
+            continue
+        if solver.yields(form) is None:
+            if first is None:
+                first = form.remembered[registered] = name
+            yield name
+        else:
+            yielding.append(name)
+    yield from yielding
+
+
+def nearest(form: NormalForm) -> list[str]:
+    """Those whose refusals say best what stands in the way where no solver takes the form."""
+    names = [name for name, found in SOLVERS.items() if isinstance(found, str) and name != LAST]
+    return [
+        name
+        for name in names
+        if (solver := get_solver(name)).needs_rows == form.in_memory and solver.is_nearest(form)
+    ]
+
+
+def _place(name: str, yielded: str | None) -> int:
+    """Before or after others: a solver may accept and still know that another, where there is one, is faster for this form."""
+    return (yielded is not None) + (name == LAST) * 2
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Which solvers are tried on a form. They are asked as late as possible: most runs end with the first that takes it.
+
+#: What `Problem.solve` takes beside the options of a solver, and what other libraries call it.
+_WORDS = (
+    "solver",
+    "tol",
+    "max_iter",
+    "max_seconds",
+    "warm_start",
+    "starts",
+    "random_state",
+    "n_jobs",
+    "verbose",
+    "callback",
+)
+_MEANT = {
+    "max_iters": "max_iter", "n_iter": "max_iter", "maxiter": "max_iter", "iterations": "max_iter", "eps": "tol", "epsilon": "tol", "rtol": "tol", "tolerance": "tol",
+    "time_limit": "max_seconds", "timeout": "max_seconds", "seed": "random_state", "n_starts": "starts", "restarts": "starts",
+    "x0": "warm_start", "init": "warm_start", "method": "solver", "threads": "n_jobs", "verbosity": "verbose",
+}  # fmt: skip
+
+_OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
+_OF_PARAMETERS = (
+    "write lam = Parameter(1.0) and lam * l1_norm(W) in the model, and set lam.value = 0.1 before solve()"
+)
+_OF_SETS = "write minimize(objective, subject_to=[W >= 0])"
+
+#: What belongs to a model or its data and is asked of `solve`.
+_OF_MODELS = {
+    "class_weight": _OF_SAMPLES, "sample_weight": _OF_SAMPLES, "sample_weights": _OF_SAMPLES, "lam": _OF_PARAMETERS, "lambda_": _OF_PARAMETERS,
+    "alpha": _OF_PARAMETERS, "C": _OF_PARAMETERS, "constraints": _OF_SETS, "subject_to": _OF_SETS,
+}  # fmt: skip
+
+#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
+_SMALL_ENOUGH_FOR_REFERENCE = 200_000
+
+
+def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
+    """The names of the solvers for `Problem.solve(solver=..., **options)`.
+
+    ModelError, at once, where no solver takes the form, or not the one that was named; SolverError for its options.
+    """
+    if not isinstance(solver, str):
+        raise SolverError(
+            term=f"solve(solver={quoted(solver)})",
+            write_instead='write "auto", or a name that explain() lists',
+        )
+    if solver == "auto":
+        if options and not set(options) <= _common_options(form):
+            raise SolverError(
+                "options belong to one solver",
+                term=f"solve({', '.join(f'{key}=...' for key in options)})",
+                write_instead=_instead(options),
+            )
+        coming = (name for name in _automatic(form) if set(options) <= set(get_solver(name).options))
+        return chain([next(coming)], coming)
+    chosen = get_solver(solver)
+    reason = refusal(chosen, form)
+    if reason is not None:
+        accepted = ", ".join(candidates(form)) or "none"
+        raise ModelError(
+            f"solver={solver!r} does not take this model: {reason} Solvers that take it: {accepted}."
+        )
+    unknown = [key for key in options if key not in chosen.options]
+    if unknown:
+        known = ", ".join(f"{key}={value!r}" for key, value in chosen.options.items()) or "none"
+        raise SolverError(
+            f"unknown option; {solver} takes {known}", term=f"solve(solver={solver!r}, {unknown[0]}=...)"
+        )
+    return iter([solver])
+
+
+def turns_of(form: NormalForm, solver: str, options: dict, first: str = "") -> Turns:
+    """Those solvers, each with the patience that it asks for where "auto" tries several on a convex model; else one after another.
+
+    first : one that goes before the others there, if it takes the form
+    """
+    names: Iterable[str] = to_try(form, solver, options)
+    if not form.is_convex or solver != "auto":
+        return Turns(names, None)
+    if first and refusal(get_solver(first), form) is None:
+        names = chain([first], (name for name in names if name != first))
+    return Turns(
+        names,
+        lambda name: get_solver(name).patience(form),
+        lambda name: get_solver(name).shift(form),
+        lambda name: get_solver(name).pace(form),
+        LAST,
+    )
+
+
+def refuse_parameters(options: dict, names: Iterable[str]) -> None:
+    """SolverError for a parameter of the model among the options of a solver."""
+    for name in names:
+        if name in options:
+            raise SolverError(
+                f"{name} is a Parameter of the model, not an option of a solver",
+                term=f"solve({name}=...)",
+                write_instead=f"set its value first, {name}.value = {quoted(options[name])}",
+            )
+
+
+def _instead(options: Iterable[str]) -> str:
+    """What to write where an option is not one of every solver: the word that was meant, or the solver to name."""
+    for key in options:
+        if key in _OF_MODELS:
+            return _OF_MODELS[key]
+        meant = _MEANT.get(key) or next(iter(get_close_matches(key, _WORDS, n=1, cutoff=0.75)), None)
+        if meant is not None:
+            return f"write {meant}= in place of {key}="
+    return "name it with solver=..."
+
+
+def _common_options(form: NormalForm) -> set[str]:
+    """The options that "auto" hands on: files that solvers without need of rows write, whichever of them solves the form."""
+    accepting = map(get_solver, in_turn(form))
+    return {key for solver in accepting if not solver.needs_rows for key in solver.writes}
+
+
+def _automatic(form: NormalForm) -> Iterator[str]:
+    """Every fast solver that takes the form; then the reference, which is slow even to import and takes convex models only."""
+    taken = False
+    for name in in_turn(form):
+        taken = True
+        yield name
+    if taken:
+        if form.is_convex and form.in_memory and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE:
+            yield LAST
+        return
+    last = refusal(get_solver(LAST), form) if form.is_convex else None
+    if last is None and form.is_convex:
+        yield LAST
+        return
+    reasons = [f"{name}: {refusal(get_solver(name), form)}" for name in nearest(form)]
+    raise ModelError(
+        f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What `problem.explain()` returns: the solver that was chosen and why, the possible ones, and what stands in the way of the others.
+
+#: Columns of a text that no terminal shows.
+_COLUMNS = 100
+
+#: What is said of a solver, in the order in which it is shown.
+VERDICTS = ("chosen", "possible", "refused")
+
+#: What stands before the solvers that are for other models.
+_OTHERS = "Not for this model: "
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """`answers`: what every solver says, in the order in which solver="auto" tries those that accept.
+
+    As text it leads with the solver that is chosen, and folds those that are for models of another kind; no line is wider than the
+    terminal. `verdicts()` has every solver with its reason.
+    """
+
+    model: str
+    answers: tuple[Answer, ...]
+    #: where the rows are, and what moves, where they are elsewhere
+    rows: str = ""
+
+    @property
+    def chosen(self) -> str | None:
+        """The solver that solver="auto" starts with."""
+        return next((answer.name for answer in self.answers if answer.refusal is None), None)
+
+    @property
+    def why(self) -> str | None:
+        """Why solver="auto" starts with it; None where no solver takes the model."""
+        accepting = sum(answer.refusal is None for answer in self.answers)
+        if accepting < 2:
+            return "the only one that takes this model" if accepting else None
+        return f"the fastest, as measured, of the {accepting} that take this model"
+
+    def verdicts(self) -> list[tuple[str, str, str]]:
+        """(solver, "chosen" | "possible" | "refused", reason)."""
+        rows = []
+        for answer in self.answers:
+            if answer.refusal is not None:
+                rows.append((answer.name, "refused", answer.refusal))
+                continue
+            verdict = "chosen" if answer.name == self.chosen else "possible"
+            rows.append(
+                (answer.name, verdict, answer.summary + (f"; {answer.yields}" if answer.yields else ""))
+            )
+        return rows
+
+    def others(self) -> str:
+        """One sentence on the solvers that are for models of another kind; "" without any."""
+        return kinds_of_models((answer.name, answer.solves_only, answer.refusal) for answer in self.answers)
+
+    def __str__(self) -> str:
+        columns = shutil.get_terminal_size((_COLUMNS, 24)).columns
+        folded = {answer.name for answer in self.answers if answer.solves_only}
+        rows = [row for row in self.verdicts() if row[0] not in folded]
+        width = max((len(name) for name, _, _ in rows), default=0)
+        lines = [_wrapped(line, columns, 12) for line in self.model.split("\n")] + [""]
+        for name, verdict, reason in sorted(rows, key=lambda row: VERDICTS.index(row[1])):
+            if verdict == "chosen":
+                reason += f"; {self.why}"
+            lines.append(_wrapped(f"{verdict:<8}  {name:<{width}}  {reason}", columns, width + 12))
+        if self.rows:
+            lines.append(_wrapped(f"Rows: {self.rows}", columns, 6))
+        if folded:
+            lines.append(_wrapped(_OTHERS + self.others(), columns, len(_OTHERS)))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _panel(self) -> Panel:
+        folded = {answer.name for answer in self.answers if answer.solves_only}
+        rows = [row for row in self.verdicts() if row[0] not in folded]
+        rows.sort(key=lambda row: VERDICTS.index(row[1]))
+        notes = [f"Rows: {self.rows}"] if self.rows else []
+        others = [Panel("Solvers of other models", notes=[self.others()])] if folded else []
+        lead = f"{self.why}" if self.chosen else "no solver takes this model"
+        return Panel(
+            "Solvers", self.chosen or "none", GOOD if self.chosen else WRONG, lead,
+            tables=[Table(("solver", "verdict", "what it is for, or why not"), rows)], notes=notes, folded=others,
+        )  # fmt: skip
+
+
+def kinds_of_models(solvers: Iterable[tuple[str, str | None, str | None]]) -> str:
+    """ "A solves only smooth models; B and C only convex models (rank(W) <= 2 is not convex)." of (name, kind, refusal).
+
+    A kind that several solvers share is named once, with their refusal where all of them say the same.
+
+    >>> kinds_of_models([("a", "smooth models", "f is not smooth."), ("b", None, None)])
+    'a solves only smooth models.'
+    """
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, kind, refusal in solvers:
+        if kind:
+            kinds.setdefault(kind, []).append((name, refusal or ""))
+    parts = []
+    for kind, found in kinds.items():
+        names = [name for name, _ in found]
+        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        verb = "" if parts else ("solves " if len(names) == 1 else "solve ")
+        shared = {refusal for _, refusal in found}
+        why = f" ({shared.pop().rstrip('.')})" if len(names) > 1 and len(shared) == 1 else ""
+        parts.append(f"{listed} {verb}only {kind}{why}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _wrapped(line: str, columns: int, indent: int) -> str:
+    """Lines of at most `columns`, broken at spaces, those after the first indented."""
+    indent = min(indent, columns // 2)
+    return textwrap.fill(line, columns, subsequent_indent=" " * indent, break_on_hyphens=False)

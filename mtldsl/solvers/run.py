@@ -1,0 +1,365 @@
+"""Run loop and starts."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from mtldsl.certificates.attainment import Unattained, unattained
+from mtldsl.certificates.certificate import Certificate
+from mtldsl.certificates.dual_bound import over, prove, rounding_of
+from mtldsl.certificates.infeasibility import feasibility
+from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.reductions.coordinates import Moves, Spanned, moved
+from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
+from mtldsl.normal_form.terms.structure_term import Structures, kept_value, learned_matrices
+from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.routes import get_solver, turns_of
+from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
+from mtldsl.utils import interrupts, progress
+from mtldsl.utils.memory import memory_errors
+from mtldsl.utils.parallel import on_one_blas_thread
+from mtldsl.utils.progress import Listener
+from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
+
+__all__ = [
+    "COARSE_INTERCEPTS",
+    "Easier",
+    "Outcome",
+    "as_typed",
+    "checked_jobs",
+    "checked_limits",
+    "drive",
+    "pays",
+    "solve_in_span",
+    "solver_of",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Runs of a solver in the span of the samples, where these are few: every step is cheaper, and the points shown are those of the model given.
+
+#: Samples: what makes the coordinates, n^2 d multiplications, stays small against the passes over n d numbers a task that they save.
+_MOST, _MOST_A_TASK, _FEWER = 1000, 400, 2.0
+
+
+def pays(form: NormalForm) -> bool:
+    """Whether there are so few samples that steps in their span pay for its coordinates."""
+    if not form.is_convex or len(form.losses) != 1 or form.losses[0].atom.quadratic is not None:
+        return False
+    tasks = form.losses[0].tasks
+    if not tasks.is_shared or tasks.is_sparse:
+        return False
+    n, d = tasks.X.shape
+    return (
+        _FEWER * n <= d and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks) and Spanned().accepts(form) is None
+    )
+
+
+def solver_of(solver: Solver, form: NormalForm, options: dict) -> Callable[..., Point]:
+    """The solver's `solve`; in the span where that pays, and nothing is asked of the run that is about the model as given."""
+    inside = solver.takes_spans and not options and pays(form)
+    return partial(solve_in_span, solver) if inside else solver.solve
+
+
+def solve_in_span(
+    solver: Solver, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> Point:
+    """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
+    smaller, span = Spanned().apply(form)
+    inside = None if start is None else Spanned().restricted(start, span)
+    shown = Translated(watch, partial(Spanned().invert, span=span))
+    return Spanned().invert(
+        solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=shown), span
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A form as solvers see it: without equations that are solved beforehand. Points that they show are those of the form as given.
+
+
+class Easier:
+    """The easier form of one form, which is the form itself where there is no other."""
+
+    def __init__(self, given: NormalForm):
+        self.form: NormalForm = given
+        self.recipe: Coordinates | None = None
+        if NullSpace().accepts(given) is None:
+            self.form, self.recipe = NullSpace().apply(given)
+
+    def solve(
+        self, solver: Solver, options: dict, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        """The solver's last point, of the form given, as all that it shows to `watch`."""
+        inner = solver_of(solver, self.form, options)
+        run = partial(inner, self.form, tol=tol, max_iter=max_iter, **options)
+        if self.recipe is None:
+            return run(start=start, watch=watch)
+        back = partial(_taken_back, recipe=self.recipe)
+        if start is not None:  # matrices of the given size are none of this form
+            start = NullSpace().restricted(replace(start, structures=None), self.recipe)
+        return back(run(start=start, watch=Translated(watch, back)))
+
+
+def _taken_back(point: Point, recipe: Coordinates) -> Point:
+    """With its matrices those that are best for the weights."""
+    steps = (
+        replace(step, before=recipe.out(step.before), after=recipe.out(step.after))
+        for step in point.majorizations
+    )
+    found = NullSpace().invert(point, recipe)
+    return replace(found, structures=None, majorizations=tuple(steps))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Runs solvers on a normal form and believes only the certificate: best primal point, best dual bound, and when to stop.
+
+#: The note of an objective that lies above the one found, for its intercepts are rounded.
+COARSE_INTERCEPTS = "beside numbers so far from zero float64 has no intercepts that are close enough: take their mean off the labels, and off columns"
+
+
+@dataclass
+class Outcome:
+    """What came out of a drive: the best point, its certificate, and how it went."""
+
+    blocks: Blocks
+    certificate: Certificate
+    status: str
+    solver: str
+    reason: str
+    seconds: float
+    iterations: int
+    history: list[dict] = field(default_factory=list)
+    last_point: Point | None = None
+    structures: Structures | None = None  # None: the best ones for the weights
+    duals: tuple = (None, None)  # multipliers of losses and functions that came with the point
+    interrupted: bool = (
+        False  # by a signal; the status may say more, where the point is certified all the same
+    )
+    starts: list[dict] = field(default_factory=list)  # what came of each, where there were several
+    unattained: Unattained | None = None  # a proof that no weights are best
+
+
+@on_one_blas_thread
+def drive(
+    form: NormalForm,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int | None,
+    max_seconds: float | None,
+    start: Point | None,
+    listener: Listener | None = None,
+    options: dict,
+    simple_guesses: bool = True,
+) -> Outcome:
+    """Solve a normal form with one solver, or with the first that certifies where solver="auto".
+
+    simple_guesses : whether zero and the best constants count as points seen too; the start always does
+    """
+    form.require_memory()
+    if form.is_convex and not form.losses:
+        start = None  # what is left of other weights would be smaller than a gap can be held against
+    watcher = Watcher(form, tol, max_seconds, listener)
+    watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
+    status, certified, iterations, tried = "", False, 0, {}
+    easier = Easier(form)
+    turns = turns_of(easier.form, solver, options)
+    while turns:
+        turn = turns.next()
+        name, chosen = turn.name, get_solver(turn.name)
+        usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
+        if usual is not None:
+            progress.expect(name, usual(form))
+        watcher.begin(name, turn.progress(), chosen.below_guesses)
+        point, failure = None, None
+        try:
+            with (
+                interrupts.time_limit(watcher.remaining),
+                interrupts.at_once(),
+                breakdowns(name),
+                memory_errors(name),
+            ):
+                point = easier.solve(
+                    chosen,
+                    options,
+                    tol=tol,
+                    max_iter=max_iter if max_iter is not None else chosen.max_iter,
+                    start=turn.left_at if turn.left_at and watcher.kept_from == name else start,
+                    watch=watcher,
+                )
+        except KeyboardInterrupt as stop:
+            watcher.leave(stop)
+        except LostClusterError:
+            raise
+        except (SolverError, InfeasibleError) as error:
+            failure = (
+                _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
+            )
+            # a failed solver must not take the others' chance away; alone, its error is the answer
+            if not turns and not watcher.history:
+                raise failure from None
+        shown = point or watcher.last_point
+        iterations += shown.iteration if shown else 0
+        if point is not None and watcher.may_restart:
+            restart: Any = watcher.restart  # there, where the run may restart
+            start = Point(restart, structures=learned_matrices(form, restart))
+            turns.again(turn)
+            continue
+        if point is not None and point.stopped == "selected":
+            watcher.insist_on(point)
+        else:
+            watcher.search_at_the_end()
+        watcher.settle()
+        watcher.bound_optimum()
+        reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
+        certified = any(reached)
+        if certified:
+            status = "optimal" if reached[0] else "stationary"
+        elif watcher.left:
+            status = watcher.left
+        elif failure is not None:
+            status, watcher.note = "stalled", str(failure)
+        else:
+            assert point is not None  # nothing failed, and the run was not left
+            early = not form.is_convex and point.iteration < (max_iter or chosen.max_iter)
+            status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
+        if certified or watcher.left or status in ("time_limit", "unattained"):
+            break
+        how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
+        tried[name] = (bool(failure), how)
+        if point is not None and watcher.stopped == "stalled":
+            turns.wait(turn, point)
+        if not watcher.kept.is_guess or watcher.restart is not None:
+            start = watcher.point_to_go_on_from()
+    found = watcher.unattained
+    if found is None and watcher.left in ("", "time_limit"):
+        hurried = bool(watcher.left) or watcher.certificate.within(tol)
+        found = unattained(form, watcher.kept.blocks, in_passing=hurried)
+    if found is not None:
+        # of a convex model no weights are best, however near to the infimum these are
+        status = status if watcher.certificate.within(tol) and not found.everywhere else "unattained"
+        certified = True  # no more is known by going on
+    kept = watcher.kept
+    if (
+        not (certified or watcher.left or status == "time_limit")
+        and kept.violation > tol
+        and form.constraints
+    ):
+        _proven_infeasible(form, watcher)
+        kept = watcher.kept
+    if not certified and form.is_convex and watcher.bound == -np.inf:
+        status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
+    reason = _reason(solver, watcher.solver, tried)
+    certificate = watcher.certificate if found is None else replace(watcher.certificate, note=str(found))
+    return Outcome(
+        kept.blocks, certificate, status, watcher.solver, reason, watcher.seconds, iterations,
+        watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or interrupts.pending(),
+        unattained=found,
+    )  # fmt: skip
+
+
+def as_typed(outcome: Outcome, form: NormalForm, typed: NormalForm, moves: Moves, tol: float) -> Outcome:
+    """What came out of a drive of labels and columns moved to zero (`Centred`, whose result `form` is), in the units typed.
+
+    The bound is that of the numbers moved; multipliers are handed on as the form as typed takes them, where they prove less. An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
+    of those found, and what they do not reach is not called optimal, nor stationary.
+    """
+    if not moves:
+        return outcome
+    blocks, found, known = moved(outcome.blocks, moves), outcome.certificate, outcome.structures
+    rounded = moved(blocks, moves, -1.0)  # to the last digit
+    certificate = replace(
+        found,
+        objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
+        violation=form.violation(rounded),
+    )
+    if found.proof is not None and found.proof.loss_duals:
+        rounding = rounding_of(form, rounded, found.proof, certificate.objective)
+        proof = prove(typed, blocks, found.proof.loss_duals, found.proof.function_duals)
+        proof = proof if math.isfinite(proof.value) else found.proof
+        certificate = replace(certificate, rounding=max(found.rounding, rounding), proof=proof)
+    status = outcome.status
+    missed = certificate.objective - found.objective > tol * over(abs(found.objective), found.scale)
+    if (status == "optimal" and not certificate.within(tol)) or (status == "stationary" and missed):
+        status = "stalled"
+        certificate = replace(certificate, note=COARSE_INTERCEPTS)
+    endless = outcome.unattained
+    if endless is not None:
+        turned = {name: replace(shift, centre=0.0 * shift.centre) for name, shift in moves.items()}
+        endless = replace(endless, direction=moved(endless.direction, turned))
+    return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
+
+
+def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:
+    kind = "relative gap" if form.is_convex else "residual"
+    return f"{name} stopped at a {kind} of {watcher.certificate.distance:.1e} ({status.replace('_', ' ')})"
+
+
+def _proven_infeasible(
+    form: NormalForm, watcher: Watcher, word: InfeasibleError | None = None
+) -> SolverError:
+    """InfeasibleError with a proof of our own; where there is none, the weights found are kept, and what is known is returned."""
+    typed = "; ".join(f.typed for f in form.constraints)
+    known = feasibility(form, watcher.kept.blocks)
+    if known.is_disproven:
+        raise InfeasibleError(f"{typed}. Relax or leave out one of them", term=known.said) from word
+    if known.violation <= watcher.tol:
+        watcher(Point(known.blocks))
+        return SolverError(f"{word}; but weights that satisfy them were found")
+    return SolverError(
+        f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "
+        f"violate them by {known.violation:.1e}. Standardise the features, or relax a constraint"
+    )
+
+
+def _reason(asked: str, used: str, tried: dict[str, tuple[bool, str]]) -> str:
+    """Why this solver: what it is for, and how the last turns of the others, name -> (whether it failed, in words), ended."""
+    others = [how for name, (failed, how) in tried.items() if failed or name != used]
+    summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
+    return summary + (f" (after {'; '.join(others)})" if others else "")
+
+
+# --------------------------------------------------------------------------------------------------------------
+# How exactly and how long to solve, as typed into `solve`.
+
+
+def checked_jobs(n_jobs) -> int | None:
+    """How many threads, -1 being one a core; None where nobody said. SolverError for everything else."""
+    if n_jobs is None:
+        return None
+    whole = as_whole(n_jobs)
+    if whole is None or (whole < 1 and whole != -1):
+        raise SolverError(
+            term=f"solve(n_jobs={quoted(n_jobs)})",
+            write_instead="write a positive whole number of threads, -1 for one a core, or None",
+        )
+    return (os.cpu_count() or 1) if whole == -1 else whole
+
+
+def checked_limits(tol, max_iter, max_seconds, verbose) -> tuple[float, int | None, float | None, bool]:
+    """The four, as Python's own types; SolverError where one of them cannot be meant."""
+    gap, seconds, iterations = as_float(tol), as_float(max_seconds), as_whole(max_iter)
+    if gap is None or not 0 < gap < 1:
+        raise SolverError(
+            "tol is a relative gap between 0 and 1, such as 1e-6", term=f"solve(tol={quoted(tol)})"
+        )
+    if max_iter is not None and (iterations is None or iterations < 1):
+        raise SolverError(
+            term=f"solve(max_iter={quoted(max_iter)})", write_instead="write a positive whole number, or None"
+        )
+    if max_seconds is not None and not 0 < (seconds or 0) <= inf:
+        raise SolverError(
+            term=f"solve(max_seconds={quoted(max_seconds)})",
+            write_instead="write a positive number of seconds, or None",
+        )
+    seconds = None if seconds is not None and seconds > 1e9 else seconds  # longer than a life
+    return gap, iterations, seconds, as_flag(verbose, "solve(verbose", SolverError)

@@ -1,1 +1,0 @@
-"""Newton's method for smooth losses: with working sets under row-sparse penalties, with Cholesky factors under a ridge."""

@@ -1,0 +1,1 @@
+"""Exercises, films of a solve, and sources of what is shown."""

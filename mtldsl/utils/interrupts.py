@@ -1,0 +1,363 @@
+"""Signals, time limits, LAPACK calls."""
+
+from __future__ import annotations
+
+import _signal  # pyrefly: ignore[missing-import]
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "LATE_SECONDS",
+    "LONG",
+    "SECONDS",
+    "TimeIsUp",
+    "at_once",
+    "can_ring",
+    "eigh",
+    "eigvalsh",
+    "exit_code",
+    "factor_of",
+    "heard",
+    "insisted",
+    "kept",
+    "leave_if_late",
+    "lstsq",
+    "may_be_left",
+    "pending",
+    "remaining",
+    "svd",
+    "time_limit",
+]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
+#
+# Inside `heard()` both signals are kept until there is a point to return; inside `at_once()`, around code that may be left anywhere, they
+# raise KeyboardInterrupt. So does a second signal within SECONDS of the first, wherever it comes.
+#
+# `time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `at_once()`, is left by
+# TimeIsUp a little after.
+#
+# A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
+# left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends it that way), and it is taken back at the end.
+
+# what `signal` wraps, whose functions turn every number and handler into a member of an enumeration and back
+
+
+#: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
+SECONDS = 10.0
+
+#: A signal that came while a module was imported or a function compiled comes again so many seconds later.
+DEFERRED = 0.1
+
+#: Who asks for the time comes back by himself; an alarm is for the others, this share of the limit and so many seconds later ...
+LATE_SHARE, LATE_SECONDS = 0.05, 0.15
+
+#: ... and again so often, for code that catches what it should not.
+AGAIN = 0.5
+
+#: The line on standard error after a first Ctrl-C, where a solve answers it.
+INTERRUPTED = "interrupted: what was found so far is kept; press again to stop at once"
+
+#: The same in a solve that is one part of many, such as a fold: what becomes of the others is said at the end.
+STOPPED = "interrupted; press again to stop at once"
+
+_end: ContextVar[float] = ContextVar("end of the time limit", default=float("inf"))
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """The time limit has passed, for code that nothing else stops; like KeyboardInterrupt no Exception, so that little catches it."""
+
+
+class _State:
+    """What the process knows of signals, which are its own too."""
+
+    def __init__(self):
+        self.last, self.number = -float("inf"), signal.SIGINT
+        self.raises = self.pending = self.insisted = self.deferred = self.answered = self.of_parts = False
+
+
+_state = _State()
+
+
+def _hear(number: int, frame) -> None:
+    now = time.monotonic()
+    _state.insisted = now - _state.last < SECONDS
+    _state.number = signal.Signals(number)
+    _state.deferred = _state.raises and _is_whole_or_nothing(frame)
+    if _state.deferred:
+        timer = threading.Timer(DEFERRED, _send_again, (number,))
+        timer.daemon = True
+        timer.start()
+        return
+    _state.last = now
+    if _state.answered and not _state.insisted and number == signal.SIGINT:
+        with suppress(Exception):  # standard error may be closed, or be written to just now
+            print(STOPPED if _state.of_parts else INTERRUPTED, file=sys.stderr)
+    if _state.insisted or _state.raises:
+        _state.pending = False
+        raise KeyboardInterrupt
+    _state.pending = True
+
+
+@contextmanager
+def heard(raises: bool = False, of_parts: bool = False):
+    """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
+
+    of_parts: the solves inside are parts of what is computed, and no result of their own
+
+    What is kept still at the end is forgotten: whoever opens the block answers it. One that is to come again is heard by a block around.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, kept, answered, parts = _install(), _state.raises, _state.answered, _state.of_parts
+    _state.raises, _state.insisted, _state.answered = raises, False, not raises
+    _state.of_parts = parts or of_parts
+    if before:
+        _state.number = signal.SIGINT
+    try:
+        yield
+    finally:
+        _state.raises, _state.answered, _state.of_parts = kept, answered, parts
+        _state.pending, _state.deferred = False, _state.deferred and not before
+        for number, handler in before.items():
+            if _signal.getsignal(number) is _hear:
+                _signal.signal(number, handler)
+
+
+@contextmanager
+def at_once():
+    """A signal raises KeyboardInterrupt here, at the start too where it came before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept = _state.raises
+    _state.raises = True
+    try:
+        if _state.pending:
+            _state.pending = False
+            raise KeyboardInterrupt
+        yield
+    finally:
+        _state.raises = kept
+
+
+@contextmanager
+def kept():
+    """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
+    if threading.current_thread() is not threading.main_thread():
+        token = _end.set(float("inf"))  # nor does a time limit leave it, `leave_if_late`
+        try:
+            yield
+        finally:
+            _end.reset(token)
+        return
+    before = _state.raises
+    if not before:
+        yield
+        return
+    _state.raises = False
+    try:
+        yield
+    finally:
+        _state.raises = before
+    if _state.pending:
+        _state.pending = False
+        raise KeyboardInterrupt
+
+
+def remaining() -> float:
+    """Seconds until the time limit around this code; inf without one."""
+    return _end.get() - time.perf_counter()
+
+
+def leave_if_late() -> None:
+    """TimeIsUp in a thread, where nothing rings, once the time has been up for a while: asked between the parts of long products."""
+    if remaining() < -LATE_SECONDS and threading.current_thread() is not threading.main_thread():
+        raise TimeIsUp
+
+
+@contextmanager
+def time_limit(seconds: float | None, late: bool = True):
+    """The code inside is to end after so many seconds (None: no limit; inside of another, the earlier counts); the alarm of who does not
+    ask rings a little later, or at once where not `late`."""
+    if seconds is None:
+        yield
+        return
+    token = _end.set(min(_end.get(), time.perf_counter() + seconds))
+    alarmed = _set_alarm(remaining() + (LATE_SHARE * seconds + LATE_SECONDS if late else 0.0))
+    try:
+        yield
+    finally:
+        if alarmed:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _end.reset(token)
+
+
+def can_ring() -> bool:
+    """Whether an alarm can be set here: in the main thread, where the program uses none itself."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGALRM) == signal.SIG_DFL and not any(
+        signal.getitimer(signal.ITIMER_REAL)
+    )
+
+
+def _set_alarm(seconds: float) -> bool:
+    if not can_ring():
+        return False
+    try:
+        signal.signal(signal.SIGALRM, _ring)
+    except ValueError:  # not the main interpreter
+        return False
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), AGAIN)
+    return True
+
+
+def _ring(number: int, frame) -> None:
+    if _state.raises and not _is_whole_or_nothing(frame):  # else the alarm rings again
+        raise TimeIsUp
+
+
+def _is_whole_or_nothing(frame) -> bool:
+    """Whether a module is being imported or a function compiled: what is left half done there breaks all that needs it later."""
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name == "numba" or name.startswith(("numba.", "llvmlite.", "importlib._bootstrap")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _send_again(number: int) -> None:
+    if _state.deferred:
+        os.kill(os.getpid(), number)
+
+
+def pending() -> bool:
+    """Whether a signal came that nobody has answered yet, in an import or a compilation too."""
+    return (_state.pending or _state.deferred) and threading.current_thread() is threading.main_thread()
+
+
+def insisted() -> bool:
+    """Whether the KeyboardInterrupt that was just caught is a second one, not to be caught."""
+    return _state.insisted and threading.current_thread() is threading.main_thread()
+
+
+def exit_code() -> int:
+    """The exit code of a program that the last signal ended: 130 after Ctrl-C, 143 after SIGTERM, as shells have it."""
+    return 128 + _state.number
+
+
+def _install() -> dict:
+    """{signal: its handler before} of those that have Python's own."""
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None or multiprocessing.parent_process() is None:
+        usual[signal.SIGTERM] = signal.SIG_DFL
+    found = {}
+    for number, handler in usual.items():
+        before = _signal.getsignal(number)
+        if before == handler:
+            try:
+                _signal.signal(number, _hear)
+            except ValueError:  # not the main interpreter
+                return found
+            found[number] = before
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Long calls of compiled code that can be left: LAPACK hears neither a signal nor a time limit before it is done.
+#
+# Such a call runs in a thread of its own, and who waits for it hears both. Where the wait is left, the call goes on to its end, and what
+# it returns is thrown away. It must let go of Python's lock (numpy's decompositions do, most of scipy's do not) and keep to its arguments.
+
+R = TypeVar("R")
+
+#: From so many multiplications on, some tenths of a second, a call is worth a thread. (What is done depends on sizes alone, never on a clock.)
+LONG = 5e8
+
+#: Who waits looks up so often: a signal that another thread was given does not end a wait by itself.
+_LISTEN = 0.2
+
+
+def may_be_left(work: float, function: Callable[..., R], *args: Any) -> R:
+    """function(*args), which takes about `work` multiplications. Raises TimeIsUp or KeyboardInterrupt where the wait for it is left."""
+    if not work >= LONG:
+        return function(*args)
+    answers: queue.SimpleQueue = queue.SimpleQueue()
+    context = copy_context()
+
+    def answer() -> None:
+        try:
+            answers.put((context.run(function, *args), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    threading.Thread(target=answer, daemon=True).start()
+    while True:
+        left = remaining() + LATE_SECONDS
+        try:
+            found, error = answers.get(timeout=min(max(left, 0.0), _LISTEN))
+            break
+        except queue.Empty:
+            if left <= 0.0:
+                raise TimeIsUp from None
+    if error is not None:
+        raise error
+    return found
+
+
+def eigh(A) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    return may_be_left(9.0 * float(len(A)) ** 3, np.linalg.eigh, A)
+
+
+def eigvalsh(A) -> np.ndarray:
+    """Eigenvalues of a symmetric matrix."""
+    return may_be_left(1.5 * float(len(A)) ** 3, np.linalg.eigvalsh, A)
+
+
+def svd(A, compute_uv: bool = True) -> Any:
+    """U, s, V^T without the columns that s has no value for; or s alone."""
+    short, long = sorted(map(float, A.shape))
+    work = short * short * ((2.0 * long + 11.0 * short) if compute_uv else (long + short))
+    return may_be_left(work, _svd, A, compute_uv)
+
+
+def _svd(A, compute_uv: bool) -> Any:
+    return np.linalg.svd(A, full_matrices=False, compute_uv=compute_uv)
+
+
+def lstsq(A, b, rcond: float) -> np.ndarray:
+    """argmin_x ||A x - b||, of smallest norm; singular values up to rcond times the largest count as 0."""
+    short, long = sorted(map(float, A.shape))
+    return may_be_left(short * short * (2.0 * long + 4.0 * short), _lstsq, A, b, rcond)
+
+
+def _lstsq(A, b, rcond: float) -> np.ndarray:
+    return np.linalg.lstsq(A, b, rcond=rcond)[0]
+
+
+def factor_of(A) -> np.ndarray:
+    """R of A = Q R."""
+    short, long = sorted(map(float, A.shape))
+    return may_be_left(long * short * short, _factor_of, A)
+
+
+def _factor_of(A) -> np.ndarray:
+    return np.asarray(np.linalg.qr(A, mode="r"))
