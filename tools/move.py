@@ -611,6 +611,9 @@ class FileEdits(ast.NodeVisitor):
                 )
         texts = plain + [f"from {home} import {', '.join(names)}" for home, names in groups.items()]
         start, end = self.span(node)
+        remark = self.remark(node)
+        if remark and remark not in self.module.text[end : self.lines[node.end_lineno]].decode():
+            texts = [f"{text}  {remark}" for text in texts]  # it stood behind the opening bracket
         self.found.append((start, end, f"\n{indent}".join(texts) or "pass"))
 
     def inner(self, node) -> None:

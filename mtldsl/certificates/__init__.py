@@ -1,1 +1,1 @@
-"""What is proven about a point: bounds, multipliers, first-order conditions; and the small independent checker of a saved proof."""
+"""What is proven of a point: bounds, multipliers, first-order conditions; the saved proof, its checker, and the plain formulas."""

@@ -1,4 +1,4 @@
-"""The data: m tasks over the same d features. Other rooms need the names below; here every file imports only files below it."""
+"""Tasks: inputs and labels checked, stored, split, scaled; kernels; readers, generators, published data sets."""
 
 from mtldsl.data.label_table import AcrossLabels
 from mtldsl.data.schema import require_tasks

@@ -1,1 +1,1 @@
-"""What objects show of themselves in a notebook and on a page: panels of facts and tables, without knowing of what."""
+"""How anything is shown: panels of facts and tables, in a terminal, a notebook, a page; without knowing of what."""

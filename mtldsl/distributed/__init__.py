@@ -1,4 +1,4 @@
-"""Files that stay where they are: read in parts by Dask's workers at each pass, or once and kept there."""
+"""Everything about rows on Dask: tasks, loss terms, solvers, scores. Tasks answer for them; no other room asks where rows are."""
 
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts, Part, Parts, TaskSum

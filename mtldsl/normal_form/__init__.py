@@ -1,1 +1,1 @@
-"""From what was typed to the normal form, and which solver takes it."""
+"""From a statement to blocks and terms: canonicalization, types of terms, reductions."""

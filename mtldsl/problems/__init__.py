@@ -1,4 +1,4 @@
-"""What is asked of a model beside its solution: the parameter value at which weights vanish, the refit on a graph, cross-validation, confidence."""
+"""`Problem`, and a file for each of its methods: paths, cross-validation, critical parameters, resampling, bounds of a user, the cross-check, models of papers."""
 
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS, find, model, models

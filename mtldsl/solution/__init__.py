@@ -1,1 +1,1 @@
-"""Measures of predictions by name: scikit-learn's functions on labels with gaps, by task, averaged, and of whole rows."""
+"""What a solve returns: weights, predictions, scores, what was learned beside the weights, its page, and how it is saved."""

@@ -1,1 +1,1 @@
-"""Exercises, films of a solve, and sources of what is shown."""
+"""Exercises that check their answers, and films of a solve."""

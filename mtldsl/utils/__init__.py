@@ -1,1 +1,1 @@
-"""What the machine does to a run: memory, threads and compiled loops, signals, files that are half written or not ours."""
+"""Validation of what a user hands over, files, threads, memory, interrupts, compiled functions."""

@@ -1,4 +1,4 @@
-"""MATLAB files without a process for each: what `mat_child` prints, printed here. test_files_of_strangers.py starts the process."""
+"""MATLAB files without a process for each: what `mat_process` prints, printed here. test_files_of_strangers.py starts the process."""
 
 import io
 import subprocess
@@ -10,7 +10,7 @@ __all__ = ["read_here"]
 
 
 def read_here(monkeypatch) -> None:
-    """Let `mat_files` call the reader that it starts a process for."""
+    """Let `array_files` call the reader that it starts a process for."""
 
     def run(command, **_):
         printed = io.BytesIO()

@@ -75,7 +75,7 @@ mtl.Weights(REAL, intercept='no') | intercept='no' | intercept=False
 mtl.l1_norm(W) < 1 | l1_norm(W) < 1 | <=
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=None) | subject_to=None | subject_to=[W >= 0]
 mtl.Parameter(1.0, name='my lam') | name='my lam' | identifier
-mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3) | path(lam, 3) | list of numbers
+mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3.5) | path(lam, 3.5) | list of numbers
 W.T @ W | W.T | W @ A
 mtl.rank(W) >= 2 | rank(W) >= 2 | not convex | write <=
 mtl.rank(W) == 2 | rank(W) == 2 | write <=

@@ -1,1 +1,1 @@
-"""Every word a second time, as one short formula in numpy, and the value of a statement as typed: no atom, no normal form, no reference."""
+"""Every word a second time, as one short formula in numpy, and the value of a statement as typed."""

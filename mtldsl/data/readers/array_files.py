@@ -38,9 +38,9 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The variables of a MATLAB file, read by a process of its own: see `mat_child`.
+# The variables of a MATLAB file, read by a process of its own: see `mat_process`.
 
-_CHILD = Path(__file__).with_name("mat_child.py")
+_CHILD = Path(__file__).with_name("mat_process.py")
 #: What the child may take: seconds, and seconds more for every megabyte of the file; bytes that its libraries alone may take.
 _SECONDS, _SECONDS_A_MEGABYTE, _BYTES = 60, 2, 2 << 30
 

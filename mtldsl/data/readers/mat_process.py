@@ -1,4 +1,4 @@
-"""The program that reads a MATLAB file for `mat_files`, in a process of its own: python mat_child.py FILE BYTES SECONDS.
+"""The program that reads a MATLAB file for `array_files`, in a process of its own: python mat_process.py FILE BYTES SECONDS.
 
 scipy's compiled reader follows the sizes that a file claims, and ends its process on some damaged ones. To the standard output go the
 length of a JSON description in 8 bytes, the description, and the bytes of all arrays. It imports nothing of mtldsl.

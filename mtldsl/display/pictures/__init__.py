@@ -1,1 +1,1 @@
-"""Pictures, one kind a file: matplotlib axes in, axes out; colours that the colour-blind tell apart. Nothing is drawn before it is asked for."""
+"""Pictures, one kind a file: matplotlib axes in, axes out; colours that the colour-blind tell apart."""

@@ -1,1 +1,1 @@
-"""Coordinate descent on the rows of the weights, with a working set."""
+"""Working-set coordinate descent and proximal Newton steps on the rows of the weights."""

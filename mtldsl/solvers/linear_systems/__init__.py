@@ -1,1 +1,1 @@
-"""Linear systems and their factorizations, which several solvers share."""
+"""Linear systems and their factorizations, the closed form, Newton under a ridge."""

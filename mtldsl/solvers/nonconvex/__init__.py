@@ -1,1 +1,1 @@
-"""Models that are not convex: alternation with learned matrices, reweighting, quasi-Newton and Newton steps."""
+"""Alternation with learned matrices, reweighting, quasi-Newton and Newton steps, for models that are not convex."""
