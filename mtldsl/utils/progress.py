@@ -155,7 +155,7 @@ def say(text: str) -> None:
 
 
 def line_of(record: dict[str, Any]) -> str:
-    """A look at the certificate as one line; of rows that are elsewhere with what is left to be done (`solvers/passes/forecast.py`).
+    """A look at the certificate as one line; of rows that are elsewhere with what is left to be done (`distributed/forecast.py`).
 
     >>> line_of({"solver": "admm", "iteration": 7, "objective": 2.0, "bound": 1.0, "gap": 0.5, "violation": 0.0, "seconds": 0.25})
     '                admm       7  objective 2  bound 1  gap 5.00e-01  violation 0.0e+00  0.25 s'

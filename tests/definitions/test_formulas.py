@@ -29,7 +29,7 @@ def test_every_word_has_a_plain_formula():
     }
     lacking = sorted((own | typed) - set(DEFINITIONS) - COMPARISONS)
     assert not lacking, (
-        f"write a plain formula of {', '.join(lacking)} in mtldsl/definitions/ (docs/adding_a_word.md)"
+        f"write a plain formula of {', '.join(lacking)} in mtldsl/certificates/plain/ (docs/adding_a_word.md)"
     )
     assert set(DEFINITIONS) <= own, "a formula of a word that there is not"
 

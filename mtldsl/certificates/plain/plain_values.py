@@ -154,7 +154,7 @@ _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_s
 #: Samples of which a formula's temporaries stay in the cache.
 _SLAB_SAMPLES = 1 << 14
 
-#: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `proof/rounding.py`.
+#: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `certificates/dual_bound.py`.
 _ROUNDING_UNITS = 64.0
 
 #: Random signs of rounding errors that a function of many numbers is tried with.
