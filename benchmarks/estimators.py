@@ -217,7 +217,7 @@ def searched(model: str, name: str = "digits") -> dict:
 
 def parts_of(call) -> dict:
     """CPU seconds of a call inside of solvers, certificates aside, and inside of certificates: what no search can share between its fits."""
-    spent, certify, whole = {"solvers": 0.0, "certificates": 0.0}, monitor.certify, starts.drive
+    spent, certify, whole = {"solvers": 0.0, "certificates": 0.0}, monitor.certify, starts.run_routes
     run_of_value = path._watched  # along a fold's path; the last fit is a drive
 
     def counted(name, function):
@@ -230,12 +230,12 @@ def parts_of(call) -> dict:
 
         return run
 
-    monitor.certify, starts.drive = counted("certificates", certify), counted("solvers", whole)
+    monitor.certify, starts.run_routes = counted("certificates", certify), counted("solvers", whole)
     path._watched = counted("solvers", run_of_value)
     try:
         call()
     finally:
-        monitor.certify, starts.drive, path._watched = certify, whole, run_of_value
+        monitor.certify, starts.run_routes, path._watched = certify, whole, run_of_value
     spent["solvers"] -= spent["certificates"]
     return spent
 

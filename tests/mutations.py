@@ -141,8 +141,8 @@ MUTATIONS = [
     M("proof.infeasibility", "return self.margin > 0.0", "return self.margin >= 0.0"),
     M("proof.infeasibility", "return inner - f.conjugate(dual)", "return inner + f.conjugate(dual)"),
     # ---- solvers: who is believed, and when
-    M("solvers.drive", "certified = any(reached)", "certified = True"),
-    M("solvers.drive", 'if (status == "optimal" and not certificate.within(tol)) or', "if"),
+    M("solvers.run_routes", "certified = any(reached)", "certified = True"),
+    M("solvers.run_routes", 'if (status == "optimal" and not certificate.within(tol)) or', "if"),
     M("solvers.watcher", "if seen.dual_bound > self.bound:", "if True:"),
     M("solvers.watcher", "one.objective - value > self.tol *", "value - one.objective > self.tol *"),
     M("solvers.best_point", "abs(one.objective - bound) < abs(kept.objective - bound)", "one.objective < kept.objective"),

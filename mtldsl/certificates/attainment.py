@@ -33,9 +33,9 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 __all__ = [
     "Group",
     "Rows",
-    "Unattained",
+    "UnattainedInfimum",
     "Way",
-    "falls_for_ever",
+    "has_recession_direction",
     "rows_of",
     "span_of",
     "unattained",
@@ -314,7 +314,7 @@ _FARTHER, _EQUAL = 1e6, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Unattained:
+class UnattainedInfimum:
     """No weights attain the infimum.
 
     tasks      names of the tasks that are separated
@@ -345,17 +345,17 @@ class Unattained:
         )
 
 
-def falls_for_ever(form: NormalForm) -> bool:
+def has_recession_direction(form: NormalForm) -> bool:
     """Whether a loss does; all that it takes to ask `unattained` at all."""
     return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
-def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Unattained | None:
+def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
     """A proof that the model has no minimiser, or None where there is none to be found from these weights.
 
     in_passing : larger tasks are tried with their own weights as the direction alone, and with no linear program
     """
-    if not falls_for_ever(form):
+    if not has_recession_direction(form):
         return None
     direction, tasks, completely = form.zeros(), [], []
     at_end = {id(loss): np.array(loss.predictions(blocks)) for loss in form.losses}
@@ -426,7 +426,7 @@ def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Un
         return None
     left = sum(loss.value(z) for loss, z in zip(form.losses, at_end.values(), strict=True))
     charged = sum(f.value(blocks) for f in form.functions) + form.constant
-    return Unattained(tuple(tasks), tuple(completely), direction, is_convex, float(left + charged))
+    return UnattainedInfimum(tuple(tasks), tuple(completely), direction, is_convex, float(left + charged))
 
 
 # ---------------------------------------------------------------------------------------------- what is allowed

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.multipliers import REACH, losses_work, make_stationary, payment, region, stationarity
+from mtldsl.certificates.multipliers import (
+    REACH,
+    infeasibility_penalty,
+    losses_work,
+    make_stationary,
+    region,
+    stationarity,
+)
 from mtldsl.errors import ProofError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.caching import cached_property
@@ -19,13 +26,13 @@ __all__ = [
     "UNITS",
     "Bound",
     "Scale",
+    "check_weak_duality",
     "dual_bound",
     "guess",
     "infimum",
     "objective_scale",
     "over",
     "prove",
-    "refute",
     "relative_gap",
     "rounding_of",
 ]
@@ -192,7 +199,7 @@ def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Boun
     """The bound, lowered by what the residual on free blocks may do within a stated region; free: as `make_stationary` says."""
     work = losses_work(form, blocks, u)
     reach = {name: region(name, blocks, size, work[name]) for name, (_, size) in free.items()}
-    paid = sum(payment(residual, reach[name]) for name, (residual, _) in free.items())
+    paid = sum(infeasibility_penalty(residual, reach[name]) for name, (residual, _) in free.items())
     intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
     return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 
@@ -339,7 +346,7 @@ def _outside(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
     return total
 
 
-def refute(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
+def check_weak_duality(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
     """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
 
     F(x) - D is a sum of terms that cannot be negative: f(z) + f*(u) - <u, z>, and <r, x>. The one that is stands in the message.

@@ -22,7 +22,7 @@ from mtldsl.certificates.multipliers import REACH, stationarity
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
 __all__ = [
-    "Feasibility",
+    "FeasibilityResult",
     "feasibility",
 ]
 
@@ -31,7 +31,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class Feasibility:
+class FeasibilityResult:
     """What is known about the constraints of a model.
 
     blocks    : the weights that violate them least, of those seen
@@ -56,7 +56,7 @@ class Feasibility:
         return f"{which} satisfy all constraints at once (proven by multipliers that separate them)"
 
 
-def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
+def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityResult:
     """Look for weights that satisfy the constraints, from `start` (None: zero); else for a proof that there are none."""
     constraints = tuple(f for f in form.constraints if f.atom.convex)
     sets = [cast(Set, f.atom) for f in constraints]
@@ -87,7 +87,7 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> Feasibility:
 
     found = minimize(separation, first, jac=True, method="L-BFGS-B", options=options)
     x = {name: np.array(array) for name, array in blocks_of(found.x).items()}
-    return Feasibility(x, form.violation(x), *_margin(only, x))
+    return FeasibilityResult(x, form.violation(x), *_margin(only, x))
 
 
 def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:

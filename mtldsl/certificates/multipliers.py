@@ -16,11 +16,11 @@ __all__ = [
     "REACH",
     "ROUNDING",
     "add_magnitudes",
+    "infeasibility_penalty",
     "is_rounding",
     "losses_work",
     "magnitudes",
     "make_stationary",
-    "payment",
     "region",
     "shift_to_zero_sum",
     "stationarity",
@@ -104,7 +104,7 @@ def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
     return largest_share(residual, size) <= ROUNDING
 
 
-def payment(residual: np.ndarray, region: np.ndarray) -> float:
+def infeasibility_penalty(residual: np.ndarray, region: np.ndarray) -> float:
     """max over |x| <= region of |<r, x>|."""
     return float(np.sum(np.abs(residual) * region))
 

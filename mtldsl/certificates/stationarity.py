@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import Kept
+from mtldsl.normal_form.reductions.block_reductions import Incumbent
 from mtldsl.normal_form.terms.structure_term import (
     Structures,
     StructureTerm,
@@ -367,7 +367,7 @@ def stationarity_of(
     """
     best = learned_matrices(form, blocks)
     structures = best if structures is None else structures
-    kept, _ = Kept(structures).apply(form)
+    kept, _ = Incumbent(structures).apply(form)
     objective = kept.value(blocks)
     quadratic = sum(
         0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))
@@ -422,7 +422,9 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
             if f.map.identity_of is None:
                 return None
             others.setdefault(f.map.identity_of, []).append((f.coefficient, f.atom))
-    if not all(loss.atom.smooth for loss in form.losses) or any(why_not(terms) for terms in others.values()):
+    if not all(loss.atom.smooth for loss in form.losses) or any(
+        unsupported_reason(terms) for terms in others.values()
+    ):
         return None
     of_losses, of_functions = form.zeros(), form.zeros()
     for loss in form.losses:
@@ -437,7 +439,7 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
         if name in others and np.any(g):
             t = (np.linalg.norm(x) or 1.0) / np.linalg.norm(g)
             together = prox_of_sum(others[name])
-            assert together is not None  # `why_not` was asked above
+            assert together is not None  # `unsupported_reason` was asked above
             g = (x - together.prox(x - t * g, t)) / t
         total += float(np.vdot(g, g))
     return float(np.sqrt(total) / max(*sizes, FLOOR * form.slope_at_zero, _TINY))

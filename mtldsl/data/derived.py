@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import Widened, csr_of, require_room
+from mtldsl.data.row_storage import Widened, csr_of, require_memory_for
 from mtldsl.data.scaling import Imputation, Scaling
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError, Spelled
@@ -89,7 +89,7 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
     """See `Tasks.scaled_by`."""
     require_scaling(tasks, scaling)
     if not tasks.is_shared:
-        require_room(tasks.stacked, tasks.n_samples)
+        require_memory_for(tasks.stacked, tasks.n_samples)
     inputs = [tasks.X] if tasks.is_shared else tasks.inputs
     return with_inputs(
         tasks, [scaling.apply(X) for X in inputs], scaling=scaling, imputation=tasks.imputation
@@ -398,7 +398,7 @@ def _of_lists(tasks: T, rows, index) -> T:
     y = tasks.per_task(tasks.targets)
     s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
     pairs = list(zip(index, rows, strict=True))
-    require_room(tasks.stacked, sum(y[i][r].size for i, r in pairs))
+    require_memory_for(tasks.stacked, sum(y[i][r].size for i, r in pairs))
     return type(tasks)(
         inputs=[tasks.inputs[i][r] for i, r in pairs],
         targets=[y[i][r] for i, r in pairs],

@@ -52,7 +52,7 @@ def factor_gram(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
 
     cuts = _CUTS[np.dtype(np.float32 if K.dtype == np.float32 else np.float64)]
     n = K.shape[0]
-    require_room(n, what)
+    require_memory_for(n, what)
     K = _symmetric(K, what, cuts[-1])
     largest = float(K.diagonal().max())
     for cut in cuts:
@@ -75,7 +75,7 @@ def factor_gram(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def require_room(n: int, what: str) -> None:
+def require_memory_for(n: int, what: str) -> None:
     """DataError where a Gram matrix of n rows, and what its factors need, is more than the memory there is."""
     needed, available = 5 * 8.0 * n * n, available_memory()
     if needed > available:
@@ -183,7 +183,7 @@ class _Rows:
 
     def _computed(self, kernel: NamedKernel | FunctionKernel) -> tuple[View, np.ndarray]:
         what = f"kernel {kernel.name!r}"
-        require_room(len(self.distinct), what)
+        require_memory_for(len(self.distinct), what)
         X = self.X[self.distinct]
         features, pivots = factor_gram(kernel(X, X), what)
         return View(kernel, X[pivots], features[pivots]), features[self.which]

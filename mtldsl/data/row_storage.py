@@ -21,7 +21,7 @@ __all__ = [
     "csr_of",
     "is_mapped",
     "never_written",
-    "require_room",
+    "require_memory_for",
     "row_parts",
     "row_views",
     "squared_products",
@@ -129,7 +129,7 @@ def _chunks(count: int, numbers_a_row: int):
     return ((a, min(a + step, count)) for a in range(0, count, step))
 
 
-def require_room(stacked, rows: int) -> None:
+def require_memory_for(stacked, rows: int) -> None:
     """DataError where a copy of so many rows of average length, made task by task and then put together, would not fit into memory."""
     one = stacked.nnz * (8.0 + stacked.indices.itemsize) if sparse.issparse(stacked) else 8.0 * stacked.size
     advice = "take fewer: subsample(rows), or a smaller share of them"

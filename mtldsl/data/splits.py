@@ -15,16 +15,16 @@ __all__ = [
     "checked_level",
     "checked_times",
     "deal",
-    "deal_table",
     "drawn",
     "fold_numbers",
     "folds",
+    "group_ids",
     "labels_by_row",
     "rows_of_parts",
     "split",
+    "stratified_folds",
     "subsample",
     "traits_of",
-    "units_of",
     "units_of_rows",
 ]
 
@@ -33,7 +33,7 @@ __all__ = [
 # How rows are dealt to parts so that what they carry is spread evenly: iterative stratification, whole groups at a time.
 
 
-def deal_table(labels: np.ndarray, k: int, stratify: bool, units: np.ndarray | None, rng) -> np.ndarray:
+def stratified_folds(labels: np.ndarray, k: int, stratify: bool, units: np.ndarray | None, rng) -> np.ndarray:
     """The fold, 0 to k - 1, of every row of a table of labels (n, m), NaN where one is missing.
 
     stratify : by iterative stratification over what can be there: a task's label, and where labels are -1 and +1 either of them
@@ -110,7 +110,7 @@ def deal(traits: np.ndarray, units: np.ndarray, shares: np.ndarray, rng, at_leas
     return part[units]
 
 
-def units_of(groups, n: int, typed: str) -> np.ndarray | None:
+def group_ids(groups, n: int, typed: str) -> np.ndarray | None:
     """(n,) a number for the group of every row, 0, 1, ...; None for None. DataError for another length and missing groups."""
     if groups is None:
         return None
@@ -154,7 +154,7 @@ def fold_numbers(tasks: TaskData, k: int, stratify: bool = True, groups=None, ra
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
-    units = units_of(groups, n, "folds(k, groups)")
+    units = group_ids(groups, n, "folds(k, groups)")
     n_units = n if units is None else int(units.max()) + 1
     if n_units < k:
         raise DataError(
@@ -163,8 +163,8 @@ def fold_numbers(tasks: TaskData, k: int, stratify: bool = True, groups=None, ra
             write_instead=f"write k = 2 to {n_units}" if n_units >= 2 else "give more data",
         )
     if tasks.is_shared or units is not None:
-        return deal_table(labels_by_row(tasks), k, stratify, units, rng)
-    parts = [deal_table(y[:, None], k, stratify, None, rng) for y in tasks.per_task(tasks.targets)]
+        return stratified_folds(labels_by_row(tasks), k, stratify, units, rng)
+    parts = [stratified_folds(y[:, None], k, stratify, None, rng) for y in tasks.per_task(tasks.targets)]
     return np.concatenate(parts)
 
 
@@ -246,7 +246,7 @@ def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.
     """(n,) whether a row is tested, of rows as `labels_by_row` has them: whole groups, both sides with every class of every task."""
     typed = f"split(test_size={test_size})"
     labels = labels_by_row(tasks)
-    units = units_of(groups, len(labels), "split(test_size, groups)")
+    units = group_ids(groups, len(labels), "split(test_size, groups)")
     what = "rows" if units is None else "groups"
     units = np.arange(len(labels)) if units is None else units
     needed = [(said, np.unique(units[rows]), rows) for said, rows in _of_table(labels, tasks.task_names)]
@@ -408,7 +408,7 @@ def _sample(y, rows, rng) -> np.ndarray:
 
 def units_of_rows(tasks: TaskData, groups, typed: str) -> np.ndarray | None:
     """(n,) the unit of every row of the shared X, or of every labelled row, task after task; None without groups."""
-    units = units_of(groups, tasks.X.shape[0] if tasks.is_shared else tasks.n_samples, typed)
+    units = group_ids(groups, tasks.X.shape[0] if tasks.is_shared else tasks.n_samples, typed)
     if units is not None and units.max() == 0:
         raise DataError(
             "all rows are of one group", term=typed, write_instead="give groups of fewer rows, or none"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 
 __all__ = [
-    "Compared",
+    "Comparison",
     "Shown",
 ]
 
@@ -33,7 +33,7 @@ class Shown:
 # How a comparison of two sides is shown: as text, by rich, and in a notebook.
 
 
-class Compared(Shown):
+class Comparison(Shown):
     """Base of what a cross-check found: a table under `head`, and the verdict in sentences."""
 
     head: ClassVar[tuple[str, ...]]

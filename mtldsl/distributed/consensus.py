@@ -11,8 +11,13 @@ from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.atoms.matrix_function import SeparableLoss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_ascent import Around, ascend, curvatures, places_of_tasks
-from mtldsl.distributed.distributed_solver import Folder, Inner, SolverByPasses, sum_over_samples
-from mtldsl.distributed.distributed_term import DistributedTerm, RowDual
+from mtldsl.distributed.distributed_solver import (
+    CheckpointFolder,
+    DistributedSolver,
+    Subproblem,
+    sum_over_samples,
+)
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.solvers.solver import Point, Watch
 
@@ -38,7 +43,7 @@ _MOST_NUMBERS, _MOST_PARTS = 2e8, 2.0
 _SHARE = 1e-3
 
 
-class Consensus(SolverByPasses):
+class Consensus(DistributedSolver):
     """minimize f(A x) + h(x): f a sum over samples with multipliers u in intervals, the rows in parts; h any functions and constraints.
 
     A pass sends V = map(x), extrapolated, and every part p maximises over its own multipliers -conj(u) + <V~, X_p^T (u - u_old)>
@@ -90,7 +95,7 @@ class Consensus(SolverByPasses):
         return 15, 100
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
         return _Run(form, start, checkpoint).run(max_iter, watch)
 
@@ -102,12 +107,12 @@ def hessians_are_too_many(form: NormalForm) -> bool:
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None):
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
         self.form, self.loss = form, loss
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
-        self.inner = Inner(form, None if start is None else start.function_duals)
+        self.inner = Subproblem(form, None if start is None else start.function_duals)
         tasks, d = loss.tasks, loss.tasks.n_features
         squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
         self.counts = np.asarray(tasks.counts, float)
@@ -131,7 +136,7 @@ class _Run:
         while True:
             told = self._pass(V, b)
             self.loss.known(self.x, told["seen"])
-            u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            u = DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
             point = Point(
                 self.x, [u], self.inner.duals, self.passes, {}, {"penalty": float(np.median(self.rho))}
             )

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
-from mtldsl.distributed.distributed_solver import Folder, SolverByPasses
-from mtldsl.distributed.distributed_term import DistributedTerm, RowDual, seen_of, term_of
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, seen_of, term_of
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.solvers.design.kernel_arguments import NodePlaces, TaskStates
 from mtldsl.solvers.sdca.dual_ascent import KernelForm, WeightsStep, kernel_form
@@ -258,7 +258,7 @@ _PATIENCE, _MOST_PARTS, _STEEPEST = 30, 1.5, 4.0
 _ABOVE, _FASTEST = 1.2, 0.9
 
 
-class AscentByPasses(SolverByPasses):
+class AscentByPasses(DistributedSolver):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W), the rows in parts: `mkl_norm`, a ridge, quadratics between tasks.
 
     In the dual, -sum_i conj_i(u_i) - 1/(2 c) ||X^T u||^2_K, a part raises the value over its own multipliers, with s_j K_j in the place of
@@ -312,7 +312,7 @@ class AscentByPasses(SolverByPasses):
         return 5, 30
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
         found = kernel_form(form)
         assert not isinstance(found, str)  # `refuses` was asked
@@ -320,7 +320,7 @@ class AscentByPasses(SolverByPasses):
 
 
 class _Run:
-    def __init__(self, model: KernelForm, start: Point | None, file: Folder | None):
+    def __init__(self, model: KernelForm, start: Point | None, file: CheckpointFolder | None):
         loss, norm = model.loss, model.norm
         assert isinstance(loss, DistributedTerm) and loss.map.identity_of is not None
         self.model, self.loss, self.norm, self.block = model, loss, norm, loss.map.identity_of
@@ -351,7 +351,7 @@ class _Run:
             self.loss.known(x, told["seen"])
             name = self.model.name
             structures: Any = None if name is None else {name: self.theta.copy()}
-            u = RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            u = DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
             point = Point(x, [u], None, self.passes, {}, {"overlap": self.overlap}, structures)
             done = watch(point) or self.passes >= max_iter
             if done and self.file is None:

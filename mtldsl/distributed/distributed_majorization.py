@@ -12,8 +12,8 @@ from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.distributed import distributed_newton
 from mtldsl.distributed.distributed_newton import hessian_shares
-from mtldsl.distributed.distributed_solver import Folder, Inner, SolverByPasses
-from mtldsl.distributed.distributed_term import DistributedTerm, RowDual
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver, Subproblem
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.row_statistics import moments_of
@@ -55,7 +55,7 @@ class Squares:
         step = -sums / (steep * self.totals) - moved
         return {name: y[name] + step[None, :] for name in self.loss.intercepts}
 
-    def curvature(self, y: Blocks, u: RowDual, old: Blocks, old_u: RowDual) -> float:
+    def curvature(self, y: Blocks, u: DistributedDual, old: Blocks, old_u: DistributedDual) -> float:
         """The most over the tasks of the curvature seen between two points, relative to the steepest."""
         D = self.loss.map.forward(y) - self.loss.map.forward(old)
         b = np.zeros(D.shape[1])
@@ -88,12 +88,12 @@ _PATIENCE = 15
 _SAFE, _FLATTEST, _SLOWLY = 1.3, 1e-3, 0.5
 
 
-class Majorization(SolverByPasses):
+class Majorization(DistributedSolver):
     """minimize f(x) + h(x): f losses whose gradients change by at most c a unit of prediction, h any functions and constraints.
 
     With H = c X^T S X of every task (one pass), f(x) <= f(y) + <grad f(y), x - y> + theta/2 ||x - y||_H^2 for theta = 1, and where the curvature
     along the steps is smaller, for theta below 1 that follows it. The right side + h is squares of at most d + 1 rows a task, which
-    `drive` solves with whatever solver is fastest for them; Nesterov's momentum goes from one to the next, and starts again where the
+    `run_routes` solves with whatever solver is fastest for them; Nesterov's momentum goes from one to the next, and starts again where the
     objective rises. Every iteration is one pass: value, gradient, and the multipliers of the bound.
 
     checkpoint : folder that weights, momentum and steepness are written to after every pass, and from which the same model goes on
@@ -136,16 +136,18 @@ class Majorization(SolverByPasses):
         return 25, 60
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
         return _Run(form, tol, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, file: Folder | None = None):
+    def __init__(
+        self, form: NormalForm, tol: float, start: Point | None, file: CheckpointFolder | None = None
+    ):
         self.form, self.tol = form, tol
         self.squares = [Squares(loss) for loss in form.losses]
-        self.inner = Inner(form, None if start is None else start.function_duals)
+        self.inner = Subproblem(form, None if start is None else start.function_duals)
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.theta, self.missing = 1.0, math.inf
         self.y, self.t, self.best, self.file = self.x, 1.0, math.inf, file
@@ -160,7 +162,7 @@ class _Run:
         self.best = numbers["best"]
         if "adjoint 0" in blocks:
             old = [
-                RowDual(
+                DistributedDual(
                     {n: blocks[f"{n} {k}"][None] for n in ("adjoint", "sums")},
                     np.ones((1, loss.tasks.n_tasks)),
                 )

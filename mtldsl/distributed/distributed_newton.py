@@ -13,14 +13,19 @@ from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.data.products import require_gram_memory
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.consensus import hessians_are_too_many
-from mtldsl.distributed.distributed_solver import Folder, Inner, SolverByPasses, sum_over_samples
-from mtldsl.distributed.distributed_term import DistributedTerm, RowDual
-from mtldsl.distributed.dual_statistics import SeenSums, Slab, slabs_of
+from mtldsl.distributed.distributed_solver import (
+    CheckpointFolder,
+    DistributedSolver,
+    Subproblem,
+    sum_over_samples,
+)
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
+from mtldsl.distributed.dual_statistics import DualStatistics, Slab, slabs_of
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.few_rows import factor_of
-from mtldsl.normal_form.terms.row_statistics import Moments, moments_of
+from mtldsl.normal_form.terms.row_statistics import SufficientStatistics, moments_of
 from mtldsl.solvers.solver import Point, Watch
 
 if TYPE_CHECKING:
@@ -63,7 +68,7 @@ def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
 
 def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
     """Sums over one part's rows, of a smooth loss; the Hessian by `shares` (m,) of them."""
-    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     V, b, shares = part.columns(V), b[part.which], shares[part.which]
     every = bool((shares == 1.0).all())
     for slab in sums.rows.slabs(V, b):
@@ -120,7 +125,7 @@ def _around(
     part: Part, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
 ) -> dict:  # fmt: skip
     """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
-    sums, envelope, moved = SeenSums(part, n_tasks, atom, coefficients, by_sign), 0.0, 0.0
+    sums, envelope, moved = DualStatistics(part, n_tasks, atom, coefficients, by_sign), 0.0, 0.0
     held = np.zeros(part.tasks.n_samples) if u is None else u
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         own = slab.take(held)
@@ -154,7 +159,9 @@ def _curved(atom, slab: Slab, u, z, penalty: float) -> np.ndarray:
     return weights
 
 
-def _told(part: Part, sums: SeenSums, grams: dict[int, np.ndarray], envelope: float, moved: float) -> dict:
+def _told(
+    part: Part, sums: DualStatistics, grams: dict[int, np.ndarray], envelope: float, moved: float
+) -> dict:
     hessian = {int(part.which[i]): G for i, G in grams.items()}
     return {"seen": sums.seen(), "hessian": hessian, "envelope": envelope, "moved": moved}
 
@@ -175,7 +182,9 @@ class Model:
     H_i : (d+1, d+1), its Hessian over features and the column of ones, plus `damping` times the Gram matrix
     """
 
-    def __init__(self, loss: LossTerm, hessian: dict[int, np.ndarray], moments: Moments, damping: float):
+    def __init__(
+        self, loss: LossTerm, hessian: dict[int, np.ndarray], moments: SufficientStatistics, damping: float
+    ):
         self.loss, self.m = loss, loss.tasks.n_tasks
         self.H = np.stack([damping * moments.gram(i) + hessian.get(i, 0.0) for i in range(self.m)])
         self.totals = self.H[:, -1, -1]
@@ -252,7 +261,7 @@ _DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
 _ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
 
 
-class NewtonByPasses(SolverByPasses):
+class NewtonByPasses(DistributedSolver):
     """minimize f(A x) + h(x): f a sum over samples, smooth or with a proximal step, h any functions and constraints.
 
     A smooth f is taken as it is, its Hessian estimated by some of many rows. With multipliers u of the rows and a penalty rho, f becomes its Moreau envelope e(A x + u / rho), smooth, with the gradient
@@ -297,19 +306,19 @@ class NewtonByPasses(SolverByPasses):
         return (7, 15) if form.losses[0].atom.smooth else (40, 120)
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
         return _Run(form, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None = None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
         self.form, self.loss = form, loss
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.moments = moments_of(loss.tasks)
-        self.inner = Inner(form, None if start is None else start.function_duals)
+        self.inner = Subproblem(form, None if start is None else start.function_duals)
         self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
         self.apart = math.inf
         self.values: list[tuple[Blocks, float]] = []
@@ -381,8 +390,8 @@ class _Run:
         return told
 
     @staticmethod
-    def _dual(told: dict) -> RowDual:
-        return RowDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+    def _dual(told: dict) -> DistributedDual:
+        return DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
 
     def _here(self, x: Blocks, told: dict) -> float:
         return told["envelope"] + self._functions(x)

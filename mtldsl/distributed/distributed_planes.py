@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.certificates.dual_bound import dual_bound
-from mtldsl.distributed.distributed_solver import EVERY, Folder, SolverByPasses
+from mtldsl.distributed.distributed_solver import EVERY, CheckpointFolder, DistributedSolver
 from mtldsl.distributed.distributed_structured_term import PlaneDual, StructuredElsewhere
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
@@ -276,7 +276,7 @@ _FIRST_SHARE, _LEAST_SHARE, _NEARER = 0.3, 0.01, 1.0 / 3.0
 _IDLE = 25
 
 
-class PlanesByPasses(SolverByPasses):
+class PlanesByPasses(DistributedSolver):
     """minimize h(W) + sum_i c_i G_i(w_i), G_i a maximum of planes whose rows are elsewhere.
 
     The model of G_i is the maximum of the planes met so far. The minimizer of h + the model is found here, by quadratic programs over the planes;
@@ -304,7 +304,7 @@ class PlanesByPasses(SolverByPasses):
             return facts
         if not form.functions:
             return "there is no regularizer."
-        return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+        return unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
 
     def solves_only(self, form: NormalForm) -> str | None:
         fits = all(not loss.tasks.in_memory and has_one_maximum_a_task(loss) for loss in form.losses)
@@ -318,13 +318,13 @@ class PlanesByPasses(SolverByPasses):
         return 40, 280
 
     def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: Folder | None = None
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
         return _Run(form, start, checkpoint).run(max_iter, watch)
 
 
 class _Run:
-    def __init__(self, form: NormalForm, start: Point | None, file: Folder | None = None):
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None = None):
         self.form, self.file = form, file
         loss: Any = form.losses[0]
         self.loss: StructuredElsewhere = loss

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from mtldsl.distributed.distributed_solver import Folder
+from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.forecast import Forecast
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.from_statistics import Gathered, Recipe, can_be_reflected
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics, Recipe, can_be_reflected
 from mtldsl.solvers.routes import get_solver, in_turn
-from mtldsl.solvers.run import COARSE_INTERCEPTS, Easier, Outcome
+from mtldsl.solvers.run import COARSE_INTERCEPTS, Easier, SolveResult
 from mtldsl.solvers.starts import solve_form, starting_point
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener, say
@@ -28,10 +28,12 @@ _ENDED = ("optimal", "stationary", "stalled", "uncertified")
 
 def on_few_rows(form: NormalForm) -> NormalForm | None:
     """The form of a few rows in place of those that are elsewhere; None where its losses do not allow it."""
-    return Gathered().apply(form)[0] if Gathered().accepts(form) is None else None
+    return FromStatistics().apply(form)[0] if FromStatistics().accepts(form) is None else None
 
 
-def solved(function: Callable[..., Outcome], form: NormalForm, warm_start, how: dict[str, Any]) -> Outcome:
+def solved(
+    function: Callable[..., SolveResult], form: NormalForm, warm_start, how: dict[str, Any]
+) -> SolveResult:
     """The outcome of `Tasks.apply_solving`, with a checkpoint or without; `function` solves a form as it is."""
     how["listener"] = forecast = _forecast(form, how["tol"], how["listener"], how["verbose"])
     with progress.heard_by(forecast):
@@ -45,7 +47,7 @@ def solved(function: Callable[..., Outcome], form: NormalForm, warm_start, how: 
                 f"solve(checkpoint=..., starts={starts!r}): a checkpoint is of one start",
                 write_instead="write starts=1",
             )
-        with Folder(given, form) as folder:
+        with CheckpointFolder(given, form) as folder:
             return _solved(function, form, warm_start, how, folder)
 
 
@@ -58,11 +60,15 @@ def _forecast(form: NormalForm, tol: float, listener: Listener | None, verbose: 
 
 
 def _solved(
-    function: Callable[..., Outcome], form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None
-) -> Outcome:
+    function: Callable[..., SolveResult],
+    form: NormalForm,
+    warm_start,
+    how: dict[str, Any],
+    folder: CheckpointFolder | None,
+) -> SolveResult:
     if folder is not None:
         folder.recall_moments()
-    if Gathered().accepts(form) is None:
+    if FromStatistics().accepts(form) is None:
         return _gathered(form, warm_start, how, folder)
     if folder is None:
         return function(form, warm_start, how)
@@ -84,11 +90,13 @@ def _refuse_folder(form: NormalForm) -> None:
         )
 
 
-def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder | None) -> Outcome:
+def _gathered(
+    form: NormalForm, warm_start, how: dict[str, Any], folder: CheckpointFolder | None
+) -> SolveResult:
     """On a few rows made of sums of products; where float64 cannot tell on these, on those made by reflections, in one more pass."""
     first = starting_point(form, warm_start)
     progress.expect("squares", (1, 1))
-    here, recipe = Gathered().apply(form)
+    here, recipe = FromStatistics().apply(form)
     if folder is not None:
         folder.keep_moments()
     outcome = _on_few_rows(here, recipe, None if first is None else first.blocks, how)
@@ -99,7 +107,7 @@ def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder 
     left = None if limit is None else limit - outcome.seconds
     if left is not None and left <= 0.0:
         return outcome
-    here, reflected = Gathered(reflected=True).apply(form)
+    here, reflected = FromStatistics(reflected=True).apply(form)
     if reflected is recipe:
         return outcome
     again = _on_few_rows(here, reflected, outcome.blocks, how | {"max_seconds": left})
@@ -107,7 +115,7 @@ def _gathered(form: NormalForm, warm_start, how: dict[str, Any], folder: Folder 
     return replace(again, seconds=seconds, iterations=iterations)
 
 
-def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> Outcome:
+def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> SolveResult:
     """What comes of few rows, as an answer for the rows given: with the intercepts as they are rounded, and what sums over these rows may hide."""
     start = None if start is None else {block.name: start[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)

@@ -20,7 +20,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
     Fitted,
-    TaskByTask,
+    PerTaskPredictor,
     loss_of,
     predictor_class,
     predictor_of,
@@ -334,7 +334,7 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
 def thresholds_elsewhere(fitted: Fitted, tasks: Any, metric, typed: str) -> np.ndarray:
     """(m,) see `Solution.tune_threshold`: what is found on all scores of a task, on one worker."""
     like = _alike(fitted, tasks, "tune_threshold")
-    TaskByTask(fitted).require_labels_predicted(typed)
+    PerTaskPredictor(fitted).require_labels_predicted(typed)
     chosen = fitted.loss["parameters"].get("metric", FScore()) if metric is None else metric
     return best_by_task(like, _metrics_of(like, chosen, typed), asked_of(fitted, like, "scores"), typed)
 
@@ -367,7 +367,7 @@ def _r2(sums) -> np.ndarray:
 
 
 def _alike(fitted: Fitted, tasks: Any, method: str) -> Any:
-    if predictor_class(fitted.loss) is not TaskByTask:
+    if predictor_class(fitted.loss) is not PerTaskPredictor:
         raise DataError(
             f"{fitted.loss['word']} predicts whole labellings, and these rows are in parts elsewhere", term=f"{method}(tasks)",
             write_instead="write score(tasks.subsample(100_000))",
@@ -521,7 +521,7 @@ def _lazily(fitted: Fitted, method: str, X: Any) -> Any:
     import dask.array as da
     from dask.delayed import delayed
 
-    if predictor_class(fitted.loss) is not TaskByTask:
+    if predictor_class(fitted.loss) is not PerTaskPredictor:
         raise DataError(
             f"{fitted.loss['word']} predicts whole labellings, of inputs that are here",
             term=f"{method}(X)", write_instead="write X.map_blocks(solution.predict)",
@@ -552,6 +552,6 @@ def _answer(known: _Predicting, method: str, X) -> np.ndarray:
     if not len(X):
         known.schema.columns(X)
         return np.empty((0, known.coef.shape[1]))
-    predictor: Any = TaskByTask(known)  # type: ignore[arg-type]
+    predictor: Any = PerTaskPredictor(known)  # type: ignore[arg-type]
     found = predictor.predict(X, False) if method == "predict" else getattr(predictor, method)(X)
     return np.asarray(found, dtype=float)

@@ -16,16 +16,16 @@ import numpy as np
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
-from mtldsl.normal_form.reductions.from_statistics import Gathered
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.terms.row_statistics import (
-    Moments,
     Spread,
+    SufficientStatistics,
     has_one_gram,
     known_moments,
     remember_moments,
 )
 from mtldsl.solvers.routes import in_turn
-from mtldsl.solvers.run import drive
+from mtldsl.solvers.run import run_routes
 from mtldsl.solvers.sdca.sdca import Checkpoint
 from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils.arrays import digest
@@ -33,9 +33,9 @@ from mtldsl.utils.files import reading
 from mtldsl.utils.validation import as_path, quoted
 
 __all__ = [
-    "Folder",
-    "Inner",
-    "SolverByPasses",
+    "CheckpointFolder",
+    "DistributedSolver",
+    "Subproblem",
     "identity_of",
     "sum_over_samples",
     "whereabouts",
@@ -46,7 +46,7 @@ __all__ = [
 # What solvers by passes over rows that are elsewhere have in common: which models they are for.
 
 
-class SolverByPasses(Solver):
+class DistributedSolver(Solver):
     """A solver for losses whose rows are elsewhere, and only for these."""
 
     needs_rows = False
@@ -81,13 +81,13 @@ def sum_over_samples(form: NormalForm) -> LossTerm | str:
 #: What is beside the rows is written at every so many passes. What is here is written at each, where there is nothing beside the rows.
 EVERY = 5
 
-#: The fields of `Moments`.
+#: The fields of `SufficientStatistics`.
 _SPREADS = ("common", "own")
 
 _OF_ROWS = re.compile(r"rows-([0-9a-f]{16})-\d+\.npz")
 
 
-class Folder:
+class CheckpointFolder:
     """The folder of `solve(checkpoint=...)`: `solve.npz`, `moments-<k>.npz` of each table, and a file of every partition with the state that
     workers keep beside its rows.
 
@@ -106,7 +106,7 @@ class Folder:
         self.passes, self.mark, self.rows = 0, "", None
         self.unseen: str | None = None
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> CheckpointFolder:
         self.file.__enter__()
         try:
             self.file.read(self._like())  # of another model: before anything is computed
@@ -162,7 +162,7 @@ class Folder:
                 with reading(file.path, "moments of rows"):
                     spreads = [_read_spread(arrays, kind) for kind in _SPREADS]
                 if any(one is not None for one in spreads):  # an older version kept other sums
-                    remember_moments(tasks, Moments(*spreads))
+                    remember_moments(tasks, SufficientStatistics(*spreads))
 
     # ------------------------------------------------------------------------------------------------- writing
 
@@ -285,7 +285,7 @@ _FINEST, _COARSEST = 1e-13, 1e-3
 _NEAR, _FEW = 1e-12, 100
 
 
-class Inner:
+class Subproblem:
     """Solves of one shape, each from the weights of the one before. `duals`: the multipliers of the functions at the last of them."""
 
     def __init__(self, form: NormalForm, duals: list | None = None):
@@ -304,7 +304,7 @@ class Inner:
         known = sum(f.value(weights) for f in form.functions) if functions is None else functions
         here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
         tol = min(max(missing / here, _FINEST), _COARSEST)
-        outcome = drive(
+        outcome = run_routes(
             form, solver=next(in_turn(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
             start=Point(weights), options={}, simple_guesses=False,
         )  # fmt: skip
@@ -323,7 +323,7 @@ def whereabouts(loss: LossTerm, form: NormalForm) -> str:
     tasks: Any = loss.tasks
     parts, (d, m) = tasks.parts, (tasks.n_features, tasks.n_tasks)
     place = f"those of {loss.typed} are in {parts.n_parts} parts ({parts.where}, workers: {parts.n_workers});"
-    if Gathered().accepts(form) is None:
+    if FromStatistics().accepts(form) is None:
         grams = 1 if has_one_gram(tasks) else m
         return (
             f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "

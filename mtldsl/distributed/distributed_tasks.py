@@ -33,7 +33,7 @@ from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 
 __all__ = [
     "DistributedTasks",
-    "Moments",
+    "SufficientStatistics",
     "column_squares",
     "cut_parts",
     "describe",
@@ -111,7 +111,7 @@ def _part(tasks: Tasks, index: int, first: int, last: int) -> Part | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class SufficientStatistics:
     """n rows with these means of columns, and sums of squared deviations from them.
 
     Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
@@ -121,10 +121,12 @@ class Moments:
     mean: np.ndarray
     squares: np.ndarray
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
         n, step = self.n + other.n, other.mean - self.mean
         mean = self.mean + step * (other.n / n)
-        return Moments(n, mean, self.squares + other.squares + step**2 * (self.n * (other.n / n)))
+        return SufficientStatistics(
+            n, mean, self.squares + other.squares + step**2 * (self.n * (other.n / n))
+        )
 
     @property
     def nbytes(self) -> int:
@@ -135,11 +137,11 @@ class Moments:
         return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
 
 
-def moments_of(part: Part) -> Moments:
+def moments_of(part: Part) -> SufficientStatistics:
     """Those of the rows of one part, each counted once where tasks share it."""
     X: Any = part.tasks.X if part.tasks.is_shared else part.tasks.stacked
     mean = np.asarray(X.sum(axis=0)).ravel() / X.shape[0]
-    return Moments(X.shape[0], mean, squared_deviations(X, mean))
+    return SufficientStatistics(X.shape[0], mean, squared_deviations(X, mean))
 
 
 def scaled(part: Part, scaling: Scaling) -> Part:

@@ -1,7 +1,7 @@
 """A loss whose rows are elsewhere: values, gradients and multipliers by one pass over the data a point, summed where the rows are.
 
 No vector as long as the data comes here. Predictions are the weights that make them (`Scores`); multipliers are the gradients there, known by
-what the proof asks of them (`RowDual`): sums over the rows, for those above and below zero apart.
+what the proof asks of them (`DistributedDual`): sums over the rows, for those above and below zero apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.dual_statistics import SeenSums
+from mtldsl.distributed.dual_statistics import DualStatistics
 from mtldsl.distributed.partitions import TaskSum
 from mtldsl.normal_form.term import Blocks, Entry, LinearMap, LossTerm, register_term
 from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mtldsl.distributed.partitions import Part, Parts
 
 __all__ = [
+    "DistributedDual",
     "DistributedTerm",
-    "RowDual",
     "Scores",
     "seen_of",
     "term_of",
@@ -53,7 +53,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class RowDual:
+class DistributedDual:
     """Multipliers u of a loss: those that a pass has seen, each kind multiplied by a number in [0, 1] a task.
 
     seen  : where there is an intercept, of two kinds of multipliers, those above zero and the others, else of one kind: `adjoint` (k, d, m), X^T u;
@@ -65,7 +65,7 @@ class RowDual:
     seen: Mapping[str, np.ndarray]
     share: np.ndarray
 
-    def __rmul__(self, t: float) -> RowDual:
+    def __rmul__(self, t: float) -> DistributedDual:
         if not 0.0 <= t <= 1.0:
             raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
         return self if t == 1.0 else replace(self, share=t * self.share)
@@ -208,13 +208,13 @@ class DistributedTerm(LossTerm):
         here, high = self.of_squares(squares), self.of_squares(squares + off)
         return here, max(high - here, here - self.of_squares(squares - off))
 
-    def gradient(self, z: Scores) -> RowDual:  # type: ignore[override]
-        return RowDual(z.seen, np.ones_like(z.seen["sums"]))
+    def gradient(self, z: Scores) -> DistributedDual:  # type: ignore[override]
+        return DistributedDual(z.seen, np.ones_like(z.seen["sums"]))
 
-    def dual_project(self, u: RowDual) -> RowDual:  # type: ignore[override]
+    def dual_project(self, u: DistributedDual) -> DistributedDual:  # type: ignore[override]
         return u
 
-    def no_multipliers(self) -> RowDual:  # type: ignore[override]
+    def no_multipliers(self) -> DistributedDual:  # type: ignore[override]
         zero = self.predictions({name: np.zeros(shape) for name, shape in self._shapes.items()})
         return 0.0 * self.gradient(zero)
 
@@ -223,49 +223,49 @@ class DistributedTerm(LossTerm):
         m = self.tasks.n_tasks
         return dict.fromkeys(self.map.blocks, self.map.shape) | dict.fromkeys(self.intercepts, (1, m))
 
-    def conjugate(self, u: RowDual) -> float:
+    def conjugate(self, u: DistributedDual) -> float:
         return u.conjugate
 
     @cached_property
     def conjugate_at_zero(self) -> float:
         return self.no_multipliers().conjugate
 
-    def add_adjoint(self, u: RowDual, into: Blocks) -> None:  # type: ignore[override]
+    def add_adjoint(self, u: DistributedDual, into: Blocks) -> None:  # type: ignore[override]
         self.map.add_adjoint(u.adjoint, into)
         for name in self.intercepts:
             into[name] += self.sums(u)[None, :]
 
-    def sums(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+    def sums(self, u: DistributedDual) -> np.ndarray:  # type: ignore[override]
         return u.total("sums")
 
-    def absolute_sums(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+    def absolute_sums(self, u: DistributedDual) -> np.ndarray:  # type: ignore[override]
         return np.einsum("km,km->m", u.share, np.abs(u.seen["sums"]))
 
-    def balanced(self, u: RowDual) -> RowDual:  # type: ignore[override]
+    def balanced(self, u: DistributedDual) -> DistributedDual:  # type: ignore[override]
         """In every task the side with the larger sum is scaled down to the other's: towards zero, and so within every domain."""
         sides = u.share * np.abs(u.seen["sums"])
         smaller = sides.min(axis=0)
         shrunk = np.divide(smaller, sides, out=np.ones_like(sides), where=sides > smaller)
         return replace(u, share=u.share * shrunk)
 
-    def absolute_adjoint(self, u: RowDual) -> np.ndarray:  # type: ignore[override]
+    def absolute_adjoint(self, u: DistributedDual) -> np.ndarray:  # type: ignore[override]
         """Return what |X_i|^T |u_i| is at most, by Cauchy and Schwarz: without a pass."""
         return self.column_lengths * u.length
 
     def shown_at(self, x: Blocks, given) -> None:
         return None  # as long as the data
 
-    def work(self, u: RowDual, x: Blocks) -> np.ndarray:  # type: ignore[override]
+    def work(self, u: DistributedDual, x: Blocks) -> np.ndarray:  # type: ignore[override]
         return u.total("work")
 
     def residual_squares(self, x: Blocks) -> np.ndarray:
         b = sum((x[name][0] for name in self.intercepts), np.zeros(self.tasks.n_tasks))
         return factors_of(self.tasks).residual_squares(self.map.forward(x), b)
 
-    def along(self, u: RowDual, z: Scores) -> float:  # type: ignore[override]
+    def along(self, u: DistributedDual, z: Scores) -> float:  # type: ignore[override]
         return float(np.vdot(u.adjoint, z.V) + self.sums(u) @ z.b)
 
-    def magnitude(self, u: RowDual, x: Blocks) -> float:  # type: ignore[override]
+    def magnitude(self, u: DistributedDual, x: Blocks) -> float:  # type: ignore[override]
         total = float((self.column_lengths * u.length * np.abs(self.map.forward(x))).sum())
         total += float(u.total("labels").sum())
         for name in self.intercepts:
@@ -280,8 +280,8 @@ def term_of(part: Part, atom, coefficients) -> LossTerm:
 
 
 def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool) -> dict[str, np.ndarray]:
-    """`RowDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
-    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    """`DistributedDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
+    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         sums.add(slab, slab.take(u))
     return sums.seen()
@@ -296,7 +296,7 @@ def _squares_of(part: Part, V, b, centred: bool) -> TaskSum:
 
 def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:
     """What `Scores.seen` is the sum of: with the gradient as multipliers."""
-    sums = SeenSums(part, n_tasks, atom, coefficients, by_sign)
+    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
     return sums.seen()

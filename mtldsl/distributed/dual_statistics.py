@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mtldsl.distributed.partitions import Part
 
 __all__ = [
+    "DualStatistics",
     "RowSlabs",
-    "SeenSums",
     "Slab",
     "slabs_of",
 ]
@@ -240,13 +240,13 @@ class _Sparse(_LongTable):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What a pass tells of multipliers, as sums over the rows of one part: all that a proof asks of them (`RowDual.seen`).
+# What a pass tells of multipliers, as sums over the rows of one part: all that a proof asks of them (`DistributedDual.seen`).
 
-#: Sums over samples, a row of `SeenSums` each.
+#: Sums over samples, a row of `DualStatistics` each.
 _NAMES = ("sums", "labels", "squares", "work", "conjugate", "at_zero")
 
 
-class SeenSums:
+class DualStatistics:
     """The sums for a loss that is a sum over samples; multipliers above zero stand apart from the others where `by_sign`."""
 
     def __init__(self, part: Part, n_tasks: int, atom: Any, coefficients: np.ndarray, by_sign: bool):
@@ -307,7 +307,7 @@ class SeenSums:
         return found if s is None or (np.ndim(found) == 0 and found == 0.0) else s * found
 
     def seen(self) -> dict[str, np.ndarray]:
-        """`RowDual.seen`, with zeros for tasks that the part has not, and `value` (m,)."""
+        """`DistributedDual.seen`, with zeros for tasks that the part has not, and `value` (m,)."""
         sides, d = self.totals.shape[0], self.rows.d
         found: dict[str, Any] = {name: np.zeros((sides, self.n_tasks)) for name in _NAMES}
         for name, own in zip(_NAMES, self.totals.transpose(1, 0, 2), strict=True):

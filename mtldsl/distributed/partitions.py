@@ -15,7 +15,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import atomic_file, read_archive, reading
-from mtldsl.utils.memory import freed_memory_is_kept
+from mtldsl.utils.memory import keep_freed_memory
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import timed
 
@@ -516,6 +516,6 @@ def evaluated(function, part: Part | None, state, held: bool, stateful: bool, *b
     """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""
     if part is None:
         return state, None
-    with one_blas_thread(), freed_memory_is_kept():
+    with one_blas_thread(), keep_freed_memory():
         result = function(part, state, *broadcast) if held else function(part, *broadcast)
     return result if stateful else (state, result)

@@ -27,11 +27,11 @@ from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_
 from mtldsl.estimators.label_tables import (
     Seen,
     agreement,
-    distinct_rows,
     hold_targets,
     keep_targets,
     scores_of_labels,
     share_right,
+    unique_rows,
 )
 from mtldsl.estimators.model_argument import OWN, Stated, stated
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
@@ -413,7 +413,7 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
         if self.kernels != "precomputed":
-            X, signs, weights = distinct_rows(X, signs, weights)
+            X, signs, weights = unique_rows(X, signs, weights)
             return tasks_of(X, signs, weights, self._names(), names).with_kernels(self.kernels)
         if X.shape[0] != X.shape[1]:
             raise DataError(
@@ -526,7 +526,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
     def _tasks(self, X, signs, weights, names) -> Tasks:
         if weights is not None:
             _refuse_several(weights)
-        X, signs, weights = distinct_rows(X, signs, weights)
+        X, signs, weights = unique_rows(X, signs, weights)
         return tasks_of(self._with_ones(X), signs, weights, None, names)
 
     def _intercept_in_model(self) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from mtldsl.data.input_checks import weights_of
 from mtldsl.data.labels import OneClassWarning
-from mtldsl.data.splits import deal_table
+from mtldsl.data.splits import stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
@@ -339,7 +339,7 @@ class CrossValidated(MultiTaskEstimator):
         number = as_whole(self.cv)
         if number is not None and not isinstance(self.cv, bool):
             random = generator(self.random_state, type(self).__name__)
-            folds = deal_table(self._fold_table(X, y, groups), number, True, None, random)
+            folds = stratified_folds(self._fold_table(X, y, groups), number, True, None, random)
             return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(number)]
         return list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.data.splits import checked_folds, deal_table, units_of
+from mtldsl.data.splits import checked_folds, group_ids, stratified_folds
 from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import refuse_unpaired
 from mtldsl.estimators.label_tables import to_spread
@@ -52,7 +52,7 @@ class MultiTaskKFold(BaseCrossValidator):
         rng = generator(self.random_state, "MultiTaskKFold")
         refuse_unpaired(X, y=y, groups=groups)
         n = _num_samples(X)
-        units = units_of(groups, n, "MultiTaskKFold.split(X, y, groups)")
+        units = group_ids(groups, n, "MultiTaskKFold.split(X, y, groups)")
         n_units = n if units is None else int(units.max()) + 1
         if n_units < k:
             raise DataError(
@@ -61,7 +61,7 @@ class MultiTaskKFold(BaseCrossValidator):
                 write_instead=f"write n_splits = 2 to {n_units}" if n_units >= 2 else "give more data",
             )
         labels = to_spread(y, k) if stratify and y is not None else np.empty((n, 0))
-        numbers = deal_table(labels, k, stratify, units, rng)
+        numbers = stratified_folds(labels, k, stratify, units, rng)
         for fold in range(k):
             yield np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)
 

@@ -23,7 +23,6 @@ __all__ = [
     "Seen",
     "agreement",
     "completed",
-    "distinct_rows",
     "hold_targets",
     "keep_targets",
     "learned",
@@ -33,6 +32,7 @@ __all__ = [
     "share_right",
     "signs_of",
     "to_spread",
+    "unique_rows",
 ]
 
 
@@ -43,7 +43,7 @@ __all__ = [
 # there twice or has twice the weight.
 
 
-def distinct_rows(X, signs: np.ndarray, weights: np.ndarray | None) -> tuple:
+def unique_rows(X, signs: np.ndarray, weights: np.ndarray | None) -> tuple:
     """(X, signs, weights) of the distinct rows that have a label; weights (n, m).
 
     >>> X, signs, weights = distinct_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), None)

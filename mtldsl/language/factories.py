@@ -38,7 +38,6 @@ from mtldsl.utils.validation import as_flag, complete, quoted
 
 __all__ = [
     "constraint",
-    "dressed",
     "families_of",
     "label_loss",
     "loss",
@@ -49,6 +48,7 @@ __all__ = [
     "regularizer",
     "structure",
     "sum_of_families",
+    "with_signature",
     "worst_task",
 ]
 
@@ -73,7 +73,7 @@ def _documented(cls) -> str:
     return f"{before.rstrip()}\n\nExamples\n--------\n{example}\n"
 
 
-def dressed(word, cls, head, tail):
+def with_signature(word, cls, head, tail):
     """Give the word its atom's documentation and a signature that an editor can show."""
     given = {parameter.name for parameter in (*head, *tail)}
     own = [
@@ -347,7 +347,7 @@ def loss(cls: type[Loss]):
         return Objective([Term(ONE, atom, W, typed, latex, tasks, bool(mean))])
 
     head = [parameter("W"), parameter("tasks")]
-    return dressed(
+    return with_signature(
         word, cls, head, [inspect.Parameter("mean", inspect.Parameter.KEYWORD_ONLY, default=False)]
     )
 
@@ -363,7 +363,7 @@ def label_loss(cls: type[losses.LabelGraphLoss]):
         shown += [f"{name}={label_graph.costs_text(value)}" for name, value in atom.arguments().items()]
         return label_graph.label_loss(atom, U, V, tasks, f"{cls.name}({', '.join(shown)})")
 
-    return dressed(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
+    return with_signature(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
 
 
 def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
@@ -404,7 +404,7 @@ def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None 
             raise ModelError(f"{problem}", term=typed)
         return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex))])
 
-    return dressed(word, cls, [parameter("W")], [])
+    return with_signature(word, cls, [parameter("W")], [])
 
 
 def structure(cls: type[learned_structures.Structure]):
@@ -434,7 +434,7 @@ def structure(cls: type[learned_structures.Structure]):
         }
         return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex, symbols), learned=matrices)])
 
-    return dressed(word, cls, [parameter("W"), *map(parameter, names)], [])
+    return with_signature(word, cls, [parameter("W"), *map(parameter, names)], [])
 
 
 def mkl(cls: type[learned_structures.MKLNorm]):
@@ -443,7 +443,7 @@ def mkl(cls: type[learned_structures.MKLNorm]):
         return arguments.mkl_norm(W, similarities, theta, p)
 
     optional = [parameter("theta", None), parameter("p", None)]
-    return dressed(word, cls, [parameter("W"), parameter("similarities")], optional)
+    return with_signature(word, cls, [parameter("W"), parameter("similarities")], optional)
 
 
 def constraint(cls: type[Set]):
@@ -456,7 +456,7 @@ def constraint(cls: type[Set]):
             raise ModelError(f"{problem}", term=typed)
         return Constraint(atom, W, typed, atom.latex(W.latex), Operation("in", (atom, W.tree)))
 
-    return dressed(word, cls, [parameter("W")], [])
+    return with_signature(word, cls, [parameter("W")], [])
 
 
 # --------------------------------------------------------------------------------------------------------------

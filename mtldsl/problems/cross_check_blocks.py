@@ -14,7 +14,7 @@ from mtldsl.atoms.learned_structures.task_kernels import Ball
 from mtldsl.certificates.certificate import objective_scale
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import Kept
+from mtldsl.normal_form.reductions.block_reductions import Incumbent
 from mtldsl.normal_form.terms.structure_term import (
     MajorizationStep,
     Structures,
@@ -74,7 +74,7 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
     from mtldsl.reference.majorization import convex_forms
 
     structures = matrices_at(form, solution)
-    return Kept(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
+    return Incumbent(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
 
 
 def matrices_at(form: NormalForm, solution: Solution) -> Structures:
@@ -343,7 +343,7 @@ class _At:
         from mtldsl.reference.majorization import value_and_violation as of_convex
 
         if self.which is None:
-            _, point = solved_by_reference(Kept(structures).apply(form)[0], self.backend)
+            _, point = solved_by_reference(Incumbent(structures).apply(form)[0], self.backend)
             now, least = (value_and_violation(form, x, structures)[0] for x in (blocks, point.blocks))
             return _Least(now - least, size, point.backend)
         if why_not_by_tasks(form) is not None:

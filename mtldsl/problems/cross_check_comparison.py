@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.certificates.certificate import relative_gap
 from mtldsl.certificates.stationarity import NO_GLOBAL
-from mtldsl.display.displayable import Compared
+from mtldsl.display.displayable import Comparison
 
 __all__ = [
     "FORMULA_TOLERANCE",
@@ -36,7 +36,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class CrossCheck(Compared):
+class CrossCheck(Comparison):
     """The facts of both sides about one problem, and whether they agree; `print` it for a table.
 
     `disagreements` is empty where they agree; `notes` says what a reader should know besides.
@@ -277,7 +277,7 @@ class MajorizationRow(BlockRow):
 
 
 @dataclass(frozen=True, repr=False)
-class BlockCheck(Compared):
+class BlockCheck(Comparison):
     """The facts of both sides about a point of a model that is not convex; `print` it for a table.
 
     Each block problem is convex: cvxpy minimises over the weights with every matrix kept, and over each learned matrix with the

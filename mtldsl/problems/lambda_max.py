@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mtldsl.atoms.matrix_function import Atom, MatrixFunction
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Parameter, Scalar
@@ -136,7 +136,7 @@ def critical_of_sum(
     """
     high = min((norm.dual_gauge(pull) for norm in scaled), default=np.inf)
     terms = [(norm.coefficient, norm.atom) for norm in fixed]
-    reason = why_not([*terms, *((norm.coefficient, norm.atom) for norm in scaled)])
+    reason = unsupported_reason([*terms, *((norm.coefficient, norm.atom) for norm in scaled)])
     if reason and not fixed and all(norm.atom.exact_prox for norm in scaled):
         low, high = dual_norm_of_sum(pull, scaled)
         return low, high, reason.rstrip(".")

@@ -16,7 +16,7 @@ from mtldsl.errors import InfeasibleError, ModelError, SolverError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.coordinates import Centred, moved
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
 from mtldsl.normal_form.reductions.from_statistics import Recipe, on_few_rows
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.row_statistics import moments_here
@@ -26,7 +26,7 @@ from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers import run
 from mtldsl.solvers.monitor import Watcher
-from mtldsl.solvers.routes import get_solver, turns_of
+from mtldsl.solvers.routes import get_solver, schedule_for
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.starts import starting_point
 from mtldsl.utils import interrupts
@@ -459,7 +459,7 @@ class _Walk:
         # a limit of time counts what `solve` counts
         self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
         pays = self.is_plain and FewRows.pays(form, values)
-        self.few = FewRows(Centred().apply(form)[0]) if pays else None
+        self.few = FewRows(CenterLabels().apply(form)[0]) if pays else None
 
     def at(self, value: float) -> CertifiedPoint | Solution:
         form = self.problem.form()
@@ -478,7 +478,7 @@ class _Walk:
 
     def _in_few_turns(self, form: NormalForm, value: float) -> CertifiedPoint | None:
         """None where it does not end with a certificate of tol."""
-        near, moves = Centred().apply(form)
+        near, moves = CenterLabels().apply(form)
         seen = near if self.few is None else self.few.of(near)
         start = starting_point(seen, ahead(seen, self.past, self.last, value))
         if start is not None and self.few is None:
@@ -515,7 +515,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
 
     first : a solver to go before the others where it takes the form; it ended at a value near this one
     """
-    turns, watcher = turns_of(form, solver, {}, first=first), Watcher(form, tol, None)
+    turns, watcher = schedule_for(form, solver, {}, first=first), Watcher(form, tol, None)
     at = start
     for _ in range(_TURNS):
         if not turns:

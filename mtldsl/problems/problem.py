@@ -27,7 +27,14 @@ from mtldsl.solvers.run import checked_jobs, checked_limits
 from mtldsl.solvers.starts import seen_by_solvers, solve_form
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.parallel import jobs, one_blas_thread
-from mtldsl.utils.progress import Listener, as_cross_check, callbacks_may_fail, line_of, of_callback, say
+from mtldsl.utils.progress import (
+    Listener,
+    as_cross_check,
+    line_of,
+    of_callback,
+    propagate_callback_errors,
+    say,
+)
 from mtldsl.utils.validation import as_flag, as_float, as_list, complete, quoted
 
 if TYPE_CHECKING:
@@ -313,7 +320,7 @@ class Problem(Resampled, Taught, Checked, Statement):
         refuse_parameters(options, [parameter.name for parameter in self.parameters])
         with interrupts.heard(), compilation.announced(_say) if verbose else nullcontext():
             form = self.form()
-            with one_blas_thread(), jobs(threads), callbacks_may_fail():
+            with one_blas_thread(), jobs(threads), propagate_callback_errors():
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,

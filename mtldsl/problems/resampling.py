@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.splits import checked_level, checked_times, deal_table, drawn, labels_by_row, units_of_rows
+from mtldsl.data.splits import (
+    checked_level,
+    checked_times,
+    drawn,
+    labels_by_row,
+    stratified_folds,
+    units_of_rows,
+)
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.language.scalars import Parameter
@@ -167,9 +174,9 @@ def _said(halves: list) -> str:
 def _halves(tasks: Tasks, units, rng) -> np.ndarray:
     """(n,) 0 or 1: complementary halves, with every task's labels on both as evenly as can be."""
     if tasks.is_shared or units is not None:
-        return deal_table(labels_by_row(tasks), 2, True, units, rng)
+        return stratified_folds(labels_by_row(tasks), 2, True, units, rng)
     parts = [
-        deal_table(y[:, None], 2, True, None, rng) if len(y) > 1 else np.zeros(1, int)
+        stratified_folds(y[:, None], 2, True, None, rng) if len(y) > 1 else np.zeros(1, int)
         for y in tasks.per_task(tasks.targets)
     ]
     return np.concatenate(parts)

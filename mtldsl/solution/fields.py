@@ -14,11 +14,11 @@ from mtldsl.language.substitution import intercepts_of
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices
-from mtldsl.solvers.run import Outcome
+from mtldsl.solvers.run import SolveResult
 
 __all__ = [
     "Array",
-    "Kept",
+    "Incumbent",
     "Part",
     "Parts",
     "Readout",
@@ -37,7 +37,7 @@ class Run:
 
     statement: Statement
     form: NormalForm
-    outcome: Outcome
+    outcome: SolveResult
 
     @property
     def blocks(self) -> Blocks:
@@ -91,7 +91,7 @@ def _intercept(term: Term, blocks: Blocks) -> np.ndarray | None:
     return blocks[names[0]][0].copy() if names else None
 
 
-class Kept:
+class Incumbent:
     """One field in a file: as arrays, as JSON, or both."""
 
     name: str
@@ -106,7 +106,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Array(Kept):
+class Array(Incumbent):
     """A field that is one array under its own name, or None where it is not required."""
 
     name: str
@@ -121,7 +121,7 @@ class Array(Kept):
 
 
 @dataclass(frozen=True)
-class Part(Kept):
+class Part(Incumbent):
     """A field that is an object, kept as plain facts in the JSON and arrays whose names begin with `prefix`.
 
     stored   : object -> (facts, arrays)
@@ -157,7 +157,7 @@ class Part(Kept):
 
 
 @dataclass(frozen=True)
-class Parts(Kept):
+class Parts(Incumbent):
     """A field that is {key: object}, the objects of several kinds; {} in files that were saved before there was such a field.
 
     A kind has `stored()`, `keeps(facts)`, whether these facts are of its making, and `restored(key, facts, arrays)`.
@@ -198,7 +198,7 @@ class Readout:
     """
 
     read: Callable[[Run], dict[str, Any]]
-    kept: tuple[Kept, ...]
+    kept: tuple[Incumbent, ...]
     check: Callable[[dict], None] = field(default=lambda fields: None)
 
 

@@ -24,7 +24,7 @@ from mtldsl.solution.measures import MEASURES, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.score_intervals import LEVEL, Scored, measured
-from mtldsl.solution.task_predictors import TaskByTask
+from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.routes import Explanation, answers
 from mtldsl.solvers.starts import seen_by_solvers
 
@@ -54,7 +54,7 @@ def of_tasks(solution: Any, tasks: Tasks | None) -> Any:
     learned = solution.task_names
     if tasks is None or tasks.task_names == learned or not set(tasks.task_names) <= set(learned):
         return solution
-    if is_numbered(tasks.task_names) or predictor_class(solution.loss) is not TaskByTask:
+    if is_numbered(tasks.task_names) or predictor_class(solution.loss) is not PerTaskPredictor:
         return solution
     at = [learned.index(name) for name in tasks.task_names]
     parts = {name: getattr(solution, name) for name in ("intercept", "thresholds")}

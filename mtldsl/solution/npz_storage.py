@@ -19,7 +19,7 @@ from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.fields import Array, Kept, Part, Parts, Readout, Run, require_per_task
+from mtldsl.solution.fields import Array, Incumbent, Part, Parts, Readout, Run, require_per_task
 from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
 from mtldsl.solution.learned_label_graph import LABEL_GRAPH
 from mtldsl.solution.predictors import predictor_class
@@ -188,7 +188,7 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
 
 
 #: Fields that JSON alone cannot hold; every other is plain.
-_KEPT: tuple[Kept, ...] = (
+_KEPT: tuple[Incumbent, ...] = (
     Array("coef", required=True),
     Array("intercept"),
     Array("thresholds"),

@@ -22,7 +22,7 @@ from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
     Fitted,
     Labellings,
-    TaskByTask,
+    PerTaskPredictor,
     decided,
     loss_kind,
     loss_of,
@@ -33,11 +33,11 @@ from mtldsl.solution.task_predictors import (
 __all__ = [
     "LAZY_INPUTS",
     "PREDICTORS",
-    "ByKind",
     "Fitted",
-    "OneClass",
+    "MixedPredictor",
+    "MulticlassPredictor",
+    "PerTaskPredictor",
     "Predictor",
-    "TaskByTask",
     "decided",
     "default_measure",
     "loss_of",
@@ -56,7 +56,7 @@ __all__ = [
 
 @dataclass
 class _Kind:
-    """The columns of one kind, as a `TaskByTask` asks for them."""
+    """The columns of one kind, as a `PerTaskPredictor` asks for them."""
 
     coef: np.ndarray
     intercept: np.ndarray | None
@@ -70,7 +70,7 @@ class _Kind:
 
 
 @dataclass(frozen=True)
-class ByKind:
+class MixedPredictor:
     """Every loss answers for its own tasks. What one kind has no answer to is NaN there: a probability of a number, say."""
 
     of: Fitted
@@ -87,7 +87,7 @@ class ByKind:
             yield columns, _Kind(of.coef[:, columns], some(of.intercept, columns), cuts, kind, schema)
 
     def decision_function(self, X):
-        return TaskByTask(self.of).decision_function(X)
+        return PerTaskPredictor(self.of).decision_function(X)
 
     def predict(self, X, return_certified: bool):
         if return_certified:
@@ -122,7 +122,7 @@ class ByKind:
         for columns, kind in self._kinds():
             if metric is None or kind.signs:
                 own = _chosen(metric, columns, tasks)
-                found[columns] = TaskByTask(kind).scores(like.select(columns), own, method)
+                found[columns] = PerTaskPredictor(kind).scores(like.select(columns), own, method)
         return found
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
@@ -132,7 +132,7 @@ class ByKind:
         for columns, kind in self._kinds():
             if kind.signs:
                 own = _chosen(metric, columns, tasks)
-                found[columns] = TaskByTask(kind).tuned_thresholds(like.select(columns), own, typed)
+                found[columns] = PerTaskPredictor(kind).tuned_thresholds(like.select(columns), own, typed)
         return found
 
     def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
@@ -154,7 +154,7 @@ class ByKind:
             )
         for columns, kind in suit:
             own = [inputs[i] for i in columns] if separate else inputs
-            for i, one in zip(columns, TaskByTask(kind).outputs(own, needs, typed), strict=True):
+            for i, one in zip(columns, PerTaskPredictor(kind).outputs(own, needs, typed), strict=True):
                 found[i] = one
         return found
 
@@ -172,10 +172,10 @@ class ByKind:
             loss_kind(kind)
             if not isinstance(kind["labels"], str):
                 raise ValueError(f"the labels of a loss are {kind['labels']!r:.60}, which no solution has")
-        TaskByTask.check(fields)
+        PerTaskPredictor.check(fields)
 
 
-class _Answers(TaskByTask):
+class _Answers(PerTaskPredictor):
     """What one kind makes of its scores."""
 
     def labels_of(self, z):
@@ -205,7 +205,7 @@ def _chosen(metric, columns: np.ndarray, tasks: Tasks):
 # Predictions of losses of classes: every row belongs to the class with the highest score.
 
 
-class OneClass(TaskByTask):
+class MulticlassPredictor(PerTaskPredictor):
     """+1 for the class with the highest score, -1 for all others; scores and probabilities have a column a class."""
 
     def decision_function(self, X):
@@ -299,14 +299,14 @@ class Predictor(Protocol):
 LAZY_INPUTS = dict.fromkeys(("dask", "dask_expr"), "mtldsl.distributed.distributed_scoring")
 
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
-PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": OneClass}
+PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": MulticlassPredictor}
 
 
 def predictor_class(loss: dict) -> type[Predictor]:
     """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
     if "kinds" in loss:
-        return ByKind
-    return PREDICTORS.get(loss_kind(loss).labels, TaskByTask)
+        return MixedPredictor
+    return PREDICTORS.get(loss_kind(loss).labels, PerTaskPredictor)
 
 
 def predictor_of(fitted: Fitted) -> Predictor:

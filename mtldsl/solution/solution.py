@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from mtldsl.certificates.attainment import Unattained
+from mtldsl.certificates.attainment import UnattainedInfimum
 from mtldsl.certificates.stationarity import NO_GLOBAL, Stationarity
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.schema import Schema, require_tasks
@@ -339,7 +339,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
     proof: SolutionCertificate | None = field(default=None, repr=False)  # not saved
     formula: Formula | None = _FORMULA  # not saved
     trained_on: Tasks | None = field(default=None, repr=False)  # not saved
-    unattained: Unattained | None = field(default=None, repr=False)  # not saved
+    unattained: UnattainedInfimum | None = field(default=None, repr=False)  # not saved
     cross_check: Any = field(default=None, repr=False)  # not saved
 
     # -------------------------------------------------------------------------------------------- access

@@ -25,7 +25,7 @@ __all__ = [
     "Fitted",
     "Labellings",
     "OverLabels",
-    "TaskByTask",
+    "PerTaskPredictor",
     "decided",
     "loss_kind",
     "loss_of",
@@ -231,7 +231,7 @@ class Fitted(Protocol):
 
 
 @dataclass(frozen=True)
-class TaskByTask:
+class PerTaskPredictor:
     """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
 
     of: Fitted

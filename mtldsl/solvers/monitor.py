@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mtldsl.certificates.attainment import Unattained, falls_for_ever, unattained
+from mtldsl.certificates.attainment import UnattainedInfimum, has_recession_direction, unattained
 from mtldsl.certificates.certificate import Certificate, certify, dual_bound
-from mtldsl.certificates.dual_bound import Bound, Scale, infimum, refute, rounding_of
+from mtldsl.certificates.dual_bound import Bound, Scale, check_weak_duality, infimum, rounding_of
 from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
@@ -20,7 +20,7 @@ from mtldsl.normal_form.terms.structure_term import Structures, structure_terms
 from mtldsl.solvers.numerics.line_search import Lines, best_between
 from mtldsl.solvers.numerics.projections import projected
 from mtldsl.solvers.scheduler import Progress
-from mtldsl.solvers.solver import Point, effort_of
+from mtldsl.solvers.solver import Point, work_of
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
@@ -28,7 +28,7 @@ __all__ = [
     "BestPoint",
     "Closing",
     "Evidence",
-    "Kept",
+    "Incumbent",
     "Watcher",
     "guesses",
 ]
@@ -42,7 +42,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
-class Kept:
+class Incumbent:
     """A point with what is known of it. `is_guess`: no solver has shown it, and nothing but its objective and violation is known."""
 
     blocks: Blocks
@@ -55,23 +55,23 @@ class Kept:
     rounding: float = 0.0  # of the certificate's numbers, `mtldsl.certificates.dual_bound`
 
     @classmethod
-    def zero(cls, form: NormalForm) -> Kept:
+    def zero(cls, form: NormalForm) -> Incumbent:
         """Weights of zero, whose objective is known."""
         zeros = form.zeros()
         with np.errstate(over="ignore", invalid="ignore"):
             return cls(zeros, form.value_at_zero, form.violation(zeros), is_guess=True)
 
     @classmethod
-    def guess(cls, form: NormalForm, blocks: Blocks) -> Kept:
+    def guess(cls, form: NormalForm, blocks: Blocks) -> Incumbent:
         """A copy of the blocks, with their objective at the price of one product with the data."""
         blocks = {name: np.array(array) for name, array in blocks.items()}
         with np.errstate(over="ignore", invalid="ignore"):  # a guess may be far out
             return cls(blocks, form.value(blocks), form.violation(blocks), is_guess=True)
 
-    def copied(self) -> Kept:
+    def copied(self) -> Incumbent:
         """With blocks of its own: a solver may go on writing into those that it has shown."""
         blocks = {name: array.copy() for name, array in self.blocks.items()}
-        return Kept(
+        return Incumbent(
             blocks, self.objective, self.violation, self.structures, self.stationarity, self.duals, self.is_guess, self.rounding
         )  # fmt: skip
 
@@ -91,9 +91,9 @@ class BestPoint:
 
     def __init__(self, form: NormalForm, tol: float):
         self.convex, self.tol = form.is_convex, tol
-        self.kept = self.lowest = Kept(form.zeros(), np.inf, np.inf, is_guess=True)
+        self.kept = self.lowest = Incumbent(form.zeros(), np.inf, np.inf, is_guess=True)
 
-    def offer(self, one: Kept, bound: float) -> None:
+    def offer(self, one: Incumbent, bound: float) -> None:
         """Keep it where it is better, as a copy."""
         if not np.isfinite(one.objective):
             return
@@ -108,7 +108,7 @@ class BestPoint:
         if self.convex and self._is_better(self.lowest, bound):
             self.kept = self.lowest
 
-    def _is_better(self, one: Kept, bound: float) -> bool:
+    def _is_better(self, one: Incumbent, bound: float) -> bool:
         kept = self.kept
         feasible, was_feasible = one.violation <= self.tol, kept.violation <= self.tol
         if not (feasible and was_feasible):
@@ -129,29 +129,29 @@ class BestPoint:
         return abs(one.objective - bound) < abs(kept.objective - bound)
 
     @property
-    def lower(self) -> Kept | None:
+    def lower(self) -> Incumbent | None:
         """A point that lies below the kept one by more than tol, of which less is proven; None where there is none."""
         kept, size = self.kept, self.kept.stationarity.size if self.kept.stationarity is not None else 0.0
         lies_below = self.lowest.objective < kept.objective - self.tol * max(size, abs(kept.objective))
         return self.lowest if lies_below and kept.violation <= self.tol else None
 
 
-def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Kept]:
+def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Incumbent]:
     """The warm start and, where asked for, zero and the best constants; those that miss constraints also moved into the sets that bind
     single blocks.
 
     Where a penalty that is not convex has learned matrices of its own, zero says nothing: its log-determinants lie at their bounds there, far
     below the point that is looked for.
     """
-    points = [] if start is None else [Kept.guess(form, start)]
+    points = [] if start is None else [Incumbent.guess(form, start)]
     learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
     if simple and not learns:
-        points.append(Kept.zero(form))
+        points.append(Incumbent.zero(form))
         constants = best_constants(form, rough=True)
-        points += [] if constants is None else [Kept.guess(form, constants)]
+        points += [] if constants is None else [Incumbent.guess(form, constants)]
     for one in points:
         if one.violation > 0.0:
-            yield Kept.guess(form, projected(form, one.blocks))
+            yield Incumbent.guess(form, projected(form, one.blocks))
         yield one
 
 
@@ -191,7 +191,7 @@ class Evidence:
         return self.max_seconds is not None and self.elapsed > self.max_seconds
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> Incumbent:
         return self.best.kept
 
     @property
@@ -235,12 +235,12 @@ class Closing(Evidence):
 
     def __init__(self, form: NormalForm, tol: float, max_seconds: float | None):
         super().__init__(form, tol, max_seconds)
-        self.last: Kept | None = None  # what is known of the last point that was shown
+        self.last: Incumbent | None = None  # what is known of the last point that was shown
         self.left = ""  # what ended it from outside: "interrupted", "time_limit" or "stopped" by who listens
         self.lines = Lines(form)
-        self._guesses: Iterator[Kept] = iter(())
+        self._guesses: Iterator[Incumbent] = iter(())
 
-    def expect_guesses(self, start: Blocks | None, simple: bool = True) -> None:
+    def set_trial_points(self, start: Blocks | None, simple: bool = True) -> None:
         """Points that need no solver: no other point is returned unless it is better. They are looked at when a solver begins whose points may
         lie above them, else where a run ends without a proof; their certificates wait until they are asked for."""
         self._guesses = guesses(self.form, start, simple)
@@ -264,7 +264,7 @@ class Closing(Evidence):
         except KeyboardInterrupt as stop:
             self.leave(stop)
 
-    def _search_lines(self, shown: Kept | None) -> None:
+    def _search_lines(self, shown: Incumbent | None) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
             for blocks in self.lines.plain():
                 self._offer(blocks)
@@ -280,7 +280,7 @@ class Closing(Evidence):
         return abs(self.certificate.relative_gap) > _FAR
 
     def _offer(self, blocks: Blocks) -> None:
-        one = Kept.guess(self.form, blocks)
+        one = Incumbent.guess(self.form, blocks)
         with interrupts.kept():
             self.best.offer(one, self.bound)
 
@@ -344,7 +344,7 @@ class Closing(Evidence):
             self.form, kept.blocks, structures=kept.structures, scale=self.scale, bound_optimum=self.form.is_convex
         )  # fmt: skip
 
-    def _prove_late(self, kept: Kept) -> None:
+    def _prove_late(self, kept: Incumbent) -> None:
         """A bound of a run that was cut off before it had one: of the gradients at its best point where that can be had at once, at least
         what multipliers of zero prove. Where nothing rings, in a thread, only what is quick for its size is tried."""
         self.note = _NO_BOUND
@@ -399,7 +399,7 @@ _FIRST_ASKED = 6
 
 class Watcher(Closing):
     """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
-    also the warm start, zero and the best constants (`expect_guesses`).
+    also the warm start, zero and the best constants (`set_trial_points`).
     """
 
     def __init__(
@@ -415,8 +415,10 @@ class Watcher(Closing):
         self.restarts = 0
         self.kept_from = ""  # the solver that found the best point
         self.progress: Progress | None = None
-        self.unattained: Unattained | None = None  # a proof that no weights are best
-        self._asked = _FIRST_ASKED if falls_for_ever(form) else np.inf  # the look at which it is asked for
+        self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
+        self._asked = (
+            _FIRST_ASKED if has_recession_direction(form) else np.inf
+        )  # the look at which it is asked for
 
     def begin(self, solver: str, progress: Progress, below_guesses: bool = False) -> None:
         """From here on points are this solver's, and it runs as long as there is progress."""
@@ -432,7 +434,7 @@ class Watcher(Closing):
                 self.form, point.blocks, point.loss_duals, point.function_duals,
                 structures=structures, scale=self.scale, bound_optimum=self.form.is_convex,
             )  # fmt: skip
-            one = Kept(
+            one = Incumbent(
                 point.blocks, seen.objective, seen.violation, structures, seen.stationarity,
                 (point.loss_duals, point.function_duals), rounding=seen.rounding,
             )  # fmt: skip
@@ -448,7 +450,7 @@ class Watcher(Closing):
         elif self._runs_away():
             self.stopped = "unattained"
         elif self.progress is not None and self.progress.is_over(
-            effort_of(point) if self.progress.by_effort else point.iteration, seen
+            work_of(point) if self.progress.by_effort else point.iteration, seen
         ):
             self.stopped = "stalled"
         return bool(self.stopped)
@@ -460,7 +462,7 @@ class Watcher(Closing):
             self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)
         return self.unattained is not None
 
-    def _keep(self, point: Point, one: Kept, seen: Certificate, lower: Kept | None) -> bool:
+    def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:
         """Whether that is all: certified, or to be gone on with elsewhere."""
         self.last_point, self.last = point, one
         if seen.dual_bound > self.bound:
@@ -482,7 +484,7 @@ class Watcher(Closing):
         # of this point and its own bound the certificate has asked already
         known = seen.rounding if self.proof is seen.proof and lowest.objective == seen.objective else 0.0
         if self.form.is_convex and self.proof is not None and self.bound > lowest.objective + known:
-            refute(self.form, lowest.blocks, self.proof, lowest.objective)
+            check_weak_duality(self.form, lowest.blocks, self.proof, lowest.objective)
         self._record(point, seen, one.stationarity)
         if lower is not None:
             self.restart = lower.blocks
@@ -506,13 +508,13 @@ class Watcher(Closing):
         self.restarts += 1
         return True
 
-    def _lower_by_a_step(self, one: Kept) -> Kept | None:
+    def _lower_by_a_step(self, one: Incumbent) -> Incumbent | None:
         """Where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is
         the next start.
         """
         value, blocks = finite_steps(self.form, one.blocks, self.tol)
         gains = one.objective - value > self.tol * one.stationarity.size > 0
-        return Kept.guess(self.form, blocks) if gains else None
+        return Incumbent.guess(self.form, blocks) if gains else None
 
     def point_to_go_on_from(self) -> Point:
         """The best point with the multipliers of the best bound, whichever solvers found them; inner state belongs to the solver that made it."""
@@ -526,7 +528,7 @@ class Watcher(Closing):
         """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
         seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
         duals = point.loss_duals, point.function_duals
-        self.best.kept = Kept(
+        self.best.kept = Incumbent(
             point.blocks, seen.objective, seen.violation, duals=duals, rounding=seen.rounding
         ).copied()
 

@@ -29,6 +29,7 @@ __all__ = [
     "Answer",
     "Explanation",
     "answers",
+    "candidate_routes",
     "candidates",
     "get_solver",
     "in_turn",
@@ -36,8 +37,7 @@ __all__ = [
     "nearest",
     "refusal",
     "refuse_parameters",
-    "to_try",
-    "turns_of",
+    "schedule_for",
 ]
 
 
@@ -222,7 +222,7 @@ _OF_MODELS = {
 _SMALL_ENOUGH_FOR_REFERENCE = 200_000
 
 
-def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
+def candidate_routes(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
     """The names of the solvers for `Problem.solve(solver=..., **options)`.
 
     ModelError, at once, where no solver takes the form, or not the one that was named; SolverError for its options.
@@ -257,12 +257,12 @@ def to_try(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
     return iter([solver])
 
 
-def turns_of(form: NormalForm, solver: str, options: dict, first: str = "") -> Turns:
+def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") -> Turns:
     """Those solvers, each with the patience that it asks for where "auto" tries several on a convex model; else one after another.
 
     first : one that goes before the others there, if it takes the form
     """
-    names: Iterable[str] = to_try(form, solver, options)
+    names: Iterable[str] = candidate_routes(form, solver, options)
     if not form.is_convex or solver != "auto":
         return Turns(names, None)
     if first and refusal(get_solver(first), form) is None:

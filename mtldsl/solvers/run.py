@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.attainment import Unattained, unattained
+from mtldsl.certificates.attainment import UnattainedInfimum, unattained
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over, prove, rounding_of
 from mtldsl.certificates.infeasibility import feasibility
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import Moves, Spanned, moved
+from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
 from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value, learned_matrices
 from mtldsl.solvers.monitor import Watcher
-from mtldsl.solvers.routes import get_solver, turns_of
+from mtldsl.solvers.routes import get_solver, schedule_for
 from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
 from mtldsl.utils import interrupts, progress
 from mtldsl.utils.memory import memory_errors
@@ -33,12 +33,12 @@ from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 __all__ = [
     "COARSE_INTERCEPTS",
     "Easier",
-    "Outcome",
+    "SolveResult",
     "as_typed",
     "checked_jobs",
     "checked_limits",
-    "drive",
     "pays",
+    "run_routes",
     "solve_in_span",
     "solver_of",
 ]
@@ -60,7 +60,9 @@ def pays(form: NormalForm) -> bool:
         return False
     n, d = tasks.X.shape
     return (
-        _FEWER * n <= d and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks) and Spanned().accepts(form) is None
+        _FEWER * n <= d
+        and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks)
+        and SampleSpan().accepts(form) is None
     )
 
 
@@ -74,10 +76,10 @@ def solve_in_span(
     solver: Solver, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> Point:
     """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
-    smaller, span = Spanned().apply(form)
-    inside = None if start is None else Spanned().restricted(start, span)
-    shown = Translated(watch, partial(Spanned().invert, span=span))
-    return Spanned().invert(
+    smaller, span = SampleSpan().apply(form)
+    inside = None if start is None else SampleSpan().restricted(start, span)
+    shown = Translated(watch, partial(SampleSpan().invert, span=span))
+    return SampleSpan().invert(
         solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=shown), span
     )
 
@@ -127,7 +129,7 @@ COARSE_INTERCEPTS = "beside numbers so far from zero float64 has no intercepts t
 
 
 @dataclass
-class Outcome:
+class SolveResult:
     """What came out of a drive: the best point, its certificate, and how it went."""
 
     blocks: Blocks
@@ -145,11 +147,11 @@ class Outcome:
         False  # by a signal; the status may say more, where the point is certified all the same
     )
     starts: list[dict] = field(default_factory=list)  # what came of each, where there were several
-    unattained: Unattained | None = None  # a proof that no weights are best
+    unattained: UnattainedInfimum | None = None  # a proof that no weights are best
 
 
 @on_one_blas_thread
-def drive(
+def run_routes(
     form: NormalForm,
     *,
     solver: str,
@@ -160,7 +162,7 @@ def drive(
     listener: Listener | None = None,
     options: dict,
     simple_guesses: bool = True,
-) -> Outcome:
+) -> SolveResult:
     """Solve a normal form with one solver, or with the first that certifies where solver="auto".
 
     simple_guesses : whether zero and the best constants count as points seen too; the start always does
@@ -169,10 +171,10 @@ def drive(
     if form.is_convex and not form.losses:
         start = None  # what is left of other weights would be smaller than a gap can be held against
     watcher = Watcher(form, tol, max_seconds, listener)
-    watcher.expect_guesses(None if start is None else start.blocks, simple_guesses)
+    watcher.set_trial_points(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     easier = Easier(form)
-    turns = turns_of(easier.form, solver, options)
+    turns = schedule_for(easier.form, solver, options)
     while turns:
         turn = turns.next()
         name, chosen = turn.name, get_solver(turn.name)
@@ -260,15 +262,17 @@ def drive(
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     reason = _reason(solver, watcher.solver, tried)
     certificate = watcher.certificate if found is None else replace(watcher.certificate, note=str(found))
-    return Outcome(
+    return SolveResult(
         kept.blocks, certificate, status, watcher.solver, reason, watcher.seconds, iterations,
         watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or interrupts.pending(),
         unattained=found,
     )  # fmt: skip
 
 
-def as_typed(outcome: Outcome, form: NormalForm, typed: NormalForm, moves: Moves, tol: float) -> Outcome:
-    """What came out of a drive of labels and columns moved to zero (`Centred`, whose result `form` is), in the units typed.
+def as_typed(
+    outcome: SolveResult, form: NormalForm, typed: NormalForm, moves: Moves, tol: float
+) -> SolveResult:
+    """What came out of a drive of labels and columns moved to zero (`CenterLabels`, whose result `form` is), in the units typed.
 
     The bound is that of the numbers moved; multipliers are handed on as the form as typed takes them, where they prove less. An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
     of those found, and what they do not reach is not called optimal, nor stationary.

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from mtldsl.certificates.certificate import Certificate
-from mtldsl.solvers.solver import Point, effort_of
+from mtldsl.solvers.solver import Point, work_of
 
 __all__ = [
     "Progress",
@@ -70,14 +70,14 @@ _MORE = 4  # times the patience, from one turn of a solver to its next
 @dataclass
 class Turn:
     """One solver's turn. `patience`: iterations without progress that it may take; `most`: iterations at all; `left_at`: where its last
-    turn ended; `pace`: the share to which a gap must fall for that to be progress; `is_owed`: whether its first turn ended while it got on."""
+    turn ended; `pace`: the share to which a gap must fall for that to be progress; `was_preempted`: whether its first turn ended while it got on."""
 
     name: str
     patience: float
     left_at: Point | None = None
     most: float = math.inf
     pace: float = _HALF
-    is_owed: bool = False
+    was_preempted: bool = False
 
     def progress(self) -> Progress:
         is_last = self.patience >= _MOST_PATIENCE
@@ -142,7 +142,7 @@ class Turns:
     def _find(self) -> Turn | None:
         name = next(self._fresh, None)
         if name is not None:
-            owed = next((turn for turn in self._waiting if turn.is_owed), None)
+            owed = next((turn for turn in self._waiting if turn.was_preempted), None)
             if owed is not None and name == self.last:
                 self._fresh = chain([name], self._fresh)
                 self._waiting.remove(owed)
@@ -169,7 +169,7 @@ class Turns:
     def wait(self, turn: Turn, point: Point) -> None:
         """The solver gets another turn, from where it stands, unless its patience was at its end."""
         if turn.patience < _MOST_PATIENCE:
-            is_owed = turn.left_at is None and effort_of(point) > turn.most
+            was_preempted = turn.left_at is None and work_of(point) > turn.most
             self._waiting.append(
-                Turn(turn.name, _MORE * turn.patience, point, _MORE * turn.most, is_owed=is_owed)
+                Turn(turn.name, _MORE * turn.patience, point, _MORE * turn.most, was_preempted=was_preempted)
             )

@@ -23,7 +23,7 @@ __all__ = [
     "Until",
     "Watch",
     "breakdowns",
-    "effort_of",
+    "work_of",
 ]
 
 
@@ -57,7 +57,7 @@ class Point:
     stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
 
 
-def effort_of(point: Any) -> float:
+def work_of(point: Any) -> float:
     """What a solver had done when it showed the point, in rounds of the first one's price."""
     effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
     return point.iteration if effort is None else effort

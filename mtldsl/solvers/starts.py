@@ -12,10 +12,10 @@ import numpy as np
 from mtldsl.certificates.certificate import certify
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import Centred, moved
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
 from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
 from mtldsl.solvers.routes import get_solver, in_turn
-from mtldsl.solvers.run import Easier, Outcome, as_typed, drive
+from mtldsl.solvers.run import Easier, SolveResult, as_typed, run_routes
 from mtldsl.solvers.solver import Point, Until, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.progress import Listener, counted
@@ -56,10 +56,10 @@ def from_several_starts(
     form: NormalForm,
     starts: int,
     random_state,
-    run: Callable[[Point | None], Outcome],
+    run: Callable[[Point | None], SolveResult],
     first: Point | None,
     shown: bool = False,
-) -> Outcome:
+) -> SolveResult:
     """The best outcome, with what came of each start: from `first`, or where the solver begins by itself, and from random weights.
 
     A random start is standard normal, times the root mean square of the first solution's weights, times a factor that is drawn
@@ -90,12 +90,12 @@ def from_several_starts(
     return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted, starts=rows)
 
 
-def _said(outcome: Outcome) -> str:
+def _said(outcome: SolveResult) -> str:
     objective, residual = outcome.certificate.objective, outcome.certificate.distance
     return f"{outcome.status}, objective {objective:.6g}, residual {residual:.1e}, {outcome.seconds:.2f} s"
 
 
-def _rank(outcome: Outcome) -> tuple:
+def _rank(outcome: SolveResult) -> tuple:
     objective = outcome.certificate.objective
     return outcome.status not in ("stationary", "optimal"), objective if np.isfinite(objective) else np.inf
 
@@ -213,7 +213,7 @@ def solve_form(
     listener: Listener | None,
     options: dict,
     verbose: bool = False,
-) -> Outcome:
+) -> SolveResult:
     """The arguments are those of `Problem.solve`; `options` those of the solver."""
     how: dict[str, Any] = {
         "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
@@ -240,16 +240,16 @@ def _tasks_asked(form: NormalForm) -> Any:
     return next((loss.tasks for loss in (*form.elsewhere, *form.losses)), None)
 
 
-def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | None = None) -> Outcome:
+def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | None = None) -> SolveResult:
     """Solve the form as it is. `resumed`: where an earlier run was, which goes before a warm start."""
     starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
-    solved, moves = Centred().apply(form)
+    solved, moves = CenterLabels().apply(form)
     if first is not None:
         first.blocks = moved(first.blocks, moves, -1.0)
     first = resumed or first
 
-    def run(start: Point | None) -> Outcome:
-        return drive(
+    def run(start: Point | None) -> SolveResult:
+        return run_routes(
             solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
             start=start, listener=how["listener"], options=how["options"], simple_guesses=start is first,
         )  # fmt: skip

@@ -29,10 +29,10 @@ __all__ = [
     "factor_of",
     "heard",
     "insisted",
+    "interruptible",
     "kept",
     "leave_if_late",
     "lstsq",
-    "may_be_left",
     "pending",
     "remaining",
     "svd",
@@ -295,7 +295,7 @@ LONG = 5e8
 _LISTEN = 0.2
 
 
-def may_be_left(work: float, function: Callable[..., R], *args: Any) -> R:
+def interruptible(work: float, function: Callable[..., R], *args: Any) -> R:
     """function(*args), which takes about `work` multiplications. Raises TimeIsUp or KeyboardInterrupt where the wait for it is left."""
     if not work >= LONG:
         return function(*args)
@@ -324,19 +324,19 @@ def may_be_left(work: float, function: Callable[..., R], *args: Any) -> R:
 
 def eigh(A) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of a symmetric matrix."""
-    return may_be_left(9.0 * float(len(A)) ** 3, np.linalg.eigh, A)
+    return interruptible(9.0 * float(len(A)) ** 3, np.linalg.eigh, A)
 
 
 def eigvalsh(A) -> np.ndarray:
     """Eigenvalues of a symmetric matrix."""
-    return may_be_left(1.5 * float(len(A)) ** 3, np.linalg.eigvalsh, A)
+    return interruptible(1.5 * float(len(A)) ** 3, np.linalg.eigvalsh, A)
 
 
 def svd(A, compute_uv: bool = True) -> Any:
     """U, s, V^T without the columns that s has no value for; or s alone."""
     short, long = sorted(map(float, A.shape))
     work = short * short * ((2.0 * long + 11.0 * short) if compute_uv else (long + short))
-    return may_be_left(work, _svd, A, compute_uv)
+    return interruptible(work, _svd, A, compute_uv)
 
 
 def _svd(A, compute_uv: bool) -> Any:
@@ -346,7 +346,7 @@ def _svd(A, compute_uv: bool) -> Any:
 def lstsq(A, b, rcond: float) -> np.ndarray:
     """argmin_x ||A x - b||, of smallest norm; singular values up to rcond times the largest count as 0."""
     short, long = sorted(map(float, A.shape))
-    return may_be_left(short * short * (2.0 * long + 4.0 * short), _lstsq, A, b, rcond)
+    return interruptible(short * short * (2.0 * long + 4.0 * short), _lstsq, A, b, rcond)
 
 
 def _lstsq(A, b, rcond: float) -> np.ndarray:
@@ -356,7 +356,7 @@ def _lstsq(A, b, rcond: float) -> np.ndarray:
 def factor_of(A) -> np.ndarray:
     """R of A = Q R."""
     short, long = sorted(map(float, A.shape))
-    return may_be_left(long * short * short, _factor_of, A)
+    return interruptible(long * short * short, _factor_of, A)
 
 
 def _factor_of(A) -> np.ndarray:

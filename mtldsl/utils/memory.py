@@ -18,8 +18,8 @@ from mtldsl.errors import MTLError, SolverError
 __all__ = [
     "as_dense",
     "available_memory",
-    "freed_memory_is_kept",
     "gib",
+    "keep_freed_memory",
     "memory_errors",
     "require_memory",
 ]
@@ -37,7 +37,7 @@ _inside = 0
 
 
 @contextmanager
-def freed_memory_is_kept() -> Iterator[None]:
+def keep_freed_memory() -> Iterator[None]:
     """Up to 32 MiB of free memory stay with the process meanwhile, where its environment says that less should.
 
     Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536, so that large data that are gone leave no memory behind. Each small array of a computation

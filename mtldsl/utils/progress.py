@@ -20,7 +20,6 @@ __all__ = [
     "Hearer",
     "Listener",
     "as_cross_check",
-    "callbacks_may_fail",
     "clock",
     "counted",
     "default_cross_check",
@@ -29,6 +28,7 @@ __all__ = [
     "heard_by",
     "line_of",
     "of_callback",
+    "propagate_callback_errors",
     "say",
     "timed",
 ]
@@ -133,7 +133,7 @@ def of_callback(callback: Listener) -> Listener:
 
 
 @contextmanager
-def callbacks_may_fail() -> Iterator[None]:
+def propagate_callback_errors() -> Iterator[None]:
     """What a callback raised inside comes out as it was.
 
     >>> def broken(record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
     GraphLaplacian,
@@ -95,7 +95,7 @@ def terms_of(names: str) -> list:
 def test_multipliers_prove_the_prox(names, step):
     W, terms = np.random.default_rng(1).normal(size=(5, 4)), terms_of(names)
     together = prox_of_sum(terms)
-    assert why_not(terms) == ""
+    assert unsupported_reason(terms) == ""
     V, multipliers = together(W, step)
     np.testing.assert_array_equal(together.prox(W, step), V)
     assert len(multipliers) == len(terms)
@@ -128,5 +128,5 @@ def test_multipliers_prove_the_prox(names, step):
 def test_what_cannot_be_combined_is_named(names, message):
     terms = terms_of(names)
     assert prox_of_sum(terms) is None
-    assert message in why_not(terms)
+    assert message in unsupported_reason(terms)
     assert prox_of_sum(terms[::-1]) is None

@@ -12,7 +12,7 @@ import mtldsl
 from mtldsl.atoms import regularizers
 from mtldsl.atoms.atom import COLUMNS, ROWS, RowProfile
 from mtldsl.atoms.losses import SquaredHingeLoss
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
 from mtldsl.atoms.sets import AtLeast
@@ -32,8 +32,8 @@ def test_whatever_composes_composes_exactly(first):
     W, proven = np.random.default_rng(5).normal(size=(5, 4)), 0
     for second in (case.values[0] for case in COMPOSABLE):
         terms = [(0.4, first), (0.7, second)]
-        assert bool(why_not(terms)) == bool(why_not(terms[::-1]))
-        if not why_not(terms):
+        assert bool(unsupported_reason(terms)) == bool(unsupported_reason(terms[::-1]))
+        if not unsupported_reason(terms):
             multipliers_prove(terms, prox_of_sum(terms), W, (0.3, 1.5)[proven % 2])
             proven += 1
     assert proven, "a ridge at least composes with everything"

@@ -15,9 +15,9 @@ import mtldsl as mtl
 import mtldsl.normal_form.reductions as folder
 from mtldsl.certificates.certificate import certify
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.normal_form.reductions.block_reductions import Lifted, SmallerSide
-from mtldsl.normal_form.reductions.coordinates import Centred, Spanned, Whitened, moved
-from mtldsl.normal_form.reductions.from_statistics import Gathered
+from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, SmallerSide
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, Whitened, moved
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise
 from mtldsl.problems.path import FewRows
@@ -30,7 +30,7 @@ L = np.longdouble
 #: every loss, penalty and layout of a kind is in one of these
 SEEDS = (0, 4, 5)
 
-#: Powers of ten that labels lie from zero, where `Centred` has come before.
+#: Powers of ten that labels lie from zero, where `CenterLabels` has come before.
 NEAR = (-3.0, 3.5)
 
 
@@ -204,8 +204,8 @@ def draw(key, seed):
 
 #: key -> makes the reduction; "few rows" has another shape, and stands for itself
 MADE = {
-    "gathered": Gathered, "reflected": lambda: Gathered(reflected=True), "centred": Centred, "years": Centred, "spanned": Spanned,
-    "whitened": Whitened, "smaller side": SmallerSide, "lifted": lambda: Lifted(plane_function), "without equations": NullSpace,
+    "gathered": FromStatistics, "reflected": lambda: FromStatistics(reflected=True), "centred": CenterLabels, "years": CenterLabels, "spanned": SampleSpan,
+    "whitened": Whitened, "smaller side": SmallerSide, "lifted": lambda: LossesOfWeights(plane_function), "without equations": NullSpace,
 }  # fmt: skip
 KEYS = ["few rows", *MADE]
 
@@ -221,9 +221,9 @@ def reduced(key, form):
     easier, recipe = made.apply(form)
 
     def hidden(blocks):
-        return sum(recipe.misplaced(blocks)) if isinstance(made, Gathered) else 0.0
+        return sum(recipe.misplaced(blocks)) if isinstance(made, FromStatistics) else 0.0
 
-    down = (lambda blocks: moved(blocks, recipe, -1.0)) if isinstance(made, Centred) else None
+    down = (lambda blocks: moved(blocks, recipe, -1.0)) if isinstance(made, CenterLabels) else None
     return easier, lambda point: made.invert(point, recipe), hidden, down
 
 

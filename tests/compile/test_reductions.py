@@ -14,8 +14,14 @@ import scipy.sparse
 
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
-from mtldsl.normal_form.reductions.block_reductions import Kept, Lifted, Relaxed, Rows, SmallerSide
-from mtldsl.normal_form.reductions.coordinates import Centred, Spanned, Whitened
+from mtldsl.normal_form.reductions.block_reductions import (
+    Incumbent,
+    LargerEps,
+    LossesOfWeights,
+    Rows,
+    SmallerSide,
+)
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, Whitened
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise, TaskSubset
 from mtldsl.normal_form.terms.structure_term import learned_matrices
@@ -234,13 +240,13 @@ def test_sparse_inputs_stay_sparse_where_rows_are_fixed():
 
 #: name -> ((form, a point of it) -> the reduction there, how many models of the catalogue it takes at least)
 REDUCTIONS = {
-    "centred": (lambda form, at: Centred(), 1),
-    "lifted": (lambda form, at: Lifted(plane_function), 6),
+    "centred": (lambda form, at: CenterLabels(), 1),
+    "lifted": (lambda form, at: LossesOfWeights(plane_function), 6),
     "smaller side": (lambda form, at: SmallerSide(), 2),
-    "relaxed": (lambda form, at: Relaxed(10.0), 4),
-    "kept": (lambda form, at: Kept(learned_matrices(form, at)), 5),
+    "relaxed": (lambda form, at: LargerEps(10.0), 4),
+    "kept": (lambda form, at: Incumbent(learned_matrices(form, at)), 5),
     "rows": (lambda form, at: Rows([4, 1, 2]), 4),
-    "spanned": (lambda form, at: Spanned(), 3),
+    "spanned": (lambda form, at: SampleSpan(), 3),
     "whitened": (lambda form, at: Whitened(), 2),
     "null space": (lambda form, at: NullSpace(), 3),
     "task subset": (lambda form, at: TaskSubset([2, 0], {name: 0.1 * abs(V) for name, V in at.items()}), 8),
@@ -358,7 +364,7 @@ def refusals():
     few = few_samples(12)
     V = mtl.Weights(few)
     for norm in (mtl.l1_norm, mtl.l21_norm, mtl.l12_norm):
-        yield Spanned(), mtl.minimize(mtl.absolute_loss(V, few) + norm(V)), "changes with the basis"
+        yield SampleSpan(), mtl.minimize(mtl.absolute_loss(V, few) + norm(V)), "changes with the basis"
 
 
 @for_each("reduction, problem, said", refusals())

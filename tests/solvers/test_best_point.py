@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 import mtldsl as mtl
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.solvers.monitor import BestPoint, Kept, Watcher
+from mtldsl.solvers.monitor import BestPoint, Incumbent, Watcher
 from mtldsl.solvers.routes import candidates, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
@@ -207,7 +207,7 @@ def test_which_point_is_kept(offers):
     form = lasso().form()
     best = BestPoint(form, 1e-6)
     for objective, violation, bound, kept in offers:
-        best.offer(Kept(form.zeros(), objective, violation), bound)
+        best.offer(Incumbent(form.zeros(), objective, violation), bound)
         assert best.kept.objective == kept
 
 
@@ -262,7 +262,7 @@ def test_constants_where_the_slope_never_changes_sign():
 def test_multipliers_come_from_the_best_bound_if_need_be():
     strong = lasso(10 * np.abs(lasso().form().slope_at_zero)).form()
     watcher = Watcher(strong, 1e-6, None)
-    watcher.expect_guesses(None)
+    watcher.set_trial_points(None)
     watcher.look_at_guesses()
     u = [np.full(strong.losses[0].tasks.n_samples, 1e-3)]
     assert watcher.kept.is_guess and watcher.duals == (None, None)

@@ -8,7 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl import SolverError
 from mtldsl.distributed.distributed_planes import PlanesByPasses
-from mtldsl.distributed.distributed_solver import Folder
+from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts
 from tests.loops import for_each
@@ -121,7 +121,7 @@ def test_a_folder_is_what_is_asked_for(tmp_path):
     with pytest.raises(SolverError, match="options belong to one solver"):
         model()[0].solve(checkpoint=tmp_path, seed=1)
     problem = model()[0]
-    with Folder(tmp_path, problem.form()), pytest.raises(SolverError, match="another run is using"):
+    with CheckpointFolder(tmp_path, problem.form()), pytest.raises(SolverError, match="another run is using"):
         problem.solve(checkpoint=tmp_path)
     assert model()[0].solve(checkpoint=None).status == "optimal"
 

@@ -69,7 +69,7 @@ def test_a_seed_makes_the_starts_the_same():
 def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
     """A run that was cut short may be lower, and proves nothing."""
     problem = rugged()
-    real = solve.drive
+    real = solve.run_routes
     calls = []
 
     def cut_short(form, **options):
@@ -80,7 +80,7 @@ def test_what_is_proven_goes_before_what_is_lower(monkeypatch):
             outcome.certificate = replace(outcome.certificate, objective=-1e9)
         return outcome
 
-    monkeypatch.setattr(solve, "drive", cut_short)
+    monkeypatch.setattr(solve, "run_routes", cut_short)
     solution = problem.solve(starts=3)
     assert [row["status"] for row in solution.starts] == ["stationary", "iteration_limit", "stationary"]
     assert solution.status == "stationary" and solution.objective > 0 and solution.spread < 1.0

@@ -9,7 +9,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.utils import interrupts
-from mtldsl.utils.interrupts import LONG, may_be_left
+from mtldsl.utils.interrupts import LONG, interruptible
 
 
 class Deaf:
@@ -32,9 +32,9 @@ def deaf():
 
 def test_a_short_call_is_made_here_and_a_long_one_in_a_thread():
     here = threading.get_ident()
-    assert may_be_left(0.0, threading.get_ident) == here != may_be_left(LONG, threading.get_ident)
+    assert interruptible(0.0, threading.get_ident) == here != interruptible(LONG, threading.get_ident)
     with pytest.raises(np.linalg.LinAlgError, match="did not converge"):
-        may_be_left(LONG, fails)
+        interruptible(LONG, fails)
 
 
 def fails():
@@ -49,7 +49,7 @@ def test_a_long_call_is_left_at_the_time_limit(in_thread, deaf):
     def call():
         try:
             with interrupts.time_limit(0.1), interrupts.at_once():
-                may_be_left(LONG, deaf)
+                interruptible(LONG, deaf)
         except interrupts.TimeIsUp:
             left.append(True)
 
@@ -69,7 +69,7 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
     try:
         with pytest.raises(KeyboardInterrupt), interrupts.heard(), interrupts.at_once():
             timer.start()
-            may_be_left(LONG, deaf)
+            interruptible(LONG, deaf)
         assert not deaf.ended
     finally:
         timer.join()

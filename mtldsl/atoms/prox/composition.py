@@ -16,7 +16,7 @@ __all__ = [
     "build_stages",
     "folds",
     "prox_of_sum",
-    "why_not",
+    "unsupported_reason",
 ]
 
 
@@ -207,7 +207,7 @@ def prox_of_sum(terms: Terms) -> ProxOfSum | None:
     -------
     A callable (W, step) -> (V, multipliers) with V = argmin of step * sum + 1/2 ||V - W||_F^2 and one
     multiplier per term, in the order of the terms: v_k is a subgradient of coefficient_k * atom_k at V and
-    sum_k v_k = (W - V) / step. Its method `prox(W, step)` returns V alone. None where `why_not(terms)` has
+    sum_k v_k = (W - V) / step. Its method `prox(W, step)` returns V alone. None where `unsupported_reason(terms)` has
     something to say.
 
     Examples
@@ -223,10 +223,10 @@ def prox_of_sum(terms: Terms) -> ProxOfSum | None:
     >>> prox_of_sum([(1.0, L21Norm()), (1.0, L12Norm())]) is None
     True
     """
-    return None if why_not(terms) else ProxOfSum(terms)
+    return None if unsupported_reason(terms) else ProxOfSum(terms)
 
 
-def why_not(terms: Terms) -> str:
+def unsupported_reason(terms: Terms) -> str:
     """One sentence that names what cannot be combined exactly; empty where `prox_of_sum` returns a prox."""
     for _, atom in terms:
         if not atom.exact_prox:

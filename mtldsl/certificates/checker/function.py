@@ -18,7 +18,7 @@ from mtldsl.certificates.checker.interval import Interval
 
 __all__ = [
     "Function",
-    "NotChecked",
+    "UnsupportedFormula",
     "differences",
     "positive",
 ]
@@ -28,7 +28,7 @@ __all__ = [
 # What the checker has no formula for.
 
 
-class NotChecked(Exception):
+class UnsupportedFormula(Exception):
     """What this checker has no formula for; said in the verdict."""
 
 
@@ -84,7 +84,7 @@ class Function:
 def positive(x, what: str, least: float = 5e-324) -> float:
     x = float(x)
     if not (x >= least and np.isfinite(x)):
-        raise NotChecked(f"{what} of {x:g}")
+        raise UnsupportedFormula(f"{what} of {x:g}")
     return x
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import Function, NotChecked, differences, positive
+from mtldsl.certificates.checker.function import Function, UnsupportedFormula, differences, positive
 from mtldsl.certificates.checker.interval import (
     Interval,
     decomposed,
@@ -62,7 +62,7 @@ class SquaredCluster(Function):
         self.rank = min(self.shape)
         m = self.shape[1]
         if not (0.0 <= self.lower < self.upper) or Fraction(self.lower) * m > Fraction(self.trace):
-            raise NotChecked("a squared cluster norm with bounds that no covariance keeps")
+            raise UnsupportedFormula("a squared cluster norm with bounds that no covariance keeps")
         # what the tasks' covariance has to spend on variances above the lower one
         self.room = maximum(self.number(self.trace) - self.number(self.lower) * float(m), 0.0)
         self.each = None if self.upper == np.inf else self.number(self.upper) - self.number(self.lower)
@@ -72,7 +72,7 @@ class SquaredCluster(Function):
         even = self.room / float(self.rank)
         even = (even if self.each is None else minimum(even, self.each)) + self.lower
         if not even.low > 0:  # zero is the only matrix that has a value
-            raise NotChecked("a squared cluster norm without room for any variance")
+            raise UnsupportedFormula("a squared cluster norm without room for any variance")
         kept = s[s > 0]
         return (self._of_values(kept) * U_V + rest / even.sqrt()).square()
 
@@ -184,7 +184,7 @@ class Quadratic(Function):
         self.B = parameters.get("columns", parameters.get("L"))
         given = [np.asarray(M, float) for M in (self.A, self.B) if M is not None]
         if not all(np.array_equal(M, M.T) for M in given):
-            raise NotChecked("a quadratic form of a matrix that is not symmetric")
+            raise UnsupportedFormula("a quadratic form of a matrix that is not symmetric")
         least = [least_eigenvalue(M, self.exact) for M in given]
         positive = all(one.low > 0 for one in least)
         self.least = (least[0] if len(least) == 1 else least[0] * least[1]) if positive else None
@@ -197,7 +197,7 @@ class Quadratic(Function):
         sizes = [spectral_norm(self.number(M)).high for M in given]
         short = [np.maximum(-one.low, 0) for one in least]
         if any(not one <= 1e-10 * float(size) for one, size in zip(short, sizes, strict=True)):
-            raise NotChecked("a quadratic form of a matrix with a negative eigenvalue: not convex")
+            raise UnsupportedFormula("a quadratic form of a matrix with a negative eigenvalue: not convex")
         worst = short[0] if len(given) == 1 else np.maximum(short[0] * sizes[1], short[1] * sizes[0])
         return self.number(float(worst) * 1.001)
 
@@ -269,7 +269,7 @@ class Ball(Function):
         self.radius = self.number(positive(parameters["radius"], "a ball with a radius", 0.0))
         of = parameters["of"]
         if of["word"] not in NORMS:
-            raise NotChecked(f"a ball of {of['word']}")
+            raise UnsupportedFormula(f"a ball of {of['word']}")
         self.of = NORMS[of["word"]](of["parameters"], self.shape, self.exact)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, maximum, minimum, tighter
 from mtldsl.certificates.checker.proof_schema import LOSSES, witness_of_shares
 
@@ -177,11 +177,11 @@ SCALAR_LOSSES = {
 def scalar_loss(word: str, parameters, exact: bool):
     """The scalar function of a word; NotChecked for words that have none here, and for parameters out of their range."""
     if word not in SCALAR_LOSSES or word not in LOSSES:
-        raise NotChecked(word)
+        raise UnsupportedFormula(word)
     try:
         LOSSES[word](parameters, "parameters")
     except ValueError as error:
-        raise NotChecked(f"{word}: {error}") from None
+        raise UnsupportedFormula(f"{word}: {error}") from None
 
     def number(x):
         return Interval.of(float(parameters[x]) if isinstance(x, str) else x, exact)
@@ -309,16 +309,16 @@ class RowPart:
         K, n = len(data.counts), int(data.counts[0])
         true = (np.asarray(data.targets) > 0).reshape(K, -1) if (np.asarray(data.counts) == n).all() else None
         if true is None or not data.shared or not (true.sum(axis=0) == 1).all():
-            raise NotChecked(f"{word} of rows that do not belong to one class each")
+            raise UnsupportedFormula(f"{word} of rows that do not belong to one class each")
         if not (np.asarray(coefficients.low) == coefficients.low[0]).all():
-            raise NotChecked(f"{word} with other coefficients for other classes")
+            raise UnsupportedFormula(f"{word} with other coefficients for other classes")
         self.word, self.shape, self.true = word, (K, n), Interval.of(true.astype(float), exact)
         self.own = true.argmax(axis=0) * n + np.arange(n)  # places in a flat array
         self.w = Interval.of(np.ones(n), exact) * coefficients[0]
         if data.sample_weights is not None:
             weights = np.asarray(data.sample_weights).reshape(K, n)
             if not (weights == weights[0]).all():
-                raise NotChecked(f"{word} with other weights for other classes")
+                raise UnsupportedFormula(f"{word} with other weights for other classes")
             self.w = Interval.of(weights[0], exact) * coefficients[0]
 
     def value(self, z: Interval) -> Interval:

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, joined, maximum, minimum, product
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
@@ -69,7 +69,7 @@ class Metric:
         """(probabilities that have a random labelling, a lower bound of its expected Delta); law: its tables (b, c, weights)."""
         p = tighter_ends(p)
         if law is None:
-            raise NotChecked(
+            raise UnsupportedFormula(
                 f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling"
             )
         b, c, weights = law
@@ -243,7 +243,7 @@ class Top(Metric):
     def __init__(self, plain, positives: int, negatives: int, exact: bool):
         super().__init__(plain, positives, negatives, exact)
         if self.count() > positives + negatives:
-            raise NotChecked(
+            raise UnsupportedFormula(
                 f"{plain['metric']} of the best {self.count()} of {positives + negatives} samples"
             )
 
@@ -320,11 +320,11 @@ class LabelCosts:
         self.loss, self.K, self.exact = loss, n_labels, exact
         if isinstance(loss, dict):
             if loss.get("metric") not in METRICS or not METRICS[loss["metric"]].every_labelling:
-                raise NotChecked(f"clique_hinge with loss={loss.get('metric')}")
+                raise UnsupportedFormula(f"clique_hinge with loss={loss.get('metric')}")
             self.of = self._of_metric
         elif isinstance(loss, str):
             if loss not in ("hamming", "zero_one"):
-                raise NotChecked(f"clique_hinge with loss={loss!r}")
+                raise UnsupportedFormula(f"clique_hinge with loss={loss!r}")
             self.of = self._hamming if loss == "hamming" else self._zero_one
         elif not isinstance(loss[0], (list, tuple)):
             self.costs = np.asarray(loss, float)
@@ -335,7 +335,7 @@ class LabelCosts:
             self.tables = [(list(clique), np.asarray(table, float)) for clique, table in loss]
             for clique, table in self.tables:
                 if np.any(np.diag(table) != 0) or max(clique) >= self.K:
-                    raise NotChecked("clique_hinge with a table of costs that does not fit")
+                    raise UnsupportedFormula("clique_hinge with a table of costs that does not fit")
             self.of = self._of_tables
         self._known: dict[bytes, Interval] = {}
 
@@ -372,7 +372,7 @@ class LabelCosts:
             return costs
         found = metric.delta(b[wrong], c[wrong])
         if not (np.asarray(found.low) >= 0).all():
-            raise NotChecked(
+            raise UnsupportedFormula(
                 f"clique_hinge with loss={self.loss['metric']}, which is below 0 or not defined for a row"
             )
         return costs.with_entries(wrong, found)
@@ -434,7 +434,7 @@ class Orders(Metric):
 
     def law_of(self, p, y, law):
         if law is None:
-            raise NotChecked(
+            raise UnsupportedFormula(
                 f"structured_hinge with {self.plain['metric']}: the proof brings no random orders"
             )
         ranks, places, weights = law
@@ -480,7 +480,7 @@ class PartialAUC(Orders):
             for name, rate in (("min_fpr", 0.0), ("max_fpr", 0.1))
         )
         if not 0 <= self.a < self.b <= negatives:
-            raise NotChecked(f"PartialAUC between {self.a:g} and {self.b:g} of {negatives} negatives")
+            raise UnsupportedFormula(f"PartialAUC between {self.a:g} and {self.b:g} of {negatives} negatives")
         self.reached = np.minimum(np.arange(ceil(self.b) + 1), self.b)
 
     @property

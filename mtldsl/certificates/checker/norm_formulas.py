@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from mtldsl.certificates.checker.function import Function, NotChecked, differences, positive
+from mtldsl.certificates.checker.function import Function, UnsupportedFormula, differences, positive
 from mtldsl.certificates.checker.interval import Interval, joined, maximum, spectral_norm, trace_norm
 
 __all__ = [
@@ -41,11 +41,13 @@ class LatentGroups(Function):
         if held != set(range(self.shape[0])) or not all(
             len(set(group)) == len(group) for group in self.groups
         ):
-            raise NotChecked("a latent group norm whose groups do not hold every row, or one of them twice")
+            raise UnsupportedFormula(
+                "a latent group norm whose groups do not hold every row, or one of them twice"
+            )
         weights = parameters.get("weights")
         costs = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
         if not (costs > 0).all():
-            raise NotChecked("a latent group norm with a weight that is not positive")
+            raise UnsupportedFormula("a latent group norm with a weight that is not positive")
         self.costs = costs
         self.members = np.zeros((self.shape[0], len(self.groups)))
         for g, group in enumerate(self.groups):
@@ -103,9 +105,9 @@ class Tree(Function):
         self.groups = [[int(line) for line in group] for group in groups]
         self.a = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
         if not (self.a >= 0).all():
-            raise NotChecked("tree_norm with a weight that is not >= 0: not convex")
+            raise UnsupportedFormula("tree_norm with a weight that is not >= 0: not convex")
         if any(not 0 <= line < self.shape[self.axis] for group in self.groups for line in group):
-            raise NotChecked("tree_norm of lines that there are not")
+            raise UnsupportedFormula("tree_norm of lines that there are not")
         self.order  # noqa: B018 (raises where groups cross)
 
     @cached_property
@@ -116,7 +118,7 @@ class Tree(Function):
         for g in sorted(weighted, key=lambda g: len(self.groups[g])):
             inside = sorted({top[line] for line in self.groups[g] if line in top})
             if any(not set(self.groups[h]) <= set(self.groups[g]) for h in inside):
-                raise NotChecked("tree_norm of groups that overlap, neither of them inside the other")
+                raise UnsupportedFormula("tree_norm of groups that overlap, neither of them inside the other")
             found.append((g, inside, [line for line in self.groups[g] if line not in top]))
             top.update(dict.fromkeys(self.groups[g], g))
         return found
@@ -153,7 +155,7 @@ class Tree(Function):
         while not self._is_held(exact, high):
             high, step = high + step, 2.0 * step
             if not np.isfinite(high):
-                raise NotChecked("tree_norm of multipliers too large for its dual norm")
+                raise UnsupportedFormula("tree_norm of multipliers too large for its dual norm")
         return self.number(high)
 
     def _is_short(self, squares: np.ndarray, t: float) -> bool:
@@ -186,7 +188,7 @@ class CellNorm(Function):
         weights = parameters.get("weights")
         self.weights = None if weights is None else np.asarray(weights, float)
         if self.weights is not None and not (self.weights >= 0).all():
-            raise NotChecked("a norm or ridge with a weight that is not >= 0: not convex")
+            raise UnsupportedFormula("a norm or ridge with a weight that is not >= 0: not convex")
 
     def norms(self, W) -> Interval:
         raise NotImplementedError
@@ -234,7 +236,9 @@ class SortedL1(Function):
     def read(self, parameters):
         self.a = np.array(np.broadcast_to(np.asarray(parameters["weights"], float), int(np.prod(self.shape))))
         if not (np.diff(self.a) <= 0).all() or not self.a[-1] >= 0 or not self.a[0] > 0:
-            raise NotChecked("sorted_l1_norm with weights that are not descending and >= 0: not convex")
+            raise UnsupportedFormula(
+                "sorted_l1_norm with weights that are not descending and >= 0: not convex"
+            )
 
     def _ranked(self, W) -> Interval:
         """Enclosures of the order statistics: the lower ends in order, and the upper ones."""
@@ -284,7 +288,7 @@ class Groups(CellNorm):
         self.groups = [[j] for j in range(self.shape[self.axis])] if groups is None else groups
         members = [int(j) for group in self.groups for j in group]
         if len(set(members)) < len(members) or not all(0 <= j < self.shape[self.axis] for j in members):
-            raise NotChecked("a norm of groups that overlap")
+            raise UnsupportedFormula("a norm of groups that overlap")
 
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtldsl.certificates.checker.balancing import balanced
 from mtldsl.certificates.checker.feasibility import made_feasible
-from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval
 from mtldsl.certificates.checker.loss_formulas import RowPart
 from mtldsl.certificates.checker.proof_schema import in_words
@@ -178,7 +178,7 @@ def words_without_formula(proof: dict, data) -> list[str]:
     for read in reads:
         try:
             read()
-        except NotChecked as error:
+        except UnsupportedFormula as error:
             found.append(str(error))
     return list(dict.fromkeys(found))
 
@@ -224,7 +224,7 @@ class Check:
                 found.high, found.violation = self.primal()
                 found.scale = self.scale()
                 found.low = self.dual(found)
-            except NotChecked as error:
+            except UnsupportedFormula as error:
                 refused.append(str(error))
         if refused:
             found.low, found.high, found.unchecked = -np.inf, np.inf, list(dict.fromkeys(refused))
@@ -243,7 +243,7 @@ class Check:
     def _read(self, refused, into, make) -> None:
         try:
             into.append(make())
-        except NotChecked as error:
+        except UnsupportedFormula as error:
             refused.append(str(error))
 
     def _judge(self, found: Verdict) -> None:
@@ -300,7 +300,7 @@ class Check:
         zero = {name: Interval.of(np.zeros(x.shape), self.exact) for name, x in self.proof["point"].items()}
         try:
             at_zero = self.objective(zero) - self.proof["constant"]
-        except (OverflowError, NotChecked):
+        except (OverflowError, UnsupportedFormula):
             return 0.0
         most = _SHARE * float(np.asarray(abs(at_zero).low))
         given = self.proof["claimed"]["scale"]

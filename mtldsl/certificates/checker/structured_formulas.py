@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, joined, maximum, product, tighter
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCosts
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
@@ -37,9 +37,9 @@ class LabelGraphPart:
         self.members = [tuple(clique) for clique in parameters["members"]]
         self.K = parameters["n_labels"]
         if len(data.counts) != self.K:
-            raise NotChecked(f"{word} over {self.K} labels, and data of {len(data.counts)}")
+            raise UnsupportedFormula(f"{word} over {self.K} labels, and data of {len(data.counts)}")
         if self.K > _MOST_LABELS:
-            raise NotChecked(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
+            raise UnsupportedFormula(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
         if any(k >= self.K for clique in self.members for k in clique):
             raise ValueError(f"{word} over a label that is not there")
         self.truth = _by_sample(data, (data.targets > 0).astype(np.int64), GAP)
@@ -90,7 +90,7 @@ class LabelGraphPart:
     def inside(self, u: Interval) -> Interval:
         """The multipliers that the proof's random labellings stand for; u itself is not looked at."""
         if self.witness is None:
-            raise NotChecked("a loss over a graph of labels: the proof brings no random labellings")
+            raise UnsupportedFormula("a loss over a graph of labels: the proof brings no random labellings")
         read = witness_of_labellings(len(self.truth), self.K)(self.witness, "the witness of a label graph")
         labels, weights, starts = read["labels"], read["weights"], read["starts"]
         own, n = self.indicators(self.truth), len(self.truth)
@@ -100,7 +100,7 @@ class LabelGraphPart:
             rows = slice(int(starts[i]), int(starts[i + 1]))
             chosen = labels[rows]
             if not np.isin(chosen[:, self.truth[i] != GAP], (0, 1)).all():
-                raise NotChecked("a random labelling with a label that is neither 0 nor 1")
+                raise UnsupportedFormula("a random labelling with a label that is neither 0 nor 1")
             chosen = np.where(self.truth[i] == GAP, GAP, chosen)
             p = u.like(weights[rows])
             if len(chosen):
@@ -150,7 +150,7 @@ def _of_samples(data, word) -> np.ndarray:
     table = _by_sample(data, data.sample_weights, 0.0)
     largest = table.max(axis=1)
     if np.any((table != largest[:, None]) & (table != 0.0)):
-        raise NotChecked(f"{word} with other weights for other labels of a sample")
+        raise UnsupportedFormula(f"{word} with other weights for other labels of a sample")
     return np.where(largest > 0.0, largest, 1.0)
 
 
@@ -176,7 +176,7 @@ class StructuredPart:
         for i, y in enumerate(self.y):
             plain = metrics[i] if len(metrics) > 1 else metrics[0]
             if plain["metric"] not in KNOWN:
-                raise NotChecked(f"structured_hinge with the metric {plain['metric']}")
+                raise UnsupportedFormula(f"structured_hinge with the metric {plain['metric']}")
             self.metrics.append(KNOWN[plain["metric"]](plain, int(np.sum(y > 0)), int(np.sum(y < 0)), exact))
         laws = [None] * len(self.rows) if witness is None else witness
         if not isinstance(laws, list) or len(laws) != len(self.rows):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.checker.function import NotChecked
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.interval import Interval, joined, product
 from mtldsl.certificates.checker.loss_formulas import (
@@ -104,14 +104,14 @@ class LossTerm:
         elif self.graph:
             self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
         else:
-            raise NotChecked(self.word)
+            raise UnsupportedFormula(self.word)
         scalar = getattr(self.part, "scalar", None)
         signs = self.graph or self.word == "structured_hinge" or self.word in ROW_LOSSES
         suits = scalar.fits(data.targets) if scalar else not signs or np.isin(data.targets, (-1.0, 1.0)).all()
         if not suits:
-            raise NotChecked(f"{self.word} with labels that it is not defined for")
+            raise UnsupportedFormula(f"{self.word} with labels that it is not defined for")
         if data.sample_weights is not None and not (data.sample_weights > 0).all():
-            raise NotChecked(f"{self.word} with a sample weight that is not positive")
+            raise UnsupportedFormula(f"{self.word} with a sample weight that is not positive")
         given = described["multipliers"]
         self.u = Interval.of(np.zeros(len(data.targets)) if given is None else given, exact)
 
@@ -213,7 +213,7 @@ class FunctionTerm:
     def __init__(self, described, exact: bool):
         self.word, self.map = described["word"], Map(described["map"], exact)
         if self.word not in FUNCTIONS:
-            raise NotChecked(self.word)
+            raise UnsupportedFormula(self.word)
         self.c = Interval.of(described["coefficient"], exact)
         self.part = FUNCTIONS[self.word](
             {**described["parameters"], "word": self.word}, self.map.shape, exact

@@ -15,11 +15,11 @@ from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
 
 __all__ = [
-    "Kept",
-    "Lifted",
+    "Incumbent",
+    "LargerEps",
     "LossOfWeights",
+    "LossesOfWeights",
     "Recipe",
-    "Relaxed",
     "Rows",
     "SmallerSide",
     "has_one_maximum_a_task",
@@ -30,7 +30,7 @@ __all__ = [
 # Learned matrices kept: what is left of a structure that is not convex without them is a quadratic function of the weights.
 
 
-class Kept:
+class Incumbent:
     """structure(W) = min over S of value(W, S) becomes value(W, S) at the matrices given: above it, and equal where those are the best.
 
     Terms stay in their order, one for one. Structures that are convex with their matrices eliminated are left alone.
@@ -92,7 +92,7 @@ class Recipe:
     terms: dict[int, LiftedTerm]
 
 
-class Lifted:
+class LossesOfWeights:
     """Every loss with one maximum a task becomes a function of its weights, after all other functions, its intercepts their last row.
 
     of_weights : the loss -> what it is as a function of the weights, multiplied by its coefficients (a `LossOfWeights`); the solver says
@@ -160,7 +160,7 @@ def stacked_map(loss: LossTerm, unit: float) -> LinearMap:
 # The same model with a larger eps: it has fewer stationary points, and a point of one is a start for the next.
 
 
-class Relaxed:
+class LargerEps:
     """sum_j r(sigma_j^2 + eps) of every reweighted term with `factor` times its eps, factor > 1: higher, since r is nondecreasing."""
 
     promise: ClassVar[Promise] = Promise.MAJORIZATION

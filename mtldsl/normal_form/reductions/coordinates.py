@@ -27,11 +27,11 @@ from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.few_rows import exact_sums
 
 __all__ = [
-    "Centred",
+    "CenterLabels",
     "Moves",
+    "SampleSpan",
     "Shift",
     "Span",
-    "Spanned",
     "White",
     "Whitened",
     "moved",
@@ -71,7 +71,7 @@ class Shift:
 Moves = Mapping[str, Shift]
 
 
-class Centred:
+class CenterLabels:
     """Labels far from zero lose the median of their task, columns their mean, and intercepts take it. A form that has none stays as it is."""
 
     promise: ClassVar[Promise] = Promise.EXACT
@@ -82,11 +82,11 @@ class Centred:
     def apply(self, form: NormalForm) -> tuple[NormalForm, Moves]:
         """The recipe is {intercept: by what it moves}."""
         free = _free_intercepts(form)
-        known = form.remembered.get(Centred)  # by all values of a path
+        known = form.remembered.get(CenterLabels)  # by all values of a path
         if known is None or known[0] != form.losses or known[1] != free:
             moves = _moves(form)
             near = _near_zero(form.losses, moves) if moves else form.losses
-            known = form.remembered[Centred] = (form.losses, free, near, moves, {})
+            known = form.remembered[CenterLabels] = (form.losses, free, near, moves, {})
         *_, near, moves, remembered = known
         if not moves:
             return form, {}
@@ -191,7 +191,7 @@ class Span:
     into: Callable[[np.ndarray], np.ndarray]  # W -> Q^T W
 
 
-class Spanned:
+class SampleSpan:
     """X (n, d) becomes L (n, r) with L L^T = X X^T, and W (d, m) the V (r, m) of W = Q V.
 
     Losses see X W = L V; a function of the singular values, or of W^T W, is the same of V as of Q V, and no larger at V = Q^T W than at any
@@ -218,9 +218,9 @@ class Spanned:
     def apply(self, form: NormalForm) -> tuple[NormalForm, Span]:
         (block,) = form.weight_blocks
         (loss,) = form.losses
-        known = form.remembered.get(Spanned)  # by all values of a path
+        known = form.remembered.get(SampleSpan)  # by all values of a path
         if known is None or known[0] is not loss:
-            known = form.remembered[Spanned] = (loss, *_loss_in_span(loss, block))
+            known = form.remembered[SampleSpan] = (loss, *_loss_in_span(loss, block))
         _, inside, span = known
         identity = inside.map
         smaller = replace(

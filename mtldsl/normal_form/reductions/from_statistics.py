@@ -17,7 +17,7 @@ from mtldsl.normal_form.terms.few_rows import Factors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
 __all__ = [
-    "Gathered",
+    "FromStatistics",
     "Recipe",
     "can_be_reflected",
     "on_few_rows",
@@ -58,7 +58,7 @@ class Recipe:
         return above, rounding if math.isfinite(rounding) else math.inf
 
 
-class Gathered:
+class FromStatistics:
     """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there.
 
     That is all that a sum of squares, weighted or not, or a function of the norm of every task's residuals knows of its rows.
@@ -87,14 +87,14 @@ class Gathered:
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
         factors = tuple(factors_of(loss.tasks, self.reflected) for loss in form.losses)
-        known = form.remembered.get(Gathered)  # by all values of a path
+        known = form.remembered.get(FromStatistics)  # by all values of a path
         if known is None or known[0].losses != form.losses or known[0].factors != factors:
             recipe = Recipe(form.losses, factors)
             here = [
                 one.rows(bool(loss.intercepts), loss.tasks)
                 for loss, one in zip(form.losses, factors, strict=True)
             ]
-            known = form.remembered[Gathered] = (recipe, here)
+            known = form.remembered[FromStatistics] = (recipe, here)
         recipe, here = known
         blocks = tuple(block for block in form.blocks if block.intercept_of is None)
         return replace(form, blocks=blocks, losses=on_few_rows(form.losses, here)), recipe

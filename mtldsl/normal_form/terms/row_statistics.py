@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mtldsl.distributed.partitions import Part
 
 __all__ = [
-    "Moments",
     "Spread",
+    "SufficientStatistics",
     "Triangle",
     "factors_of",
     "gram_with_ones",
@@ -152,7 +152,7 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class SufficientStatistics:
     """The spread of the rows that all tasks have in common, which belong to each (None: there are none), and of the tasks' own."""
 
     common: Spread | None
@@ -226,27 +226,27 @@ def has_one_gram(tasks: Any) -> bool:
     return bool(tasks.is_table and not tasks.n_missing and not tasks.is_weighted)
 
 
-def moments_of(tasks: Any) -> Moments:
+def moments_of(tasks: Any) -> SufficientStatistics:
     """In one pass, the first time that it is asked for."""
     known = tasks.__dict__.get("_moments")
     if known is None:
         require_gram_memory(tasks.n_features + 1, 1, "select features, or project them, first")
-        known = Moments(**tasks.parts.run(_of_part, tasks.n_tasks))
+        known = SufficientStatistics(**tasks.parts.run(_of_part, tasks.n_tasks))
         remember_moments(tasks, known)
     return known
 
 
-def moments_here(tasks: Tasks) -> Moments:
+def moments_here(tasks: Tasks) -> SufficientStatistics:
     """The same where the rows are in this process: in one pass, and not remembered."""
-    return Moments(**_of_rows(tasks, np.arange(tasks.n_tasks), tasks.n_tasks))
+    return SufficientStatistics(**_of_rows(tasks, np.arange(tasks.n_tasks), tasks.n_tasks))
 
 
-def known_moments(tasks: Any) -> Moments | None:
+def known_moments(tasks: Any) -> SufficientStatistics | None:
     """Those that need no pass, None where nobody has asked for them."""
     return tasks.__dict__.get("_moments")
 
 
-def remember_moments(tasks: Any, known: Moments) -> None:
+def remember_moments(tasks: Any, known: SufficientStatistics) -> None:
     """What the moments of these rows are, and what follows from them."""
     tasks.__dict__["_moments"] = known
     if not tasks.is_weighted:  # so that they need not be asked for
@@ -259,7 +259,7 @@ def _of_part(part: Part, n_tasks: int) -> dict[str, Spread | None]:
 
 
 def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, Spread | None]:
-    """The fields of `Moments` of tasks that are those numbered `which` of n_tasks."""
+    """The fields of `SufficientStatistics` of tasks that are those numbered `which` of n_tasks."""
     together = is_one_table(tasks, which, n_tasks)
     every = [summed(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
     if together:

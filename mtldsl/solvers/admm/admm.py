@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import why_not
+from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.admm.iteration import Iteration
@@ -108,7 +108,7 @@ class ADMM(Solver):
         slow = [loss for loss in form.losses if not loss.atom.exact_prox]
         if slow:
             return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
-        if rotated_squares.why_not(form) is None:
+        if rotated_squares.unsupported_reason(form) is None:
             return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
         unknowns = sum(block.shape[0] for block in form.blocks)
         by_planes = any(map(has_one_maximum_a_task, form.losses)) and why_not_two_blocks(form) is None
@@ -155,7 +155,7 @@ class ADMM(Solver):
             or isinstance(single_block(form), str)
         ):
             return super().shift(form)
-        others = why_not([(f.coefficient, f.atom) for f in form.functions])
+        others = unsupported_reason([(f.coefficient, f.atom) for f in form.functions])
         return super().shift(form) if others or not form.functions else _SHIFT
 
     def solve(
@@ -216,7 +216,7 @@ def _has_one_hessian(form: NormalForm) -> bool:
     parts = partition(form)
     return (
         not isinstance(parts, str)
-        and proximal_newton.why_not(form, parts.moved) is None
+        and proximal_newton.unsupported_reason(form, parts.moved) is None
         and proximal_newton.systems(form) == 1
     )
 
@@ -230,7 +230,7 @@ def why_not_two_blocks(form: NormalForm) -> str | None:
     return (
         facts
         if isinstance(facts, str)
-        else why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+        else unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
     )
 
 

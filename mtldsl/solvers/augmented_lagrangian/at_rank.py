@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.prox.composition import why_not
+from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import FLOOR, finite_steps
@@ -122,7 +122,7 @@ def concave_of(form: NormalForm) -> Concave | str:
     found = _concave(f)
     if found is None:
         return f"{f.typed} is neither a concave function of the spectrum with a finite slope at zero nor a bound on the rank."
-    return why_not([(g.coefficient, g.atom) for g in relaxed(form, found).functions]) or found
+    return unsupported_reason([(g.coefficient, g.atom) for g in relaxed(form, found).functions]) or found
 
 
 def reweighted_of(form: NormalForm) -> Concave | None:
@@ -132,7 +132,7 @@ def reweighted_of(form: NormalForm) -> Concave | None:
         return None
     found = Concave(rough[0], None, rough[0].coefficient)
     both = form.functions, relaxed(form, found).functions
-    return None if any(why_not([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
+    return None if any(unsupported_reason([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
 
 
 def _concave(f: FunctionTerm) -> Concave | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mtldsl.atoms.prox.composition import why_not
+from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.at_rank import concave_of
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import TiedRun, takes
@@ -72,7 +72,7 @@ class Multipliers(Solver):
         if not form.is_convex:
             concave = concave_of(form)
             return concave if isinstance(concave, str) else None
-        return why_not([(f.coefficient, f.atom) for f in form.functions]) or None
+        return unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"

@@ -13,7 +13,7 @@ from mtldsl.normal_form.form import FunctionTerm, NormalForm, SingleBlock, singl
 from mtldsl.solvers.augmented_lagrangian.interior_point import Factor, Interior, has_interior
 from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart, is_piecewise_linear
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
-from mtldsl.solvers.design.row_penalty import why_not as why_not_by_rows
+from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 

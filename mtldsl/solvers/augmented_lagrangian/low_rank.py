@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import why_not
+from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import NormalForm
@@ -61,7 +61,7 @@ class SpectralRun:
         assert isinstance(concave, Concave)  # `refuses` was asked
         self.concave = concave
         self.place = next(k for k, f in enumerate(form.functions) if f is concave.term)
-        self.descends = not why_not([(f.coefficient, f.atom) for f in form.functions])
+        self.descends = not unsupported_reason([(f.coefficient, f.atom) for f in form.functions])
         self.ridge = self._ridge()
 
     def run(self, max_iter: int, watch: Watch) -> Point:

@@ -18,7 +18,7 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     StructuredScores,
 )
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
-from mtldsl.solvers.design.row_penalty import why_not as why_not_by_rows
+from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.parallel import in_jobs

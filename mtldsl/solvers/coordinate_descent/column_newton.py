@@ -277,7 +277,7 @@ class Design:
     def columns(self, rows) -> DenseColumns | SparseColumns | ColumnsOfTask:
         raise NotImplementedError
 
-    def take_room(self, rows) -> bool:
+    def would_copy_most_of_X(self, rows) -> bool:
         """Whether the columns of those features are much of a large X, which is not to be copied."""
         return False
 
@@ -321,7 +321,7 @@ class SharedDesign(Design):
             return np.ascontiguousarray((self.transposed @ table.T).T)
         return table @ self.X
 
-    def take_room(self, rows) -> bool:
+    def would_copy_most_of_X(self, rows) -> bool:
         if not self.is_sparse or self.n_tasks == 1 or self.transposed.is_stored:
             return False
         return float(self.transposed.counts[rows].sum()) > _MUCH * self.X.nnz

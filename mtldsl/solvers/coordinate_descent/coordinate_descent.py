@@ -16,8 +16,8 @@ from mtldsl.solvers.coordinate_descent.working_set import DEAR, WorkingSet
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
-from mtldsl.solvers.design.row_penalty import why_not as why_not_of_penalty
-from mtldsl.solvers.design.row_penalty import why_not as why_not_penalty
+from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
+from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_penalty
 from mtldsl.solvers.linear_systems.regularized_system import has_large_systems
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.caching import once
@@ -31,7 +31,7 @@ __all__ = [
     "TasksApart",
     "pays",
     "solve",
-    "why_not",
+    "unsupported_reason",
 ]
 
 
@@ -148,7 +148,7 @@ class CoordinateDescent(Solver):
         if isinstance(facts, str):
             return facts
         reason = why_not_of_penalty(form.functions, facts.shape)
-        return None if reason is None or group_descent.why_not(form) is None else reason
+        return None if reason is None or group_descent.unsupported_reason(form) is None else reason
 
     def solves_only(self, form: NormalForm) -> str | None:
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
@@ -204,7 +204,7 @@ def _worth(form: NormalForm) -> float:
 
 def _is_of_groups(form: NormalForm) -> bool:
     if "is of groups" not in form.remembered:
-        form.remembered["is of groups"] = group_descent.why_not(form) is None
+        form.remembered["is of groups"] = group_descent.unsupported_reason(form) is None
     return form.remembered["is of groups"]
 
 
@@ -252,7 +252,7 @@ SHIFT = 500
 _FEW_FEATURES, _CHEAP = 32, 20_000_000
 
 
-def why_not(form: NormalForm) -> str | None:
+def unsupported_reason(form: NormalForm) -> str | None:
     """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under row-sparse penalties; else a sentence."""
     facts = one_smooth_loss(form)
     if isinstance(facts, str):
@@ -280,7 +280,7 @@ def solve(
     if apart:
         return run.apart(W, b), True
     design = design_of(facts.loss)
-    if start is not None and design.take_room(np.flatnonzero(W.any(axis=0))):
+    if start is not None and design.would_copy_most_of_X(np.flatnonzero(W.any(axis=0))):
         return start, False
     return run.together(W, b, design)
 

@@ -19,7 +19,7 @@ from mtldsl.utils.caching import once
 
 __all__ = [
     "GroupDescent",
-    "why_not",
+    "unsupported_reason",
 ]
 
 _WIDEST = 300  # features of a group, whose eigenvectors are found
@@ -29,7 +29,7 @@ _MOST_WORK = 5e7  # operations between two questions for the time
 _MOST_ROWS = 4000  # features of all groups in the working set
 
 
-def why_not(form: NormalForm) -> str | None:
+def unsupported_reason(form: NormalForm) -> str | None:
     """None where the form is of this kind, else one sentence."""
     facts = single_block(form)
     if isinstance(facts, str):
@@ -92,7 +92,7 @@ def _relative_gap(norms, thresholds, ridge: float, objective: float, square: flo
 
 
 class GroupDescent:
-    """`why_not` said that the form fits. worth: operations after which sweeps have become dear."""
+    """`unsupported_reason` said that the form fits. worth: operations after which sweeps have become dear."""
 
     def __init__(self, form: NormalForm, tol: float, worth: float = math.inf):
         facts = single_block(form)
@@ -215,5 +215,5 @@ class GroupDescent:
 
 
 def _square(f) -> float:
-    """The one weight of a ridge (`why_not` has asked for it)."""
+    """The one weight of a ridge (`unsupported_reason` has asked for it)."""
     return float(f.atom.entry_quadratic)

@@ -23,7 +23,7 @@ __all__ = [
     "GroupModel",
     "GroupPenalty",
     "solve",
-    "why_not",
+    "unsupported_reason",
 ]
 
 _WIDEST = 300  # features of a group, whose eigenvectors are found
@@ -31,7 +31,7 @@ _MOST_ROWS = 2000  # features of all groups in the working set: a Hessian is mad
 _SWEEPS, _MOST_ROUNDS = 5, 40  # sweeps from one extrapolation to the next
 
 
-def why_not(form: NormalForm) -> str | None:
+def unsupported_reason(form: NormalForm) -> str | None:
     """None for one smooth loss of one task with dense inputs, a sum over samples, under one norm of groups and ridges; else a sentence."""
     facts = one_smooth_loss(form)
     if isinstance(facts, str):
@@ -262,5 +262,5 @@ def solve(
 
 
 def _square(f) -> float:
-    """The one weight of a ridge (`why_not` has asked for it)."""
+    """The one weight of a ridge (`unsupported_reason` has asked for it)."""
     return f.coefficient * float(f.atom.entry_quadratic)

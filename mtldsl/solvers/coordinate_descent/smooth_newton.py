@@ -261,7 +261,7 @@ class WorkingNewton:
                     return state
                 self.target *= 0.3 if reached else 1.0
             rows, is_short = self._next_rows(columns.rows, state, excess)
-            if rows is not None and (self.gave_up or self.design.take_room(rows)):
+            if rows is not None and (self.gave_up or self.design.would_copy_most_of_X(rows)):
                 self.gave_up = True
                 report(state, pull, self.steps)
                 return state

@@ -22,7 +22,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import (
     newton_steps,
     sweep_cost,
 )
-from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, why_not
+from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
 from mtldsl.solvers.solver import Point, Until, Watch
 
@@ -50,7 +50,7 @@ def pays(form: NormalForm) -> bool:
     facts = single_block(form, several_losses=True)
     if isinstance(facts, str) or facts.shape[0] < _FEWEST_ROWS:
         return False
-    return why_not(form.functions, facts.shape) is None
+    return unsupported_reason(form.functions, facts.shape) is None
 
 
 class RowSelection:

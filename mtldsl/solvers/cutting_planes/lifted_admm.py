@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import Lifted, LossOfWeights
+from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, LossOfWeights
 from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
@@ -113,7 +113,7 @@ class PlaneFunction(LossOfWeights):
 
 
 class LiftedRun:
-    """One run of the general ADMM on a form that is `Lifted`.
+    """One run of the general ADMM on a form that is `LossesOfWeights`.
 
     A copy of a task's weights has d entries where one of its predictions would have n_i, and the prox of a maximum of planes is a
     small quadratic program there.
@@ -128,7 +128,7 @@ class LiftedRun:
             self.functions.append(plane_function(loss, next(before, None)))
             return self.functions[-1]
 
-        self.reduction = Lifted(of_weights)
+        self.reduction = LossesOfWeights(of_weights)
         inner, self.recipe = self.reduction.apply(form)
         begin = None if start is None else Point(start.blocks, state=state.get("inner", {}))
         self.iteration = Iteration(inner, tol, begin, relaxation, memory)

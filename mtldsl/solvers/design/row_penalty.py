@@ -15,7 +15,7 @@ from mtldsl.utils.memory import require_memory
 __all__ = [
     "RowPenalty",
     "function_duals",
-    "why_not",
+    "unsupported_reason",
 ]
 
 
@@ -30,7 +30,7 @@ def _weighted(coefficient: float, weights) -> np.ndarray:
     return np.asarray(weights, dtype=float) * coefficient
 
 
-def why_not(functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> str | None:
+def unsupported_reason(functions: tuple[FunctionTerm, ...], shape: tuple[int, int]) -> str | None:
     """None where `RowPenalty.of` takes these functions of one matrix, else one sentence."""
     for f in functions:
         profile = f.atom.profile

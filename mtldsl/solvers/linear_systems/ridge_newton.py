@@ -28,7 +28,7 @@ __all__ = [
     "RidgeNewton",
     "RidgeState",
     "solve",
-    "why_not",
+    "unsupported_reason",
 ]
 
 
@@ -336,7 +336,7 @@ class RidgeNewton:
 _LARGEST_KERNEL = 1000  # samples
 
 
-def why_not(form: NormalForm) -> str | None:
+def unsupported_reason(form: NormalForm) -> str | None:
     """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under ridges of all its entries; else a sentence."""
     facts = one_smooth_loss(form)
     if isinstance(facts, str):

@@ -33,7 +33,7 @@ __all__ = [
     "Penalty",
     "fitting_method",
     "solve_weights",
-    "why_not",
+    "unsupported_reason",
 ]
 
 #: A residual this small, relative to C, is what gradients stop at.
@@ -62,7 +62,7 @@ class Penalty:
         return between(self.rows, W, self.columns)
 
 
-def why_not(method: str, data: QuadraticData, penalties: list[Penalty]) -> str | None:
+def unsupported_reason(method: str, data: QuadraticData, penalties: list[Penalty]) -> str | None:
     """One sentence where the method does not fit this step."""
     if method in ("sylvester", "closed_form", "gradient_descent") and not all(map(_is_regular, penalties)):
         return "a learned covariance is singular, or nearly"
@@ -79,7 +79,7 @@ def why_not(method: str, data: QuadraticData, penalties: list[Penalty]) -> str |
 def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
     """The fastest that fits: measured in benchmarks/papers/fetr.py."""
     if (
-        why_not("simultaneous_diagonalization", data, penalties) is None
+        unsupported_reason("simultaneous_diagonalization", data, penalties) is None
         and data.shape[0] <= _LARGEST_SPECTRUM
     ):
         return "simultaneous_diagonalization"
@@ -91,7 +91,7 @@ def solve_weights(
     method: str, data: QuadraticData, penalties: list[Penalty], start: np.ndarray, accuracy: float = _ACCURACY
 ) -> np.ndarray:
     """The minimiser W; `start` and `accuracy` are for the two methods that iterate. SolverError where the method does not fit."""
-    reason = why_not(method, data, penalties)
+    reason = unsupported_reason(method, data, penalties)
     if reason is not None:
         raise SolverError(f"w_step={method!r}: {reason}", write_instead="write w_step='auto'")
     target = data.cross - sum(p.product(p.offset) for p in penalties if p.offset is not None)

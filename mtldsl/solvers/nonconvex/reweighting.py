@@ -21,7 +21,7 @@ from mtldsl.atoms.prox.spectral_matrix import thin_svd
 from mtldsl.certificates.stationarity import FLOOR
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Relaxed
+from mtldsl.normal_form.reductions.block_reductions import LargerEps
 from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk
 from mtldsl.utils.interrupts import eigh
 
@@ -326,10 +326,10 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
             term=typed,
             write_instead="write how many easier models to solve before, a whole number such as 3, or 0 for none",
         )
-    refused = Relaxed(1.0 / _FACTOR).accepts(form) if stages else None
+    refused = LargerEps(1.0 / _FACTOR).accepts(form) if stages else None
     if refused is not None:
         raise SolverError(f"{refused}", term=typed, write_instead="leave continuation out")
-    return [Relaxed(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
+    return [LargerEps(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
 
 
 def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:

@@ -13,7 +13,7 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.dual_bound import over
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Kept
+from mtldsl.normal_form.reductions.block_reductions import Incumbent
 from mtldsl.normal_form.reductions.coordinates import White, Whitened
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, kept_value
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, quadratic_data, why_not_quadratic
@@ -141,7 +141,7 @@ class ConvexStep:
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
-        kept, _ = Kept(structures).apply(self.form)
+        kept, _ = Incumbent(structures).apply(self.form)
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )

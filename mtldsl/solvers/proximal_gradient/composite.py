@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum, why_not
+from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.solvers.design.gram import bordered_gram, gram_outgrows_inputs, gram_product
 from mtldsl.solvers.linear_systems.task_matrices import Layout
@@ -56,10 +56,10 @@ def partition(form: NormalForm) -> Partition | str:
         else:
             return f"{term.typed} is not smooth, and not a function of one weight matrix itself."
     for name, places in result.proximal.items():
-        if not why_not(_terms(form, places)):
+        if not unsupported_reason(_terms(form, places)):
             continue
         kept = [k for k in places if not _is_smooth(form.functions[k])]
-        reason = why_not(_terms(form, kept))
+        reason = unsupported_reason(_terms(form, kept))
         if reason:
             typed = ", ".join(form.functions[k].typed for k in kept)
             return f"{typed}: {reason}"

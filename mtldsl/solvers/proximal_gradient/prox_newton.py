@@ -20,7 +20,7 @@ __all__ = [
     "ProximalNewton",
     "QuadraticSplitting",
     "gradient_steps_first",
-    "why_not",
+    "unsupported_reason",
 ]
 
 
@@ -134,7 +134,7 @@ _FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
 _LEAST_DAMPING = 1e-9
 
 
-def why_not(form: NormalForm, moved: list[int]) -> str | None:
+def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
     """None where the Hessian is block diagonal over tasks and small enough, else the reason."""
     columns = {block.shape[1] for block in form.blocks}
     rows = sum(block.shape[0] for block in form.blocks)

@@ -381,7 +381,7 @@ class ProximalGradient(Solver):
 def _gradient_steps(form: NormalForm) -> float:
     """How many there are before Newton's: no end of them where these are not for the model."""
     parts = partition(form)
-    if isinstance(parts, str) or proximal_newton.why_not(form, parts.moved) is not None:
+    if isinstance(parts, str) or proximal_newton.unsupported_reason(form, parts.moved) is not None:
         return np.inf
     return proximal_newton.gradient_steps_first(form)
 
@@ -390,7 +390,9 @@ def _special(form: NormalForm) -> ModuleType | None:
     """The first that takes the form; a path asks but once."""
     if "special" not in form.remembered:
         every = (rotated_squares, coordinate_descent, group_newton, ridge_newton)
-        form.remembered["special"] = next((one for one in every if one.why_not(form) is None), None)
+        form.remembered["special"] = next(
+            (one for one in every if one.unsupported_reason(form) is None), None
+        )
     return form.remembered["special"]
 
 
@@ -404,7 +406,7 @@ def solve_whole(
     layout = proximal.layout
     x = np.zeros(layout.size) if start is None else layout.flat(start.blocks)
     x = proximal.prox(x, dict.fromkeys(layout.shapes, 0.0))  # where there are constraints, onto them
-    second_order = proximal_newton.why_not(form, parts.moved) is None
+    second_order = proximal_newton.unsupported_reason(form, parts.moved) is None
     steps = proximal_newton.gradient_steps_first(form) if second_order else max_iter
     done, duals = 0, None if start is None else start.function_duals
     if steps > 0:

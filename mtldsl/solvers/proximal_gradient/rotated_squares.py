@@ -32,7 +32,7 @@ from mtldsl.utils.interrupts import eigh
 
 __all__ = [
     "SharedSquares",
-    "why_not",
+    "unsupported_reason",
 ]
 
 _LARGEST = 1000  # of the smaller side of X, up to which eigenvectors pay
@@ -43,7 +43,7 @@ _OFF_BALANCE = 2.0
 _MOST = 300  # iterations; those that go well take a dozen
 
 
-def why_not(form: NormalForm) -> str | None:
+def unsupported_reason(form: NormalForm) -> str | None:
     """None where the form is of this kind and not too large, else the reason."""
     facts = single_block(form)
     if isinstance(facts, str):
@@ -77,7 +77,7 @@ class _Coordinates:
     @classmethod
     def of(cls, loss: LossTerm, centred: bool) -> _Coordinates:
         tasks, quadratic, scale = loss.tasks, loss.atom.quadratic, loss.uniform_scale
-        assert quadratic is not None and scale is not None  # `why_not` was asked
+        assert quadratic is not None and scale is not None  # `unsupported_reason` was asked
         X, weight = tasks.X, quadratic * scale
         Y = tasks.targets.reshape(tasks.n_tasks, -1)
         n, d = X.shape
@@ -111,11 +111,11 @@ class _Coordinates:
 
 
 class SharedSquares:
-    """The problem in the coordinates of the singular vectors, and its solution there. `why_not` said that it fits."""
+    """The problem in the coordinates of the singular vectors, and its solution there. `unsupported_reason` said that it fits."""
 
     def __init__(self, form: NormalForm):
         facts = single_block(form)
-        assert not isinstance(facts, str)  # `why_not` was asked
+        assert not isinstance(facts, str)  # `unsupported_reason` was asked
         self.form, self.loss, self.name, self.intercept = form, facts.loss, facts.name, facts.intercept
         prox = prox_of_sum([(f.coefficient, f.atom) for f in form.functions])
         assert prox is not None
