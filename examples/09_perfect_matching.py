@@ -364,12 +364,12 @@ except ImportError:
 # **1.** The matching that costs *most*: with sigma falling and nu rising, as above.
 
 
-def dearest(d):
+def loss_augmented_map(d):
     """A permutation (the list of the j that sigma_1, ..., sigma_d go with), by the price."""
     ...
 
 
-@exercise(dearest)
+@exercise(loss_augmented_map)
 def check_dearest(answer):
     draw = np.random.default_rng(0)
     for size in (2, 3, 5):

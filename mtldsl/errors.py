@@ -124,7 +124,7 @@ class MTLError(Exception):
 
     @property
     def what(self) -> str | Spelled:
-        """What is wrong, without the term, the advice and the place."""
+        """Return what is wrong, without the term, the advice and the place."""
         if len(self.args) == 1:
             return self.args[0] if isinstance(self.args[0], Spelled) else str(self.args[0])
         return str(self.args) if self.args else ""
@@ -157,7 +157,7 @@ class MTLError(Exception):
         return self._with(term=term)
 
     def as_kind(self, kind: type[MTLError]) -> MTLError:
-        """What it says, as an error of another class."""
+        """Return what it says, as an error of another class."""
         fields = {name: getattr(self, name) for name in ("term", "write_instead", "argument", "place")}
         return kind(*self.args, **fields)
 

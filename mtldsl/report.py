@@ -53,7 +53,7 @@ _WHERE = {
 
 
 def __getattr__(name: str):
-    """What draws is imported where it is first asked for."""
+    """Return what draws is imported where it is first asked for."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'mtldsl.report' has no attribute {name!r}")

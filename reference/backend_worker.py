@@ -56,7 +56,7 @@ def solve(name: str, ends: tuple[str, float] | None = None, **arguments):
 
 
 def _plain(found, *names) -> dict:
-    """What an object has by these names: the object itself cannot be pickled."""
+    """Return what an object has by these names: the object itself cannot be pickled."""
     import numpy as np
 
     values = {name: getattr(found, name) for name in names}

@@ -91,7 +91,7 @@ _idle: list[_Process] = []
 
 
 def ask(backend: str, request: dict, seconds: float) -> object:
-    """What the function of that name in `backend_worker` returns for these arguments.
+    """Return what the function of that name in `backend_worker` returns for these arguments.
 
     queue.Empty where it takes longer than `seconds` and a little; ProcessDied where the process is no more; RuntimeError with its
     text for an error there.

@@ -84,7 +84,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
 
 
 def _needs_planes(term: LossTerm) -> bool:
-    """Whether one of the tasks is too large for its structured hinge to be stated."""
+    """Tell whether one of the tasks is too large for its structured hinge to be stated."""
     of_tasks = metrics_of(term)
     targets = np.split(np.asarray(term.tasks.targets, float), np.cumsum(term.tasks.counts)[:-1])
     return bool(of_tasks) and not all(map(is_stated, of_tasks, targets))

@@ -123,7 +123,7 @@ def inside_of(members, seen) -> tuple[list[int], list[tuple[int, ...]]]:
 
 
 def costs_inside(loss, seen):
-    """What labellings of some labels alone cost: of costs of labels those of these, of tables those of cliques of these alone."""
+    """Return what labellings of some labels alone cost: of costs of labels those of these, of tables those of cliques of these alone."""
     if loss is None or isinstance(loss, str) or hasattr(loss, "labellings"):
         return loss
     if isinstance(loss[0], tuple):
@@ -221,7 +221,7 @@ def labellings_size(term: LossTerm) -> int:
 
 
 def needs_planes(term: LossTerm) -> bool:
-    """Whether a maximum over labellings is of more than can be stated, and is given by planes."""
+    """Tell whether a maximum over labellings is of more than can be stated, and is given by planes."""
     if not _is_of_labellings(term) or formula_of_loss(term).exponential:
         return False
     K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])

@@ -36,7 +36,7 @@ def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
 
 
 def spectral_value(form: NormalForm, blocks: Blocks) -> float:
-    """What these terms add to the objective."""
+    """Return what these terms add to the objective."""
     return sum(
         f.coefficient * penalty(f.atom, image_at(f.map, blocks))
         for f in spectral_terms(form)

@@ -157,7 +157,7 @@ HIGHEST: dict[str, Callable] = {}
 
 
 def orders_stated(metric, positives: int, negatives: int) -> int:
-    """How many functions the statement of a task takes the maximum of."""
+    """Return how many functions the statement of a task takes the maximum of."""
     if metric.name == "PartialAUC":
         return positives * (negatives + 1)
     return comb(positives + negatives, positives)
@@ -296,7 +296,7 @@ MOST_PAIRS_STATED = 10_000
 
 
 def is_stated(metric, y) -> bool:
-    """Whether the structured hinge of a task is small enough to be stated in full."""
+    """Tell whether the structured hinge of a task is small enough to be stated in full."""
     positives, negatives = int(np.sum(y > 0)), int(np.sum(y < 0))
     if is_of_rankings(metric) and metric.name in HIGHEST:
         return len(y) <= LARGEST_IN_ORDERS and orders_stated(metric, positives, negatives) <= MOST_ORDERS

@@ -75,7 +75,7 @@ class CvxpyModel:
 
     @property
     def is_relaxation(self) -> bool:
-        """Whether some structured hinges are given by planes: then solve with `solve` of this object."""
+        """Tell whether some structured hinges are given by planes: then solve with `solve` of this object."""
         return bool(self.planes)
 
     def assign(self, blocks: Blocks) -> list[tuple[Planes, tuple[int, Plane]]]:

@@ -160,7 +160,7 @@ class Planes:
         return found
 
     def add(self, found: list[tuple[int, Plane]]) -> bool:
-        """Whether one of the planes is new."""
+        """Tell whether one of the planes is new."""
         known, fresh = {_key(i, plane) for i, plane in zip(self.tasks, self.planes, strict=True)}, []
         for i, plane in found:
             if _key(i, plane) not in known and np.any(plane.slope):

@@ -114,7 +114,7 @@ def formula_of_loss(term) -> Formula:
 
 
 def needs_semidefinite_cone(atom, typed: str) -> bool:
-    """Whether the formula of an atom does; of the ball of a norm, that of the norm."""
+    """Tell whether the formula of an atom does; of the ball of a norm, that of the norm."""
     return formula_of(getattr(atom, "of", atom).name, typed).semidefinite
 
 

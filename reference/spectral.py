@@ -147,7 +147,7 @@ def penalty(atom, W) -> float:
 
 
 def excess(atom, W) -> float:
-    """How far W is from the matrices of the rank allowed: the norm of the singular values that are too many; else 0."""
+    """Return how far W is from the matrices of the rank allowed: the norm of the singular values that are too many; else 0."""
     stated = spectrum_of(atom.name, atom.name)
     if stated.largest_rank is None:
         return 0.0
@@ -238,7 +238,7 @@ def subspace(W, atom):
 
 
 def ways(atom, W0, rng) -> list[Way]:
-    """What cvxpy is given in place of g, touching g at W0: one convex function, or two on subspaces.
+    """Return what cvxpy is given in place of g, touching g at W0: one convex function, or two on subspaces.
 
     rng : for directions to search in where W0 has a lower rank than is allowed
     """
@@ -266,7 +266,7 @@ def _slope(stated, atom, x) -> np.ndarray:
 
 
 def _jumps(stated, atom) -> bool:
-    """Whether r does at 0, as that of the rank."""
+    """Tell whether r does at 0, as that of the rank."""
     return bool(stated(np.array([NEAR_ZERO[0] ** 2]), atom)[0] - _at_zero(stated, atom) > SAME)
 
 

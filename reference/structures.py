@@ -175,7 +175,7 @@ def task_covariance_norm(W, matrices, atom):
 
 
 def _described(atom) -> list:
-    """What the model says of every matrix of an atom: bounds, or the matrix itself."""
+    """Return what the model says of every matrix of an atom: bounds, or the matrix itself."""
     return [getattr(atom, field.name) for field in fields(atom) if "matrix" in field.metadata]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import papers
 from .data import SETS, DataSet, Raw, tasks_of
-from .models import Numbers, Stated, numbers_of, state
+from .models import ModelSource, Numbers, numbers_of, state
 from .problems import Problem
 
 __all__ = ["Instance", "tiny"]
@@ -20,7 +20,7 @@ class Instance:
     def __init__(self, problem: Problem, data: DataSet, raw: Raw):
         self.problem, self.data, self.raw = problem, data, raw
         self.numbers: Numbers = numbers_of(problem.model, self._tasks(), problem.strength)
-        self.stated: Stated = self.fresh()
+        self.stated: ModelSource = self.fresh()
         self.form = self.stated.problem.form()
 
     @classmethod
@@ -33,7 +33,7 @@ class Instance:
         constant = model.paper in papers.OVER_LABELS
         return tasks_of(self.data, self.raw, self.problem.scaling, model.targets, model.one, constant)
 
-    def fresh(self) -> Stated:
+    def fresh(self) -> ModelSource:
         return state(self.problem.model, self._tasks(), self.numbers)
 
     @property

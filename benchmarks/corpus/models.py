@@ -8,7 +8,7 @@ import numpy as np
 
 from . import critical
 
-__all__ = ["Model", "Numbers", "Stated", "groups_of", "numbers_of", "state"]
+__all__ = ["Model", "ModelSource", "Numbers", "groups_of", "numbers_of", "state"]
 
 #: word of the loss -> kind of targets that it takes
 TARGETS = {
@@ -72,7 +72,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Stated:
+class ModelSource:
     """A problem with its numbers, so that a peer can be told the same."""
 
     problem: object
@@ -116,19 +116,19 @@ def numbers_of(model: Model, tasks, strength: float) -> Numbers:
     return Numbers(outer, tuple(inner * share for _, share in model.penalties), float(radius))
 
 
-def state(model: Model, tasks, numbers: Numbers) -> Stated:
+def state(model: Model, tasks, numbers: Numbers) -> ModelSource:
     """The problem, made anew: nothing of an earlier solve is remembered where `tasks` are new as well."""
     import mtldsl as mtl
 
     if model.paper:
         problem = mtl.model(model.paper, tasks, intercept=model.intercept, **dict(numbers.parameters))
-        return Stated(problem, tasks, model, numbers)
+        return ModelSource(problem, tasks, model, numbers)
     W = mtl.Weights(tasks, intercept=model.intercept)
     objective = numbers.loss * _loss(model.loss, W, tasks)
     for (word, _), coefficient in zip(model.penalties, numbers.penalties, strict=True):
         objective = objective + coefficient * _penalty(word, W, groups_of(tasks.n_features))
     problem = mtl.minimize(objective, _constraints(model.constraint, W, numbers.radius))
-    return Stated(problem, tasks, model, numbers)
+    return ModelSource(problem, tasks, model, numbers)
 
 
 def _loss(word: str, W, tasks):

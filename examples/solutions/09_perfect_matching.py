@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def dearest(d):
+def loss_augmented_map(d):
     """Largest with largest: every pair is crossed."""
     return list(range(d))[::-1]
 
 
-dearest.mistakes = [
+loss_augmented_map.mistakes = [
     lambda d: list(range(d)),
     lambda d: [0] * d,
     lambda d: [*range(1, d), 0],

@@ -143,7 +143,7 @@ class Parts:
     columns: Axis
 
     def within(self, other: Parts) -> bool:
-        """Whether every part of this lies within one part of the other."""
+        """Tell whether every part of this lies within one part of the other."""
         return _within(self.rows, other.rows) and _within(self.columns, other.columns)
 
 
@@ -188,5 +188,5 @@ class RowProfile:
 
 
 def is_same_along_rows(values) -> bool:
-    """Whether a number, or an array that broadcasts to a matrix, is one number along every row."""
+    """Tell whether a number, or an array that broadcasts to a matrix, is one number along every row."""
     return np.ndim(values) == 0 or bool(np.all(values == values[..., :1]))

@@ -131,7 +131,7 @@ class NormBall(Set):
         return self.radius > 0
 
     def holds_all(self, shape):
-        """Where the norm is zero for all: for a matrix that is like no other."""
+        """Return where the norm is zero for all: for a matrix that is like no other."""
         return self.of.value(np.sin(1.0 + np.arange(float(np.prod(shape)))).reshape(shape)) == 0.0
 
     def project(self, W):

@@ -50,7 +50,7 @@ class Loss(Atom):
 
     @property
     def has_prox(self) -> bool:
-        """Whether `prox` is there."""
+        """Tell whether `prox` is there."""
         return type(self).prox is not Loss.prox
 
     def falls(self, y) -> np.ndarray | None:
@@ -116,7 +116,7 @@ class Loss(Atom):
         raise NotImplementedError
 
     def decide(self, z) -> np.ndarray:
-        """What `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
+        """Return what `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
 
 

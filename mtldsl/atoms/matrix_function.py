@@ -77,12 +77,12 @@ class MatrixFunction(Atom):
 
     @property
     def shown(self) -> str:
-        """What it is called in messages."""
+        """Return what it is called in messages."""
         return self.name
 
     @property
     def homogeneous(self) -> bool:
-        """Whether g(c W) = c g(W) for all c > 0: norms and cones."""
+        """Tell whether g(c W) = c g(W) for all c > 0: norms and cones."""
         return self.norm
 
     @property
@@ -156,7 +156,7 @@ class MatrixFunction(Atom):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether there is a gradient everywhere."""
+        """Tell whether there is a gradient everywhere."""
         return bool(np.isfinite(self.curvature))
 
     def gradient(self, W) -> np.ndarray:
@@ -167,7 +167,7 @@ class MatrixFunction(Atom):
         raise NotImplementedError
 
     def outside(self, W) -> np.ndarray | None:
-        """What of W (p, q) lies outside the domain, by so little that `value` takes it for rounding; None: nothing."""
+        """Return what of W (p, q) lies outside the domain, by so little that `value` takes it for rounding; None: nothing."""
         return None
 
     def prox(self, W, step) -> np.ndarray:
@@ -228,15 +228,15 @@ class Set(MatrixFunction):
 
     @property
     def holds_around_zero(self) -> bool:
-        """Whether all matrices near zero are in C, so that C has no say where zero is optimal."""
+        """Tell whether all matrices near zero are in C, so that C has no say where zero is optimal."""
         return False
 
     def holds_all(self, shape: tuple[int, int]) -> bool:
-        """Whether every matrix of this shape is in C, so that the constraint says nothing."""
+        """Tell whether every matrix of this shape is in C, so that the constraint says nothing."""
         return False
 
     def violation(self, W) -> float:
-        """How far W is outside, in the units of the constraint as typed: 0 inside."""
+        """Return how far W is outside, in the units of the constraint as typed: 0 inside."""
         raise NotImplementedError
 
     def project(self, W) -> np.ndarray:

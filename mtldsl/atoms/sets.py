@@ -345,7 +345,7 @@ class RankAtMost(NoDual, Set):
 
     @property
     def rank(self) -> int:
-        """How many singular values need not be zero."""
+        """Return how many singular values need not be zero."""
         return int(self.radius)
 
     def __post_init__(self):

@@ -217,7 +217,7 @@ class Group:
         return D / size if size > 0.0 else None
 
     def is_complete(self, D: np.ndarray) -> bool:
-        """Whether every prediction surely moves, and each lowers its loss."""
+        """Tell whether every prediction surely moves, and each lowers its loss."""
         return all(complete for _, complete in self.separated(D))
 
     def separated(self, D: np.ndarray) -> list[tuple[int, bool]]:
@@ -237,7 +237,7 @@ class Group:
             first = own.stop
 
     def is_proven(self, D: np.ndarray) -> bool:
-        """Whether no loss rises along D, and one surely falls."""
+        """Tell whether no loss rises along D, and one surely falls."""
         margins, rounding = self._margins(D)
         moves = self.side != 0
         unsure = np.flatnonzero((moves & (margins <= rounding)) | ~moves)
@@ -346,7 +346,7 @@ class UnattainedInfimum:
 
 
 def has_recession_direction(form: NormalForm) -> bool:
-    """Whether a loss does; all that it takes to ask `unattained` at all."""
+    """Tell whether a loss does; all that it takes to ask `unattained` at all."""
     return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
@@ -437,7 +437,7 @@ def _takes(loss) -> bool:
 
 
 def _is_plain(loss, block: str) -> bool:
-    """Whether its predictions move with a block as they do with weights: itself, or a sum like L + S."""
+    """Tell whether its predictions move with a block as they do with weights: itself, or a sum like L + S."""
     own = [entry for entry in loss.map.entries if entry.block == block]
     plain = len(own) == 1 and own[0].left is None and own[0].right is None and own[0].coefficient > 0.0
     return plain and loss.atom.labels != "indicators" and (own[0].coefficient == 1.0 or not loss.intercepts)
@@ -488,7 +488,7 @@ def _touched(f: FunctionTerm, block: str, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _is_free_ray(form: NormalForm, blocks: Blocks, direction: Blocks) -> bool:
-    """Whether bounded functions are constant along W + t D, D being W on some tasks: no singular value falls on the way."""
+    """Tell whether bounded functions are constant along W + t D, D being W on some tasks: no singular value falls on the way."""
     end = {name: blocks[name] + _FARTHER * direction[name] for name in blocks}
     for f in form.functions:
         if f.atom.convex or not f.atom.is_bounded:

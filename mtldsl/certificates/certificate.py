@@ -89,7 +89,7 @@ class Certificate:
         return "" if self.proof is None else self.proof.reach
 
     def remark(self, tol: float) -> str:
-        """What a reader of the numbers must know: why there is no bound, or that float64 cannot tell, or for which weights it is proven."""
+        """Return what a reader of the numbers must know: why there is no bound, or that float64 cannot tell, or for which weights it is proven."""
         if self.note:
             return self.note
         if self.relative_rounding > tol and math.isfinite(self.relative_gap):
@@ -100,18 +100,18 @@ class Certificate:
         return self.reach
 
     def within(self, tol: float) -> bool:
-        """Whether this proves optimality to a relative gap and a violation of tol, and float64 can tell."""
+        """Tell whether this proves optimality to a relative gap and a violation of tol, and float64 can tell."""
         return bool(abs(self.relative_gap) <= tol and self.violation <= tol and self.relative_rounding <= tol)
 
     def is_stationary(self, tol: float) -> bool:
-        """Whether the model is not convex and this proves a stationary point to a residual and a violation of tol."""
+        """Tell whether the model is not convex and this proves a stationary point to a residual and a violation of tol."""
         return bool(
             self.stationarity is not None and self.stationarity.residual <= tol and self.violation <= tol
         )
 
     @property
     def distance(self) -> float:
-        """What is compared with tol: the relative gap, or the residual where the model is not convex."""
+        """Return what is compared with tol: the relative gap, or the residual where the model is not convex."""
         return abs(self.relative_gap) if self.stationarity is None else self.stationarity.residual
 
 

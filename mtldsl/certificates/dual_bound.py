@@ -79,7 +79,7 @@ def relative_gap(objective: float, bound: float, scale: float | Scale = 0.0) -> 
 
 
 def over(size: float, scale: float | Scale) -> float:
-    """What a gap of terms of this size is divided by."""
+    """Return what a gap of terms of this size is divided by."""
     return max(scale.floor(size) if isinstance(scale, Scale) else max(size, scale), TINY)
 
 
@@ -285,7 +285,7 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
 
 
 def infimum(form: NormalForm) -> Bound:
-    """What multipliers of zero prove, for no product with the data: the sum of the terms' infima, less what rounding may hide of it."""
+    """Return what multipliers of zero prove, for no product with the data: the sum of the terms' infima, less what rounding may hide of it."""
     value = _at_zero(form)
     if not math.isfinite(value):
         return Bound(-np.inf, "the terms have no infimum")
@@ -295,7 +295,7 @@ def infimum(form: NormalForm) -> Bound:
 
 
 def _at_zero(form: NormalForm) -> float:
-    """What multipliers of zero prove: the sum of the terms' infima."""
+    """Return what multipliers of zero prove: the sum of the terms' infima."""
     parts = (*form.losses, *form.functions)
     return form.constant - sum(part.conjugate_at_zero for part in parts)
 

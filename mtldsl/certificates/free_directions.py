@@ -71,7 +71,7 @@ def uncharged_kinds(form: NormalForm, block: str, charged: np.ndarray) -> list[R
 
 
 def is_between_tasks(f: FunctionTerm, block: str) -> bool:
-    """Whether a function of rows of one block has a `lineality`, or sees combinations of tasks alone."""
+    """Tell whether a function of rows of one block has a `lineality`, or sees combinations of tasks alone."""
     entries = f.map.entries
     if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
         return False

@@ -51,7 +51,7 @@ class FeasibilityResult:
 
     @property
     def said(self) -> str:
-        """What is disproven, in words."""
+        """Return what is disproven, in words."""
         which = "no weights" if np.isinf(self.largest) else f"no weights up to {self.largest:.1e}"
         return f"{which} satisfy all constraints at once (proven by multipliers that separate them)"
 

@@ -78,7 +78,7 @@ def _is_needed(linear_map, only: Collection[str] | None) -> bool:
 
 
 def _add_to_intercepts(loss: LossTerm, sums: np.ndarray, into: Blocks) -> None:
-    """What a loss's intercepts see of multipliers."""
+    """Return what a loss's intercepts see of multipliers."""
     for name in loss.intercepts:
         into[name] += sums[None, :]
 
@@ -100,7 +100,7 @@ def largest_share(residual: np.ndarray, size: np.ndarray) -> float:
 
 
 def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
-    """Whether every entry of a residual is rounding beside the terms of its own sum."""
+    """Tell whether every entry of a residual is rounding beside the terms of its own sum."""
     return largest_share(residual, size) <= ROUNDING
 
 
@@ -205,7 +205,7 @@ def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
 
 
 def _selects(entry) -> bool:
-    """Whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
+    """Tell whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
     return picks(entry.left) and picks(None if entry.right is None else entry.right.T)
 
 
@@ -240,7 +240,7 @@ def _balance_intercepts(form: NormalForm, u) -> None:
 
 
 def _has_labels_of(loss: LossTerm, block) -> bool:
-    """Whether the block is of intercepts of labels over a graph, and in this loss."""
+    """Tell whether the block is of intercepts of labels over a graph, and in this loss."""
     return (
         block.intercept_of is not None and isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
     )

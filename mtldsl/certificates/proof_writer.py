@@ -162,7 +162,7 @@ def _parameters_of_loss(loss) -> dict:
 
 
 def _plain_loss(loss):
-    """What labellings cost, as JSON can hold it."""
+    """Return what labellings cost, as JSON can hold it."""
     if isinstance(loss, Metric):
         return _plain(loss)
     if isinstance(loss, tuple) and isinstance(loss[0], tuple):
@@ -300,7 +300,7 @@ def _numbers_only(objective, dual_bound, violation, tol, status) -> SolutionCert
 
 
 def same_model(form: NormalForm, proof: dict) -> bool:
-    """Whether a proof that was read is of this normal form: the same words, numbers, maps and data."""
+    """Tell whether a proof that was read is of this normal form: the same words, numbers, maps and data."""
     return difference(as_read(describe_form(form)), proof) is None
 
 

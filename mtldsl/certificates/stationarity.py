@@ -206,7 +206,7 @@ _NEAR = 1e-3, 1e-5
 def first_order_residuals(
     form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
 ) -> dict[str, float] | None:
-    """What is missing of the conditions, by term as typed and "balance" for the equation; None where a term has neither a gradient
+    """Return what is missing of the conditions, by term as typed and "balance" for the equation; None where a term has neither a gradient
     nor an exact prox, or two terms of a block lack a multiplier.
     """
     x, g = blocks, form.zeros()

@@ -84,7 +84,7 @@ def entry(name: str) -> Entry:
 
 
 def _argument(cls: type[Atom]) -> str:
-    """What an atom is a function of: the weights, a task's predictions, labels y' of a task, or the scores of a sample or row."""
+    """Return what an atom is a function of: the weights, a task's predictions, labels y' of a task, or the scores of a sample or row."""
     if issubclass(cls, Metric):
         return "y'" if cls.labellings else "z_i"
     if issubclass(cls, LabelGraphLoss):

@@ -172,7 +172,7 @@ def add_progress(parser: ArgumentParser) -> None:
 
 
 def is_told(options) -> bool:
-    """Whether progress is told: where it was asked for, and in a terminal that a person looks at."""
+    """Tell whether progress is told: where it was asked for, and in a terminal that a person looks at."""
     return options.progress or (sys.stderr.isatty() and not (options.json or options.quiet))
 
 
@@ -190,7 +190,7 @@ def add_values(parser: ArgumentParser) -> None:
 
 
 def values_of(typed: str | None) -> int | list[float] | None:
-    """What --values says: so many values, a list of them, or nothing."""
+    """Return what --values says: so many values, a list of them, or nothing."""
     if typed is None:
         return None
     if typed.strip().isdecimal():
@@ -238,7 +238,7 @@ def check_ending(path: Path | None, option: str, endings: tuple[str, ...]) -> No
 
 
 def choose(file, progress: bool):
-    """What folds choose for the parameters of [validation]; where it is interrupted, it says so in the terminal's words."""
+    """Return what folds choose for the parameters of [validation]; where it is interrupted, it says so in the terminal's words."""
     try:
         return file.choose(progress)
     except Interrupted as stop:
@@ -263,7 +263,7 @@ def load_with_options(options):
 
 
 def _set(file, options) -> None:
-    """What the command line says in place of the file's [solve]."""
+    """Return what the command line says in place of the file's [solve]."""
     flags = [(key, getattr(options, key, None)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]

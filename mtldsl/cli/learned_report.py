@@ -57,7 +57,7 @@ def calibration(found: dict) -> Group:
 
 
 def several_starts(found: dict) -> Group:
-    """What came of every start, the best first where there are many."""
+    """Return what came of every start, the best first where there are many."""
     rows, many = found["rows"], len(found["rows"]) > MAX_ROWS
     if many:
         rows = sorted(
@@ -213,7 +213,7 @@ def learned_matrices(learned: dict[str, dict]) -> Group:
 
 
 def _is_flat(values) -> bool:
-    """Whether all eigenvalues are one, but for rounding."""
+    """Tell whether all eigenvalues are one, but for rounding."""
     return bool(values[-1] - values[0] <= 1e-9 * values[-1])
 
 
@@ -325,7 +325,7 @@ def _counted(count: int, of: int) -> str:
 
 
 def _bound(found: dict) -> str:
-    """What theta may be, and what became of it."""
+    """Return what theta may be, and what became of it."""
     if found["how"] == "given":
         return f"given in {found['term']}"
     if math.isinf(found["p"]):
@@ -365,12 +365,12 @@ _TOGETHER = {"weights": "the weights alone", "matrices": "all matrices together"
 
 
 def is_of_stationary_point(found: dict) -> bool:
-    """Whether what is proven of a solution is stationarity. A global certificate, where there is one, says more."""
+    """Tell whether what is proven of a solution is stationarity. A global certificate, where there is one, says more."""
     return found["stationarity"] is not None and found["status"] != "optimal"
 
 
 def stationary_point(found: dict, constrained: bool) -> Group:
-    """What was measured, and what that proves."""
+    """Return what was measured, and what that proves."""
     proof = found["stationarity"]
     rows = [("objective", f"{found['objective']:.10g}")]
     if found["certified"]:

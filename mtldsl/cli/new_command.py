@@ -332,7 +332,7 @@ def _other_answers(columns: dict[str, Column], label: str, features: list[str]) 
 
 
 def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
-    """What to say of columns like the last label; taken: they are labels here, too."""
+    """Return what to say of columns like the last label; taken: they are labels here, too."""
     if not alike:
         return []
     both = ",".join([*alike, label])

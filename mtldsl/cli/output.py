@@ -91,7 +91,7 @@ def print_content(content, one_line: bool = False) -> None:
 
 
 def _leave_output() -> None:
-    """What is still to be printed goes nowhere, at the end of the process too."""
+    """Return what is still to be printed goes nowhere, at the end of the process too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -190,7 +190,7 @@ def _page(path: Path, ran: Ran, text: str) -> str:
 
 
 def predictions_of(file: ProblemFile, solution: Solution) -> str:
-    """What [output] predictions of a problem file says: of new rows, or of those held out."""
+    """Return what [output] predictions of a problem file says: of new rows, or of those held out."""
     said = dict(file.predictions or {})
     if "new" not in said:
         return held_out_predictions(file, solution, **said)

@@ -92,7 +92,7 @@ def _begun(options):
 
 
 def _write(options, *, table, picture, page) -> None:
-    """What the options ask for, each made where it is asked for."""
+    """Return what the options ask for, each made where it is asked for."""
     if options.csv is not None:
         save_text(options.csv, table())
     if options.plot is not None:
@@ -239,7 +239,7 @@ def _cv(options) -> int:
 
 
 def _say_in_place(file, options, given) -> None:
-    """What the command line says in place of [validation]."""
+    """Return what the command line says in place of [validation]."""
     said = dict(file.validation or {})
     if options.parameter is not None or given is not None or "values" not in said:
         parameter = parameter_of(file, options.parameter)

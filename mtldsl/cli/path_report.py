@@ -119,7 +119,7 @@ def _chosen(found: dict) -> Text:
 
 
 def said_of(found: dict) -> str:
-    """What was chosen, in words.
+    """Return what was chosen, in words.
 
     >>> said_of({"parameter": "lam", "chosen": 2.0, "best": 1.0, "one_standard_error": 2.0})
     'chosen: lam = 2 (one standard error); the best is lam = 1'

@@ -79,13 +79,13 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
 
 
 def _calibrates(loss: LossTerm) -> bool:
-    """Whether the weight of a task depends on its residuals."""
+    """Tell whether the weight of a task depends on its residuals."""
     weights = loss.atom.weight_of_norm(np.array([1.0, 2.0]))
     return bool(weights[0] != weights[1])
 
 
 def describe_smoothing(form: NormalForm, block: str, singular: np.ndarray) -> dict | None:
-    """Where a penalty of this block's spectrum is smoothed: sqrt(eps), and how many singular values are larger.
+    """Return where a penalty of this block's spectrum is smoothed: sqrt(eps), and how many singular values are larger.
 
     Below it such a penalty is a multiple of sigma^2, and makes nothing exactly zero.
     """
@@ -280,7 +280,7 @@ def describe_run(
 
 
 def _structure(form: NormalForm, block: str, W: np.ndarray) -> dict:
-    """How sparse and of what rank a weight matrix is."""
+    """Return how sparse and of what rank a weight matrix is."""
     singular = np.linalg.svd(W, compute_uv=False)
     return {
         "shape": list(W.shape),

@@ -48,7 +48,7 @@ _STEPS = ("validation", "solve", "cross_check")
 
 
 def describe_rows(facts: dict[str, Any], cluster: Any, counts: list[tuple[int, int]]) -> dict | None:
-    """Where rows are, and what each step took; None where they are in memory.
+    """Return where rows are, and what each step took; None where they are in memory.
 
     facts  : `Tasks.storage_facts` of the training tasks
     cluster: the workers that a file named; None: those of this process
@@ -96,7 +96,7 @@ EDGES, USED = 12, 40
 
 
 def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
-    """What `solution.graph` says of a loss over a graph of labels, the inference, and how many maxima are exact; None for other losses."""
+    """Return what `solution.graph` says of a loss over a graph of labels, the inference, and how many maxima are exact; None for other losses."""
     graph = solution.label_graph
     if graph is None:
         return None
@@ -148,7 +148,7 @@ _ENTRIES = 4_000_000
 
 
 def describe_unknown(unknown: LearnedUnknown) -> dict:
-    """What a model says of a matrix that it learns."""
+    """Return what a model says of a matrix that it learns."""
     return {"kind": unknown.kind, "axis": unknown.axis, "shape": list(unknown.shape)}
 
 
@@ -259,7 +259,7 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
 
 
 def _by_kind(classes: np.ndarray, of_labels: str, of_numbers: str) -> str:
-    """What is said of tasks with labels, of those with numbers, or both."""
+    """Return what is said of tasks with labels, of those with numbers, or both."""
     said = [of_labels] * bool(classes.any()) + [of_numbers] * (not classes.all())
     return said[0] if len(said) == 1 else f"{of_labels} (labels), {of_numbers} (numbers)"
 
@@ -315,7 +315,7 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
 
 
 def _thresholds(file: ProblemFile, solution: Solution) -> dict:
-    """What the thresholds of [thresholds] were tuned for, and where they are."""
+    """Return what the thresholds of [thresholds] were tuned for, and where they are."""
     said = file.thresholds or {}
     beta = said.get("beta", 1.0)
     assert solution.thresholds is not None
@@ -327,7 +327,7 @@ def _thresholds(file: ProblemFile, solution: Solution) -> dict:
 
 
 def _suiting(file: ProblemFile, solution: Solution) -> list[str]:
-    """What a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels, and what
+    """Return what a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels, and what
     thresholds were tuned for."""
     tuned = [] if file.thresholds is None else [file.thresholds.get("metric", "f1")]
     names = dict.fromkeys([*_seeing(file, solution), *tuned])
@@ -356,14 +356,14 @@ def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
 
 
 def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
-    """What one score for all samples of a task has under the metric, with the sign that is better on the training rows."""
+    """Return what one score for all samples of a task has under the metric, with the sign that is better on the training rows."""
     learned, y = train.per_task(train.targets)[i], tasks.per_task(tasks.targets)[i]
     sign = max((1.0, -1.0), key=lambda z: score_of(metric, np.full(len(learned), z), learned))
     return float(score_of(metric, np.full(len(y), sign), y))
 
 
 def _guess(tasks: Tasks, train: Tasks, classes: np.ndarray) -> np.ndarray:
-    """What a constant learned on the training rows scores: its accuracy, or its R^2."""
+    """Return what a constant learned on the training rows scores: its accuracy, or its R^2."""
     learned = [np.mean(y) for y in train.per_task(train.targets)]
     targets = tasks.per_task(tasks.targets)
     return np.array(
@@ -388,7 +388,7 @@ PAIRS_SIMILARITIES = 3
 
 
 def describe_theta(problem: Problem, unknown) -> dict:
-    """What a model says of kernel weights that it learns: how many there are."""
+    """Return what a model says of kernel weights that it learns: how many there are."""
     atoms = [term.atom for term in problem.objective.terms if unknown in term.learned]
     return {
         "kind": unknown.kind,
@@ -430,7 +430,7 @@ def _is_zero(values: np.ndarray) -> np.ndarray:
 
 
 def _support(problem: Problem, weights: LearnedWeights) -> dict | None:
-    """How many samples have a multiplier that is not zero, where the solver has multipliers."""
+    """Return how many samples have a multiplier that is not zero, where the solver has multipliers."""
     if weights.support is None:
         return None
     return {"count": weights.support, "samples": sum(loss.tasks.n_samples for loss in problem.form().losses)}

@@ -137,7 +137,7 @@ def _solve(options) -> int:
 
 
 def _content(kind: str, path: Path) -> str:
-    """What is written there: the same is written once, wherever it is asked for."""
+    """Return what is written there: the same is written once, wherever it is asked for."""
     if kind == "proof":
         return "the proof"
     return {".npz": "the solution", ".csv": "the predictions"}.get(path.suffix, f"the report ({path.suffix})")

@@ -92,7 +92,7 @@ def stub() -> str:
 
 
 def _stands_in_a_file(name: str) -> bool:
-    """Whether a type checker finds a name where it says that it is from; words other than classes are made from the table."""
+    """Tell whether a type checker finds a name where it says that it is from; words other than classes are made from the table."""
     return name not in WORDS or isinstance(WORDS[name], type)
 
 
@@ -123,13 +123,13 @@ def _word(name: str) -> str:
 
 
 def _learned(matrix: Learned) -> str:
-    """What may be given for it: a covariance is always learned."""
+    """Return what may be given for it: a covariance is always learned."""
     name = unknown_of(matrix).__name__
     return name if matrix.kind == "covariance" else f"{name} | ArrayLike"
 
 
 def _written(declared: str) -> str:
-    """What a user may write for a parameter that is declared as that."""
+    """Return what a user may write for a parameter that is declared as that."""
     for kind, written in _WRITTEN.items():
         declared = re.sub(rf"(?<![\w.\]]){re.escape(kind)}(?![\w.\[])", written, declared)
     return declared

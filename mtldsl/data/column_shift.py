@@ -58,6 +58,6 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
 
 
 def _far(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Whether columns with these ends are far from zero; constant ones are, but for zeros."""
+    """Tell whether columns with these ends are far from zero; constant ones are, but for zeros."""
     middle = np.abs(0.5 * low + 0.5 * high)
     return (low * np.sign(high) > 0.0) & (middle > _FAR_RATIO * (0.5 * high - 0.5 * low))

@@ -300,7 +300,7 @@ def select_features(tasks: T, which) -> T:
 
 
 def _what_made_them(tasks: TaskData, index: np.ndarray) -> dict:
-    """How these features are made of new inputs. The statistics beside kernels are those of what goes into the kernels, which stays."""
+    """Return how these features are made of new inputs. The statistics beside kernels are those of what goes into the kernels, which stays."""
     if tasks.kernel_map is not None:
         return {"kernel_map": tasks.kernel_map.of_columns(index)}
     return {

@@ -199,7 +199,7 @@ def _objects(values) -> np.ndarray:
 
 
 def _differ(ids) -> np.ndarray:
-    """Where an id is not the one before; of objects that cannot be compared, everywhere."""
+    """Return where an id is not the one before; of objects that cannot be compared, everywhere."""
     try:
         return np.asarray(ids[1:] != ids[:-1], dtype=bool)
     except (TypeError, ValueError, ArithmeticError):
@@ -358,7 +358,7 @@ def refuse_shuffled(X, Y, what: str) -> None:
 
 
 def _is_default(index) -> bool:
-    """Whether it is 0, 1, ..., as of a table that was given none."""
+    """Tell whether it is 0, 1, ..., as of a table that was given none."""
     return np.array_equal(np.asarray(index), np.arange(len(index)))
 
 
@@ -392,7 +392,7 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
 
 
 def is_numbered(names: Sequence[str]) -> bool:
-    """Whether these are the names given to columns without any: their positions, after one prefix or none."""
+    """Tell whether these are the names given to columns without any: their positions, after one prefix or none."""
     return any(all(name == f"{prefix}{k}" for k, name in enumerate(names)) for prefix in ("", "x", "task"))
 
 
@@ -414,7 +414,7 @@ def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
 
 
 def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
-    """What is wrong with the columns given, in one clause; None where they are those learned on."""
+    """Return what is wrong with the columns given, in one clause; None where they are those learned on."""
     if given is None or tuple(given) == tuple(learned) or is_numbered(learned) or is_numbered(given):
         return None
     missing = [name for name in learned if name not in given]

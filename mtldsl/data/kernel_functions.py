@@ -334,7 +334,7 @@ def _kernel(name: str, kernel) -> Kernel:
 
 
 def _is_numbers(kernel) -> bool:
-    """Whether this is a matrix: an array, a table, or a list of rows of numbers."""
+    """Tell whether this is a matrix: an array, a table, or a list of rows of numbers."""
     if isinstance(kernel, list | tuple):
         return bool(kernel) and all(
             isinstance(row, list | tuple)

@@ -155,7 +155,7 @@ class KernelMap:
         )
 
     def _split(self, X, what: str) -> dict[str, np.ndarray]:
-        """What each precomputed kernel takes, by its name, and the standardised inputs for the others."""
+        """Return what each precomputed kernel takes, by its name, and the standardised inputs for the others."""
         needed = [*self.given, *([INPUTS] if len(self.given) < len(self.parts) else [])]
         if not isinstance(X, dict):
             if len(needed) > 1:
@@ -229,7 +229,7 @@ class KernelMap:
 
     @classmethod
     def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> KernelMap:
-        """What `stored` gave. ValueError where its parts do not belong together."""
+        """Return what `stored` gave. ValueError where its parts do not belong together."""
         names = tuple(facts["feature_names"])
         views = tuple(_view(k, view, arrays, len(names)) for k, view in enumerate(facts["views"]))
         scaling = Scaling(arrays["mean"], arrays["scale"]) if "mean" in arrays else None
@@ -272,5 +272,5 @@ def _like(rows, X):
 
 
 def _example(needed: list[str]) -> str:
-    """What to write, in the words of the user's call."""
+    """Return what to write, in the words of the user's call."""
     return "{" + ", ".join(f'"{name}": {"X_new" if name == INPUTS else "K_new"}' for name in needed) + "}"

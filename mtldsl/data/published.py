@@ -140,7 +140,7 @@ def _found(cells) -> str:
 
 
 def _are_zero_one(path, name, raw: Tasks) -> bool:
-    """Whether the labels are 0/1 (else they are -1/+1); decided for all cells together, as a cell may hold one class."""
+    """Tell whether the labels are 0/1 (else they are -1/+1); decided for all cells together, as a cell may hold one class."""
     y = raw.targets
     zero_one, signs = np.isin(y, (0.0, 1.0)), np.isin(y, (-1.0, 1.0))
     if signs.all() or zero_one.all():

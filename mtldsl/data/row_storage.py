@@ -137,12 +137,12 @@ def require_memory_for(stacked, rows: int) -> None:
 
 
 def never_written(array) -> bool:
-    """Whether nobody can write to these numbers: neither through this array nor through one that it is a view of."""
+    """Tell whether nobody can write to these numbers: neither through this array nor through one that it is a view of."""
     return all(not part.flags.writeable for part in _lineage(array) if isinstance(part, np.ndarray))
 
 
 def is_mapped(array) -> bool:
-    """Whether the numbers lie in a file."""
+    """Tell whether the numbers lie in a file."""
     return any(isinstance(part, np.memmap | mmap.mmap) for part in _lineage(array))
 
 

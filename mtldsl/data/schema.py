@@ -184,12 +184,12 @@ def listed(names) -> str:
 
 
 def is_list_of_matrices(X) -> bool:
-    """Whether these are the inputs of several tasks, one matrix (or the matrices of several kernels) a task."""
+    """Tell whether these are the inputs of several tasks, one matrix (or the matrices of several kernels) a task."""
     return isinstance(X, (list, tuple)) and len(X) > 0 and _is_matrix(X[0])
 
 
 def _is_matrix(X) -> bool:
-    """Whether this is what one task is given to predict: a matrix, or those of several kernels."""
+    """Tell whether this is what one task is given to predict: a matrix, or those of several kernels."""
     shape = getattr(X, "shape", None)
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], list | tuple | np.ndarray) and np.shape(X[0]) != ()

@@ -39,7 +39,7 @@ def stratified_folds(labels: np.ndarray, k: int, stratify: bool, units: np.ndarr
     stratify : by iterative stratification over what can be there: a task's label, and where labels are -1 and +1 either of them
     units    : (n,) the unit of every row, 0, 1, ...; the rows of a unit stay together
 
-    >>> deal_table(np.array([[1.0], [1.0], [-1.0], [-1.0]]), 2, True, None, np.random.default_rng(0)).tolist()
+    >>> stratified_folds(np.array([[1.0], [1.0], [-1.0], [-1.0]]), 2, True, None, np.random.default_rng(0)).tolist()
     [0, 1, 0, 1]
     """
     n = len(labels)
@@ -180,7 +180,7 @@ def labels_by_row(tasks: TaskData) -> np.ndarray:
 
 
 def rows_of_parts(tasks: TaskData, chosen: np.ndarray):
-    """What `take_rows` takes, from a mask of the rows that are numbered as in `fold_numbers`."""
+    """Return what `take_rows` takes, from a mask of the rows that are numbered as in `fold_numbers`."""
     if tasks.is_shared:
         return np.flatnonzero(chosen)
     return [np.flatnonzero(part) for part in tasks.per_task(chosen)]
@@ -435,7 +435,7 @@ def _times(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def checked_times(n, typed: str) -> int:
-    """How often to draw; typed is such as "bootstrap(n"."""
+    """Return how often to draw; typed is such as "bootstrap(n"."""
     number = as_whole(n)
     if number is None or number < 2:
         raise DataError(term=f"{typed}={quoted(n)})", write_instead="write a whole number of at least 2")

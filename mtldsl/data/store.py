@@ -426,7 +426,7 @@ def _mapped(folder: Path, name: str, dtype: str, length: int) -> np.ndarray:
 
 
 def _is_there(folder: Path, spool: Path, signatures) -> bool:
-    """Whether the folder holds this very result; DataError where it holds something else."""
+    """Tell whether the folder holds this very result; DataError where it holds something else."""
     if (folder / _ABOUT).exists():
         if signatures is not None and _about(folder)["source"] == signatures:
             return True
@@ -468,7 +468,7 @@ def _names_stored(ids) -> list[str]:
 
 
 def _nothing(count) -> None:
-    """What is told of progress that nobody asked for."""
+    """Return what is told of progress that nobody asked for."""
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Chunk:
 
 
 def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk:
-    """What Tasks.grouped takes, as a chunk; DataError begins with `where`."""
+    """Return what Tasks.grouped takes, as a chunk; DataError begins with `where`."""
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
     if X.shape[0] != y.size:
@@ -171,7 +171,7 @@ def _sparse(arrays):
 
 
 def given_chunks(items):
-    """What the caller's iterator gives, one chunk after the other."""
+    """Return what the caller's iterator gives, one chunk after the other."""
     row = 0
     for k, item in enumerate(items):
         if not isinstance(item, list | tuple) or len(item) != 3:
@@ -198,7 +198,7 @@ _LARGEST = 2.0**53
 
 
 def has_qid(path: Path) -> bool:
-    """Whether the first line with something on it says its task."""
+    """Tell whether the first line with something on it says its task."""
     with _OPEN.get(path.suffix, open)(path, "rb") as file:
         try:
             words = next((words for line in file if (words := line.split(b"#", 1)[0].split())), [])

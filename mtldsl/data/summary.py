@@ -65,7 +65,7 @@ def fingerprint(tasks: TaskData) -> str:
 
 
 def counted(tasks: TaskData) -> str:
-    """How many labelled rows the tasks have: of each, or from the least to the most."""
+    """Return how many labelled rows the tasks have: of each, or from the least to the most."""
     counts = tasks.counts.tolist()
     return " + ".join(map(str, counts)) if tasks.n_tasks <= 4 else _range(counts)
 

@@ -201,7 +201,7 @@ def _checked_noise(value, name: str) -> float:
 
 
 def _numbers(m, n, d, shared, density) -> float:
-    """How many are held at once: of the weights, the inputs (sparse ones with their places) and the targets."""
+    """Return how many are held at once: of the weights, the inputs (sparse ones with their places) and the targets."""
     m, n, d = float(m), float(n), float(d)
     share = 4.0 * (as_float(density) or 0.25)
     return 2.0 * d * m + (1.0 if shared else m) * n * d * share + 3.0 * n * m
@@ -411,7 +411,7 @@ def _check_room_label_graph(typed, d, n_labels, n_edges, n) -> None:
 
 
 def _decoder(n_labels, edges):
-    """What finds the best labelling, exactly; DataError where the graph is too dense for that."""
+    """Return what finds the best labelling, exactly; DataError where the graph is too dense for that."""
     from mtldsl.atoms.inference.cliques import Cliques
     from mtldsl.atoms.inference.decoder import Decoder
 

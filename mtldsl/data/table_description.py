@@ -86,7 +86,7 @@ class DataDescription:
 
     @classmethod
     def restored(cls, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> DataDescription:
-        """What `stored` gave. ValueError for what no description has."""
+        """Return what `stored` gave. ValueError for what no description has."""
         if not isinstance(facts, dict) or facts.keys() != cls.__dataclass_fields__.keys():
             raise ValueError("the description of its data has other fields")
         columns = {key: tuple(map(_column, facts[key])) for key in ("features", "labels")}

@@ -394,7 +394,7 @@ class Tasks(LinearMap, FromDask, Shown):
         return function(self, solution, measure, method)
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
-        """Outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
+        """Return the outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
         return function(form, warm_start, how)
 
     def statement_check(self, form: Any, term: Any, point: Any) -> Any:
@@ -444,7 +444,7 @@ class Tasks(LinearMap, FromDask, Shown):
 
     @property
     def has_signs(self) -> bool:
-        """Whether all labels are -1 or +1."""
+        """Tell whether all labels are -1 or +1."""
         return bool((np.abs(self.targets) == 1.0).all())
 
     def label_sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -467,7 +467,7 @@ class Tasks(LinearMap, FromDask, Shown):
         return one_line(self)
 
     def __dir__(self) -> list[str]:
-        """What a user types; what solvers ask is not listed, and works all the same."""
+        """Return what a user types; what solvers ask is not listed, and works all the same."""
         return [name for name in super().__dir__() if name not in _OF_SOLVERS]
 
     def _panel(self) -> Panel:

@@ -101,7 +101,7 @@ class Consensus(DistributedSolver):
 
 
 def hessians_are_too_many(form: NormalForm) -> bool:
-    """Whether a d x d matrix of every task is more than should be kept here."""
+    """Tell whether a d x d matrix of every task is more than should be kept here."""
     (d, m), *_ = (block.shape for block in form.weight_blocks)
     return m * (d + 1.0) ** 2 > _MOST_NUMBERS
 

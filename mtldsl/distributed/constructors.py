@@ -127,7 +127,7 @@ def load(rows: Any, index: int, name: str, check: bool = True) -> Loaded:
 
 
 def as_given(given: Any) -> Rows:
-    """What a loader returned: `Rows`, or (X, Y), (X, y, task_ids), (X, y, task_ids, weights)."""
+    """Return what a loader returned: `Rows`, or (X, Y), (X, y, task_ids), (X, y, task_ids, weights)."""
     if isinstance(given, Rows):
         return given
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
@@ -299,7 +299,7 @@ def _larger(a, b):
 
 
 def found_in(loaded: Loaded, index: int) -> Found:
-    """What is found in one partition."""
+    """Return what is found in one partition."""
     tasks = loaded.tasks
     part = PartFound(
         loaded.checksum, loaded.n_rows, loaded.n_features, loaded.n_columns,

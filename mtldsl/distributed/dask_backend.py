@@ -57,7 +57,7 @@ def lost(kind: str) -> LostClusterError:
 
 @contextmanager
 def typed_errors(names: Sequence[str]) -> Iterator[None]:
-    """What Dask says of workers that are gone or have too little memory, as errors of ours that name the partition."""
+    """Return what Dask says of workers that are gone or have too little memory, as errors of ours that name the partition."""
     try:
         yield
     except MemoryError as error:
@@ -100,7 +100,7 @@ def killed(error: Exception, names: Sequence[str]) -> SolverError:
 
 
 def lacking_memory(name: str, error: MemoryError) -> SolverError:
-    """What a part's function raises in place of MemoryError."""
+    """Return what a part's function raises in place of MemoryError."""
     return SolverError(
         f"{name}: too little memory on its worker ({error or 'the system refused more'})",
         write_instead=MORE_MEMORY,
@@ -176,7 +176,7 @@ def _client() -> Any:
 
 
 def n_workers() -> int:
-    """How many there are: one, where this process is all there is."""
+    """Return how many there are: one, where this process is all there is."""
     client = _client()
     return 1 if client is None else max(len(_workers(client)), 1)
 
@@ -194,7 +194,7 @@ def on_every_worker(function, *arguments) -> dict[str, Any]:
 
 
 def _workers(client) -> dict:
-    """What the scheduler knows of all workers, by address."""
+    """Return what the scheduler knows of all workers, by address."""
     try:
         try:
             found = client.scheduler_info(n_workers=-1)
@@ -208,7 +208,7 @@ def _workers(client) -> dict:
 
 
 def fits_in_memory(size: float) -> bool:
-    """Whether data of so many bytes can be kept on the workers."""
+    """Tell whether data of so many bytes can be kept on the workers."""
     client = _client()
     if client is None:
         return size <= _SHARE * available_memory()

@@ -121,7 +121,7 @@ def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str])
 
 
 def read_states(folder: str, mark: str, names: Sequence[str]) -> States:
-    """What `write_states` wrote. DataError where a file is not there, or damaged."""
+    """Return what `write_states` wrote. DataError where a file is not there, or damaged."""
     nodes = [call(_read, folder, mark, k, partition=k) for k in range(len(names))]
     return States(kept(nodes, names))
 
@@ -317,7 +317,7 @@ def _entry(found: tuple, k: int):
 
 
 def _back(group: tuple, k: int):
-    """What one part gets back: made where the group is, so that no other worker needs the whole of it."""
+    """Return what one part gets back: made where the group is, so that no other worker needs the whole of it."""
     return group[1][k]
 
 

@@ -66,7 +66,7 @@ class LossElsewhere:
 
     @property
     def is_of_samples(self) -> bool:
-        """Whether it is known by sums over any rows; else over whole tasks."""
+        """Tell whether it is known by sums over any rows; else over whole tasks."""
         return self.definition is not None and self.definition.kind == "samples"
 
     def value(self, parts: Parts) -> float | None:

@@ -19,9 +19,9 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
 __all__ = [
-    "Dealt",
     "Drawn",
     "Facts",
+    "FoldAssignment",
     "LabelFacts",
     "constant_scores",
     "deal_folds",
@@ -251,7 +251,7 @@ def with_features(part: Part, index: np.ndarray) -> Part:
 _COLUMNS = 32
 
 
-class Dealt(NamedTuple):
+class FoldAssignment(NamedTuple):
     """How rows are dealt: to `k` folds in turn, or with a share of them for the second of two sides.
 
     signs : (m,) whether the labels of a task are -1 and +1, which are then spread class by class; None: nothing is spread
@@ -263,7 +263,7 @@ class Dealt(NamedTuple):
     signs: np.ndarray | None
 
 
-def sides_of(part: Part, dealt: Dealt) -> np.ndarray:
+def sides_of(part: Part, dealt: FoldAssignment) -> np.ndarray:
     """(n,) the side, 0 to k - 1, of every row of the table, or of every labelled row, task after task."""
     tasks = part.tasks
     rng = np.random.default_rng([dealt.seed, part.index])
@@ -278,7 +278,7 @@ def sides_of(part: Part, dealt: Dealt) -> np.ndarray:
 
 
 def _carried(part: Part, signs) -> list[np.ndarray]:
-    """What rows are ordered by, the last the most important."""
+    """Return what rows are ordered by, the last the most important."""
     if signs is None:
         return []
     tasks, own = part.tasks, signs[part.which]
@@ -292,7 +292,7 @@ def _carried(part: Part, signs) -> list[np.ndarray]:
     return [kinds[i] for i in np.argsort(least, kind="stable")[:_COLUMNS]][::-1]
 
 
-def side(part: Part, dealt: Dealt, fold: int, inside: bool) -> Part | None:
+def side(part: Part, dealt: FoldAssignment, fold: int, inside: bool) -> Part | None:
     """The rows of one fold, or those of all others."""
     tasks = part.tasks
     chosen = (sides_of(part, dealt) == fold) == inside
@@ -308,7 +308,7 @@ def side(part: Part, dealt: Dealt, fold: int, inside: bool) -> Part | None:
     return Part(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
 
 
-def _facts_of_sides(part: Part, dealt: Dealt) -> tuple[tuple[Facts | None, Facts | None], ...]:
+def _facts_of_sides(part: Part, dealt: FoldAssignment) -> tuple[tuple[Facts | None, Facts | None], ...]:
     """(of the rows to learn on, of the rows held out) for every fold."""
     found = []
     for fold in range(dealt.k) if dealt.share is None else (1,):
@@ -319,7 +319,9 @@ def _facts_of_sides(part: Part, dealt: Dealt) -> tuple[tuple[Facts | None, Facts
     return tuple(found)
 
 
-def made(tasks: Any, dealt: Dealt, fold: int, inside: bool, facts: Facts, *, index=None, keep: bool) -> Any:
+def made(
+    tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: Facts, *, index=None, keep: bool
+) -> Any:
     """One side as tasks; index: some of its tasks. Unless kept, its rows are taken from the others at each pass."""
     parts = tasks.parts.mapped(side, dealt, fold, inside)
     known, names = LabelFacts.of(facts, tuple(range(tasks.n_tasks))), tasks.task_names
@@ -331,12 +333,12 @@ def made(tasks: Any, dealt: Dealt, fold: int, inside: bool, facts: Facts, *, ind
     return tasks._with(parts, facts=known, n_rows=facts.rows, task_names=names)
 
 
-def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[Dealt, tuple]:
+def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[FoldAssignment, tuple]:
     """(how rows are dealt, the facts of every fold's two sides), in one pass. DataError for groups, which are not known here."""
     k = checked_folds(k, f"{typed}k")
     _refuse_groups(groups, typed)
     signs = _signs(tasks) if as_flag(stratify, f"{typed}k, stratify") else None
-    dealt = Dealt(int(generator(random_state, "folds").integers(2**63)), k, None, signs)
+    dealt = FoldAssignment(int(generator(random_state, "folds").integers(2**63)), k, None, signs)
     return dealt, tasks.parts.run(_facts_of_sides, dealt)
 
 
@@ -359,7 +361,7 @@ def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, A
         raise DataError(term=typed, write_instead="write a fraction between 0 and 1, such as 0.25")
     _refuse_groups(groups, "split(test_size, ")
     as_flag(stratify, "split(test_size, stratify")
-    dealt = Dealt(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
+    dealt = FoldAssignment(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
     (pair,) = tasks.parts.run(_facts_of_sides, dealt)
     _require(tasks, pair, typed, True)
     train, test = (made(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
@@ -458,7 +460,7 @@ class Drawn:
 
 
 def _firsts(y) -> list[int]:
-    """Where the first label is; where labels are -1 and +1, the first of each."""
+    """Return where the first label is; where labels are -1 and +1, the first of each."""
     there = np.flatnonzero(~np.isnan(y))
     if np.isin(y[there], (-1.0, 1.0)).all():
         return [int(there[y[there] == c][0]) for c in np.unique(y[there])]

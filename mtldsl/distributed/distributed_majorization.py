@@ -126,7 +126,7 @@ class Majorization(DistributedSolver):
         return None
 
     def patience(self, form: NormalForm) -> int:
-        """Where the curvature varies much, Newton steps take fewer passes."""
+        """Return where the curvature varies much, Newton steps take fewer passes."""
         return _PATIENCE
 
     def is_nearest(self, form: NormalForm) -> bool:

@@ -412,7 +412,7 @@ class _Run:
         return new | model.intercepts(new, self.x, self.loss.sums(u))
 
     def _missing(self, told: dict) -> float:
-        """What a step may be off by."""
+        """Return what a step may be off by."""
         if not self.loss.atom.smooth:
             return _SHARE_NEWTON * told["moved"] / self.penalty or math.inf
         here = self._here(self.x, told)
@@ -421,7 +421,7 @@ class _Run:
         return _SHARE_NEWTON * gap * gap * abs(here)
 
     def _promised(self, model: Model, told: dict, new: Blocks) -> float:
-        """What the model says of the value there."""
+        """Return what the model says of the value there."""
         u = self._dual(told)
         rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))
         return told["envelope"] + rise + self._functions(new)

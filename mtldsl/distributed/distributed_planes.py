@@ -116,7 +116,7 @@ class PlaneModel:
         return self.programs / max(self.looks, 1)
 
     def _round(self) -> float:
-        """How far S moved."""
+        """Return how far S moved."""
         mu, before = self.mu, self.S
         self.S = self._prox(self.W + self.Z / mu)
         B = _RELAXATION * self.S + (1.0 - _RELAXATION) * self.W - self.Z / mu
@@ -174,7 +174,7 @@ class OracleElsewhere:
         return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 
     def is_of_the_same(self, other: OracleElsewhere) -> bool:
-        """Whether planes of the one are planes of the other."""
+        """Tell whether planes of the one are planes of the other."""
         mine, theirs = self.loss, other.loss
         return (
             mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
@@ -187,7 +187,7 @@ class OracleElsewhere:
         return np.ascontiguousarray(V[:, :d].T), b
 
     def looks(self, points: Sequence[np.ndarray]) -> list[tuple[dict, Planes]]:
-        """What is seen at each of these V, and the planes there, for the price of one look."""
+        """Return what is seen at each of these V, and the planes there, for the price of one look."""
         self.calls += 1
         found = []
         for seen in self.loss.looks([self.point(V) for V in points]):

@@ -14,7 +14,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
-from mtldsl.distributed.distributed_folds import Dealt, Facts, LabelFacts, deal_folds, made
+from mtldsl.distributed.distributed_folds import Facts, FoldAssignment, LabelFacts, deal_folds, made
 from mtldsl.distributed.partitions import Columns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
@@ -31,8 +31,8 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [
-    "Asked",
     "PartElsewhere",
+    "ScoringRequest",
     "asked_of",
     "best_by_task",
     "measure_by_task",
@@ -52,7 +52,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ScoringRequest:
     """What is sent to the parts.
 
     needs    : "labels", "scores", "values" or "probabilities"
@@ -81,8 +81,8 @@ class Asked:
         return np.where(np.isnan(constant), z >= cut, constant > 0)
 
 
-def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> Asked:
-    """What a solution of the tasks in `learned` (None: all) asks of these."""
+def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
+    """Return what a solution of the tasks in `learned` (None: all) asks of these."""
     m, d = tasks.n_tasks, tasks.n_features
     index = np.arange(m) if learned is None else np.flatnonzero(learned)
     W, b, cuts = np.zeros((d, m)), np.zeros(m), None
@@ -95,7 +95,7 @@ def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None
     facts = tasks.label_facts
     centre = np.column_stack([facts.total / facts.counts, facts.weighted_total / facts.weights])
     fixed = np.full(m, np.nan) if constant is None else constant
-    return Asked(needs, W, b, cuts, fitted.loss, centre, fixed)
+    return ScoringRequest(needs, W, b, cuts, fitted.loss, centre, fixed)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -106,35 +106,35 @@ def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None
 # in memory, from the same function. A row lies in one part, so a measure of whole rows is a mean over parts.
 
 
-def measure_by_task(tasks: Any, by: Measure, asked: Asked) -> np.ndarray:
+def measure_by_task(tasks: Any, by: Measure, asked: ScoringRequest) -> np.ndarray:
     """(m,) the measure of every task's predictions."""
     return _exchanged(tasks, asked, _measured, by)
 
 
-def metrics_by_task(tasks: Any, metrics: Sequence[Metric], asked: Asked) -> np.ndarray:
+def metrics_by_task(tasks: Any, metrics: Sequence[Metric], asked: ScoringRequest) -> np.ndarray:
     """(m,) 1 - Delta of every task's scores and threshold."""
     cuts = np.zeros(tasks.n_tasks) if asked.cuts is None else asked.cuts
     return _exchanged(tasks, asked, _by_metrics, tuple(metrics), cuts)
 
 
-def best_by_task(tasks: Any, metrics: Sequence[Metric], asked: Asked, typed: str) -> np.ndarray:
+def best_by_task(tasks: Any, metrics: Sequence[Metric], asked: ScoringRequest, typed: str) -> np.ndarray:
     """(m,) the threshold of every task that is best under its metric."""
     return _exchanged(tasks, asked, _best, tuple(metrics), tuple(tasks.task_names), typed)
 
 
-def _exchanged(tasks: Any, asked: Asked, function, *broadcast) -> np.ndarray:
+def _exchanged(tasks: Any, asked: ScoringRequest, function, *broadcast) -> np.ndarray:
     columns, _ = tasks.parts.run(_columns, asked, stateful=True)
     return tasks.parts.exchanged(columns, tasks.n_tasks, function, *broadcast)[2].of_all(tasks.n_tasks)
 
 
-def _columns(part, _, asked: Asked) -> tuple[Columns, None]:
-    """What is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
+def _columns(part, _, asked: ScoringRequest) -> tuple[Columns, None]:
+    """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
     return Columns(part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)), None
 
 
-def _predicted(part, asked: Asked) -> np.ndarray:
+def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     """Scores, or labels -1 and +1."""
     z = asked.scores(part)
     if asked.needs == "labels":
@@ -165,7 +165,7 @@ def _best(columns: Columns, state, metrics: tuple, names: tuple, typed: str) -> 
     return None, (), TaskSum(columns.which, np.array(found))
 
 
-def measure_of_rows(tasks: Any, by: Measure, asked: Asked, known: np.ndarray, typed: str) -> Score:
+def measure_of_rows(tasks: Any, by: Measure, asked: ScoringRequest, known: np.ndarray, typed: str) -> Score:
     """The mean over rows, or over the labels that are there, in one pass; tasks that are not known are left out."""
     names = [name for name, one in zip(tasks.task_names, known, strict=True) if not one]
     require_rows(by, tasks.n_tasks, tasks.is_table, tasks.is_weighted, typed)
@@ -173,7 +173,7 @@ def measure_of_rows(tasks: Any, by: Measure, asked: Asked, known: np.ndarray, ty
     return Score(total / size if size else float("nan"), None, names, tasks.n_tasks)
 
 
-def _of_rows(part, asked: Asked, by: Measure, known: np.ndarray) -> np.ndarray:
+def _of_rows(part, asked: ScoringRequest, by: Measure, known: np.ndarray) -> np.ndarray:
     """(the measure of a part's rows times what it is a mean over, how many these are)."""
     tasks, there = part.tasks, known[part.which]
     Y, P = (label_table(tasks, one)[:, there] for one in (tasks.targets, _predicted(part, asked)))
@@ -196,7 +196,7 @@ def _of_rows(part, asked: Asked, by: Measure, known: np.ndarray) -> np.ndarray:
 _Y, _P = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
 
 
-def sums_of(part, asked: Asked) -> TaskSum:
+def sums_of(part, asked: ScoringRequest) -> TaskSum:
     """(k, 2, q) sums of its tasks: of ones, then of sample weights."""
     tasks, of = part.tasks, part.tasks.task_of
     y, z = tasks.targets, asked.scores(part)
@@ -228,7 +228,7 @@ def _is_of_sums(by: Measure) -> bool:
 
 
 def _is_of_counts(metric: Metric) -> bool:
-    """Whether four counts tell it: not where it looks at orders, nor where a class of one's own has a `score` of its own."""
+    """Tell whether four counts tell it: not where it looks at orders, nor where a class of one's own has a `score` of its own."""
     names = ("score", "score_of_counts")
     score, of_counts = (next(kind for kind in type(metric).__mro__ if name in vars(kind)) for name in names)
     return metric.labellings and not metric.scored_by_order and issubclass(of_counts, score)
@@ -394,7 +394,7 @@ def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
 class PartElsewhere:
     """One fold, as `mtldsl.problems.folds.Part` is of rows that are here."""
 
-    dealt: Dealt
+    dealt: FoldAssignment
     fold: int
     facts: tuple[Facts, Facts]
     learned: np.ndarray

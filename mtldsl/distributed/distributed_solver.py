@@ -24,7 +24,7 @@ from mtldsl.normal_form.terms.row_statistics import (
     known_moments,
     remember_moments,
 )
-from mtldsl.solvers.routes import in_turn
+from mtldsl.solvers.routes import accepting_routes
 from mtldsl.solvers.run import run_routes
 from mtldsl.solvers.sdca.sdca import Checkpoint
 from mtldsl.solvers.solver import Point, Solver
@@ -124,7 +124,7 @@ class CheckpointFolder:
     # ---------------------------------------------------------------------------------------- what was written
 
     def point(self) -> Point | None:
-        """Where the solve that wrote it was, None where there is nothing yet. `state` is for the solver that is named in it."""
+        """Return where the solve that wrote it was, None where there is nothing yet. `state` is for the solver that is named in it."""
         arrays = self.file.read(self._like())
         if arrays is None:
             return None
@@ -156,7 +156,7 @@ class CheckpointFolder:
         return self.rows
 
     def recall_moments(self) -> None:
-        """Moments that an earlier solve has found take no pass."""
+        """Sufficient statistics that an earlier solve has found take no pass."""
         for tasks, file in zip(self.tables, self.moments, strict=True):
             if known_moments(tasks) is None and (arrays := file.read()) is not None:
                 with reading(file.path, "moments of rows"):
@@ -305,7 +305,7 @@ class Subproblem:
         here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
         tol = min(max(missing / here, _FINEST), _COARSEST)
         outcome = run_routes(
-            form, solver=next(in_turn(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
+            form, solver=next(accepting_routes(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
             start=Point(weights), options={}, simple_guesses=False,
         )  # fmt: skip
         self.duals = outcome.duals[1]

@@ -107,7 +107,7 @@ class StructuredElsewhere(DistributedTerm):
 
     @cached_property
     def has_one_slope_at_zero(self) -> bool:  # type: ignore[override]
-        """Whether one labelling of every task is the highest plane where all scores are zero."""
+        """Tell whether one labelling of every task is the highest plane where all scores are zero."""
         if self.intercepts or self.map.offset is not None:
             return False
         sizes = zip(

@@ -133,7 +133,7 @@ class SufficientStatistics:
         return 2 * self.mean.nbytes + 8
 
     def scaling(self, center: bool, scale: bool) -> Scaling:
-        """What `standardize` applies."""
+        """Return what `standardize` applies."""
         return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
 
 

@@ -48,7 +48,7 @@ class Scores:
 
     @cached_property
     def seen(self) -> Mapping[str, np.ndarray]:
-        """What a pass over the data tells of this point."""
+        """Return what a pass over the data tells of this point."""
         return self.term.look(self.V, self.b)
 
 
@@ -186,7 +186,7 @@ class DistributedTerm(LossTerm):
 
     @property
     def _is_of_norms(self) -> bool:
-        """Whether it is a function of the norms of every task's residuals, which sums over the rows tell at any weights."""
+        """Tell whether it is a function of the norms of every task's residuals, which sums over the rows tell at any weights."""
         return self.atom.quadratic is not None or self.atom.radial
 
     def claim(self, x: Blocks) -> float:
@@ -295,7 +295,7 @@ def _squares_of(part: Part, V, b, centred: bool) -> TaskSum:
 
 
 def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:
-    """What `Scores.seen` is the sum of: with the gradient as multipliers."""
+    """Return what `Scores.seen` is the sum of: with the gradient as multipliers."""
     sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))

@@ -260,7 +260,7 @@ def grouped(function: ByTask, state, broadcast: tuple, *pieces: Columns | None) 
 
 
 def put_together(like: Columns | None, backs: Sequence[Columns | None]) -> Columns | None:
-    """What one part gets back of all groups, in the order of its own tasks."""
+    """Return what one part gets back of all groups, in the order of its own tasks."""
     found = [one for one in backs if one is not None]
     if like is None or not found:
         return None
@@ -302,7 +302,7 @@ def write_state(path: Path, state) -> None:
 
 
 def read_state(path: Path) -> Any:
-    """What `write_state` wrote, bit by bit. DataError for other files."""
+    """Return what `write_state` wrote, bit by bit. DataError for other files."""
     arrays = read_archive(path, _WHAT, role="own")
     with reading(path, _WHAT):
         return _filled(json.loads(str(arrays.pop("shape"))), arrays)
@@ -366,7 +366,7 @@ class Part:
         return W if self.has_all(W.shape[1]) else W[:, self.which]
 
     def has_all(self, n_tasks: int) -> bool:
-        """Whether its tasks are all there are, in their order."""
+        """Tell whether its tasks are all there are, in their order."""
         return self.which.size == n_tasks and bool((self.which == np.arange(n_tasks)).all())
 
     def __sizeof__(self) -> int:  # what Dask goes by where it keeps, moves and spills
@@ -433,7 +433,7 @@ class Parts(Protocol):
         ...
 
     def read_states(self, folder: str, mark: str) -> Any:
-        """What was written there under this mark, maybe by another process."""
+        """Return what was written there under this mark, maybe by another process."""
         ...
 
     def mapped(self, step: Callable, *broadcast) -> Parts:

@@ -159,7 +159,7 @@ def _ids(task: str | None, path: str, n: int, archive) -> Any:
 
 
 def stem(path: str) -> str:
-    """What a task is called that is a file."""
+    """Return what a task is called that is a file."""
     return PurePosixPath(path).name.split(".")[0]
 
 
@@ -376,7 +376,7 @@ def scan(
 
 
 def _distinct(pieces: list[Piece], files: list[str]) -> list[str]:
-    """What messages call the partitions: names of files, or their paths where names are not distinct."""
+    """Return what messages call the partitions: names of files, or their paths where names are not distinct."""
     names = [piece.name for piece in pieces]
     if len(set(names)) == len(names):
         return names
@@ -389,7 +389,7 @@ def _distinct(pieces: list[Piece], files: list[str]) -> list[str]:
 def from_parts(
     loaders: Sequence, *, names=None, task_names=None, feature_names=None, keep: bool | None = None
 ) -> Tasks:  # fmt: skip
-    """What loaders return, each a partition, as tasks whose rows are read by Dask's workers. Extra `dask`.
+    """Return what loaders return, each a partition, as tasks whose rows are read by Dask's workers. Extra `dask`.
 
     loaders       : a list of `dask.delayed` values, or of functions without arguments that the workers can import. Each is (X, Y), a table
                     with a column of labels per task; or (X, y, task_ids), rows of one long table; sample weights are a fourth (with None

@@ -17,7 +17,7 @@ from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
-from mtldsl.estimators.model_argument import Stated, stated
+from mtldsl.estimators.model_argument import ModelSource, stated
 from mtldsl.estimators.penalties import statement_of
 from mtldsl.estimators.targets import require_y
 from mtldsl.problems.problem import Problem
@@ -134,7 +134,7 @@ class ModelParameters(BaseEstimator):
     penalty: Any
     subject_to: Any
 
-    def _stated(self) -> Stated:
+    def _stated(self) -> ModelSource:
         return stated(self._stated_model(), self.subject_to, self._defaults)
 
     def _stated_model(self) -> Any:
@@ -160,7 +160,7 @@ class ModelParameters(BaseEstimator):
         return statement_of(self.loss, self.penalty, type(self).__name__)
 
     def _set(self, arguments: dict[str, Any]) -> None:
-        """What the constructor was called with, as it was; parameters of the model stand apart, for scikit-learn expects no further
+        """Return what the constructor was called with, as it was; parameters of the model stand apart, for scikit-learn expects no further
         attributes."""
         self._parameters = dict(arguments.pop("parameters"))
         for name, value in arguments.items():
@@ -223,7 +223,7 @@ class ModelParameters(BaseEstimator):
             ):
                 del self._parameters[name]
 
-    def _values(self, model: Stated) -> dict[str, Any]:
+    def _values(self, model: ModelSource) -> dict[str, Any]:
         """The values of the model's parameters. ModelError for parameters that it does not have, and where one has no value."""
         given = {name: value for name, value in self._parameters.items() if value is not None}
         known = ", ".join(model.parameters) or "none"
@@ -373,7 +373,7 @@ class MultiTaskEstimator(ModelParameters):
 
     @property
     def certificate_(self):
-        """What was proven of the fit, None where nothing was left to learn; DataError where the estimator was read back: a file does not keep
+        """Return what was proven of the fit, None where nothing was left to learn; DataError where the estimator was read back: a file does not keep
         the proof."""
         check_is_fitted(self, "solution_")
         return None if self.solution_ is None else self.solution_.certificate
@@ -427,7 +427,7 @@ class MultiTaskEstimator(ModelParameters):
         return checked_inputs(self, X, reset=False)
 
     def _read(self, y):
-        """What `score` takes in the place of y, where many fits are scored on it."""
+        """Return what `score` takes in the place of y, where many fits are scored on it."""
         return y
 
     # ----------------------------------------------------------------------------------------------- pickles

@@ -25,7 +25,7 @@ from mtldsl.estimators.base_estimator import (
 )
 from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
 from mtldsl.estimators.label_tables import (
-    Seen,
+    LabelTable,
     agreement,
     hold_targets,
     keep_targets,
@@ -33,7 +33,7 @@ from mtldsl.estimators.label_tables import (
     share_right,
     unique_rows,
 )
-from mtldsl.estimators.model_argument import OWN, Stated, stated
+from mtldsl.estimators.model_argument import OWN, ModelSource, stated
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.targets import Labels, labels_of
@@ -54,13 +54,13 @@ __all__ = [
 
 
 def compares_classes(self) -> bool:
-    """Whether a loss of the model is of all classes of a row together. A function does not say so before it is on data."""
+    """Tell whether a loss of the model is of all classes of a row together. A function does not say so before it is on data."""
     words = self._stated().words or ()
     return any(getattr(REGISTRY.get(word), "labels", "") == "classes" for word in words)
 
 
 def models_probabilities(self) -> bool:
-    """Whether predict_proba is there: it is calibrated, or a loss of the model is a likelihood. Asked before fitting, of a statement's words."""
+    """Tell whether predict_proba is there: it is calibrated, or a loss of the model is a likelihood. Asked before fitting, of a statement's words."""
     if getattr(self, "calibration", None) is not None:
         return True
     facts = getattr(getattr(self, "solution_", None), "loss", None)
@@ -339,7 +339,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     _scores_of = scores_of_labels
 
     def _read(self, y):
-        return Seen.of(y)
+        return LabelTable.of(y)
 
     def _scores_by_task(self, X, y) -> np.ndarray:
         """(m,) the accuracy of every column; NaN where it has no label."""
@@ -497,7 +497,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
     ):
         self._set(locals())
 
-    def _stated(self) -> Stated:
+    def _stated(self) -> ModelSource:
         return stated(
             self.model, self.subject_to, self._defaults, edges=OWN if self.edges is None else self.edges
         )

@@ -234,7 +234,7 @@ class CrossValidated(MultiTaskEstimator):
         )
 
     def _scorer(self, y):
-        """What scores a fold's fits; None for the estimator's own score."""
+        """Return what scores a fold's fits; None for the estimator's own score."""
         if self.per_task:
             return ByTask(self._task_ids())
         if self.scoring is None:
@@ -399,7 +399,7 @@ def _strongest(tasks: Tasks) -> float:
 
 
 def _is_loud(verbose, typed: str) -> bool:
-    """Whether progress is told: True or False, or a number as elsewhere in scikit-learn."""
+    """Tell whether progress is told: True or False, or a number as elsewhere in scikit-learn."""
     number = as_whole(verbose)
     if isinstance(verbose, bool) or (number is not None and number >= 0):
         return bool(verbose)

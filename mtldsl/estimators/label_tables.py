@@ -20,7 +20,7 @@ from mtldsl.estimators.targets import (
 from mtldsl.utils.arrays import as_frame
 
 __all__ = [
-    "Seen",
+    "LabelTable",
     "agreement",
     "completed",
     "hold_targets",
@@ -46,7 +46,7 @@ __all__ = [
 def unique_rows(X, signs: np.ndarray, weights: np.ndarray | None) -> tuple:
     """(X, signs, weights) of the distinct rows that have a label; weights (n, m).
 
-    >>> X, signs, weights = distinct_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), None)
+    >>> X, signs, weights = unique_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), None)
     >>> X.ravel(), signs.ravel(), weights.ravel()
     (array([1., 2.]), array([-1.,  1.]), array([1., 2.]))
     """
@@ -158,7 +158,7 @@ def placed(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class LabelTable:
     """Labels (n, m) read once, for scores of many predictions; where there are any, and the rows that have one."""
 
     table: np.ndarray
@@ -166,9 +166,9 @@ class Seen:
     rows: np.ndarray
 
     @classmethod
-    def of(cls, y) -> Seen:
+    def of(cls, y) -> LabelTable:
         """y itself where it has been read."""
-        if isinstance(y, Seen):
+        if isinstance(y, LabelTable):
             return y
         table, _, _ = columns_of(y)
         there = ~missing_in(table)
@@ -177,7 +177,7 @@ class Seen:
 
 def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
     """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
-    seen = Seen.of(y)
+    seen = LabelTable.of(y)
     if predicted.shape not in (seen.table.shape, seen.table.shape[:1]):
         raise DataError(
             f"y has the shape {seen.table.shape}, and predictions have {predicted.shape}", argument="y"
@@ -188,7 +188,7 @@ def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
 
 def share_right(y, predicted, sample_weight=None) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-    seen = Seen.of(y)
+    seen = LabelTable.of(y)
     right, there = agreement(seen, predicted)
     weights = of_rows(sample_weight, len(seen.table))
     weights = None if weights is None else weights[seen.rows]
@@ -196,7 +196,7 @@ def share_right(y, predicted, sample_weight=None) -> float:
     return float(np.average(whole[seen.rows], weights=weights))
 
 
-def scores_of_labels(estimator, points: list, X, y: Seen, options: dict) -> list[float]:
+def scores_of_labels(estimator, points: list, X, y: LabelTable, options: dict) -> list[float]:
     """`MultiTaskEstimator._scores_of` of a classifier of labels: of several points in one product, where every task has weights."""
     if options or estimator.one_class_.size:
         return [float(estimator._with(point).score(X, y, **options)) for point in points]

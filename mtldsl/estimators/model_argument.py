@@ -24,7 +24,7 @@ from mtldsl.utils.validation import as_float, quoted
 
 __all__ = [
     "OWN",
-    "Stated",
+    "ModelSource",
     "stated",
 ]
 
@@ -32,7 +32,7 @@ __all__ = [
 OWN = "its own"
 
 
-class Stated(Protocol):
+class ModelSource(Protocol):
     """A model without its data."""
 
     @property
@@ -55,8 +55,8 @@ class Stated(Protocol):
 
 def stated(
     model, subject_to: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, edges=None
-) -> Stated:
-    """What `model` says. ModelError where it is of another kind, or a name that no model has.
+) -> ModelSource:
+    """Return what `model` says. ModelError where it is of another kind, or a name that no model has.
 
     subject_to : constraints as text, beside a statement; a name has its own
     defaults   : values of parameters that have none in a model

@@ -60,7 +60,7 @@ class MeasureScorer:
         return f"scorer({self.name!r})"
 
     def set_score_request(self, **requested) -> MeasureScorer:
-        """Whether metadata routing is to hand on sample_weight and groups: True, False, None, or the name they go by. A new scorer."""
+        """Tell whether metadata routing is to hand on sample_weight and groups: True, False, None, or the name they go by. A new scorer."""
         strange = [name for name in requested if name not in _ROUTED]
         if strange:
             raise ModelError(
@@ -73,7 +73,7 @@ class MeasureScorer:
         return asking
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What is asked of scikit-learn's metadata routing."""
+        """Return what is asked of scikit-learn's metadata routing."""
         request = MetadataRequest(owner=self)
         for name in _ROUTED:
             request.score.add_request(param=name, alias=self._requested.get(name))

@@ -73,7 +73,7 @@ def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
 
 
 def is_vector(y) -> bool:
-    """Whether y is one label a row, (n,), and no table of columns."""
+    """Tell whether y is one label a row, (n,), and no table of columns."""
     shape = getattr(y, "shape", None)
     if shape is not None:
         return len(shape) == 1

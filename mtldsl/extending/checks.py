@@ -71,7 +71,7 @@ def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
 
 
 def solver_cases(solver) -> list[Case]:
-    """What is asked of a solver, model by model, not yet run: for parametrised tests."""
+    """Return what is asked of a solver, model by model, not yet run: for parametrised tests."""
     from mtldsl.extending.law import cases_of
     from mtldsl.extending.laws.solver_laws import LAWS
     from mtldsl.solvers.routes import get_solver

@@ -213,7 +213,7 @@ def check_class(cls: type[Atom], kind: Kind) -> None:
 
 def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
     def own(name: str) -> bool:
-        """Whether the method is more than what a protocol declares."""
+        """Tell whether the method is more than what a protocol declares."""
         given = getattr(cls, name)
         protocols = (Loss, SeparableLoss, MatrixFunction, Regularizer, Set, Structure, Metric)
         bare = [

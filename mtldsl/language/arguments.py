@@ -275,7 +275,7 @@ def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
 
 
 def is_tree(groups: Any) -> bool:
-    """Whether it is a dict whose values are parents, not lists of members.
+    """Tell whether it is a dict whose values are parents, not lists of members.
 
     >>> is_tree({"age": "who", "who": None}), is_tree({"who": ["age"]}), is_tree([["age"]])
     (True, False, False)

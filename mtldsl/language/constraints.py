@@ -174,7 +174,7 @@ class RangeConstraint:
     __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = _chained
 
     def tighten(self, before: Range) -> Range:
-        """What is known of the matrix with this constraint too; ModelError where the two contradict each other."""
+        """Return what is known of the matrix with this constraint too; ModelError where the two contradict each other."""
         tightest = max if self.bound == "lower" else min
         now = replace(before, **{self.bound: tightest(self.value, getattr(before, self.bound))})
         if now.lower > now.upper:
@@ -252,7 +252,7 @@ class Trace:
 
 
 def ranges_of(constraints) -> dict[Bounded, Range]:
-    """What the constraints together say of everything learned; ModelError where they contradict each other."""
+    """Return what the constraints together say of everything learned; ModelError where they contradict each other."""
     found: dict[Bounded, Range] = {}
     for constraint in constraints:
         unknown = constraint.unknown

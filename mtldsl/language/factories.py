@@ -111,7 +111,7 @@ def _task_latex(W: Affine, with_intercept: bool) -> str:
 
 
 def _row_latex(W: Affine, with_intercept: bool) -> str:
-    """What an index of a class follows: x_j^T w, x_j^T (L + S), and with an intercept (x_j^T W + b)."""
+    """Return what an index of a class follows: x_j^T w, x_j^T (L + S), and with an intercept (x_j^T W + b)."""
     if with_intercept:
         return rf"(x_j^\top {W.latex if W.precedence >= 3 else f'({W.latex})'} + b)"
     return rf"x_j^\top {_column(W) or _in_parentheses(W)}"
@@ -258,7 +258,7 @@ def _given(cls: type[Atom], args, kwargs, typed: str) -> dict[str, Any]:
 
 
 def _instead(cls: type[Atom], name: str) -> str:
-    """What to write where a word was given a parameter that it does not have."""
+    """Return what to write where a word was given a parameter that it does not have."""
     if name in _WEIGHTS and issubclass(cls, Loss):
         return _OF_SAMPLES
     if name in _COEFFICIENTS:

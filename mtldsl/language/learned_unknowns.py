@@ -73,7 +73,7 @@ class LearnedUnknown:
 
     @property
     def declaration(self) -> Spelled:
-        """How another of this kind is declared."""
+        """Return how another of this kind is declared."""
         return made(type(self).__name__, 'tasks, name="..."')
 
     @property

@@ -70,7 +70,7 @@ class Calls(Syntax):
     names: Mapping[str, object]
 
     def value(self, node: ast.expr, depth: int):
-        """What a node of the syntax tree stands for."""
+        """Return what a node of the syntax tree stands for."""
         raise NotImplementedError
 
     def _call(self, node, depth):
@@ -152,7 +152,7 @@ class Calls(Syntax):
 
 
 def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
-    """What everything that a word learns was typed as; nothing for words that learn nothing."""
+    """Return what everything that a word learns was typed as; nothing for words that learn nothing."""
     learns = getattr(getattr(word, "atom", None), "learns", ())
     typed = dict(zip(inspect.signature(word).parameters, node.args, strict=False)) if learns else {}
     typed |= {keyword.arg: keyword.value for keyword in node.keywords}
@@ -160,7 +160,7 @@ def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None
 
 
 def declaration_of(kind: str) -> str:
-    """How a kind of unknown is declared, where it was written itself."""
+    """Return how a kind of unknown is declared, where it was written itself."""
     line = declared(kind)
     what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
     return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
@@ -400,7 +400,7 @@ def _symbol(op, order: bool) -> str:
 
 
 def _size(value: Any) -> int:
-    """How many numbers a plain value has."""
+    """Return how many numbers a plain value has."""
     return np.size(value)
 
 

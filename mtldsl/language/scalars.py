@@ -415,7 +415,7 @@ def as_scalar(value) -> Scalar | None:
 
 
 def is_foreign(value) -> bool:
-    """Whether this is nothing of the language, whose expressions answer operators themselves."""
+    """Tell whether this is nothing of the language, whose expressions answer operators themselves."""
     kind = type(value)
     return getattr(kind, "__array_ufunc__", is_foreign) is not None and not getattr(
         kind, "answers_arrays", False
@@ -464,7 +464,7 @@ def made(kind: str, arguments: object = "tasks") -> Spelled:
 
 
 def declared_in(kind: str, name: str) -> Spelled:
-    """What a problem file adds to a message that names a kind: the line that declares it, and nothing in Python.
+    """Return what a problem file adds to a message that names a kind: the line that declares it, and nothing in Python.
 
     >>> ("theta must be KernelWeights" + declared_in("KernelWeights", "theta")).on("file")
     'theta must be KernelWeights (in [learned]: theta = "KernelWeights")'

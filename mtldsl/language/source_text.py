@@ -67,12 +67,12 @@ def kind_of(value) -> str:
 
 
 def is_compared(value) -> bool:
-    """Whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
+    """Tell whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
     return isinstance(value, Trace | WeightsNorm)
 
 
 def place_of(value) -> str:
-    """Where a metric, a similarity, or a trace or norm of what is learned belongs; nothing for values of other kinds."""
+    """Return where a metric, a similarity, or a trace or norm of what is learned belongs; nothing for values of other kinds."""
     if isinstance(value, Metric):
         return f"; write structured_hinge(W, tasks, metric={value!r})"
     if isinstance(value, TaskSimilarity):
@@ -117,7 +117,7 @@ class Source:
         return self.whole.count("\n", 0, at) + 1, at - (self.whole.rfind("\n", 0, at) + 1) + 1
 
     def spot(self, start: int = 0, end: int | None = None, key: tuple[str | int, ...] = ()) -> Place:
-        """Where characters start to end stand, with their line and a caret under them; `key` as in `Place`."""
+        """Return where characters start to end stand, with their line and a caret under them; `key` as in `Place`."""
         line, column = self.place(start)
         lines = self.whole.split("\n")
         shown = lines[line - 1].rstrip("\r").replace("\t", " ")
@@ -211,7 +211,7 @@ class Syntax:
             raise self.source.error(f"this cannot be read as an expression: {error}", 0, 1) from None
 
     def _offset(self, line: int, column: int) -> int:
-        """Where in the text a column of a line is, both counted from 0; our own brackets lie outside the text."""
+        """Return where in the text a column of a line is, both counted from 0; our own brackets lie outside the text."""
         lines = self.source.text.split("\n")
         if not 0 <= line < len(lines):
             return 0 if line < 0 else len(self.source.text)

@@ -157,7 +157,7 @@ def _picked(right, n_columns: int) -> np.ndarray | None:
 
 
 def _is_of(whole: Tasks, columns: np.ndarray, own: Tasks | None) -> bool:
-    """Whether the tasks of a loss are these of the whole: the same labels of the same rows."""
+    """Tell whether the tasks of a loss are these of the whole: the same labels of the same rows."""
     if (
         own is None
         or not own.in_memory
@@ -304,7 +304,7 @@ def _require_any_tasks(one, text: str, tasks: Tasks) -> None:
 
 
 def _is_symmetric(function: MatrixFunction, shape: tuple[int, int]) -> bool:
-    """Whether it takes tasks in any order: seen from its values at random weights, whose columns change places."""
+    """Tell whether it takes tasks in any order: seen from its values at random weights, whose columns change places."""
     W = np.random.default_rng(0).normal(size=shape)
     values = [function.value(W), function.value(np.roll(W, 1, axis=1))]
     return bool(np.isclose(*values, rtol=1e-6) or not np.isfinite(values).any())

@@ -336,7 +336,7 @@ def _positions(parents, names) -> tuple[list, list[int]]:
 
 
 def _depths(nodes, up) -> list[int]:
-    """How far every node is from its root; ModelError for a circle."""
+    """Return how far every node is from its root; ModelError for a circle."""
     depth = [0] * len(nodes)
     for start in range(len(nodes)):
         node, steps = start, 0

@@ -237,7 +237,7 @@ Metric = metrics.Metric
 
 
 def usage(name: str) -> str:
-    """How a word is typed: its name, parameters and defaults.
+    """Return how a word is typed: its name, parameters and defaults.
 
     >>> usage("FScore"), usage("ridge")
     ('FScore(beta=1.0)', 'ridge(W, weights=None)')
@@ -261,7 +261,7 @@ CALLABLE = ChainMap(
 
 
 def typed_usage(name: str) -> str:
-    """How it is typed: name, parameters and defaults, without types.
+    """Return how it is typed: name, parameters and defaults, without types.
 
     >>> typed_usage("laplacian"), typed_usage("p_norm"), typed_usage("ridge")
     ('laplacian(L, gamma=1.0, columns=None)', 'p_norm(theta, p=2.0)', 'ridge(W, weights=None)')

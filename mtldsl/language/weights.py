@@ -64,7 +64,7 @@ class Weights(Affine):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """What each column is of: a task."""
+        """Return what each column is of: a task."""
         return self.tasks.task_names
 
     def of_tasks(self, tasks: Tasks) -> Weights:

@@ -151,7 +151,7 @@ def _means(values, weights, loss: LossTerm) -> np.ndarray:
 
 
 def _kinks(loss: LossTerm) -> bool:
-    """Whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
+    """Tell whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
     if not isinstance(loss.atom, SeparableLoss):
         return False
     quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
@@ -179,7 +179,7 @@ def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
 
 
 def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    """Where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
+    """Return where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
     widths, lowest, last = high - low, float(low.sum()), len(kinks) - 1
     total = float(widths.sum())
     if widths.min() == widths.max():  # a selection, no sort
@@ -203,7 +203,7 @@ def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
 
 
 def _counts_classes(loss: LossTerm) -> bool:
-    """Whether all samples of a class are the same as long as weights are zero."""
+    """Tell whether all samples of a class are the same as long as weights are zero."""
     return isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None
 
 
@@ -220,7 +220,7 @@ def _class_weights(loss: LossTerm) -> np.ndarray:
 
 
 def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
-    """Where the loss knows its best constants by a formula, and no task is without one of the classes."""
+    """Return where the loss knows its best constants by a formula, and no task is without one of the classes."""
     if not _counts_classes(loss):
         return None
     weights, atom = _class_weights(loss), cast(Any, loss.atom)

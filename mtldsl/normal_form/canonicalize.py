@@ -355,7 +355,7 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, m
 
 
 def _said(matrix: LearnedUnknown, ranges: Mapping[Any, Range], penalised) -> Range:
-    """What constraints say of it; nothing where a norm of it is in the objective."""
+    """Return what constraints say of it; nothing where a norm of it is in the objective."""
     if matrix in ranges:
         return ranges[matrix]
     if matrix in penalised:

@@ -66,7 +66,7 @@ class NormalForm:
 
     @property
     def in_memory(self) -> bool:
-        """Whether this process holds the rows of all losses."""
+        """Tell whether this process holds the rows of all losses."""
         return all(loss.tasks.in_memory for loss in self.losses)
 
     @cached_property
@@ -97,7 +97,7 @@ class NormalForm:
 
     @cached_property
     def remembered(self) -> dict:
-        """What was found out about this form, and about others of one statement that differ from it in the sizes of coefficients alone."""
+        """Return what was found out about this form, and about others of one statement that differ from it in the sizes of coefficients alone."""
         return {}
 
     def share(self, remembered: dict) -> None:

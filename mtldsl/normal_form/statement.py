@@ -62,7 +62,7 @@ def meaning_of(atom: Atom) -> str:
 
 
 def _own_meaning(cls: type[Atom]) -> str:
-    """What the class says of itself, and not of one that it is made from under another name."""
+    """Return what the class says of itself, and not of one that it is made from under another name."""
     of = next((one for one in cls.__mro__ if "meaning" in vars(one)), None)
     return cls.meaning if of is not None and getattr(of, "name", "") == cls.name else ""
 
@@ -354,7 +354,7 @@ class Statement(Shown):
 
     @cached_property
     def shares(self) -> Shares | None:
-        """Where every loss takes tasks of its own, `W[:, a]` and `W[:, b]`, which are whose; else None."""
+        """Return where every loss takes tasks of its own, `W[:, a]` and `W[:, b]`, which are whose; else None."""
         return shares_of([term for term in self.objective.terms if term.is_loss])
 
     @property
@@ -366,7 +366,7 @@ class Statement(Shown):
 
     @property
     def is_convex(self) -> bool:
-        """Whether every term is convex with a coefficient >= 0 at the parameters' present values."""
+        """Tell whether every term is convex with a coefficient >= 0 at the parameters' present values."""
         return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
     def _shape(self, values: tuple[float, ...]) -> tuple:
@@ -410,6 +410,6 @@ class Statement(Shown):
 
     @cached_property
     def _scales_penalties_alone(self) -> bool:
-        """Whether all that parameters do is to multiply regularizers."""
+        """Tell whether all that parameters do is to multiply regularizers."""
         losses = any(term.coefficient.parameters for term in self.objective.terms if term.is_loss)
         return not (losses or self._inside_arguments or self.constraints)

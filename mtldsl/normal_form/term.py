@@ -44,7 +44,7 @@ class Block:
 
 
 def picks(factor) -> bool:
-    """Whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
+    """Tell whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
     if factor is None:
         return True
     rows: Any = sparse.csr_array(factor)
@@ -80,7 +80,7 @@ class Entry:
 
     @cached_property
     def gain(self) -> float:
-        """How much longer than W its image is, the root mean square over all directions of W."""
+        """Return how much longer than W its image is, the root mean square over all directions of W."""
         sides = [(self.left, 1), (self.right, 0)]
         lengths = [np.sqrt(_squares(side) / side.shape[axis]) for side, axis in sides if side is not None]
         return abs(self.coefficient) * float(np.prod(lengths))
@@ -221,27 +221,27 @@ class LossTerm:
 
     @property
     def sums_tasks(self) -> bool:
-        """Whether it is a sum over tasks, each of which may be left out."""
+        """Tell whether it is a sum over tasks, each of which may be left out."""
         return True
 
     @property
     def takes_steps_by_task(self) -> bool:
-        """Whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
+        """Tell whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
         return False
 
     @property
     def shifts_apart(self) -> bool:
-        """Whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
+        """Tell whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
         return self.atom.separable
 
     @property
     def has_cheap_lines(self) -> bool:
-        """Whether one product with the data serves all points of a line."""
+        """Tell whether one product with the data serves all points of a line."""
         return True
 
     @property
     def has_score_steps(self) -> bool:
-        """Whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
+        """Tell whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
         return False
 
     @cached_property
@@ -307,7 +307,7 @@ class LossTerm:
         return steepest if self.scale is None else self.scale * steepest
 
     def _summands(self, x: Blocks) -> float:
-        """What `SeparableLoss.summands` adds up to."""
+        """Return what `SeparableLoss.summands` adds up to."""
         if not isinstance(self.atom, SeparableLoss) or type(self.atom).summands is SeparableLoss.summands:
             return 0.0
         sizes = self.atom.summands(self.known_predictions(x), self.tasks.targets)
@@ -387,7 +387,7 @@ class LossTerm:
 
     @property
     def has_one_slope_at_zero(self) -> bool | None:
-        """Whether the loss has one gradient where the weights are zero and the constants best; None where that is to be looked at."""
+        """Tell whether the loss has one gradient where the weights are zero and the constants best; None where that is to be looked at."""
         return True if self.atom.smooth else None
 
     def add_adjoint(self, u: np.ndarray, into: Blocks) -> None:
@@ -509,7 +509,7 @@ class LossTerm:
 
     @cached_property
     def has_free_dual(self) -> bool:
-        """Whether every number may be a multiplier of any sample."""
+        """Tell whether every number may be a multiplier of any sample."""
         low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets[:1])
         return bool(np.all(low == -np.inf) and np.all(high == np.inf)) and np.ndim(low) == np.ndim(high) == 0
 

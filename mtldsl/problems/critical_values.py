@@ -237,7 +237,7 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
 
 
 def _sums_of(losses: list[LossTerm]) -> np.ndarray | None:
-    """What the slopes of every task sum to, where that is given."""
+    """Return what the slopes of every task sum to, where that is given."""
     loss = losses[0]
     if isinstance(loss, StructuredTerm):
         totals = [known.total for known in loss.at_constants or ()]
@@ -260,7 +260,7 @@ def _is_two_lines(loss: LossTerm) -> bool:
 
 
 def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
-    """Whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
+    """Tell whether the gradients on both sides of z agree; unless it is known, along the ones and a few random directions: each side of a
     kink has its own."""
     if loss.has_one_slope_at_zero is not None:
         return loss.has_one_slope_at_zero

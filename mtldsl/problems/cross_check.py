@@ -97,7 +97,7 @@ def _too_large(problem, solution: Solution) -> str | None:
 
 
 def _compared(problem, solution: Solution, how: bool | str, left: float | None):
-    """What both sides say; a sentence where that was cut short."""
+    """Return what both sides say; a sentence where that was cut short."""
 
     size = SUBSAMPLE if how == "subsample" else MAX_SIZE
     try:
@@ -217,7 +217,7 @@ def compared(
     random_state: int = 0,
     max_seconds: float | None = None,
 ) -> CrossCheck | BlockCheck:
-    """What both sides say, as in `cross_check`; stops.TimeIsUp where max_seconds were not enough."""
+    """Return what both sides say, as in `cross_check`; stops.TimeIsUp where max_seconds were not enough."""
     with interrupts.heard(raises=True), interrupts.time_limit(max_seconds):
         check = _checked(problem, solution, tol, solver, max_size, random_state)
         if interrupts.remaining() <= 0.0:  # of a solve that was cut short nothing can be said

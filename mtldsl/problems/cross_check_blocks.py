@@ -156,7 +156,7 @@ def tolerance(backend: str, tol: float | None) -> float:
 
 
 def size_of(form: NormalForm, blocks: Blocks, objective: float) -> float:
-    """What differences are relative to: log-determinants may make an objective small."""
+    """Return what differences are relative to: log-determinants may make an objective small."""
     losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
     return max(abs(objective), losses, objective_scale(form))
 
@@ -338,7 +338,7 @@ class _At:
         return rows
 
     def _least(self, form: NormalForm, blocks: Blocks, structures: Structures, size: float) -> _Least | None:
-        """What the reference gains over the weights; None where the form cannot be restricted to the tasks `which`."""
+        """Return what the reference gains over the weights; None where the form cannot be restricted to the tasks `which`."""
         from mtldsl.reference.majorization import of_tasks, why_not_by_tasks
         from mtldsl.reference.majorization import value_and_violation as of_convex
 

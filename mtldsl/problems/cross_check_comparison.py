@@ -77,7 +77,7 @@ class CrossCheck(Comparison):
 
     @property
     def certified(self) -> bool:
-        """Whether the fast solution carries a proof."""
+        """Tell whether the fast solution carries a proof."""
         return self.status == "optimal"
 
     @property
@@ -101,7 +101,7 @@ class CrossCheck(Comparison):
 
     @property
     def weights_reach(self) -> float:
-        """How far apart two points with these gaps can be, where objective - optimum >= modulus/2 ||W -
+        """Return how far apart two points with these gaps can be, where objective - optimum >= modulus/2 ||W -
         W*||^2.
 
         A point that violates a constraint may lie below the optimum: then its gap is taken to be at least
@@ -307,7 +307,7 @@ class BlockCheck(Comparison):
 
     @property
     def certified(self) -> bool:
-        """Whether the fast solution carries a proof of what it claims: here, a stationary point."""
+        """Tell whether the fast solution carries a proof of what it claims: here, a stationary point."""
         return self.status in ("stationary", "optimal")
 
     @property

@@ -18,7 +18,7 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
 from mtldsl.problems.folds import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
 from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
-from mtldsl.problems.path import Grid, grid_of
+from mtldsl.problems.path import ParameterValues, grid_of
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure, best_threshold
 from mtldsl.solution.solution import Solution
@@ -116,8 +116,8 @@ def cross_validate(
     return found
 
 
-def _said(trials: list[Trial], grid: Grid, by: Measure) -> str:
-    """What a fold found, in a few words."""
+def _said(trials: list[Trial], grid: ParameterValues, by: Measure) -> str:
+    """Return what a fold found, in a few words."""
     scores = np.array([float(trial.score) for trial in trials])
     seconds = f"{len(trials)} values, {sum(trial.seconds for trial in trials):.2f} s"
     if np.isnan(scores).all():
@@ -174,7 +174,7 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
+def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
     model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
@@ -200,7 +200,7 @@ def _run(common: tuple[Any, Grid, Measure, dict], tasks: Tasks, part: Part) -> l
     return found
 
 
-def _solved_at(problem: Any, grid: Grid, point: tuple[float, ...], solve_options: dict):
+def _solved_at(problem: Any, grid: ParameterValues, point: tuple[float, ...], solve_options: dict):
     before = [parameter.value for parameter in grid.parameters]
     try:
         for parameter, value in zip(grid.parameters, point, strict=True):

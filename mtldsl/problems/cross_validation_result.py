@@ -13,7 +13,7 @@ from mtldsl.display.pictures.curves import plot_cross_validation
 from mtldsl.display.sections import GOOD, NEUTRAL, Panel, Table
 from mtldsl.errors import DataError
 from mtldsl.problems.folds import Part
-from mtldsl.problems.path import Grid
+from mtldsl.problems.path import ParameterValues
 from mtldsl.solution.measures import Measure, mean_and_error
 from mtldsl.solution.score import Score
 
@@ -75,7 +75,13 @@ class CrossValidation(Shown):
 
     @classmethod
     def of(
-        cls, grid: Grid, by: Measure, parts: Sequence[Part], trials: list[list[Trial]], notes, model
+        cls,
+        grid: ParameterValues,
+        by: Measure,
+        parts: Sequence[Part],
+        trials: list[list[Trial]],
+        notes,
+        model,
     ) -> CrossValidation:
         names = tuple(parameter.name for parameter in grid.parameters)
         rows, unscored = [], dict[str, int]()

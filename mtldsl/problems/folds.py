@@ -54,7 +54,7 @@ def data_of(statement: Statement, typed: str) -> Tasks:
 
 
 def needs_two_classes(statement: Statement) -> bool:
-    """Whether a loss refuses tasks of one class."""
+    """Tell whether a loss refuses tasks of one class."""
     return any(
         term.is_loss and getattr(term.atom, "labels", "") in ("sign", "classes")
         for term in statement.objective.terms

@@ -380,7 +380,7 @@ def _signs(form: NormalForm, block: str) -> Signs:
 
 
 def _is_half_a_squared_norm(term) -> bool:
-    """Whether its conjugate is half a squared norm, known in closed form: ridges, and penalties that weigh kernels."""
+    """Tell whether its conjugate is half a squared norm, known in closed form: ridges, and penalties that weigh kernels."""
     atom = term.atom
     if not isinstance(atom, MatrixFunction) or (
         term.argument.offset is not None and np.any(term.argument.offset)
@@ -403,7 +403,7 @@ def _is_norm(atom: Atom) -> bool:
 
 
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
-    """Whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
+    """Tell whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
     before, values = parameter.value, []
     try:
         for parameter.value in (1.0, 2.0, 4.0):

@@ -87,7 +87,7 @@ class NamedModel:
 
     @property
     def usage(self) -> str:
-        """How `mtl.model` is called for it.
+        """Return how `mtl.model` is called for it.
 
         >>> NamedModel("Lasso", "squared_loss(W, tasks) + rho * l1_norm(W)", "", "", "").usage
         "model('Lasso', tasks, rho=...)"

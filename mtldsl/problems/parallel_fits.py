@@ -28,7 +28,7 @@ _DATA = "the data"
 
 
 def jobs_of(n_jobs) -> int | None:
-    """How many of them: a whole number, -1 for one a core; None is what joblib is told around, and else one."""
+    """Return how many of them: a whole number, -1 for one a core; None is what joblib is told around, and else one."""
     number = as_whole(n_jobs)
     if n_jobs is not None and (number is None or number == 0):
         raise ModelError(

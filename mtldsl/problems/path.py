@@ -31,7 +31,7 @@ from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.starts import starting_point
 from mtldsl.utils import interrupts
 from mtldsl.utils.arrays import as_array
-from mtldsl.utils.caching import Store, remembering
+from mtldsl.utils.caching import Store, path_cache
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import counted
 from mtldsl.utils.validation import as_list, as_whole, quoted
@@ -39,10 +39,10 @@ from mtldsl.utils.validation import as_list, as_whole, quoted
 __all__ = [
     "CertifiedPoint",
     "FewRows",
-    "Grid",
-    "Past",
+    "ParameterValues",
+    "PathHistory",
     "Solvable",
-    "Start",
+    "WarmStart",
     "ahead",
     "certified_points",
     "checked_values",
@@ -66,7 +66,7 @@ _LOOKS_BACK = 5
 
 
 @dataclass(frozen=True)
-class Start:
+class WarmStart:
     """What `solve(warm_start=...)` reads of a solution."""
 
     blocks: Blocks
@@ -74,17 +74,21 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Past:
+class PathHistory:
     """The weights at values that a path has been at, the last ones: not all else that solutions hold."""
 
     points: tuple[tuple[float, Blocks, bool], ...] = ()
 
-    def then(self, value: float, solution: Solution) -> Past:
+    def then(self, value: float, solution: Solution) -> PathHistory:
         """With one more, and whether its solver moved at all from where it began."""
-        return Past((*self.points[1 - _LOOKS_BACK :], (value, solution.blocks, solution.iterations > 0)))
+        return PathHistory(
+            (*self.points[1 - _LOOKS_BACK :], (value, solution.blocks, solution.iterations > 0))
+        )
 
 
-def ahead(form: NormalForm, past: Past, last: Solution | None, value: float) -> Solution | Start | None:
+def ahead(
+    form: NormalForm, past: PathHistory, last: Solution | None, value: float
+) -> Solution | WarmStart | None:
     """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
 
     A parabola through three where the losses have two derivatives, else a line through two. (Measured on weights that a norm holds at
@@ -110,16 +114,16 @@ def ahead(form: NormalForm, past: Past, last: Solution | None, value: float) -> 
     for name, B in last.blocks.items():
         moved = sum(share * one[name] for share, (_, one, _) in zip(shares, known, strict=True))
         blocks[name] = np.where(B != 0.0, moved, 0.0)
-    return Start(blocks, point)
+    return WarmStart(blocks, point)
 
 
 def _is_smooth(form: NormalForm) -> bool:
-    """Whether no loss has a kink, nor its slope one."""
+    """Tell whether no loss has a kink, nor its slope one."""
     atoms = [loss.atom for loss in form.losses]
     return all(atom.smooth and (atom.quadratic is not None or not atom.piecewise_quadratic) for atom in atoms)
 
 
-def _of_smooth(past: Past, value: float) -> tuple[tuple[float, Blocks, bool], ...] | None:
+def _of_smooth(past: PathHistory, value: float) -> tuple[tuple[float, Blocks, bool], ...] | None:
     """The last three that a solver has moved: a start that was good enough as it was is off by more, which a parabola makes three times of.
     None where there are none, or no parabola leads so far."""
     moved = tuple(one for one in past.points if one[2])[-3:]
@@ -166,7 +170,7 @@ class FewRows:
 
     @staticmethod
     def pays(form: NormalForm, values: int) -> bool:
-        """Whether every loss is a sum of squares, and so many values are cheaper with their decompositions than without."""
+        """Tell whether every loss is a sum of squares, and so many values are cheaper with their decompositions than without."""
         if form.entangled_intercepts is not None or not form.losses:
             return False
         return all(_pays(loss, values) for loss in form.losses)
@@ -240,7 +244,7 @@ def walk(
 ) -> Iterator[Solution]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
-    past = Past()
+    past = PathHistory()
     made: Store = {}
     try:
         with counted(parameter.name, len(values), progress) as tell:
@@ -249,7 +253,7 @@ def walk(
                 # between two solves, too, a signal is kept: this point is the last one
                 with (
                     interrupts.heard(),
-                    remembering(made),
+                    path_cache(made),
                 ):  # not beyond: between two values the caller does other things
                     start = ahead(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
@@ -271,7 +275,7 @@ def walk(
 
 
 def _may_lock(form: NormalForm) -> bool:
-    """Whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
+    """Tell whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
     return any(f.atom.separable == "spectrum" and not f.atom.convex for f in form.functions)
 
 
@@ -286,7 +290,7 @@ def _is_better(one: Solution, other: Solution) -> bool:
 _VALUES, _RANGE = 20, 1000.0
 
 
-class Grid:
+class ParameterValues:
     """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
 
     def __init__(self, values: dict[Parameter, list[float]], weaker_is_larger: bool):
@@ -304,13 +308,13 @@ class Grid:
 
 
 def strengthens_losses(statement: Statement, parameter: Parameter) -> bool:
-    """Whether larger values of the parameter mean less regularisation: it multiplies losses, or is the radius of a ball."""
+    """Tell whether larger values of the parameter mean less regularisation: it multiplies losses, or is the radius of a ball."""
     losses = [term for term in statement.objective.terms if term.is_loss]
     widens = any(parameter in constraint.of_radius for constraint in on_weights(statement.constraints))
     return widens or any(parameter in term.coefficient.parameters for term in losses)
 
 
-def grid_of(problem: Solvable, lam, values, typed: str) -> Grid:
+def grid_of(problem: Solvable, lam, values, typed: str) -> ParameterValues:
     """The grid that is meant by `cross_validate(lam, values)`; ModelError with what to write for anything else.
 
     lam : a Parameter, a list of them with a list of values each, or a dict {Parameter: values}
@@ -356,7 +360,7 @@ def grid_of(problem: Solvable, lam, values, typed: str) -> Grid:
             raise ModelError("there are no values", term=f"{typed}({parameter.name}, [])")
     if len(found) != len(lam):
         raise ModelError("a parameter stands twice", term=typed)
-    return Grid(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
+    return ParameterValues(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
 
 
 def path_values(problem, parameter: Parameter, values) -> list[float]:
@@ -434,7 +438,7 @@ def certified_points(
     try:
         while at < len(values):
             points: list = []
-            with interrupts.heard(), remembering(walk.made), one_blas_thread():
+            with interrupts.heard(), path_cache(walk.made), one_blas_thread():
                 while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
@@ -453,7 +457,7 @@ class _Walk:
         self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
         self.loss = facts_of_loss(problem)
         self.made: Store = {}
-        self.past, self.last = Past(), None
+        self.past, self.last = PathHistory(), None
         self.ended = ""  # the solver that had the last value proven
         form = problem.form()
         # a limit of time counts what `solve` counts
@@ -467,7 +471,7 @@ class _Walk:
         if found is not None:
             return found
         if self.few is not None:  # the next values would fare no better on few rows
-            self.few, self.past, self.last = None, Past(), None
+            self.few, self.past, self.last = None, PathHistory(), None
         start = ahead(form, self.past, self.last, value)
         solution = self.problem.solve(warm_start=start, **self.options)
         self._keep(value, solution)
@@ -505,13 +509,13 @@ class _Walk:
 
 
 def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
-    """Whether it still is where objective and bound may each be off by so much more."""
+    """Tell whether it still is where objective and bound may each be off by so much more."""
     size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
     return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
 
 
 def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Watcher | None:
-    """What was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
+    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
 
     first : a solver to go before the others where it takes the form; it ended at a value near this one
     """

@@ -86,7 +86,7 @@ class Taught:
         return self.check_bound(u).value
 
     def check_bound(self, u, functions: Mapping[str, Any] | None = None, repair: bool = False) -> BoundCheck:
-        """Whether multipliers prove a lower bound on the optimum: every condition, where it fails and by how much.
+        """Tell whether multipliers prove a lower bound on the optimum: every condition, where it fails and by how much.
 
             minimize f(X w) + g(w) >= -f*(u) - g*(v),  u in dom f*,  X^T u + v = 0,  v in dom g*;  with an intercept sum_j u_j = 0 in every task
 

@@ -77,7 +77,7 @@ class BoundCheck(Shown):
 
     @property
     def holds(self) -> bool:
-        """Whether every condition holds, so that `value` is a lower bound on the optimum."""
+        """Tell whether every condition holds, so that `value` is a lower bound on the optimum."""
         return all(one.holds for one in self.conditions)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
@@ -237,7 +237,7 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
 
 
 def _passes(form: NormalForm, u, v) -> bool:
-    """Whether multipliers of the functions are stationary with X^T u, and inside their domains."""
+    """Tell whether multipliers of the functions are stationary with X^T u, and inside their domains."""
     weights = [
         one for one, block in zip(_stationary(form, u, v), form.blocks, strict=True) if not block.intercept_of
     ]
@@ -308,7 +308,7 @@ def _dual_value(form: NormalForm, u, v) -> float:
 
 
 def _repairs(form: NormalForm, u, bound, within: bool) -> Iterator[str]:
-    """What was done to the multipliers, as far as their own change tells."""
+    """Return what was done to the multipliers, as far as their own change tells."""
     if not bound.loss_duals:
         yield f"No bound could be formed: {bound.note or 'multipliers of zero are all that is left'}."
         return
@@ -352,7 +352,7 @@ class Conditions(Shown):
 
     @property
     def hold(self) -> bool:
-        """Whether all of it holds to the tolerance of the solve."""
+        """Tell whether all of it holds to the tolerance of the solve."""
         scale = max(sum(abs(row[1]) for row in self.terms), 1e-300)
         return self.gap <= self.tol * scale and all(violation <= self.tol for _, violation in self.bounds)
 

@@ -42,7 +42,7 @@ _BALANCE = 25
 
 
 def is_shared_out(form: NormalForm, free: list[int]) -> bool:
-    """Whether the stationarity equation leaves a choice to the multipliers of these functions, or an equation to be solved for them."""
+    """Tell whether the stationarity equation leaves a choice to the multipliers of these functions, or an equation to be solved for them."""
     functions = [form.functions[k] for k in free]
     plain = all(len(f.map.blocks) == 1 and f.map.multiple_of(f.map.blocks[0]) for f in functions)
     reached = [name for f in functions for name in f.map.blocks]
@@ -227,7 +227,7 @@ def proof_of(form: NormalForm, solution: Any, term: str) -> Bound:
 
 
 def _kind(form: NormalForm) -> tuple:
-    """What two statements of one model have in common: terms, unknowns and the rows of every task; not the values of parameters."""
+    """Return what two statements of one model have in common: terms, unknowns and the rows of every task; not the values of parameters."""
     terms = [term.typed for term in (*form.losses, *form.functions)]
     return terms, form.shapes, [loss.tasks.counts.tolist() for loss in form.losses]
 
@@ -239,7 +239,7 @@ def _told(form: NormalForm) -> str:
 
 
 def by_loss(form: NormalForm, given: Any) -> list:
-    """What was given for every loss: one thing where there is one loss, else a dict by the terms as typed."""
+    """Return what was given for every loss: one thing where there is one loss, else a dict by the terms as typed."""
     if not isinstance(given, Mapping):
         if len(form.losses) > 1:
             raise ModelError(

@@ -15,7 +15,7 @@ from mtldsl.normal_form.statement import Statement, formula_of
 from mtldsl.solution.fields import Run
 from mtldsl.solution.npz_storage import READOUTS
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.caching import Later
+from mtldsl.utils.caching import Lazy
 
 __all__ = [
     "facts_of_loss",
@@ -60,10 +60,10 @@ def solution_of(run: Run, tol: float) -> Solution:
         kernel_map=tasks.kernel_map,
         history=outcome.history,
         stationarity=certificate.stationarity,
-        multipliers=cast(Any, Later(lambda: _multipliers(run))),
+        multipliers=cast(Any, Lazy(lambda: _multipliers(run))),
         majorizations=outcome.last_point.majorizations if outcome.last_point else (),
         state=outcome.last_point,
-        formula=cast(Any, Later(lambda: formula_of(Statement(objective, constraints), values))),
+        formula=cast(Any, Lazy(lambda: formula_of(Statement(objective, constraints), values))),
         trained_on=tasks,
         proof=SolutionCertificate(certificate, run.form, run.blocks, tol, outcome.status),
         starts=outcome.starts,

@@ -151,14 +151,14 @@ class Facts:
 
     @cached_property
     def n_seen(self) -> int | None:
-        """How many of the rows scored are among those learned from; None where that is not known."""
+        """Return how many of the rows scored are among those learned from; None where that is not known."""
         if self.tasks is None or self.held_out:
             return None if self.tasks is None else 0
         return seen_rows(self.judged, self.tasks, self._learned)
 
     @property
     def flatters(self) -> bool:
-        """Whether all rows scored are among those learned from."""
+        """Tell whether all rows scored are among those learned from."""
         return self.tasks is None or self.n_seen == self.n_rows
 
     @property
@@ -195,7 +195,7 @@ class Facts:
 
     @property
     def classes(self) -> bool:
-        """Whether any has."""
+        """Tell whether any has."""
         return bool(self.signs.any())
 
     @cached_property
@@ -217,7 +217,7 @@ class Facts:
 
     @property
     def first(self) -> Scored | None:
-        """What the page begins with: what was asked for; else the first of the usual measures whose interval can be believed."""
+        """Return what the page begins with: what was asked for; else the first of the usual measures whose interval can be believed."""
         found = self.measures[0]
         believed = found if self._asked() else [one for one in found if one.sound]
         return (believed or found or [None])[0]
@@ -266,7 +266,7 @@ def check(facts: Facts) -> Section | None:
 
 
 def validation(facts: Facts) -> Section | None:
-    """How a parameter was chosen."""
+    """Return how a parameter was chosen."""
     found = facts.cross_validation
     if found is None:
         return None
@@ -468,7 +468,7 @@ def _unfinished(facts: Facts) -> list[str]:
 
 
 def _beside(first: Scored) -> str:
-    """Whether it is better than a guess, in words."""
+    """Tell whether it is better than a guess, in words."""
     score, _, _, guess, better = first.overall
     if np.isnan(better):
         gain = first.by.direction * (score - guess)

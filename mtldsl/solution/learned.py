@@ -18,7 +18,7 @@ from mtldsl.normal_form.canonicalize import names_in
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structure_term import StructureTerm, structure_terms
 from mtldsl.solution.fields import Array, Readout, Run, require_per_task
-from mtldsl.utils.caching import Later
+from mtldsl.utils.caching import Lazy
 from mtldsl.utils.files import checked_csr, require_shapes
 from mtldsl.utils.memory import require_memory
 
@@ -59,7 +59,7 @@ def _of_loss(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_all(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Where each loss has tasks of its own, one number for every task: NaN where its loss is no such function."""
+    """Return where each loss has tasks of its own, one number for every task: NaN where its loss is no such function."""
     shares = run.statement.shares
     found = calibration(run.form, run.blocks)
     assert found is not None  # of a loss that is one
@@ -76,8 +76,8 @@ def _of_all(run: Run) -> tuple[np.ndarray, np.ndarray]:
 def _read(run: Run) -> dict[str, object]:
     if not any(loss.atom.radial for loss in run.form.losses):
         return {}
-    levels = Later(lambda: _of_all(run))
-    return {"task_weights": Later(lambda: levels.value[0]), "noise_levels": Later(lambda: levels.value[1])}
+    levels = Lazy(lambda: _of_all(run))
+    return {"task_weights": Lazy(lambda: levels.value[0]), "noise_levels": Lazy(lambda: levels.value[1])}
 
 
 def _check(fields: dict) -> None:
@@ -211,7 +211,7 @@ class LearnedMatrix:
 
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedMatrix:
-        """What `stored` kept. ValueError where its parts do not belong together."""
+        """Return what `stored` kept. ValueError where its parts do not belong together."""
         side, basis, values = len(facts["names"]), parts["basis"], parts["values"]
         require_shapes(values=(values, (None,)), basis=(basis, (side, len(values))))
         if facts["axis"] not in ("features", "tasks"):
@@ -384,7 +384,7 @@ class LearnedWeights:
 
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:
-        """What `stored` kept. ValueError where its parts do not belong together."""
+        """Return what `stored` kept. ValueError where its parts do not belong together."""
         shape, ends = (len(facts["task_names"]), int(parts["ends"][-1])), parts["ends"]
         count = len(facts["names"])
         require_shapes(values=(parts["values"], (count,)), ends=(ends, (count + 1,)))
@@ -442,7 +442,7 @@ class LearnedWeights:
 
 
 def _support(loss_duals) -> int | None:
-    """How many multipliers of the losses are not zero; those of a splitting method are so to its accuracy only."""
+    """Return how many multipliers of the losses are not zero; those of a splitting method are so to its accuracy only."""
     # of a structured loss they may be labellings, of rows elsewhere sums over them
     if loss_duals is None or not all(hasattr(u, "__array__") for u in loss_duals):
         return None

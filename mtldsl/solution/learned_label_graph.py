@@ -79,7 +79,7 @@ class LabelPredictions:
         return self._best(self.scores(inputs))
 
     def _best(self, scores) -> Decoded:
-        """What message passing cannot prove is enumerated, where that takes no more than seconds."""
+        """Return what message passing cannot prove is enumerated, where that takes no more than seconds."""
         found = self.decoder(scores)
         left = np.flatnonzero(~found.certified)
         K = self.cliques.n_labels
@@ -209,7 +209,7 @@ class LearnedGraph:
         return decoder.method, int(decoder.treewidth), bool(decoder.is_exact)
 
     def facts_of(self, c: int) -> dict[str, object]:
-        """What is known of one clique: labels, weight, and where there are any, share and added."""
+        """Return what is known of one clique: labels, weight, and where there are any, share and added."""
         facts: dict[str, object] = {"labels": self.labels_of(c), "weight": float(self.weights[c])}
         if self.shares is not None:
             facts["share"] = float(self.shares[c])
@@ -271,7 +271,7 @@ class LearnedGraph:
 
     @classmethod
     def restored(cls, facts: dict, arrays: dict[str, np.ndarray]) -> LearnedGraph:
-        """What `stored` kept. ValueError where its parts do not belong together."""
+        """Return what `stored` kept. ValueError where its parts do not belong together."""
         arrays, names, table = dict(arrays), tuple(facts["names"]), arrays["members"]
         require_shapes(members=(table, (None, None)))
         members = tuple(tuple(k for k in row if k >= 0) for row in arrays.pop("members").tolist())

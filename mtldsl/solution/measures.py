@@ -67,12 +67,12 @@ class Measure:
 
     @property
     def two_classes(self) -> bool:
-        """Whether a task whose labels are all the same has no number."""
+        """Tell whether a task whose labels are all the same has no number."""
         return self.defined == "two"
 
     @property
     def of_rows(self) -> bool:
-        """Whether it is of all labels of a row together, so that no task has a number of its own."""
+        """Tell whether it is of all labels of a row together, so that no task has a number of its own."""
         return self.rows is not None
 
     @property
@@ -81,7 +81,7 @@ class Measure:
         return 1.0 if self.higher_is_better else -1.0
 
     def is_defined(self, y: np.ndarray) -> bool:
-        """Whether these labels of a task, none of them missing, are enough for a number."""
+        """Tell whether these labels of a task, none of them missing, are enough for a number."""
         if not y.size:
             return False
         if self.defined == "positive":
@@ -133,7 +133,7 @@ def hamming_loss(truth: np.ndarray, labels: np.ndarray) -> float:
 
 
 def coverage_error(truth: np.ndarray, scores: np.ndarray) -> float:
-    """How far down the ranking of a row's labels one has to go for all its positives, on average; 0 for a row without one.
+    """Return how far down the ranking of a row's labels one has to go for all its positives, on average; 0 for a row without one.
 
     A missing label stands last in the ranking, where it changes no other one's place.
     """

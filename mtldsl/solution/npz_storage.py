@@ -217,7 +217,7 @@ def write_fields(path, fields: dict[str, Any]) -> Path:
 
 
 def read_fields(path, known: set[str]) -> dict[str, Any]:
-    """What `write_fields` wrote. DataError for a file of another kind, and for fields that are not known."""
+    """Return what `write_fields` wrote. DataError for a file of another kind, and for fields that are not known."""
     path = as_path(path, "path of a solution")
     path = path if path.exists() else npz_path(path)
     typed = f"Solution.load({str(path)!r})"

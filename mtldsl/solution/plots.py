@@ -57,7 +57,7 @@ class Pictured:
         return wide.stack().rename("weight").reset_index() if long else wide  # pyrefly: ignore[bad-argument-type]  # a Series
 
     def plot_convergence(self, against: str = "iteration", ax: Axes | None = None) -> Axes:
-        """How the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the
+        """Return how the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the
         gap that was proven at that look, which is never smaller."""
         best = self.dual_bound if np.isfinite(self.dual_bound) else None
         # a bound of a model that is not convex is not what its objective falls to

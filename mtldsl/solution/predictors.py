@@ -286,7 +286,7 @@ class Predictor(Protocol):
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray: ...
 
     def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
-        """What a measure needs, one vector a task: of inputs in the features that were learned on, one matrix or one a task."""
+        """Return what a measure needs, one vector a task: of inputs in the features that were learned on, one matrix or one a task."""
         ...
 
     @staticmethod
@@ -320,7 +320,7 @@ def predictor_for(fitted: Fitted, X) -> Any:
 
 
 def default_measure(loss: dict) -> str:
-    """What scores the answers where nothing else is asked for: accuracy of labels, R^2 of numbers."""
+    """Return what scores the answers where nothing else is asked for: accuracy of labels, R^2 of numbers."""
     if loss["labels"] == "mixed":
         return OF_KINDS.name
     return "accuracy" if loss["labels"] in ("sign", "indicators") else "r2"

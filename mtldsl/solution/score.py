@@ -38,7 +38,7 @@ Counted = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def counted(by: Measure) -> Counted | None:
-    """What `by.of_task` says of rows that stand there as often as they are counted; None for a measure that is not known here.
+    """Return what `by.of_task` says of rows that stand there as often as they are counted; None for a measure that is not known here.
 
     >>> from mtldsl.solution.measures import measure
     >>> y, p = np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])

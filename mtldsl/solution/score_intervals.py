@@ -400,13 +400,13 @@ class Scored:
 
     @property
     def sound(self) -> bool:
-        """Whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
+        """Tell whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
         score, low, high, *_ = self.overall
         return not (low > score or high < score)
 
     @property
     def beaten(self) -> bool:
-        """Whether one model per task scores higher."""
+        """Tell whether one model per task scores higher."""
         if self.separate is None:
             return False
         gain = self.by.direction * (float(self.separate) - self.overall[0])

@@ -323,7 +323,7 @@ def feature_sizes(solution: Any, tasks: Tasks | None) -> tuple[np.ndarray, str]:
 
 
 def convergence(facts: Facts) -> Section | None:
-    """How the objective fell, and how far it was proven to be from the optimum."""
+    """Return how the objective fell, and how far it was proven to be from the optimum."""
     solution = facts.solution
     proven = solution.stationarity is None
     # without a bound the lowest look has no place on the picture, and one point is not a course

@@ -26,7 +26,7 @@ from mtldsl.solution.score import Score, mean_score
 from mtldsl.solution.score_intervals import ScoreIntervals, bootstrap_scores, named_score, named_scores
 from mtldsl.solution.solution_sections import panel_of
 from mtldsl.solution.task_predictors import OverLabels
-from mtldsl.utils.caching import Field
+from mtldsl.utils.caching import LazyField
 from mtldsl.utils.compilation import compiling_too
 from mtldsl.utils.validation import as_flag, complete, quoted
 
@@ -216,10 +216,10 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 #: Computed when they are first read.
-_TASK_WEIGHTS: Any = Field(lambda: None)
-_NOISE_LEVELS: Any = Field(lambda: None)
-_MULTIPLIERS: Any = Field(dict)
-_FORMULA: Any = Field(lambda: None)
+_TASK_WEIGHTS: Any = LazyField(lambda: None)
+_NOISE_LEVELS: Any = LazyField(lambda: None)
+_MULTIPLIERS: Any = LazyField(dict)
+_FORMULA: Any = LazyField(lambda: None)
 
 #: attributes that warm starts, proofs and files ask
 _OF_PROOFS = frozenset(
@@ -346,7 +346,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
 
     @property
     def certificate(self) -> SolutionCertificate:
-        """What was proven, to be saved for others to check: `solution.certificate.save(path)`. DataError for a solution read from a file."""
+        """Return what was proven, to be saved for others to check: `solution.certificate.save(path)`. DataError for a solution read from a file."""
         if self.proof is None:
             raise DataError(
                 "solution.certificate: a saved solution does not hold its proof; solve again, or save the certificate beside it"
@@ -355,7 +355,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
 
     @property
     def schema(self) -> Schema:
-        """What later inputs and tasks are held against: the names, sizes and statistics of the training data."""
+        """Return what later inputs and tasks are held against: the names, sizes and statistics of the training data."""
         shape = self.coef.shape[0], len(self.task_names) or self.coef.shape[1]
         facts = self.scaling
         scaling = None if facts is None else Scaling(np.asarray(facts["mean"]), np.asarray(facts["scale"]))
@@ -383,7 +383,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
 
     @property
     def is_certified(self) -> bool:
-        """Whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex.
+        """Tell whether the accuracy asked for is proven: of the optimum, or of a stationary point where the model is not convex.
 
         For a solution that was loaded: whether the file says so; see `verified`.
         """
@@ -443,7 +443,7 @@ class Solution(OverLabels, OverKernels, Scored, Pictured, Stored, Shown):
         return f"<Solution {self}>"
 
     def __dir__(self) -> list[str]:
-        """What a user reads; what warm starts, proofs and files ask is not listed, and works all the same."""
+        """Return what a user reads; what warm starts, proofs and files ask is not listed, and works all the same."""
         return [name for name in super().__dir__() if name not in _OF_PROOFS]
 
     def _panel(self) -> Panel:

@@ -57,7 +57,7 @@ def write_report(
 
 
 def _shown_good(facts: Facts, first: Scored) -> bool:
-    """Whether it is shown to be better than a guess, on rows not learned on, and one model per task has no better score."""
+    """Tell whether it is shown to be better than a guess, on rows not learned on, and one model per task has no better score."""
     return first.overall[-1] > 0 and not first.beaten and not facts.flatters
 
 

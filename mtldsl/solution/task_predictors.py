@@ -206,7 +206,7 @@ class OverLabels:
 
 
 def not_over_labels(typed: str, loss: dict) -> ModelError:
-    """What is asked for exists only over a graph of labels."""
+    """Return what is asked for exists only over a graph of labels."""
     return ModelError(
         f"{loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
         "pairwise_log_loss(U, V, tasks) are",
@@ -373,7 +373,7 @@ def loss_kind(facts: dict) -> type[Loss]:
 
 
 def decided(loss: dict, z):
-    """What a loss makes of scores z: labels, counts, or the scores themselves."""
+    """Return what a loss makes of scores z: labels, counts, or the scores themselves."""
     return loss_of(loss).decide(z)
 
 

@@ -285,7 +285,7 @@ class Closing(Evidence):
             self.best.offer(one, self.bound)
 
     def bound_optimum(self) -> None:
-        """How far, in a model that is not convex, below the point the global optimum may lie at most.
+        """Return how far, in a model that is not convex, below the point the global optimum may lie at most.
 
         Not beyond the time limit: what is left then is said without such a bound, where it may take long.
         """
@@ -302,7 +302,7 @@ class Closing(Evidence):
             self.leave(stop)
 
     def leave(self, stop: KeyboardInterrupt) -> None:
-        """What ended it, for the status. Raises a second signal."""
+        """Return what ended it, for the status. Raises a second signal."""
         if interrupts.insisted():
             raise stop
         self.left = "time_limit" if isinstance(stop, interrupts.TimeIsUp) else "interrupted"
@@ -312,7 +312,7 @@ class Closing(Evidence):
         return self.form.data_size <= _QUICK_TO_BOUND
 
     def settle(self) -> None:
-        """What is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
+        """Return what is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
         if not self.certificate.within(self.tol):
             self.look_at_guesses()
         kept = self.kept
@@ -370,7 +370,7 @@ class Closing(Evidence):
             self.best.kept = replace(kept, rounding=seen.rounding)
 
     def _at_once(self, function: Callable[[], R]) -> R | None:
-        """What it returns, where that takes no longer than a run that is over may still take."""
+        """Return what it returns, where that takes no longer than a run that is over may still take."""
         try:
             with (
                 interrupts.time_limit(_LAST_BOUND, late=False),
@@ -456,14 +456,14 @@ class Watcher(Closing):
         return bool(self.stopped)
 
     def _runs_away(self) -> bool:
-        """Whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
+        """Tell whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
             self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)
         return self.unattained is not None
 
     def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:
-        """Whether that is all: certified, or to be gone on with elsewhere."""
+        """Tell whether that is all: certified, or to be gone on with elsewhere."""
         self.last_point, self.last = point, one
         if seen.dual_bound > self.bound:
             self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
@@ -493,7 +493,7 @@ class Watcher(Closing):
         return self.restart is not None or one.is_stationary(self.tol) or self.certificate.within(self.tol)
 
     def _measure_rounding(self) -> None:
-        """What rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
+        """Return what rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
         kept = self.kept
         if kept.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
             self.best.kept = replace(
@@ -502,14 +502,14 @@ class Watcher(Closing):
 
     @property
     def may_restart(self) -> bool:
-        """Whether the same solver is to go on from `restart`; asked once after each run."""
+        """Tell whether the same solver is to go on from `restart`; asked once after each run."""
         if self.restart is None or self.restarts >= _MOST_RESTARTS or self.expired:
             return False
         self.restarts += 1
         return True
 
     def _lower_by_a_step(self, one: Incumbent) -> Incumbent | None:
-        """Where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is
+        """Return where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is
         the next start.
         """
         value, blocks = finite_steps(self.form, one.blocks, self.tol)

@@ -28,11 +28,11 @@ __all__ = [
     "VERDICTS",
     "Answer",
     "Explanation",
+    "accepting_routes",
     "answers",
     "candidate_routes",
     "candidates",
     "get_solver",
-    "in_turn",
     "kinds_of_models",
     "nearest",
     "refusal",
@@ -129,7 +129,7 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
 
 
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
-    """What every solver says to this form, in the order in which solver="auto" would try them."""
+    """Return what every solver says to this form, in the order in which solver="auto" would try them."""
     found = []
     for name in names:
         solver = get_solver(name)
@@ -145,11 +145,11 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
 
 def candidates(form: NormalForm) -> list[str]:
     """All solvers that accept, in the order of `answers`."""
-    fast = list(in_turn(form))
+    fast = list(accepting_routes(form))
     return fast if refusal(get_solver(LAST), form) is not None else [*fast, LAST]
 
 
-def in_turn(form: NormalForm) -> Iterator[str]:
+def accepting_routes(form: NormalForm) -> Iterator[str]:
     """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
     been taken; one that yields waits until no other accepts. The first is remembered with the form.
     """
@@ -288,7 +288,7 @@ def refuse_parameters(options: dict, names: Iterable[str]) -> None:
 
 
 def _instead(options: Iterable[str]) -> str:
-    """What to write where an option is not one of every solver: the word that was meant, or the solver to name."""
+    """Return what to write where an option is not one of every solver: the word that was meant, or the solver to name."""
     for key in options:
         if key in _OF_MODELS:
             return _OF_MODELS[key]
@@ -300,14 +300,14 @@ def _instead(options: Iterable[str]) -> str:
 
 def _common_options(form: NormalForm) -> set[str]:
     """The options that "auto" hands on: files that solvers without need of rows write, whichever of them solves the form."""
-    accepting = map(get_solver, in_turn(form))
+    accepting = map(get_solver, accepting_routes(form))
     return {key for solver in accepting if not solver.needs_rows for key in solver.writes}
 
 
 def _automatic(form: NormalForm) -> Iterator[str]:
     """Every fast solver that takes the form; then the reference, which is slow even to import and takes convex models only."""
     taken = False
-    for name in in_turn(form):
+    for name in accepting_routes(form):
         taken = True
         yield name
     if taken:

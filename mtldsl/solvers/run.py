@@ -34,9 +34,9 @@ __all__ = [
     "COARSE_INTERCEPTS",
     "Easier",
     "SolveResult",
-    "as_typed",
     "checked_jobs",
     "checked_limits",
+    "in_original_units",
     "pays",
     "run_routes",
     "solve_in_span",
@@ -52,7 +52,7 @@ _MOST, _MOST_A_TASK, _FEWER = 1000, 400, 2.0
 
 
 def pays(form: NormalForm) -> bool:
-    """Whether there are so few samples that steps in their span pay for its coordinates."""
+    """Tell whether there are so few samples that steps in their span pay for its coordinates."""
     if not form.is_convex or len(form.losses) != 1 or form.losses[0].atom.quadratic is not None:
         return False
     tasks = form.losses[0].tasks
@@ -269,10 +269,10 @@ def run_routes(
     )  # fmt: skip
 
 
-def as_typed(
+def in_original_units(
     outcome: SolveResult, form: NormalForm, typed: NormalForm, moves: Moves, tol: float
 ) -> SolveResult:
-    """What came out of a drive of labels and columns moved to zero (`CenterLabels`, whose result `form` is), in the units typed.
+    """Return what came out of a drive of labels and columns moved to zero (`CenterLabels`, whose result `form` is), in the units typed.
 
     The bound is that of the numbers moved; multipliers are handed on as the form as typed takes them, where they prove less. An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
     of those found, and what they do not reach is not called optimal, nor stationary.
@@ -337,7 +337,7 @@ def _reason(asked: str, used: str, tried: dict[str, tuple[bool, str]]) -> str:
 
 
 def checked_jobs(n_jobs) -> int | None:
-    """How many threads, -1 being one a core; None where nobody said. SolverError for everything else."""
+    """Return how many threads, -1 being one a core; None where nobody said. SolverError for everything else."""
     if n_jobs is None:
         return None
     whole = as_whole(n_jobs)

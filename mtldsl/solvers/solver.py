@@ -58,7 +58,7 @@ class Point:
 
 
 def work_of(point: Any) -> float:
-    """What a solver had done when it showed the point, in rounds of the first one's price."""
+    """Return what a solver had done when it showed the point, in rounds of the first one's price."""
     effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
     return point.iteration if effort is None else effort
 
@@ -190,7 +190,7 @@ class Solver(Protocol):
         return None
 
     def is_nearest(self, form: NormalForm) -> bool:
-        """Whether its refusal is among those that are told where no solver takes the form; asked of the package's own solvers."""
+        """Tell whether its refusal is among those that are told where no solver takes the form; asked of the package's own solvers."""
         return False
 
     def patience(self, form: NormalForm) -> int:
@@ -219,7 +219,7 @@ class Solver(Protocol):
 
 @contextmanager
 def breakdowns(name: str):
-    """What linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is not a fault of the program.
+    """Return what linear algebra and arithmetic refuse inside, as SolverError: a model with numbers far apart is not a fault of the program.
 
     An overflow, a division by zero and a NaN that comes of numbers count among it, which numpy would only warn about: what a
     solver makes of them is worth nothing. Where one is meant (the exponential of a large score, in a step that is then refused),

@@ -14,8 +14,8 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
 from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
-from mtldsl.solvers.routes import get_solver, in_turn
-from mtldsl.solvers.run import Easier, SolveResult, as_typed, run_routes
+from mtldsl.solvers.routes import accepting_routes, get_solver
+from mtldsl.solvers.run import Easier, SolveResult, in_original_units, run_routes
 from mtldsl.solvers.solver import Point, Until, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.progress import Listener, counted
@@ -164,7 +164,7 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
 
 
 def _is_solved(value) -> TypeGuard[Solved]:
-    """Whether it has what a Solution has; the points of the reference are of a class of its own, with the same members."""
+    """Tell whether it has what a Solution has; the points of the reference are of a class of its own, with the same members."""
     state = getattr(value, "state", value)
     is_point = all(hasattr(state, member) for member in ("loss_duals", "function_duals", "state"))
     return hasattr(value, "blocks") and (state is None or is_point)
@@ -258,7 +258,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
         outcome = run(first)
     else:
         outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
-    return as_typed(outcome, solved, form, moves, how["tol"])
+    return in_original_units(outcome, solved, form, moves, how["tol"])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
     if not capped or not all(form.functions[k].atom.is_bounded for k in capped):
         return None
     bare = replace(form, functions=tuple(form.functions[k] for k in kept))
-    name = next(in_turn(bare), None) if bare.is_convex else None
+    name = next(accepting_routes(bare), None) if bare.is_convex else None
     if name is None:
         return None
 

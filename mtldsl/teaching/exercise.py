@@ -93,7 +93,7 @@ class _Asked:
 
 
 def _is_empty(answer: Callable) -> bool:
-    """Whether the body does nothing at all, as `...` and `pass` do."""
+    """Tell whether the body does nothing at all, as `...` and `pass` do."""
     code = getattr(answer, "__code__", None)
     return code is not None and all(step.opname in _NOTHING for step in dis.get_instructions(code))
 
@@ -106,7 +106,7 @@ def _hint(wrong: AssertionError) -> str:
 
 
 def _told(given) -> str:
-    """What was returned, in a few words."""
+    """Return what was returned, in a few words."""
     kind, shape = type(given).__name__, getattr(given, "shape", None)
     return f"an array of shape {shape}" if shape else f"{reprlib.repr(given)} ({kind})"
 

@@ -133,7 +133,7 @@ def bounds_panel(ax, steps, solutions, k: int) -> None:
 
 
 def proven_of(solution: Any, bound: float) -> str:
-    """What a frame proves: an objective bounds the optimum from above only where the constraints are met."""
+    """Return what a frame proves: an objective bounds the optimum from above only where the constraints are met."""
     met = solution.violation <= solution.tol
     if np.isfinite(bound) and met:
         return f"{bound:.5g} ≤ optimum ≤ {solution.objective:.5g}"
@@ -156,7 +156,7 @@ def _limits(above: np.ndarray, best: np.ndarray) -> tuple[float, float]:
 
 
 def unknowns_panel(problem: Any, solutions) -> Callable[[Any, Any], None]:
-    """What draws the left side: the graph of labels, the way between two weights, or a map of W."""
+    """Return what draws the left side: the graph of labels, the way between two weights, or a map of W."""
     last = solutions[-1]
     if getattr(last, "label_graph", None) is not None:
         return _graph(last)

@@ -98,7 +98,7 @@ def place_of(index, axes=AXES) -> str:
 
 
 def _filled(value, what, error) -> np.ndarray:
-    """What numpy's mask hides is missing: it becomes NaN, and is not read through the mask."""
+    """Return what numpy's mask hides is missing: it becomes NaN, and is not read through the mask."""
     mask = np.ma.getmaskarray(value)
     data = (
         value.filled(None)
@@ -124,7 +124,7 @@ def _unmasked(value, what, error):
 
 
 def _reaches(array, size) -> bool:
-    """Whether a number is as large; without a copy. NaN and infinity do not count."""
+    """Tell whether a number is as large; without a copy. NaN and infinity do not count."""
     if not array.size:
         return False
     low, high = np.nanmin(array, initial=0), np.nanmax(array, initial=0)
@@ -258,7 +258,7 @@ def _made_of(value) -> list:
 
 
 def read_dense(value, what: str, error: type[MTLError] = DataError) -> np.ndarray:
-    """What `as_array` reads, of sparse matrices too, as a float64 array of our own."""
+    """Return what `as_array` reads, of sparse matrices too, as a float64 array of our own."""
     if sparse.issparse(value):
         return require_sound(value, what, error).toarray().astype(float)
     return as_array(value, what, error).astype(float)

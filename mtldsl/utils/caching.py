@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = [
-    "Field",
-    "Later",
+    "Lazy",
+    "LazyField",
     "Store",
     "cached_property",
     "once",
-    "remembering",
+    "path_cache",
 ]
 
 
@@ -51,7 +51,7 @@ else:
 # Fields of a solution that are computed when they are first read: few of those on a path are.
 
 
-class Later:
+class Lazy:
     """What a field will be, asked once."""
 
     def __init__(self, make: Callable[[], Any]):
@@ -62,8 +62,8 @@ class Later:
         return self.make()
 
 
-class Field:
-    """A dataclass field, its default `default()`, which may be given as `Later`.
+class LazyField:
+    """A dataclass field, its default `default()`, which may be given as `Lazy`.
 
     >>> from dataclasses import dataclass
     >>> @dataclass
@@ -75,7 +75,7 @@ class Field:
     """
 
     def __init__(self, default: Callable[[], Any]):
-        self.default = Later(default)
+        self.default = Lazy(default)
 
     def __set_name__(self, owner: type, name: str):
         self.name = name
@@ -84,7 +84,7 @@ class Field:
         if solution is None:
             return self.default
         value = solution.__dict__[self.name]
-        if isinstance(value, Later):
+        if isinstance(value, Lazy):
             value = solution.__dict__[self.name] = value.value
         return value
 
@@ -102,8 +102,8 @@ _store: ContextVar[Store | None] = ContextVar("what this path has made", default
 
 
 @contextmanager
-def remembering(store: Store) -> Iterator[None]:
-    """What `once` makes in this block is kept in the store, as long as whoever holds that."""
+def path_cache(store: Store) -> Iterator[None]:
+    """Return what `once` makes in this block is kept in the store, as long as whoever holds that."""
     token = _store.set(store)
     try:
         yield

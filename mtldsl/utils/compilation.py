@@ -71,7 +71,7 @@ def announced(tell: Callable[[str], Any] | None) -> Iterator[None]:
 
 
 def compiling_too(seconds: float) -> str:
-    """What is written behind the time of a solve.
+    """Return what is written behind the time of a solve.
 
     >>> "0.012 s" + compiling_too(1.234), compiling_too(0.0)
     ('0.012 s + 1.234 s compiling', '')

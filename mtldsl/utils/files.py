@@ -224,7 +224,7 @@ def regular_file(path, role: Role = "input") -> Path:
 
 @contextmanager
 def reading(path, what: str = "a file of this kind"):
-    """What is raised inside, as a DataError that begins with the path; errors of mtldsl stay.
+    """Return what is raised inside, as a DataError that begins with the path; errors of mtldsl stay.
 
     For the calls of a library on the bytes of a file alone: of damaged bytes readers raise errors of every kind, KeyError and
     AttributeError among them, which are not faults of ours.
@@ -458,7 +458,7 @@ def _open_beside(target: Path) -> tuple[Path, BinaryIO, BinaryIO]:
 
 
 def _locked(file: BinaryIO, wait: bool) -> bool:
-    """Whether the file is locked now; False where another has the lock, or the system has none."""
+    """Tell whether the file is locked now; False where another has the lock, or the system has none."""
     try:
         import fcntl
 
@@ -493,7 +493,7 @@ def _forced(file: BinaryIO, shown) -> Iterator[None]:
 
 @contextmanager
 def writing(path) -> Iterator[None]:
-    """What the system refuses in the block, as DataError: which path, and why."""
+    """Return what the system refuses in the block, as DataError: which path, and why."""
     try:
         yield
     except OSError as error:

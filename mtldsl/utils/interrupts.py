@@ -208,7 +208,7 @@ def time_limit(seconds: float | None, late: bool = True):
 
 
 def can_ring() -> bool:
-    """Whether an alarm can be set here: in the main thread, where the program uses none itself."""
+    """Tell whether an alarm can be set here: in the main thread, where the program uses none itself."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return False
     return signal.getsignal(signal.SIGALRM) == signal.SIG_DFL and not any(
@@ -233,7 +233,7 @@ def _ring(number: int, frame) -> None:
 
 
 def _is_whole_or_nothing(frame) -> bool:
-    """Whether a module is being imported or a function compiled: what is left half done there breaks all that needs it later."""
+    """Tell whether a module is being imported or a function compiled: what is left half done there breaks all that needs it later."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name == "numba" or name.startswith(("numba.", "llvmlite.", "importlib._bootstrap")):
@@ -248,12 +248,12 @@ def _send_again(number: int) -> None:
 
 
 def pending() -> bool:
-    """Whether a signal came that nobody has answered yet, in an import or a compilation too."""
+    """Tell whether a signal came that nobody has answered yet, in an import or a compilation too."""
     return (_state.pending or _state.deferred) and threading.current_thread() is threading.main_thread()
 
 
 def insisted() -> bool:
-    """Whether the KeyboardInterrupt that was just caught is a second one, not to be caught."""
+    """Tell whether the KeyboardInterrupt that was just caught is a second one, not to be caught."""
     return _state.insisted and threading.current_thread() is threading.main_thread()
 
 

@@ -23,7 +23,7 @@ from mtldsl.utils import compilation
 __all__ = [
     "compiled",
     "only",
-    "remembering",
+    "path_cache",
 ]
 
 
@@ -99,7 +99,7 @@ class _Compiled(CPUDispatcher):
     _can_compile: bool  # numba's own
 
     def compile(self, sig):
-        with compilation.busy(), _without_collection(), remembering():
+        with compilation.busy(), _without_collection(), path_cache():
             if self.declared is None or not self._can_compile:
                 return super().compile(sig)
             entry = super().compile(self.declared)
@@ -309,7 +309,7 @@ _depth = 0
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
+def path_cache() -> Iterator[None]:
     """In the outermost block of this name: what is remembered holds for what is compiled in it, and is forgotten afterwards."""
     global _depth
     with global_compiler_lock:

@@ -62,7 +62,7 @@ def keep_freed_memory() -> Iterator[None]:
 
 
 def _usual() -> int | None:
-    """What the environment says, where that is less, and the library is glibc."""
+    """Return what the environment says, where that is less, and the library is glibc."""
     with suppress(KeyError, ValueError):
         size = int(os.environ[_NAME])
         if 0 <= size < _KEPT and _glibc() is not None:

@@ -59,7 +59,7 @@ def jobs(n: int | None) -> Iterator[None]:
 
 
 def asked_jobs() -> int | None:
-    """How many threads were asked for; None where nobody said."""
+    """Return how many threads were asked for; None where nobody said."""
     return _asked.get()
 
 
@@ -158,7 +158,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def configured_threads() -> int:
-    """How many threads BLAS would run on, had it not been told otherwise here: what the environment, the machine or the caller say."""
+    """Return how many threads BLAS would run on, had it not been told otherwise here: what the environment, the machine or the caller say."""
     with _lock:
         found = (
             [threads for _, threads in _found] if _inside else [one.get_num_threads() for one in _libraries()]

@@ -53,7 +53,7 @@ def as_cross_check(value, typed: str) -> bool | str:
 
 
 def default_cross_check() -> bool | str:
-    """What holds for solves that say nothing of it."""
+    """Return what holds for solves that say nothing of it."""
     return _now["cross_check"]
 
 
@@ -134,7 +134,7 @@ def of_callback(callback: Listener) -> Listener:
 
 @contextmanager
 def propagate_callback_errors() -> Iterator[None]:
-    """What a callback raised inside comes out as it was.
+    """Return what a callback raised inside comes out as it was.
 
     >>> def broken(record):
     ...     return 1 / 0

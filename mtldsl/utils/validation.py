@@ -138,7 +138,7 @@ def read_number(value) -> float:
 
 
 def as_float(value) -> float | None:
-    """What `read_number` reads, but no boolean; None for everything else."""
+    """Return what `read_number` reads, but no boolean; None for everything else."""
     if type(value) is float or value is None:
         return value
     if isinstance(value, bool | np.bool_) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
@@ -160,7 +160,7 @@ def as_whole(value) -> int | None:
 
 
 def is_scalar(value) -> bool:
-    """Whether this was meant as one number, though float64 may not have it."""
+    """Tell whether this was meant as one number, though float64 may not have it."""
     if isinstance(value, bool | np.bool_ | np.timedelta64 | np.complexfloating):
         return False
     if isinstance(value, np.ndarray):
@@ -341,7 +341,7 @@ def generator(random_state, typed: str, error: type[MTLError] = DataError) -> np
 
 
 def check_seed(random_state, typed: str, error: type[MTLError] = DataError):
-    """What `generator` begins with; `error` where it cannot."""
+    """Return what `generator` begins with; `error` where it cannot."""
     given = isinstance(random_state, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence)
     if given or random_state is None:
         return random_state

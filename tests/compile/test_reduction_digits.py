@@ -22,7 +22,7 @@ from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise
 from mtldsl.problems.path import FewRows
 from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
-from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 
@@ -273,7 +273,7 @@ def test_no_bound_lies_above_and_no_objective_beside(key, seed):
         return whole.blocks, known, 0.0
 
     watch = Ended(prove)
-    solver = get_solver("admm" if key == "lifted" else next(in_turn(easier)))
+    solver = get_solver("admm" if key == "lifted" else next(accepting_routes(easier)))
     most = 300 if easier.is_convex else 3  # whose iterations are convex models
     solver.solve(easier, tol=1e-7, max_iter=most, start=None, watch=watch)
     blocks, known, off = watch.found

@@ -28,7 +28,7 @@ from mtldsl.normal_form.terms.structure_term import learned_matrices
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.majorization import majorizations
 from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
-from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 from tests.models import MODELS as CONVEX
@@ -451,7 +451,7 @@ def test_multipliers_of_exact_reductions_prove_the_form(name, key):
     form, _, made = reductions_of(name)
     easier, recipe = made[key].apply(form)
     watch = Certified(form, lambda point: made[key].invert(point, recipe), 1e-5)
-    solver = get_solver("admm" if key == "lifted" else next(in_turn(easier)))
+    solver = get_solver("admm" if key == "lifted" else next(accepting_routes(easier)))
     solver.solve(easier, tol=1e-6, max_iter=20_000, start=None, watch=watch)
     assert watch.is_proven, watch.found
     assert watch.with_multipliers

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.utils.caching import Later
+from mtldsl.utils.caching import Lazy
 from tests.learned_models import fetr
 from tests.loops import for_each
 from tests.models import separate, shared
@@ -105,7 +105,7 @@ def test_a_learned_matrix_is_never_made_dense(tmp_path):
 def test_copies_have_what_waits_until_it_is_read(ridge_file, copied):
     _, solution = ridge_file
     other = copied(solution)
-    assert not any(isinstance(value, Later) for value in other.__dict__.values())
+    assert not any(isinstance(value, Lazy) for value in other.__dict__.values())
     np.testing.assert_array_equal(other.noise_levels, solution.noise_levels)
     for name, one in solution.multipliers.items():
         np.testing.assert_array_equal(other.multipliers[name], one)

@@ -14,7 +14,7 @@ from numba.core.codegen import CPUCodeLibrary
 from numba.core.ir import Inst
 from numba.core.types import BaseFunction
 
-from mtldsl.utils.jit import compiled, remembering
+from mtldsl.utils.jit import compiled, path_cache
 
 
 @compiled(inside=True, error_model="numpy")
@@ -45,9 +45,9 @@ def test_numba_is_as_before_afterwards():
     asked = BaseFunction, CPUCodeLibrary, Inst
     names = "get_call_type", "_optimize_functions", "_rec_list_vars"
     before = [getattr(where, name) for where, name in zip(asked, names, strict=True)]
-    with pytest.raises(KeyError), remembering():
+    with pytest.raises(KeyError), path_cache():
         inside = [getattr(where, name) for where, name in zip(asked, names, strict=True)]
-        with remembering():
+        with path_cache():
             pass
         assert [getattr(where, name) for where, name in zip(asked, names, strict=True)] == inside
         raise KeyError

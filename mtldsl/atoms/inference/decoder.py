@@ -36,7 +36,7 @@ AT_ONCE = 200_000_000
 
 
 def rows_at_once(operations: float) -> int:
-    """How many instances of so many operations each one call of compiled code may take."""
+    """Return how many instances of so many operations each one call of compiled code may take."""
     return max(1, int(AT_ONCE / max(operations, 1.0)))
 
 

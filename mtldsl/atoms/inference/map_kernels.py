@@ -9,7 +9,6 @@ from mtldsl.utils.jit import compiled
 
 __all__ = [
     "cost_of",
-    "dearest",
     "dearest_each",
     "eliminate",
     "enumerate_labellings",
@@ -17,6 +16,7 @@ __all__ = [
     "highest",
     "improve",
     "labelling_value",
+    "loss_augmented_map",
     "map_one",
     "pass_messages",
     "subset_of",
@@ -491,7 +491,7 @@ def map_one(eliminates, enumerates, scores, plan, work, iwork, label):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def dearest(scores, plan, work, costs, tilt, label):
+def loss_augmented_map(scores, plan, work, costs, tilt, label):
     """The value, cost included, of the labelling with the largest score + tilt * cost, written into `label`; costs (2^K,) by number, label
     k in bit k. The plan is that of enumeration."""
     fill_tables(scores, plan, work)
@@ -513,18 +513,18 @@ def dearest(scores, plan, work, costs, tilt, label):
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, label):
-    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings `dearest`. Where there are none,
+    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings `loss_augmented_map`. Where there are none,
     `patterns` and `dear` are None."""
     if dear is None:
         return map_one(eliminates, enumerates, scores, plan, work, iwork, label)
     else:  # numba leaves out the branch that its types rule out
-        value = dearest(scores, plan, work, dear[patterns[i]], 1.0, label)
+        value = loss_augmented_map(scores, plan, work, dear[patterns[i]], 1.0, label)
         return value, value
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def cost_of(patterns, dear, i, label):
-    """What a labelling of sample i costs as a whole; 0 where costs are those of labels, which stand in the scores."""
+    """Return what a labelling of sample i costs as a whole; 0 where costs are those of labels, which stand in the scores."""
     if dear is None:
         return 0.0
     else:
@@ -537,6 +537,6 @@ def cost_of(patterns, dear, i, label):
 
 @compiled(nogil=True, error_model="numpy")
 def dearest_each(scores, plan, work, patterns, dear, labels, values):
-    """`dearest` on every row of `scores` (n, S)."""
+    """`loss_augmented_map` on every row of `scores` (n, S)."""
     for i in range(len(scores)):
-        values[i] = dearest(scores[i], plan, work, dear[patterns[i]], 1.0, labels[i])
+        values[i] = loss_augmented_map(scores[i], plan, work, dear[patterns[i]], 1.0, labels[i])

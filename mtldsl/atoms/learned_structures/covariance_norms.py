@@ -32,7 +32,7 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
 
     @property
     def range(self) -> Range:
-        """What the model says of C."""
+        """Return what the model says of C."""
         raise NotImplementedError
 
     @classmethod

@@ -196,7 +196,7 @@ class MatrixNormal(Structure):
         return float(pairs.sum()) + self._unpaired(d, m, s.size)
 
     def _unpaired(self, d: int, m: int, n_pairs: int) -> float:
-        """What eigenvalues without a partner, all at their upper bound, and given matrices add."""
+        """Return what eigenvalues without a partner, all at their upper bound, and given matrices add."""
         free, of_tasks = self._boxes
         unpaired = m * (d - n_pairs) * np.log(free.upper) + d * (m - n_pairs) * np.log(of_tasks.upper)
         return self._given_constant(d, m) - self.rho * float(unpaired)
@@ -390,7 +390,7 @@ class SparseMatrixNormal(MatrixNormal):
 
     @cached_property
     def _last(self) -> dict[tuple, SparseInverse]:
-        """What was found for the last weights: value, gradient and proof ask for the same."""
+        """Return what was found for the last weights: value, gradient and proof ask for the same."""
         return {}
 
     def _solved(self, W) -> SparseInverse:

@@ -134,7 +134,7 @@ class MKLNorm(Structure, Regularizer):
 
     @property
     def weights_ball(self) -> Ball | None:
-        """What theta may be; None where it is given."""
+        """Return what theta may be; None where it is given."""
         if isinstance(self.about, np.ndarray):
             return None
         return Ball(self.p) if self.about is None else self.about
@@ -150,7 +150,7 @@ class MKLNorm(Structure, Regularizer):
 
     @property
     def views(self) -> tuple[str, ...]:
-        """What features every kernel is about, "" for all."""
+        """Return what features every kernel is about, "" for all."""
         return tuple(kernel.view for kernel in self.kernels)
 
     def cells(self, n_rows: int) -> tuple[Cell, ...]:

@@ -84,7 +84,7 @@ class ConcaveSpectrum(NoDual, Structure):
 
     @property
     def is_reweighted(self) -> bool:
-        """Whether a quadratic touches it from above at every W."""
+        """Tell whether a quadratic touches it from above at every W."""
         return self.eps > 0
 
     @property

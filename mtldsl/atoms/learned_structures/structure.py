@@ -87,7 +87,7 @@ class Structure(MatrixFunction):
 
     @property
     def said(self) -> list:
-        """What the model says of each matrix: a `Range`, or the array that is given."""
+        """Return what the model says of each matrix: a `Range`, or the array that is given."""
         return [getattr(self, f.name) for f in fields(self) if "matrix" in f.metadata]
 
     def bound(self, descriptions) -> Structure:
@@ -102,7 +102,7 @@ class Structure(MatrixFunction):
         return replace(self, **dict(zip(names, said, strict=True)))
 
     def start(self, shape: tuple[int, int]) -> Matrices:
-        """Where an alternation starts that is given no weights."""
+        """Return where an alternation starts that is given no weights."""
         raise NotImplementedError
 
     def update(self, W) -> Matrices:

@@ -44,12 +44,12 @@ class SharedNodes:
 
     @cached_property
     def covers(self) -> bool:
-        """Whether every task has a node of its own: then K_theta is positive definite for every theta > 0."""
+        """Tell whether every task has a node of its own: then K_theta is positive definite for every theta > 0."""
         return bool(np.bincount(self.task[self.factor != 0.0], minlength=self.n_tasks).all())
 
     @cached_property
     def are_few(self) -> bool:
-        """Whether the diagonal and the shared columns are less work than a T x T matrix."""
+        """Tell whether the diagonal and the shared columns are less work than a T x T matrix."""
         return self.covers and self.n_tasks >= _FEWEST_TASKS and self.shared.size <= _FEW * self.n_tasks
 
     def at(self, weights: np.ndarray, delta: float = 0.0) -> DiagonalPlus:
@@ -70,7 +70,7 @@ class DiagonalPlus:
 
     @property
     def is_well_conditioned(self) -> bool:
-        """Whether no task's own part is rounding beside the rest."""
+        """Tell whether no task's own part is rounding beside the rest."""
         sizes = self.D + np.einsum("ij,ij->i", self.V, self.V)
         return bool(self.D.min() > 1e-14 * sizes.max())
 

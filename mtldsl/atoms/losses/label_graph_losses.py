@@ -142,7 +142,7 @@ class CostTables(WholeCosts):
 
 
 def whole_costs(loss: Any) -> WholeCosts | None:
-    """What stands behind `loss=`, where it is not a cost a label; None where it is, or is nothing that is known."""
+    """Return what stands behind `loss=`, where it is not a cost a label; None where it is, or is nothing that is known."""
     if isinstance(loss, str):
         return ZeroOne() if loss == "zero_one" else None
     if isinstance(loss, Metric):
@@ -354,7 +354,7 @@ class CliqueHinge(LabelGraphLoss):
 
     @cached_property
     def whole(self) -> WholeCosts | None:
-        """Where labellings cost as a whole, how much; else None."""
+        """Return where labellings cost as a whole, how much; else None."""
         return whole_costs(self.loss)
 
     @property

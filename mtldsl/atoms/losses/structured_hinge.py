@@ -182,7 +182,7 @@ def _one(metric, typed: str) -> Metric:
 
 
 def metrics_of_tasks(metric, names, class_sizes: Iterable[tuple[int, int]], typed: str):
-    """What `as_metrics` gave, as one metric or a tuple in the order of the tasks; ModelError where it does not fit them.
+    """Return what `as_metrics` gave, as one metric or a tuple in the order of the tasks; ModelError where it does not fit them.
 
     names: the tasks' names; class_sizes: (positives, negatives) of every task.
     """

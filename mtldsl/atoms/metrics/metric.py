@@ -342,7 +342,7 @@ class Metric(Atom):
         return np.array(np.broadcast_to(values, np.broadcast_shapes(b.shape, c.shape)))
 
     def score(self, z, positive, threshold: float) -> float:
-        """How good predictions z (n,) are, 1 where nothing is wrong: 1 - Delta of the labels +1 where z >= threshold.
+        """Return how good predictions z (n,) are, 1 where nothing is wrong: 1 - Delta of the labels +1 where z >= threshold.
 
         positive : (n,) which samples are
         """
@@ -374,7 +374,7 @@ class Metric(Atom):
         return limits_from_steps(self.table, positives, negatives)
 
     def forbids(self, positives: int, negatives: int) -> bool:
-        """Whether Delta is -inf anywhere."""
+        """Tell whether Delta is -inf anywhere."""
         return np.isinf(limits_from_steps(self.table, positives, negatives)[0])
 
     def at_constants(self, positives: int, negatives: int, is_zero: bool) -> AtConstant | None:

@@ -36,7 +36,7 @@ _ROUNDING = 64 * np.finfo(float).eps
 
 
 def inside(rows, columns, width: float) -> bool:
-    """Whether there is such a matrix."""
+    """Tell whether there is such a matrix."""
     P, N = len(rows), len(columns)
     size = _ROUNDING * P * N
     clipped = np.clip(rows, 0.0, width), np.clip(columns, 0.0, P)
@@ -99,7 +99,7 @@ class Orders(Metric):
         return 2.0 / (positives * negatives)
 
     def width(self, positives: int, negatives: int) -> float:
-        """How many negatives count, the highest first; the last may count in part."""
+        """Return how many negatives count, the highest first; the last may count in part."""
         return float(negatives)
 
     def delta_of_ranks(self, ranks, positives: int, negatives: int) -> np.ndarray:

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def folds(a: MatrixFunction, b: MatrixFunction) -> bool:
-    """Whether c a + c' b is one atom of the same kind."""
+    """Tell whether c a + c' b is one atom of the same kind."""
     if a is b:
         return True
     if type(a) is not type(b):
@@ -285,7 +285,7 @@ class ProxOfSum:
 
 
 def _precedes(inner: MatrixFunction, outer: MatrixFunction) -> bool:
-    """Whether the prox of the sum is that of `inner`, then that of `outer`, or the two are one function: a rule of the docstring."""
+    """Tell whether the prox of the sum is that of `inner`, then that of `outer`, or the two are one function: a rule of the docstring."""
     if folds(inner, outer) or _on_an_interval(inner, outer):
         return True
     if inner.homogeneous and outer.scales is not None and inner.parts.within(outer.scales):
@@ -294,7 +294,7 @@ def _precedes(inner: MatrixFunction, outer: MatrixFunction) -> bool:
 
 
 def _on_an_interval(a: MatrixFunction, b: MatrixFunction) -> bool:
-    """Whether they are a convex function of the entries on an interval, one that is not empty."""
+    """Tell whether they are a convex function of the entries on an interval, one that is not empty."""
     if a.interval is not None and b.interval is not None:
         lows, highs = zip(a.interval, b.interval, strict=True)
         return not np.any(np.maximum(*lows) > np.minimum(*highs))

@@ -264,7 +264,7 @@ def _shares_of_table(P, F):
     x = scale(F)
 
     def shares(level: float, beyond: bool):
-        """Where the functions come down to the level first; `beyond` where they are flat there."""
+        """Return where the functions come down to the level first; `beyond` where they are flat there."""
         count = (level <= F if beyond else level < F).sum(axis=0)
         before, after = np.maximum(count - 1, 0)[None], np.minimum(count, len(F) - 1)[None]
         low, high = np.take_along_axis(P, before, 0)[0], np.take_along_axis(P, after, 0)[0]

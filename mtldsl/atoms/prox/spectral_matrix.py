@@ -97,7 +97,7 @@ class SpectralMatrix:
 
     @cached_property
     def is_positive(self) -> bool:
-        """Whether every eigenvalue is > 0."""
+        """Tell whether every eigenvalue is > 0."""
         return bool(np.all(self.values > 0)) and (self.n_rest == 0 or self.rest > 0)
 
     def scaled(self, c: float) -> SpectralMatrix:

@@ -252,7 +252,7 @@ class MeanRegularizer(_TaskQuadratic):
 
 
 def _are_edges(L) -> bool:
-    """Whether they are pairs of names or of positions; two rows that mirror each other are a matrix.
+    """Tell whether they are pairs of names or of positions; two rows that mirror each other are a matrix.
 
     >>> _are_edges([(0, 1), (1, 2)]), _are_edges([("a", "b")]), _are_edges([(2, 0), (0, 2)]), _are_edges([[1, -1], [-1, 1]])
     (True, True, False, False)

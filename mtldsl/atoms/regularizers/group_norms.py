@@ -120,7 +120,7 @@ def nested_families(groups: Groups) -> list[list[int]]:
 
 
 def _fits(g: int, top: dict[int, int], groups: Groups) -> bool:
-    """Whether the group holds all of every group of a family that it touches."""
+    """Tell whether the group holds all of every group of a family that it touches."""
     held = [top[line] for line in groups[g] if line in top]
     return all(held.count(other) == len(groups[other]) for other in set(held))
 

@@ -320,7 +320,7 @@ _ROUNDING = 1e-10
 
 
 def numerical_rank(W) -> int:
-    """How many singular values of W are above 1e-10 of the largest."""
+    """Return how many singular values of W are above 1e-10 of the largest."""
     s = singular_values(W)
     return int(np.count_nonzero(s > _ROUNDING * s[0])) if s.size and s[0] > 0 else 0
 

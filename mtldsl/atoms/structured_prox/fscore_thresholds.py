@@ -32,7 +32,7 @@ def _rises(a, b, m, kappa):
 
 @compiled("i8(f8, f8, f8, f8, i8, b1)", inside=True, error_model="numpy")
 def _count(theta, a, m, kappa, N, closed):
-    """How many negatives are worth more than -2 theta, or as much where `closed`."""
+    """Return how many negatives are worth more than -2 theta, or as much where `closed`."""
     y = -2.0 * theta
     if a <= 0.0:
         return N if (y < 0.0 or (y == 0.0 and closed)) else 0
@@ -245,7 +245,7 @@ def _own_root(t, sums, low, high, weight, shift, a, m, kappa, near):
 
 @compiled("void(f8[::1], f8[::1], i8[:, ::1])", inside=True, error_model="numpy")
 def _guess(q, mass, near):
-    """What `_own_root` starts from, for every table, at flip probabilities q of the negatives, falling, near the answer's."""
+    """Return what `_own_root` starts from, for every table, at flip probabilities q of the negatives, falling, near the answer's."""
     j = 0
     for i in range(mass.size - 2, -1, -1):
         while j < q.size and q[j] >= mass[i + 1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.inference.map_kernels import cost_of, dearest, map_one
+from mtldsl.atoms.inference.map_kernels import cost_of, loss_augmented_map, map_one
 from mtldsl.atoms.inference.sum_kernels import choose, keep_gaps
 from mtldsl.utils.jit import compiled
 
@@ -287,7 +287,7 @@ _MOST_ROUNDS = 10_000
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _shared(a, b):
-    """How many entries two labellings have in common: the inner product of what they choose."""
+    """Return how many entries two labellings have in common: the inner product of what they choose."""
     count = 0
     for place in range(a.size):
         if a[place] == b[place]:
@@ -301,7 +301,7 @@ def _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, ti
     if dear is None:
         map_one(eliminates, enumerates, left, plan, work, iwork, label)
     else:
-        dearest(left, plan, work, dear[patterns[i]], tilt, label)
+        loss_augmented_map(left, plan, work, dear[patterns[i]], tilt, label)
 
 
 @compiled(nogil=True)

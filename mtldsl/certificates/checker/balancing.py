@@ -129,7 +129,7 @@ def _missing(one: _Direction, residual) -> Interval:
 
 
 def _factor(loss, one: _Direction) -> np.ndarray | None:
-    """What the direction does to predictions of every task, times a column of the inputs; None where it does not."""
+    """Return what the direction does to predictions of every task, times a column of the inputs; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
     for e in loss.map.entries:
@@ -289,7 +289,7 @@ def _factored(F: np.ndarray, part: _Part, used, place, like: Interval) -> Interv
 
 
 def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
-    """Whether the predictions of direction j are a sum of those of free ones, in fractions, and no multiplier of a function tells them apart.
+    """Tell whether the predictions of direction j are a sum of those of free ones, in fractions, and no multiplier of a function tells them apart.
 
     The shares are ratios of small whole numbers, each direction in the unit of its largest entry.
     """

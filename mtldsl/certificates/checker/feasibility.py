@@ -75,7 +75,7 @@ def made_feasible(x, sets) -> tuple[dict, object]:
 
 
 def _drawn_exactly(balls, linear, blocks) -> bool:
-    """Whether drawing points into balls is all that is done to their blocks, and one draw undoes no other."""
+    """Tell whether drawing points into balls is all that is done to their blocks, and one draw undoes no other."""
     names = [s.map.entries[0]["block"] for s in balls]
     alone = all(
         _is_whole(s.map) and (s.map.offset is None or names.count(name) == 1)
@@ -168,7 +168,7 @@ def _rows_of(s, blocks: _Blocks, x) -> list[_Rows] | None:
 
 
 def _is_whole(map) -> bool:
-    """Whether it is a block as it stands, but for an offset."""
+    """Tell whether it is a block as it stands, but for an offset."""
     (e, *more) = map.entries
     return not more and e["left"] is None and e["right"] is None and e["coefficient"] == 1.0
 
@@ -283,7 +283,7 @@ def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
 
 
 def _follow(B, target: Interval, rows, beside, gram) -> bool:
-    """Whether equations are sums of others, in fractions: of ratios of small whole numbers."""
+    """Tell whether equations are sums of others, in fractions: of ratios of small whole numbers."""
     shares = np.linalg.lstsq(gram[rows][:, rows].toarray(), gram[rows][:, beside].toarray(), rcond=None)[0]
     for k, j in enumerate(beside):
         ratios = [Fraction(float(share)).limit_denominator(64) for share in shares[:, k]]

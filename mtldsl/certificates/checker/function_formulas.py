@@ -253,7 +253,7 @@ class Quadratic(Function):
 
 
 def _is_dominant(M: np.ndarray) -> bool:
-    """Whether no diagonal entry is below the sum of the absolute values beside it, exactly: then no eigenvalue is negative."""
+    """Tell whether no diagonal entry is below the sum of the absolute values beside it, exactly: then no eigenvalue is negative."""
     rows = [[Fraction(x) for x in row] for row in M.tolist()]
     return all(row[i] >= sum(abs(x) for j, x in enumerate(row) if j != i) for i, row in enumerate(rows))
 
@@ -320,7 +320,7 @@ class Comparison(Function):
 
     @property
     def takes(self):
-        """Where multipliers are not 0, they may be changed a little."""
+        """Return where multipliers are not 0, they may be changed a little."""
         return self.not_zero
 
     def inside(self, Z):

@@ -28,7 +28,7 @@ __all__ = [
 
 class _Scalar:
     def fits(self, y) -> bool:
-        """Whether the loss is defined for these labels."""
+        """Tell whether the loss is defined for these labels."""
         return True
 
 
@@ -175,7 +175,7 @@ SCALAR_LOSSES = {
 
 
 def scalar_loss(word: str, parameters, exact: bool):
-    """The scalar function of a word; NotChecked for words that have none here, and for parameters out of their range."""
+    """The scalar function of a word; UnsupportedFormula for words that have none here, and for parameters out of their range."""
     if word not in SCALAR_LOSSES or word not in LOSSES:
         raise UnsupportedFormula(word)
     try:
@@ -207,7 +207,7 @@ class SumPart:
         return None if low is None else self.s * low, None if high is None else self.s * high
 
     def room(self, u: Interval, rows: slice = slice(None)) -> np.ndarray:
-        """How far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
+        """Return how far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
         room = np.full(u.shape, np.inf)
         if hasattr(self.scalar, "inside"):
             return np.asarray(abs(u).low, float)
@@ -280,7 +280,7 @@ class SquareRootPart:
         return moved.with_entries(rows, self.inside(moved)[rows])
 
     def room(self, u: Interval) -> np.ndarray:
-        """How far all multipliers may be moved at once, either way, without leaving the balls."""
+        """Return how far all multipliers may be moved at once, either way, without leaving the balls."""
         s = 1.0 if self.s is None else self.s.low.astype(float)
         left = np.asarray(((1.0 - self._dual_norms(u)) * self.c / np.sqrt(self.counts + 1.0)).low, float)
         return np.repeat(left, self.counts) * np.sqrt(s) * (1.0 - 1e-12)

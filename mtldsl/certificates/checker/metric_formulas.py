@@ -49,7 +49,7 @@ class Metric:
         return [b, c, array(b.shape, 0.0)(law[2], "its weights")]
 
     def delta(self, b, c) -> Interval:
-        """How wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
+        """Return how wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
         raise NotImplementedError
 
     def value(self, positive: Interval, negative: Interval) -> Interval:
@@ -406,7 +406,7 @@ class Orders(Metric):
         return self.number(2.0) / float(self.P * self.N)
 
     def costs(self, k: int, ranks) -> Interval:
-        """What the k-th positive from above adds to Delta with so many negatives above it, 1 <= k <= P."""
+        """Return what the k-th positive from above adds to Delta with so many negatives above it, 1 <= k <= P."""
         raise NotImplementedError
 
     def value(self, positive, negative):

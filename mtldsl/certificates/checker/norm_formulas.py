@@ -159,7 +159,7 @@ class Tree(Function):
         return self.number(high)
 
     def _is_short(self, squares: np.ndarray, t: float) -> bool:
-        """Whether nothing is left at t, in floats."""
+        """Tell whether nothing is left at t, in floats."""
         left: dict[int, np.ndarray] = {}
         for g, inside, own in self.order:
             rest = squares[own].sum(axis=0) + sum(left.pop(h) for h in inside)

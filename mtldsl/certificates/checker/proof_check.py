@@ -57,7 +57,7 @@ class Verdict:
 
     @property
     def size(self) -> float:
-        """What gaps are relative to: the larger end without the constant, and no less than `scale`."""
+        """Return what gaps are relative to: the larger end without the constant, and no less than `scale`."""
         return self._size(self.low)
 
     def _size(self, low: float) -> float:
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim is confirmed for all weights, and of the constraints as they stand."""
+        """Tell whether the claim is confirmed for all weights, and of the constraints as they stand."""
         return self.confirmed and not self.region and self.violation == 0
 
     @property
@@ -124,7 +124,7 @@ class Verdict:
 
     @property
     def advice(self) -> str:
-        """What to type where a claim is confirmed with a restriction."""
+        """Return what to type where a claim is confirmed with a restriction."""
         ways = ["mtldsl verify --within takes that for enough (exit code 0)"]
         if self.region:
             names = " and ".join(self.region)
@@ -457,7 +457,7 @@ class Check:
         return least if given is None else np.maximum(given, least)
 
     def _unit(self, name: str) -> np.ndarray:
-        """What every weight of a block is, roughly, where it moves predictions by the size of the labels."""
+        """Return what every weight of a block is, roughly, where it moves predictions by the size of the labels."""
         effects, labels = np.zeros(self.proof["point"][name].shape), 0.0
         for loss in self.losses:
             effect = loss.effect(name)

@@ -205,7 +205,7 @@ def _metric(value, where: str) -> dict:
 
 
 def _label_costs(value, where: str):
-    """What labellings cost: a word, a metric, a number a label, or a table a clique."""
+    """Return what labellings cost: a word, a metric, a number a label, or a table a clique."""
     if isinstance(value, dict):
         return _metric(value, where)
     if isinstance(value, str):

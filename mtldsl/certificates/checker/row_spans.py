@@ -73,7 +73,7 @@ def row_kinds(name: str, functions, untaken: np.ndarray) -> list[RowKind]:
 
 
 def seen_by_others(functions, v, name: str, row: int, by_task: np.ndarray) -> bool:
-    """Whether multipliers of functions that mix rows or blocks, or are not in `span`, may see a direction of weights."""
+    """Tell whether multipliers of functions that mix rows or blocks, or are not in `span`, may see a direction of weights."""
     for f, dual in zip(functions, v, strict=True):
         entries = [e for e in f.map.entries if e["block"] == name]
         if not entries or (f.part.is_spanned and _of_rows(f.map, name) is not None):

@@ -46,7 +46,7 @@ class Column:
 
     @property
     def is_id(self) -> bool:
-        """Whether every row has a value of its own, text or whole numbers close together: nothing can be learned from it."""
+        """Tell whether every row has a value of its own, text or whole numbers close together: nothing can be learned from it."""
         if self.rows <= 2 or len(self.values) < self.rows:
             return False
         if self.kind != "number":
@@ -56,7 +56,7 @@ class Column:
 
     @property
     def repeats(self) -> bool:
-        """Whether it is text, or called an id, and has several values each of which comes again, as names of schools or shops do."""
+        """Tell whether it is text, or called an id, and has several values each of which comes again, as names of schools or shops do."""
         is_name = self.kind in ("category", "text") or self.is_called_id
         return is_name and not self.answers and len(self.counts) > 2 and min(self.counts) > 1
 
@@ -83,7 +83,7 @@ class Column:
 
     @property
     def two_sided(self) -> bool:
-        """Whether it is a label of yes and no in one spelling or another."""
+        """Tell whether it is a label of yes and no in one spelling or another."""
         return self.signs or self.zero_one or self.answers
 
     @property
@@ -164,7 +164,7 @@ def guess_of(
     leaves_features: Callable[[set[str]], bool],
     can_be_tasks: Callable[[str, str], bool],
 ) -> Guess:
-    """What was asked for, and a guess of the rest.
+    """Return what was asked for, and a guess of the rest.
 
     file            : the name of the table, for the lines to type
     leaves_features : whether there are features beside these columns

@@ -85,7 +85,7 @@ def _array(reading: Reading, name: str, value):
 
 
 def stored_array(path: Path, name: str | None) -> np.ndarray:
-    """What a file .csv, .npy or .npz holds; DataError that begins with the path where it cannot be read."""
+    """Return what a file .csv, .npy or .npz holds; DataError that begins with the path where it cannot be read."""
     if path.suffix == ".csv":
         with files.reading(files.regular_file(path), "a table of numbers"):
             return np.loadtxt(path, delimiter=",", ndmin=1)

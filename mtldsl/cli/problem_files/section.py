@@ -47,7 +47,7 @@ Rules = dict[str, Rule]  # by key
 
 
 def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str]) -> str:
-    """What is wrong with a key and its value, "" where they fit; `advice` says what to write in place of a key without a rule."""
+    """Return what is wrong with a key and its value, "" where they fit; `advice` says what to write in place of a key without a rule."""
     if key not in rules:
         return f"{table} has no key {key!r}{advice(key)}"
     fits, must_be = rules[key]
@@ -167,7 +167,7 @@ class Reading:
     thresholds: dict[str, Any] | None = None
 
     def table(self, name: str) -> dict:
-        """What the file says in a table."""
+        """Return what the file says in a table."""
         return self.file.content.get(name, {})
 
     def check(self, path: tuple, rules: Rules, advice: Callable[[str], str] | None = None) -> None:
@@ -181,7 +181,7 @@ class Reading:
                 raise self.file.error(said, (*path, key), value=key in rules)
 
     def advice(self, path: tuple, key: str, known: Iterable[str]) -> str:
-        """What to write in place of an unknown key: the table it belongs into, or the nearest known key."""
+        """Return what to write in place of an unknown key: the table it belongs into, or the nearest known key."""
         return belongs(key, path, self.sections) or nearest(key, known)
 
     def declare(self, table: str, name: str) -> None:

@@ -312,7 +312,7 @@ def _path(folder: Path, kind: str, name: str) -> Path:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether it lies in the folder, links followed."""
+    """Tell whether it lies in the folder, links followed."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
@@ -355,7 +355,7 @@ def check_loss(reading: Reading, problem: Problem) -> None:
 
 
 def metric_of(said: dict) -> Metric:
-    """What thresholds are tuned for."""
+    """Return what thresholds are tuned for."""
     return ErrorRate() if said.get("metric", "f1") == "accuracy" else FScore(beta=float(said.get("beta", 1.0)))  # fmt: skip
 
 

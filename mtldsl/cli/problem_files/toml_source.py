@@ -128,7 +128,7 @@ class TomlFile:
         return file
 
     def place(self, path: Path = (), *, value: bool = False) -> Place:
-        """Where a key (or its value) stands; the nearest table around it where the file has no such key."""
+        """Return where a key (or its value) stands; the nearest table around it where the file has no such key."""
         places = {**self.keys, **(self.values if value else {})}
         while path and path not in places:
             path = path[:-1]
@@ -144,7 +144,7 @@ class TomlFile:
 
 
 def _syntax_error(text: str, name: str, message: str) -> MTLError:
-    """What tomllib says, at the place that it means: until Python 3.14 it tells that at the end of its message alone."""
+    """Return what tomllib says, at the place that it means: until Python 3.14 it tells that at the end of its message alone."""
     where = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
     start = len(text)
     if where and where[1]:
@@ -160,7 +160,7 @@ def _syntax_error(text: str, name: str, message: str) -> MTLError:
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Where what the pattern finds at that place ends; that it is there, the parser of TOML has seen."""
+    """Return where what the pattern finds at that place ends; that it is there, the parser of TOML has seen."""
     match = pattern.match(text, at)
     assert match is not None
     return match.end()

@@ -225,7 +225,7 @@ def _dense_row(line, columns, readers, where) -> list[float]:
 
 
 def _sparse_row(line, columns, readers, where) -> dict[int, float]:
-    """What is not named is 0: of a nominal attribute the first value."""
+    """Return what is not named is 0: of a nominal attribute the first value."""
     if line[-1] != "}" or "}" in re.sub(_QUOTED, "", line[1:-1]):
         raise DataError("a sparse row is written {index value, ...}, and nothing after it", term=where)
     row: dict[int, float] = {}

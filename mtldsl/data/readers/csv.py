@@ -184,7 +184,7 @@ def read_csv(
 
 
 def delimiter_of(path) -> str:
-    """What makes the most columns of a file's first line."""
+    """Return what makes the most columns of a file's first line."""
     with regular_file(path).open(newline="", encoding="utf-8-sig", errors="replace") as file:
         first = file.readline(1 << 20)
     return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
@@ -263,7 +263,7 @@ def _with_points(rows: list[list[str]], lines: list[int], path) -> list[list[str
 
 
 def _wrong_row(path, delimiter: str, before: int, at: int, error: csv.Error) -> DataError:
-    """What is wrong with the row behind the line `before`, of which `csv` refused the line `at`."""
+    """Return what is wrong with the row behind the line `before`, of which `csv` refused the line `at`."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         text = list(islice(file, before, at))
     opened, closed = _last_quote(text, delimiter)

@@ -72,7 +72,7 @@ def number(text: str) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Whether `number` reads it."""
+    """Tell whether `number` reads it."""
     try:
         number(text)
     except ValueError:
@@ -103,7 +103,7 @@ def in_order(values: Iterable[str]) -> list[str]:
 
 
 def is_missing(text: str) -> bool:
-    """Whether the cell is empty or says that the value is missing."""
+    """Tell whether the cell is empty or says that the value is missing."""
     return is_number(text) and bool(np.isnan(number(text)))
 
 

@@ -90,7 +90,7 @@ _NAMED = 40
 
 
 def box_of(ax: Axes) -> BboxBase:
-    """What axes cover with all that stands around them, in pixels."""
+    """Return what axes cover with all that stands around them, in pixels."""
     box = ax.get_tightbbox()
     assert box is not None  # the axes are visible
     return box

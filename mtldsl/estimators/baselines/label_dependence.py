@@ -131,7 +131,7 @@ def climbed_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
 
 
 def _reaches(parents, start: int, end: int, without: tuple[int, int] | None = None) -> bool:
-    """Whether a path of edges leads from start to end, not along the edge `without`."""
+    """Tell whether a path of edges leads from start to end, not along the edge `without`."""
     waiting, seen = [end], {end}
     while waiting:
         v = waiting.pop()

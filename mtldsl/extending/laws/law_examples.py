@@ -165,7 +165,7 @@ def inside_domain(atom, W) -> np.ndarray:
 
 
 def knows_order(atom) -> bool:
-    """Whether its parameters name rows, tasks or their order."""
+    """Tell whether its parameters name rows, tasks or their order."""
     typed = atom.arguments().values()
     return hasattr(atom, "kernels") or any(not (np.isscalar(value) or callable(value)) for value in typed)
 
@@ -257,7 +257,7 @@ def heaviest(atom) -> str:
 
 
 def fewest(atom, y) -> np.ndarray:
-    """Where the predictions of as few samples are as a loss needs: one, or enough for both classes and for the metric."""
+    """Return where the predictions of as few samples are as a loss needs: one, or enough for both classes and for the metric."""
     if atom.weighs_samples or atom.labels in ("indicators", "classes"):
         return samples(atom, len(y))[0]
     sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N)]
@@ -304,7 +304,7 @@ def quotient(atom, W: np.ndarray, at: tuple[int, ...], step: float) -> float:
 
 
 def limit(of: list[float]) -> float:
-    """Where a sequence with errors that shrink by one factor ends (Aitken): the differences of |w|^(3/2) at 0 are the root of the step.
+    """Return where a sequence with errors that shrink by one factor ends (Aitken): the differences of |w|^(3/2) at 0 are the root of the step.
 
     >>> limit([1.5, 1.25, 1.125]), limit([3.0, 3.0, 3.0])
     (1.0, 3.0)

@@ -44,7 +44,7 @@ _of_samples = partial(law, LAWS, Loss, weighting=_weightings)
 
 
 def _majorized(loss) -> bool:
-    """Whether it knows a quadratic above it that touches."""
+    """Tell whether it knows a quadratic above it that touches."""
     return loss.majorizer_weight(*loss_data(loss, "unweighted", 14)[1:]) is not None
 
 

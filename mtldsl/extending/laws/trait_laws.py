@@ -258,7 +258,7 @@ def declared_two_sided_quadratic(atom):
 
 @_declaring(lambda atom: isinstance(atom, Set))
 def declared_holds_all(atom):
-    """Whether every matrix is in the set."""
+    """Tell whether every matrix is in the set."""
     farthest = max(atom.violation(size * W) for W in _matrices(atom, 15) for size in (1.0, -100.0, 100.0))
     holds((farthest <= 1e-9) == atom.holds_all(SHAPE), f"the farthest matrix is {farthest:g} outside")
 

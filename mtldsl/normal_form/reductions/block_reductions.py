@@ -132,7 +132,7 @@ class LossesOfWeights:
 
 
 def has_one_maximum_a_task(loss: LossTerm) -> bool:
-    """Whether a task's loss is a maximum of affine functions and no sum over samples: one plane is one labelling of all its samples."""
+    """Tell whether a task's loss is a maximum of affine functions and no sum over samples: one plane is one labelling of all its samples."""
     return loss.atom.max_affine and not loss.atom.separable and loss.atom.labels != "indicators"
 
 

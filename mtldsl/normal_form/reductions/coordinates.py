@@ -241,7 +241,7 @@ class SampleSpan:
 
 
 def _is_of_lengths(f: FunctionTerm) -> bool:
-    """Whether a function of W is one of W^T W, whatever the number of rows."""
+    """Tell whether a function of W is one of W^T W, whatever the number of rows."""
     if f.atom.separable == "spectrum":
         return True
     square = f.atom.entry_quadratic

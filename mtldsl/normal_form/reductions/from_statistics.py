@@ -105,7 +105,7 @@ class FromStatistics:
 
 
 def can_be_reflected(form: NormalForm) -> bool:
-    """Whether a pass of reflections is affordable: they make sparse rows dense."""
+    """Tell whether a pass of reflections is affordable: they make sparse rows dense."""
     tables = [loss.tasks for loss in form.losses]
     return all(not one.is_sparse or one.n_samples * one.n_features <= _MOST_DENSE for one in tables)
 

@@ -160,7 +160,7 @@ class SufficientStatistics:
 
     @property
     def is_common(self) -> bool:
-        """Whether all tasks have one Gram matrix."""
+        """Tell whether all tasks have one Gram matrix."""
         return self.own is None
 
     @cached_property
@@ -222,7 +222,7 @@ class SufficientStatistics:
 
 
 def has_one_gram(tasks: Any) -> bool:
-    """Whether all tasks have one Gram matrix: one table, every label there, no weights."""
+    """Tell whether all tasks have one Gram matrix: one table, every label there, no weights."""
     return bool(tasks.is_table and not tasks.n_missing and not tasks.is_weighted)
 
 
@@ -247,7 +247,7 @@ def known_moments(tasks: Any) -> SufficientStatistics | None:
 
 
 def remember_moments(tasks: Any, known: SufficientStatistics) -> None:
-    """What the moments of these rows are, and what follows from them."""
+    """Return what the moments of these rows are, and what follows from them."""
     tasks.__dict__["_moments"] = known
     if not tasks.is_weighted:  # so that they need not be asked for
         squares = [known.gram(i).diagonal()[:-1] for i in range(tasks.n_tasks)]
@@ -271,7 +271,7 @@ def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, Spread 
 
 
 def is_one_table(tasks: Tasks, which: np.ndarray, n_tasks: int) -> bool:
-    """Whether these rows belong to all tasks, with the same weight."""
+    """Tell whether these rows belong to all tasks, with the same weight."""
     complete = tasks.is_shared and tasks.mask is None and tasks.sample_weights is None
     return complete and len(which) == n_tasks and bool((np.asarray(which) == np.arange(n_tasks)).all())
 

@@ -101,7 +101,7 @@ class ADMM(Solver):
         return None
 
     def yields(self, form: NormalForm) -> str | None:
-        """Where a solver without linear systems, if one accepts, should go first."""
+        """Return where a solver without linear systems, if one accepts, should go first."""
         reweighted = [f for f in form.functions if f.atom.is_reweighted]
         if reweighted:
             return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
@@ -210,7 +210,7 @@ def _steps_wait(form: NormalForm) -> bool:
 
 
 def _has_one_hessian(form: NormalForm) -> bool:
-    """Whether the model is squares on one X beside functions with a common prox."""
+    """Tell whether the model is squares on one X beside functions with a common prox."""
     if not all(loss.atom.quadratic is not None for loss in form.losses):
         return False
     parts = partition(form)

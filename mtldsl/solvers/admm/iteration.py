@@ -206,7 +206,7 @@ class NewtonPhase:
             self.is_large = work > _LARGE
 
     def is_due(self, residual: float) -> bool:
-        """Whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
+        """Tell whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
         self.residuals.append(min(residual, self.residuals[-1]) if self.residuals else residual)
         done = len(self.residuals)
         if done < self.check:
@@ -269,7 +269,7 @@ class NewtonPhase:
 
 
 def _price(copy: Copy) -> float:
-    """What the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
+    """Return what the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
     kind = curvature_kind(copy)
     if kind is None:
         return _STEP_WITH_PRODUCTS

@@ -30,7 +30,7 @@ class BestTasks:
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
     def see(self, outer: Outer | Interior, live: np.ndarray) -> None:
-        """Where the run of the tasks `live` stands."""
+        """Return where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
         t, conjugates = part.dual(-designs.adjoint(u))
@@ -53,12 +53,12 @@ class BestTasks:
                 self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
 
     def within(self, tol: float) -> bool:
-        """Whether the gaps of all tasks together say so."""
+        """Tell whether the gaps of all tasks together say so."""
         objective = self.objectives.sum()
         return bool(objective - self.bounds.sum() <= tol * abs(objective))
 
     def are_done(self, live: np.ndarray, tol: float) -> np.ndarray:
-        """Whether a task's gap is at most its part of tol times the objective of all."""
+        """Tell whether a task's gap is at most its part of tol times the objective of all."""
         gaps = self.objectives[live] - self.bounds[live]
         return gaps <= tol * abs(self.objectives.sum()) / len(self.objectives)
 
@@ -102,7 +102,7 @@ class FeatureTask:
         return float(np.mean(self.excess > 1.0))
 
     def solve(self, tol: float, most: int, expired) -> bool:
-        """Whether it is proven to a relative gap of tol, within about so many Newton steps more."""
+        """Tell whether it is proven to a relative gap of tol, within about so many Newton steps more."""
         end = self.steps + most
         while self.objective - self.bound > tol * abs(self.objective):
             if self.steps >= end or expired():
@@ -127,7 +127,7 @@ class FeatureTask:
 
     @property
     def is_outgrown(self) -> bool:
-        """Whether a system of the rows is smaller than one of the set, and interior points of all features take it."""
+        """Tell whether a system of the rows is smaller than one of the set, and interior points of all features take it."""
         return len(self.rows) > self.stops_at
 
     def _designs(self, rows: np.ndarray) -> Designs:

@@ -91,7 +91,7 @@ class Concave:
         return np.where(alive, self.term.coefficient * 2.0 * safe * atom.slope(safe**2), self.weight)
 
     def rank_of(self, W: np.ndarray) -> int:
-        """How many singular values of W are not zero."""
+        """Return how many singular values of W are not zero."""
         s = singular_values(W)
         return int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
 
@@ -296,7 +296,7 @@ def _spectrum(form: NormalForm, block: str) -> Spectrum:
 
 
 def _rank(form: NormalForm, W: np.ndarray) -> int:
-    """How many singular values are not zero; all may be where every function is smooth, no more than a bound on the rank allows."""
+    """Return how many singular values are not zero; all may be where every function is smooth, no more than a bound on the rank allows."""
     s = svd(W, compute_uv=False)
     rough = [f for f in form.functions if f.is_constraint or not f.atom.is_smooth]
     if not rough:

@@ -78,7 +78,7 @@ class Multipliers(Solver):
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
 
     def yields(self, form: NormalForm) -> str | None:
-        """Where planes have a first try: not of `admm` beside a ridge, which those of `dual_ascent` suit better."""
+        """Return where planes have a first try: not of `admm` beside a ridge, which those of `dual_ascent` suit better."""
         if isinstance(single_block(form), str):  # equations beside it, which only interior points take
             return None
         loss = form.losses[0]
@@ -136,7 +136,7 @@ class Multipliers(Solver):
 
 
 def _counts_work(form: NormalForm) -> bool:
-    """Whether what a run has done is counted in iterations of ADMM (`Run`), not in Newton steps."""
+    """Tell whether what a run has done is counted in iterations of ADMM (`Run`), not in Newton steps."""
     if isinstance(single_block(form), str) or not form.is_convex:
         return False
     return not form.losses[0].has_score_steps and _what_ties(form) is not None

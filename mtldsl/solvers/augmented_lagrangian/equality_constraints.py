@@ -31,7 +31,7 @@ _CLOSE = (
 
 
 def takes(form: NormalForm) -> bool:
-    """Whether a loss of two slopes stands beside an l1 norm or a ridge, and at least one linear equation of the weights."""
+    """Tell whether a loss of two slopes stands beside an l1 norm or a ridge, and at least one linear equation of the weights."""
     plain, equations = _split(form)
     facts = single_block(plain)
     if not equations or isinstance(facts, str) or not is_piecewise_linear(facts.loss):

@@ -192,7 +192,7 @@ _LIGHT = 1e7  # multiplications of a task's system that working sets of features
 
 
 def has_interior(designs: Designs, part) -> bool:
-    """Whether these tasks are programs by themselves that interior points are the faster way for: measured on both sides of each limit."""
+    """Tell whether these tasks are programs by themselves that interior points are the faster way for: measured on both sides of each limit."""
     if not (isinstance(part, RowPart) and part.is_separable):
         return False
     if np.any(part.l1 > 0.0) and not (part.penalty.nonneg or np.all(part.l1 > 0.0)):
@@ -202,7 +202,7 @@ def has_interior(designs: Designs, part) -> bool:
 
 
 def near_pays(designs: Designs, scores, part) -> bool:
-    """Whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
+    """Tell whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
     sides of each limit; beside absolute values they may lose their way. Compiled ones always are."""
     if SmallTasks.takes(designs, scores, part):
         return True
@@ -211,7 +211,7 @@ def near_pays(designs: Designs, scores, part) -> bool:
 
 
 def is_light(designs: Designs) -> bool:
-    """Whether a step is so cheap that nothing is gained by leaving features out."""
+    """Tell whether a step is so cheap that nothing is gained by leaving features out."""
     return all(
         n * d * min(n, d) <= _LIGHT for n, d in (designs.inputs_of(k).shape for k in range(designs.n_tasks))
     )

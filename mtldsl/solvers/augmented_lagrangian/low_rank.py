@@ -27,7 +27,7 @@ from mtldsl.solvers.augmented_lagrangian.at_rank import (
 from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
 from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import Spectrum, Tangents, is_small
-from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point, Until, Watch
 from mtldsl.solvers.starts import bare_start
 
@@ -127,7 +127,7 @@ class SpectralRun:
             return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
 
         rough = Until(watch, is_close)
-        solver = get_solver(next(in_turn(convex)))
+        solver = get_solver(next(accepting_routes(convex)))
         found = solver.solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
         return Point(found.blocks, None if found.loss_duals is None else list(found.loss_duals))
 
@@ -158,7 +158,7 @@ class SpectralRun:
         return float(np.linalg.norm(change) / size)
 
     def _is_raised(self, run: Run) -> bool:
-        """Where a bound on the rank does not hold, or would not by itself: what it forbids weighs more now."""
+        """Return where a bound on the rank does not hold, or would not by itself: what it forbids weighs more now."""
         concave = self.concave
         if concave.rank is None:
             return False

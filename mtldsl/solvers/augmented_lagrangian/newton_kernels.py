@@ -127,7 +127,7 @@ def _slope(t, z, change, u, kink, low, high, s):
 
 @compiled(inside=True, fastmath={"contract", "reassoc"})
 def _length(z, change, u, kink, low, high, s, straight, bent, first, searches, flat):
-    """How far to go: 1 if the slope straight + bent t + that of the losses lets it, else about where it is zero."""
+    """Return how far to go: 1 if the slope straight + bent t + that of the losses lets it, else about where it is zero."""
     t = 1.0
     value = straight + bent + _slope(t, z, change, u, kink, low, high, s)
     below, at_below, above, at_above, enough = 0.0, first, t, value, flat * abs(first)

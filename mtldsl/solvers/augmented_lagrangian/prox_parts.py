@@ -280,7 +280,7 @@ class Part:
 
 
 def is_piecewise_linear(loss: LossTerm) -> bool:
-    """Whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
+    """Tell whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
     if not loss.atom.separable:
         return False
     atom: Any = loss.atom  # a sum over samples, which has it
@@ -542,5 +542,5 @@ class StructuredScores:
         return np.array([2.0 * c for _, c, *_ in self.apart])
 
     def duals(self, u: np.ndarray) -> np.ndarray:
-        """What a point shows."""
+        """Return what a point shows."""
         return u

@@ -234,7 +234,7 @@ class Run:
         return Point(blocks, [self.scores.duals(u)], duals, taken, effort=self._effort(taken))
 
     def _effort(self, taken: int) -> float | None:
-        """What so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
+        """Return what so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
         shared out by it."""
         is_tied = not self.part.is_separable and self.designs.n_tasks > 1
         if not is_tied or self.loss.has_score_steps:
@@ -256,6 +256,6 @@ def is_by_rows(form: NormalForm) -> bool:
 
 
 def are_plain_ridges(form: NormalForm) -> bool:
-    """Whether tasks are tied by nothing: squares with one weight each."""
+    """Tell whether tasks are tied by nothing: squares with one weight each."""
     quadratics = [f.atom.entry_quadratic for f in form.functions]
     return all(a is not None and np.ptp(a) == 0.0 and np.min(a) > 0.0 for a in quadratics)

@@ -44,7 +44,7 @@ class SmallTasks:
 
     @staticmethod
     def takes(designs: Designs, scores, part) -> bool:
-        """Whether they are small and dense, and none of their rows is left out."""
+        """Tell whether they are small and dense, and none of their rows is left out."""
         if not (isinstance(scores, KinkedScores) and isinstance(part, RidgePart)):
             return False
         if designs.is_sparse or designs.rows_of is not None or not 0 < len(part.unit) <= _FEW:
@@ -169,7 +169,7 @@ class Newton:
         self.small = SmallTasks(designs, scores, part) if SmallTasks.takes(designs, scores, part) else None
 
     def pooled(self, per_task: np.ndarray) -> np.ndarray:
-        """What each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
+        """Return what each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
         return per_task if self.part.is_separable else np.full(len(per_task), per_task.sum())
 
     def minimize(self, at: State, penalties: Penalties, most: int = _MOST) -> tuple[State, np.ndarray]:

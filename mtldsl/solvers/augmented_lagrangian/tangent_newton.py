@@ -61,7 +61,7 @@ _LEAST, _CUT, _LOST, _GROW, _FADE = 1e-12, 1e-6, 1e-3, 10.0, 0.2
 
 
 def is_small(shape: tuple[int, int], rank: int) -> bool:
-    """Whether Newton's matrix of a tangent space is worth making."""
+    """Tell whether Newton's matrix of a tangent space is worth making."""
     d, m = shape
     return rank <= min(d, m) and rank * (d + m) + m <= _MOST_DIRECTIONS
 
@@ -221,7 +221,7 @@ class Tangents:
         return W, b, z, y, self._value(W, z, y)
 
     def _space(self, W: np.ndarray, pull: np.ndarray) -> _Space:
-        """Where singular values are zero, their directions are those in which the loss pulls most."""
+        """Return where singular values are zero, their directions are those in which the loss pulls most."""
         r = self.rank
         U, s, Vt = np.linalg.svd(W, full_matrices=True)
         alive = int(np.count_nonzero(s[:r] > _ZERO * s[0])) if s[0] > 0 else 0

@@ -146,7 +146,7 @@ class TaskModel:
 
     @property
     def change(self) -> np.ndarray:
-        """What the step adds to the predictions, without the intercept's."""
+        """Return what the step adds to the predictions, without the intercept's."""
         return self.carried / self.D
 
 
@@ -278,12 +278,12 @@ class Design:
         raise NotImplementedError
 
     def would_copy_most_of_X(self, rows) -> bool:
-        """Whether the columns of those features are much of a large X, which is not to be copied."""
+        """Tell whether the columns of those features are much of a large X, which is not to be copied."""
         return False
 
     @property
     def holds_columns(self) -> bool:
-        """Whether columns of sparse inputs lie ready, so that a working set saves nothing but sweeps."""
+        """Tell whether columns of sparse inputs lie ready, so that a working set saves nothing but sweeps."""
         return self.is_sparse and getattr(self.transposed, "is_stored", True)
 
     def _rows_of_transposed(self, rows) -> Any:

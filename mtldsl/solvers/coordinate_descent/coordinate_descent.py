@@ -265,7 +265,7 @@ def solve(
 ) -> tuple[Point, bool]:
     """(the last point, whether that is all: else steps without a working set go on)."""
     facts = single_block(form)
-    assert not isinstance(facts, str)  # why_not() was asked
+    assert not isinstance(facts, str)  # unsupported_reason() was asked
     penalty = RowPenalty.of(form.functions, facts.shape)
     W = np.zeros(facts.shape[::-1]) if start is None else np.array(start.blocks[facts.name].T, order="C")
     if penalty.nonneg:

@@ -230,7 +230,7 @@ def solve(
 ) -> tuple[Point, bool]:
     """(the last point, whether that is all: else steps without a working set go on)."""
     facts = single_block(form)
-    assert not isinstance(facts, str)  # why_not() was asked
+    assert not isinstance(facts, str)  # unsupported_reason() was asked
     penalty, samples = GroupPenalty.of(form, facts.shape), SmoothLoss.of(facts.loss)
     W = np.zeros(facts.shape[::-1]) if start is None else np.array(start.blocks[facts.name].T, order="C")
     b, centred = np.zeros(1), facts.intercept is not None

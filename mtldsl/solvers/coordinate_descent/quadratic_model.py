@@ -195,14 +195,14 @@ class SparseState:
 
     @staticmethod
     def pays(design, rows, old=None) -> bool:
-        """Whether sweeps through the columns are to be tried: until they were slow, or where a Gram matrix's would cost more."""
+        """Tell whether sweeps through the columns are to be tried: until they were slow, or where a Gram matrix's would cost more."""
         if old is None or (isinstance(old, SparseState) and not old.is_slow):
             return True
         return not _has_small_gram(design, rows)
 
     @property
     def is_slow(self) -> bool:
-        """Whether the last rounds did not reach what was asked, where a Gram matrix is at hand."""
+        """Tell whether the last rounds did not reach what was asked, where a Gram matrix is at hand."""
         return not self.reached and _has_small_gram(self.design, self.rows)
 
     def __init__(self, design, penalty: RowPenalty, rows, W, carried=None):
@@ -254,7 +254,7 @@ class SparseState:
 
 
 def _has_small_gram(design, rows) -> bool:
-    """Whether a Gram matrix, whose making takes as long as many sweeps, makes a sweep cheaper, or is small in any case."""
+    """Tell whether a Gram matrix, whose making takes as long as many sweeps, makes a sweep cheaper, or is small in any case."""
     p = len(rows)
     return p <= _FEW or float(p) * p <= float(design.Xt.counts[rows].sum())
 

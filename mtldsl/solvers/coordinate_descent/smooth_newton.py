@@ -135,7 +135,7 @@ class _Held:
 
 
 def _held_by(columns: DenseColumns, curvature, totals) -> _Held:
-    """What was made of the very same curvature before, where a step begins with that."""
+    """Return what was made of the very same curvature before, where a step begins with that."""
     if columns.held is None or columns.held.curvature is not curvature:
         columns.held = None  # before there is another
         columns.held = _Held(columns, curvature, totals)
@@ -278,7 +278,7 @@ class WorkingNewton:
             stuck = 0 if moved else stuck + 1
 
     def _outgrows(self, W) -> bool:
-        """Whether these weights are the first with so many rows that are not zero that matrices of their size are large, and dear or of more
+        """Tell whether these weights are the first with so many rows that are not zero that matrices of their size are large, and dear or of more
         rows than samples."""
         m, samples = self.design.n_tasks, self.design.offsets[-1]
         if self.is_outgrown or m == 1 or self.design.is_sparse:
@@ -385,7 +385,7 @@ class WorkingNewton:
         return held
 
     def _holds(self, columns) -> bool:
-        """Whether the matrices of a step serve another one."""
+        """Tell whether the matrices of a step serve another one."""
         return isinstance(columns, DenseColumns)
 
     def _step(self, state: State, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:

@@ -46,7 +46,7 @@ Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
 
 
 def pays(form: NormalForm) -> bool:
-    """Whether this is a form of one large weight matrix itself whose penalties leave out rows."""
+    """Tell whether this is a form of one large weight matrix itself whose penalties leave out rows."""
     facts = single_block(form, several_losses=True)
     if isinstance(facts, str) or facts.shape[0] < _FEWEST_ROWS:
         return False
@@ -111,7 +111,7 @@ def _largest_row(matrix) -> float:
 
 
 def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
-    """Whether the multipliers of a small problem's point are stationary to this precision."""
+    """Tell whether the multipliers of a small problem's point are stationary to this precision."""
     residual = form.zeros()
     assert point.loss_duals is not None and point.function_duals is not None  # the solver shows them
     for loss, u in zip(form.losses, point.loss_duals, strict=True):

@@ -41,7 +41,7 @@ class Bundle:
 
     @property
     def is_new(self) -> bool:
-        """Whether it holds nothing but the true labelling's planes."""
+        """Tell whether it holds nothing but the true labelling's planes."""
         return bool(np.all(self.counts == 1))
 
     def _allocate(self, m: int, capacity: int) -> None:

@@ -46,7 +46,7 @@ class PlaneFunction(LossOfWeights):
 
     @property
     def unit(self) -> float:
-        """What intercepts are divided by."""
+        """Return what intercepts are divided by."""
         return self.oracle.unit
 
     def value(self, W) -> float:

@@ -36,12 +36,12 @@ _CALLS = 1e5
 
 
 def has_oracle(loss: LossTerm) -> bool:
-    """Whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
+    """Tell whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
     return loss.atom.max_affine and loss.atom.labels != "indicators"
 
 
 def are_tried_first(loss: LossTerm) -> bool:
-    """Whether planes in the weights of a loss with `has_score_steps` are worth a first try: not with dense inputs of fewer rows than
+    """Tell whether planes in the weights of a loss with `has_score_steps` are worth a first try: not with dense inputs of fewer rows than
     features, whose exact steps cost little, and which take few of these (measured: a third to a twentieth of the planes' time)."""
     return loss.tasks.is_sparse or loss.tasks.n_features <= int(np.max(loss.tasks.counts))
 
@@ -89,11 +89,11 @@ class Oracle:
 
     @cached_property
     def work(self) -> float:
-        """What a look costs, in multiplications: two products with the data, and what calls from Python cost whatever the size."""
+        """Return what a look costs, in multiplications: two products with the data, and what calls from Python cost whatever the size."""
         return _CALLS + 2.0 * sum(float(X.nnz if self.tasks.is_sparse else X.size) for X in self.tasks.inputs)
 
     def is_of_the_same(self, other: Oracle) -> bool:
-        """Whether planes of the one are planes of the other."""
+        """Tell whether planes of the one are planes of the other."""
         mine, theirs = self.loss, other.loss
         return (
             mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts

@@ -132,7 +132,7 @@ class LinearFinish:
 
     @staticmethod
     def price(oracle: Oracle) -> float:
-        """What programs to the end cost, in multiplications: two looks at the oracle a round, some pivots a task, and in the end a few more
+        """Return what programs to the end cost, in multiplications: two looks at the oracle a round, some pivots a task, and in the end a few more
         rounds than there are unknowns."""
         pivots = _USUAL_PIVOTS * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
         return (oracle.size + 10) * (2.0 * oracle.work + pivots)

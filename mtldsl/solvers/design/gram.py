@@ -20,7 +20,7 @@ _SHARE = 0.25
 
 
 def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:
-    """Whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
+    """Tell whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
     if not (loss.is_shared_complete and loss.tasks.is_sparse):
         return False
     return not loss.tasks.by_features.is_stored and copies * size * size > _SHARE * loss.tasks.X.nnz

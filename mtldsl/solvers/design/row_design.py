@@ -89,12 +89,12 @@ class SharedRows:
 
     @property
     def prefers_all_rows(self) -> bool:
-        """Whether the whole Gram matrix costs no more than the few products with X that it saves, and is worked with (`state`)."""
+        """Tell whether the whole Gram matrix costs no more than the few products with X that it saves, and is worked with (`state`)."""
         return self.n_features <= max(8 * self.n_tasks, 100) and self.n_features <= 2 * self.n_samples
 
     @property
     def may_take_all_rows(self) -> bool:
-        """Whether all rows at once cost no more than a few working sets: then one that would hold many may as well hold all."""
+        """Tell whether all rows at once cost no more than a few working sets: then one that would hold many may as well hold all."""
         return self._has_cheap_gram or (self.sparse and 2 * self.n_features <= self.n_samples)
 
     @property

@@ -117,7 +117,7 @@ class RowPenalty:
         return not (self.nonneg or np.any(self.l1))
 
     def remainder(self, pull) -> np.ndarray:
-        """What the l1 norm and the bound leave of a negative gradient (m, p): its soft threshold."""
+        """Return what the l1 norm and the bound leave of a negative gradient (m, p): its soft threshold."""
         if self.plain:
             return pull
         if self.nonneg:
@@ -187,7 +187,7 @@ def function_duals(functions: tuple[FunctionTerm, ...], penalty: RowPenalty, pul
 
 
 def _share(weights, total) -> np.ndarray:
-    """What functions of one kind have of their common multiplier: by their weights."""
+    """Return what functions of one kind have of their common multiplier: by their weights."""
     return np.divide(weights, total, out=np.zeros(total.shape), where=total > 0)
 
 

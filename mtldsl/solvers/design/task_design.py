@@ -60,7 +60,7 @@ class Designs:
 
     @property
     def is_many(self) -> bool:
-        """Whether the features are so many that a few of them are worth a search."""
+        """Tell whether the features are so many that a few of them are worth a search."""
         return self.loss.tasks.n_features > _MANY
 
     @property

@@ -69,7 +69,7 @@ class CliqueForm:
 
     @property
     def selects(self) -> bool:
-        """Whether the penalty leaves cliques out, so that not all need to be there."""
+        """Tell whether the penalty leaves cliques out, so that not all need to be there."""
         return self.r < self.n_cliques
 
 
@@ -134,12 +134,12 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
 
 
 def _is_first(left) -> bool:
-    """Whether it keeps all rows of a matrix and puts one more below them, as weights have it beside intercepts."""
+    """Tell whether it keeps all rows of a matrix and puts one more below them, as weights have it beside intercepts."""
     return left is not None and left.shape[0] == left.shape[1] + 1 and _is_slice(left.T)
 
 
 def _is_slice(right) -> bool:
-    """Whether a selector puts the columns, all of them, side by side into neighbouring places."""
+    """Tell whether a selector puts the columns, all of them, side by side into neighbouring places."""
     right = None if right is None else sparse.csr_array(right)
     return (
         right is not None
@@ -182,7 +182,7 @@ class Constants:
         return rows
 
     def flips(self, multipliers: np.ndarray) -> Flips | None:
-        """What balances them; None where nothing has to be."""
+        """Return what balances them; None where nothing has to be."""
         sums = -multipliers[1 : self.n_nodes : 2, -1] / self.unit
         return flips_for(sums, [self.truth], [self.weights])
 
@@ -320,7 +320,7 @@ class Ascent:
         return rows if self.constants is None else self.constants.seen_by_edges(rows)
 
     def recompute(self) -> None:
-        """What follows from the multipliers and the centre."""
+        """Return what follows from the multipliers and the centre."""
         Z = np.empty_like(self.multipliers)
         Z[: self._nodes] = self.multipliers[: self._nodes] / self.model.a
         if self.constants is not None:
@@ -374,7 +374,7 @@ class Ascent:
 
     @property
     def moved(self) -> Weights:
-        """What a pass changes in place, beside the mixtures."""
+        """Return what a pass changes in place, beside the mixtures."""
         return Weights(self.Z, self.squares, self.order)
 
     @property
@@ -442,7 +442,7 @@ class Ascent:
         return eta
 
     def raised(self, multipliers=None, promised: float = 0.0) -> float:
-        """What the epochs raise: the dual value with the proximal term, up to a constant; of other multipliers, with promises added."""
+        """Return what the epochs raise: the dual value with the proximal term, up to a constant; of other multipliers, with promises added."""
         multipliers = self.multipliers if multipliers is None else multipliers
         nodes, edges = (
             multipliers[: self._nodes],
@@ -568,7 +568,7 @@ class Ascent:
 
     @property
     def state(self) -> dict:
-        """What a warm start goes on from."""
+        """Return what a warm start goes on from."""
         own = {"labels": self.labels, "alpha": self.alpha, "counts": self.counts}
         if self.constants is not None:
             own["constants"] = self.constants.unit * self.Z[: self._nodes, -1]
@@ -576,7 +576,7 @@ class Ascent:
 
 
 def _belongs(state: dict | None, truth) -> bool:
-    """Whether a warm start is of the same samples: random labellings start from the true ones."""
+    """Tell whether a warm start is of the same samples: random labellings start from the true ones."""
     return (
         state is not None
         and state["labels"].shape[::2] == truth.shape

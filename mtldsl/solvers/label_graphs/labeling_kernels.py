@@ -97,7 +97,7 @@ def shares(norms, order, r, tau, eta):
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _factors(squares, order, r, tau, norms, eta, factors):
-    """What turns the multiplier of a clique into its weights: eta / (1 + tau eta)."""
+    """Return what turns the multiplier of a clique into its weights: eta / (1 + tau eta)."""
     for c in range(squares.size):
         norms[c] = np.sqrt(max(squares[c], 0.0))
     shares(norms, order, r, tau, eta)
@@ -117,7 +117,7 @@ def _fill_scores(products, factors, margins, starts, scores):
 
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _fill_margins(truth, costs, margins):
-    """Whether the true labelling has a gap."""
+    """Tell whether the true labelling has a gap."""
     has_gaps = False
     for k in range(truth.size):
         margins[2 * k] = costs[k] if truth[k] == 1 else 0.0

@@ -51,7 +51,7 @@ class FaceSteps:
         self.next = self.ascent.epochs + self.pause
 
     def step(self) -> float:
-        """What it adds to the dual value."""
+        """Return what it adds to the dual value."""
         a = self.ascent
         used = a.alpha > 0.0
         rows = np.flatnonzero(used.sum(axis=1) > 1)
@@ -308,7 +308,7 @@ class Growth:
         self.ascent.activate(np.concatenate([self.ascent.active, joining]))
 
     def _missing(self, norms) -> np.ndarray:
-        """Whether a clique is inactive and violates, for all cliques."""
+        """Tell whether a clique is inactive and violates, for all cliques."""
         ascent = self.ascent
         outside = np.ones(norms.size, dtype=bool)
         outside[ascent.active] = False
@@ -326,7 +326,7 @@ class Growth:
         return candidates[np.argsort(-norms[candidates], kind="stable")][: max(min(count, room), 0)]
 
     def _is_enough(self, value: float, before: float | None, joining) -> bool:
-        """Whether a rule of the user's ends the growth."""
+        """Tell whether a rule of the user's ends the growth."""
         if before is not None:
             self.drops.append(before - value)
         if self.graph_selection and (not joining.size or self._fell_too_little()):

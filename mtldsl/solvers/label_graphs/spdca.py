@@ -128,7 +128,7 @@ class SmoothedGrowth(Growth):
             self._join(joining)
 
     def _missing(self, norms) -> np.ndarray:
-        """Whether a clique is inactive and would have weights in the smoothed problem, for all cliques."""
+        """Tell whether a clique is inactive and would have weights in the smoothed problem, for all cliques."""
         from mtldsl.solvers.label_graphs.labeling_kernels import shares
 
         ascent = self.ascent

@@ -74,7 +74,7 @@ def inverses(H: np.ndarray) -> np.ndarray:
 
 
 def is_regular(H: np.ndarray) -> bool:
-    """Whether every matrix of the stack has full rank, far from rounding."""
+    """Tell whether every matrix of the stack has full rank, far from rounding."""
     return _pivots(H / _outer(H)) > _SMALLEST_PIVOT
 
 

@@ -380,7 +380,7 @@ def choose_x_update(split: Split):
 
 
 def has_large_systems(form: NormalForm) -> bool:
-    """Whether a task's systems are of so many unknowns that products with the data cost less: not of the size of few rows, where a loss that
+    """Tell whether a task's systems are of so many unknowns that products with the data cost less: not of the size of few rows, where a loss that
     is not smooth leaves no gradient steps."""
     unknowns = sum(block.shape[0] for block in form.blocks)
     if all(loss.atom.smooth for loss in form.losses) or not _are_fewer_rows(form, _FEW_ROWS):
@@ -389,7 +389,7 @@ def has_large_systems(form: NormalForm) -> bool:
 
 
 def outgrows_inputs(form: NormalForm) -> bool:
-    """Whether a task's system takes more memory than a large sparse X leaves beside itself."""
+    """Tell whether a task's system takes more memory than a large sparse X leaves beside itself."""
     size = sum(rows for rows, _ in form.shapes.values())
     return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
 
@@ -420,7 +420,7 @@ class TaskwiseUpdate:
         }
 
     def stands_alone(self) -> bool:
-        """Whether the tasks' systems have full rank without the terms that mix tasks."""
+        """Tell whether the tasks' systems have full rank without the terms that mix tasks."""
         apart = [part for part, mixes in zip(self.parts, self.mixed, strict=True) if not mixes]
         sizes = [max(float(np.abs(part).max()), 1e-300) for part in apart]
         scale = max(float(np.abs(self.Q).max()), 1e-300)

@@ -122,7 +122,7 @@ class _Task:
         self.y, self.total, self.centred = y - self.y_mean, total, centred
 
     def solve(self, level: float) -> bool:
-        """Whether the system is regular; then w and b are there."""
+        """Tell whether the system is regular; then w and b are there."""
         same = bool(np.all(self.s == self.s[:1]))
         G = gram(self.X) if same else gram(self.X, self.s)
         G *= self.s[0] if same else 1.0
@@ -232,7 +232,7 @@ class SharedRidge:
 
     @property
     def _prefers_products(self) -> bool:
-        """Whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
+        """Tell whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
         side = min(self.X.shape)
         if not self.tasks.is_sparse or side <= _SMALL_SPARSE:
             return False

@@ -352,14 +352,14 @@ def _ridge(form: NormalForm, shape) -> np.ndarray:
     total = np.zeros(shape)
     for f in form.functions:
         weights = f.atom.entry_quadratic
-        assert weights is not None  # why_not() was asked
+        assert weights is not None  # unsupported_reason() was asked
         total += f.coefficient * np.asarray(weights)
     return np.ascontiguousarray(total.T)
 
 
 def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
     facts = single_block(form)
-    assert not isinstance(facts, str)  # why_not() was asked
+    assert not isinstance(facts, str)  # unsupported_reason() was asked
     loss, ridge = facts.loss, _ridge(form, facts.shape)
     m, d = ridge.shape
     centred = facts.intercept is not None

@@ -220,7 +220,7 @@ def task_systems(data: QuadraticData, penalties: list[Penalty]) -> np.ndarray:
 
 
 def _is_regular(penalty: Penalty) -> bool:
-    """Whether no covariance behind it is singular, or so nearly that its inverse spoils a system."""
+    """Tell whether no covariance behind it is singular, or so nearly that its inverse spoils a system."""
     spectra = [S.eigenvalues() for S in (penalty.rows, penalty.columns)]
     if not all(np.isfinite(values[-1]) for values in spectra):
         return False

@@ -370,7 +370,7 @@ class Layout:
 
     @property
     def has_columns(self) -> bool:
-        """Whether all blocks have a column a task, so that they can be stacked."""
+        """Tell whether all blocks have a column a task, so that they can be stacked."""
         return all(columns == self.n_tasks for _, columns in self.shapes.values())
 
     def blocks(self, flat: np.ndarray) -> Blocks:
@@ -409,7 +409,7 @@ def places(lengths: dict[str, int]) -> dict[str, slice]:
 
 
 def couples_tasks(split: Split) -> bool:
-    """Whether q or a loss mixes the columns of different tasks."""
+    """Tell whether q or a loss mixes the columns of different tasks."""
     form = split.form
     if not Layout(form).has_columns:
         return True
@@ -431,7 +431,7 @@ def couples_tasks(split: Split) -> bool:
 
 
 def mixes_tasks(copy: Copy, form: NormalForm) -> bool:
-    """Whether an image column of the copy's map reads several tasks."""
+    """Tell whether an image column of the copy's map reads several tasks."""
     return _mixes(_rights(copy.term.map, form), uniform=False)
 
 
@@ -567,7 +567,7 @@ def _rights(map: LinearMap, form: NormalForm) -> list[sparse.csr_array]:
 
 
 def _mixes(rights: list[sparse.csr_array], uniform: bool) -> bool:
-    """Whether sum_j weight_j R_1[:, j] R_2[:, j]^T has entries between tasks; unless uniform, for any weights."""
+    """Tell whether sum_j weight_j R_1[:, j] R_2[:, j]^T has entries between tasks; unless uniform, for any weights."""
     rights = rights if uniform else [abs(right) for right in rights]
     return not all(_is_diagonal(first @ second.T) for first in rights for second in rights)
 

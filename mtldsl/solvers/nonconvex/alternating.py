@@ -20,10 +20,10 @@ from mtldsl.solvers.linear_systems.sylvester import METHODS
 from mtldsl.solvers.nonconvex.algorithm_1 import algorithm_1
 from mtldsl.solvers.nonconvex.block_updates import (
     accelerate,
+    accepting_routes,
     alternate,
     alternate_smoothed,
     flip_flop,
-    in_turn,
     starting_matrices,
 )
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
@@ -134,7 +134,7 @@ class Alternating(Solver):
             return minimize_profile(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         if method == "joint":
             return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
-        update = in_turn if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
+        update = accepting_routes if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
         return alternate(
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )

@@ -66,7 +66,7 @@ class _Run:
             self.steps.add(self.iteration + 1, blocks(at.W), blocks(after))
 
     def is_due(self) -> bool:
-        """Whether it is time for a look at the certificate."""
+        """Tell whether it is time for a look at the certificate."""
         wait = max(_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK * self.looked)
         if not self.watch.expired and self.iteration - self.looked < wait:
             return False
@@ -137,7 +137,7 @@ def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method:
 
 
 def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
-    """Where the loss has a kink at zero: smoothed less and less, and hardly at all once no residual is near zero."""
+    """Return where the loss has a kink at zero: smoothed less and less, and hardly at all once no residual is near zero."""
     model = run.model
     if model.data.loss.atom.smooth:
         return at, False

@@ -113,7 +113,7 @@ class Reweighting:
 
     @cached_property
     def least_gradient(self) -> float:
-        """Where all gradients are smaller, each is rounding of the others."""
+        """Return where all gradients are smaller, each is rounding of the others."""
         return max(FLOOR * self.form.slope_at_zero, np.finfo(float).tiny)
 
     @cached_property
@@ -223,7 +223,7 @@ class Reweighting:
         return at.W - inverses.apply(sum(self.gradient_parts(at)))
 
     def weighs_all(self, at: Evaluation) -> bool:
-        """Whether every direction has a weight that is not negligible."""
+        """Tell whether every direction has a weight that is not negligible."""
         a, rest = self.spectral_weights(at)
         return min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, self.task_weights(at))
 

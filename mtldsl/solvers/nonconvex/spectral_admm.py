@@ -17,7 +17,7 @@ from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
-from mtldsl.solvers.routes import get_solver, in_turn
+from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point, Until, Watch
 from mtldsl.solvers.starts import bare_start
 from mtldsl.utils.interrupts import svd
@@ -57,7 +57,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
                 FunctionTerm(Ridge(), _RIDGE * form.slope_at_zero / block.shape[0], own, "ridge")
             )
     convex = replace(form, functions=tuple(functions))
-    name = next(in_turn(convex), None)
+    name = next(accepting_routes(convex), None)
     if name is None:
         return form.zeros()
 
@@ -70,7 +70,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
 
 
 def _coefficient(f: FunctionTerm) -> float:
-    """What the penalty charges for a singular value of one."""
+    """Return what the penalty charges for a singular value of one."""
     return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
 
 
@@ -206,7 +206,7 @@ class Nonconvex:
         return seen.stationarity.residual
 
     def _has_low_rank(self, point: Point) -> bool:
-        """Whether a start that was given has chosen a rank."""
+        """Tell whether a start that was given has chosen a rank."""
         (block,) = self.form.weight_blocks
         return int(np.linalg.matrix_rank(point.blocks[block.name])) < min(block.shape)
 
@@ -236,7 +236,7 @@ class Nonconvex:
         return penalties
 
     def _apart(self, iteration: Iteration) -> float:
-        """How far images and copies are from each other, relative to their size."""
+        """Return how far images and copies are from each other, relative to their size."""
         w = iteration.split.prox(iteration.s, iteration.metric)
         apart: Any = 0.0
         for j in self._rough_copies(iteration):

@@ -373,7 +373,7 @@ class _DataProfile:
 
 
 def _pays(loss) -> bool:
-    """Whether Gram matrices of the samples are cheap enough to be formed anew in every round."""
+    """Tell whether Gram matrices of the samples are cheap enough to be formed anew in every round."""
     return loss.tasks.n_samples * loss.tasks.n_features**2 <= _LARGEST_GRAM_WORK
 
 

@@ -19,7 +19,7 @@ from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, k
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, quadratic_data, why_not_quadratic
 from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, fitting_method, solve_weights
 from mtldsl.solvers.nonconvex.block_updates import ROUNDING
-from mtldsl.solvers.routes import get_solver, in_turn, refusal
+from mtldsl.solvers.routes import accepting_routes, get_solver, refusal
 from mtldsl.solvers.solver import Point, Until, Watch
 
 __all__ = [
@@ -177,7 +177,7 @@ class ConvexStep:
         """The solver that reached the last step's accuracy, then the others: steps are alike."""
         if self.reached is not None and refusal(get_solver(self.reached), easier) is None:
             yield self.reached
-        yield from (name for name in in_turn(easier) if name != self.reached)
+        yield from (name for name in accepting_routes(easier) if name != self.reached)
 
     def _easier(self, kept: NormalForm) -> tuple[NormalForm, White | None]:
         """The model with a plain ridge in place of its matrices, where it has one, and the way back."""

@@ -35,7 +35,7 @@ class Lines:
         self._looks, self._next, self._plain_is_done = 0, 8, False
 
     def are_due(self) -> bool:
-        """Whether it is time; to be asked once a look."""
+        """Tell whether it is time; to be asked once a look."""
         self._looks += 1
         due = self.can_be_searched and self._looks >= self._next
         self._next = 2 * self._looks if due else self._next

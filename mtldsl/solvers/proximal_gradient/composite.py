@@ -155,7 +155,7 @@ class GramPiece:
 
     @classmethod
     def pays(cls, loss: LossTerm) -> bool:
-        """Whether products with Gram matrices are cheaper than with the data."""
+        """Tell whether products with Gram matrices are cheaper than with the data."""
         if loss.atom.quadratic is None:
             return False
         d, m = loss.map.shape
@@ -220,7 +220,7 @@ class SmoothPart:
         return x
 
     def value(self, images, blocks: Blocks) -> float:
-        """Where the losses are known by their predictions."""
+        """Return where the losses are known by their predictions."""
         losses = zip(self.pieces, images, strict=True)
         of_losses = sum(piece.loss.value(z) for piece, z in losses if isinstance(piece, DataPiece))
         return of_losses + sum(

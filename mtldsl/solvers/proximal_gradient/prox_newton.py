@@ -155,7 +155,7 @@ def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
 
 
 def systems(form: NormalForm) -> int:
-    """How many different Hessians the tasks have."""
+    """Return how many different Hessians the tasks have."""
     one = all(
         loss.atom.quadratic is not None and loss.is_shared_complete and loss.uniform_scale is not None
         for loss in form.losses
@@ -164,7 +164,7 @@ def systems(form: NormalForm) -> int:
 
 
 def gradient_steps_first(form: NormalForm) -> int:
-    """How many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
+    """Return how many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
     others little is lost."""
     p, (_, m) = sum(block.shape[0] for block in form.blocks), form.blocks[0].shape
     samples = sum(loss.tasks.n_samples for loss in form.losses)

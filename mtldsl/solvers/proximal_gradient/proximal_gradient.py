@@ -379,7 +379,7 @@ class ProximalGradient(Solver):
 
 
 def _gradient_steps(form: NormalForm) -> float:
-    """How many there are before Newton's: no end of them where these are not for the model."""
+    """Return how many there are before Newton's: no end of them where these are not for the model."""
     parts = partition(form)
     if isinstance(parts, str) or proximal_newton.unsupported_reason(form, parts.moved) is not None:
         return np.inf

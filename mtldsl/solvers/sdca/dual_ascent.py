@@ -153,7 +153,7 @@ class WeightsStep:
         return theta * (self.ball.radius / np.linalg.norm(theta, self.ball.p))
 
     def answer(self, improved: bool) -> None:
-        """Whether the gap fell since the last answer: longer steps are for as long as it does."""
+        """Tell whether the gap fell since the last answer: longer steps are for as long as it does."""
         # for larger p, (E.1) is nearly the best step itself
         boldest = max(_BOLDEST / min(self.ball.p, _BOLDEST) ** 2, 1.0)
         self.boldness = min(1.5 * self.boldness, boldest) if improved else max(0.5 * self.boldness, 1.0)
@@ -291,7 +291,7 @@ class Ascent:
 
     @property
     def is_small(self) -> bool:
-        """Whether the certificate, with its T x T matrices and its passes over the data, costs next to nothing."""
+        """Tell whether the certificate, with its T x T matrices and its passes over the data, costs next to nothing."""
         entries = max(self.samples.data.size, self.samples.dense.size)
         return self.samples.n_tasks**2 * self.samples.n_features < 10**8 and entries < 10**6
 
@@ -336,11 +336,11 @@ class Ascent:
 
     @property
     def unlinked(self) -> bool:
-        """Whether nothing links the tasks, no kernel, weight or intercept: then some passes over each may go by before the next task."""
+        """Tell whether nothing links the tasks, no kernel, weight or intercept: then some passes over each may go by before the next task."""
         return not self.learns and not self.loss.intercepts and self.nodes.tasks_are_apart
 
     def _passes(self, until: int) -> int:
-        """How many passes may go by before anything else is to be done."""
+        """Return how many passes may go by before anything else is to be done."""
         if not self.unlinked:
             return 1
         return max(1, min(until - self.epoch, int(_WORK_UNSEEN / max(self.work, 1.0))))
@@ -449,7 +449,7 @@ class Ascent:
         return Point(self.blocks(), [self.u], None, self.epoch, state, notes, structures)
 
     def state(self) -> dict[str, np.ndarray]:
-        """What a run goes on from."""
+        """Return what a run goes on from."""
         return {"u": self.u, "theta": self.theta, "intercepts": self.intercepts}
 
     def run(self, tol: float, max_iter: int, watch: Watch, after_epoch=None) -> Point:

@@ -107,7 +107,7 @@ class Nodes:
 
     @cached_property
     def tasks_are_apart(self) -> bool:
-        """Whether no node belongs to two tasks: then tasks may be visited at the same time."""
+        """Tell whether no node belongs to two tasks: then tasks may be visited at the same time."""
         return all(np.all(np.diff(cell.transposed.indptr) <= 1) for cell in self.cells)
 
 

@@ -314,7 +314,7 @@ def _squares_a_row(tasks: TaskData) -> float:
 
 
 def _is_tried_first(found: KernelForm | str) -> TypeGuard[KernelForm]:
-    """Whether passes over tall data are for a loss with kinks whose multipliers are near, and Newton steps for what they leave."""
+    """Tell whether passes over tall data are for a loss with kinks whose multipliers are near, and Newton steps for what they leave."""
     if not isinstance(found, KernelForm) or found.name is not None or found.loss.atom.smooth:
         return False
     tasks = found.loss.tasks
@@ -352,7 +352,7 @@ def _features_in_use(found: KernelForm) -> int:
 
 
 def _is_weak(found: KernelForm) -> bool:
-    """Whether the ridge is small beside the mean squared column."""
+    """Tell whether the ridge is small beside the mean squared column."""
     loss = found.loss
     return found.coefficient * loss.tasks.n_features < _WEAK * float(
         np.mean(np.sum(loss.column_lengths**2, axis=0))
@@ -360,12 +360,12 @@ def _is_weak(found: KernelForm) -> bool:
 
 
 def _links_tasks(found: KernelForm) -> bool:
-    """Whether the weights of a task depend on those of another."""
+    """Tell whether the weights of a task depend on those of another."""
     return any(kernel.factor.nnz != kernel.factor.shape[1] for kernel in found.norm.kernels)
 
 
 def _takes_many_passes(found: KernelForm) -> bool:
-    """Whether a multiplier's interval is longer than a step of it, 1 / ||x||^2 in units of the ridge, more times than there are features,
+    """Tell whether a multiplier's interval is longer than a step of it, 1 / ||x||^2 in units of the ridge, more times than there are features,
     so that passes are more than Newton steps are worth; where these cost next to nothing, so do passes."""
     tasks = found.loss.tasks
     return tasks.n_samples * tasks.n_features >= _WORTH_NEWTON and _have_far_to_go(found)
@@ -381,7 +381,7 @@ def _have_far_to_go(found: KernelForm) -> bool:
 
 
 def _is_large(found: KernelForm) -> bool:
-    """Whether Newton steps in the weights would cost more than passes over the data."""
+    """Tell whether Newton steps in the weights would cost more than passes over the data."""
     tasks = found.loss.tasks
     return tasks.is_sparse or tasks.n_features > 2_000 or tasks.n_samples * tasks.n_features > _LARGEST_NEWTON
 
