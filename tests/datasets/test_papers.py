@@ -95,7 +95,7 @@ def test_scene_joins_both_parts():
     tasks, test = datasets.load_scene(), datasets.load_scene(part="test")
     assert tasks.X.shape == (2407, 294) and test.X.shape == (1196, 294)
     np.testing.assert_array_equal(tasks.X[1211:], test.X)
-    assert tasks.task_names == ("Beach", "Sunset", "FallFoliage", "LazyField", "Mountain", "Urban")
+    assert tasks.task_names == ("Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban")
     tasks.require_labels("sign", "hinge_loss(W, tasks)")
 
 
