@@ -37,7 +37,6 @@ class TaskData:
 
     #: whether this process holds the rows; without them nothing here is as long as the data
     in_memory: ClassVar[bool] = True
-    is_distributed: ClassVar[bool] = False
 
     imputation: Imputation | None = None
     description: DataDescription = NOTHING_KNOWN

@@ -89,7 +89,6 @@ _OF_SOLVERS = frozenset(
         "has_signs",
         "imputation",
         "in_memory",
-        "is_distributed",
         "kernel_map",
         "label_sums",
         "largest_curvature",

@@ -76,7 +76,7 @@ class StructuredElsewhere(DistributedTerm):
 
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
-        return tasks.is_distributed and StructuredTerm.handles(loss, tasks)
+        return not tasks.in_memory and StructuredTerm.handles(loss, tasks)
 
     def metric(self, i: int) -> Any:
         return self.atom.of_task(i).metric

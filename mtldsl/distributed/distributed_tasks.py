@@ -201,7 +201,6 @@ class DistributedTasks(Tasks):
     """
 
     in_memory = False
-    is_distributed = True
 
     def __new__(cls, *typed, **parts):
         import_module(_TERMS)

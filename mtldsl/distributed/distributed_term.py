@@ -99,7 +99,7 @@ class DistributedTerm(LossTerm):
 
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
-        return tasks.is_distributed
+        return not tasks.in_memory
 
     @property
     def shifts_apart(self) -> bool:

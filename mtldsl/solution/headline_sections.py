@@ -64,7 +64,7 @@ def of_tasks(solution: Any, tasks: Tasks | None) -> Any:
 
 def seen_rows(solution: Any, tasks: Tasks, learned: Tasks | None) -> int | None:
     """Return how many of these rows have the inputs and labels of rows that were learned from; None where that cannot be known."""
-    if learned is None or tasks.is_distributed or solution.kernel_map is not None:
+    if learned is None or not tasks.in_memory or solution.kernel_map is not None:
         return None
     like = solution.schema.alike(tasks, "report(tasks)")
     known = set(_keys(learned, like.is_shared))
@@ -167,7 +167,7 @@ class Facts:
         tasks = self.scored
         if tasks is None:
             return 0
-        return tasks.X.shape[0] if tasks.is_shared and not tasks.is_distributed else tasks.n_samples
+        return tasks.X.shape[0] if tasks.is_shared and tasks.in_memory else tasks.n_samples
 
     @property
     def rows(self) -> str:

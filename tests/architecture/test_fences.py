@@ -1,0 +1,102 @@
+"""Fences of the house: sizes, names, docstrings, and who mentions the distributed room. Offenders of today are listed, and the list only shrinks.
+
+python -m tests.architecture.test_fences    # writes offenders.json anew, where it has become shorter
+"""
+
+import ast
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LISTED = Path(__file__).with_name("offenders.json")
+
+MAX_LINES, MAX_FILES = 600, 440
+
+#: First words that say neither what a function does nor what a class is.
+OPENINGS = re.compile(r"(What|Whether|Where|How|So|Of|That)\b")
+
+#: Names of module-level constants that hide what they count.
+VAGUE = re.compile(r"_?(MOST|LEAST|FEW|MANY|NEAR|FAR|SMALL|LARGE|SHARE|FIRST|MORE|HARDLY)(_|$)")
+
+#: Base names that two engines, or the package and its reference, may share.
+SHARED_NAMES = {"__init__.py", "label_graph.py", "metrics.py", "solver.py"}
+
+
+def files() -> dict[str, str]:
+    """Return the text of every file of the package and the reference, by its path."""
+    found = sorted([*(ROOT / "mtldsl").rglob("*.py"), *(ROOT / "reference").rglob("*.py")])
+    found = [path for path in found if not path.is_relative_to(ROOT / "mtldsl" / "reference")]
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def openings(tree: ast.Module) -> int:
+    """Count the docstrings that begin with one of these words."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    return sum(bool(OPENINGS.match(ast.get_docstring(node) or "")) for node in nodes)
+
+
+def vague_constants(tree: ast.Module) -> int:
+    """Count the constants of a module with such a name."""
+    targets = (t for node in tree.body if isinstance(node, ast.Assign) for t in node.targets)
+    names = (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
+    return sum(bool(VAGUE.match(name)) for name in names)
+
+
+def distributed_names(tree: ast.Module) -> int:
+    """Count the imports, names and texts that lead into the distributed room."""
+    found = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found += (node.module or "").startswith("mtldsl.distributed")
+        elif isinstance(node, ast.Name | ast.Attribute):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            found += name == "DistributedTasks"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found += node.value.startswith("mtldsl.distributed")
+    return found
+
+
+def offenders() -> dict[str, dict[str, int]]:
+    """Return, of each fence, how often each file offends."""
+    counted = {"openings": openings, "vague constants": vague_constants, "distributed": distributed_names}
+    found: dict[str, dict[str, int]] = {fence: {} for fence in counted}
+    for path, text in files().items():
+        tree = ast.parse(text)
+        for fence, count in counted.items():
+            outside = fence != "distributed" or not path.startswith("mtldsl/distributed/")
+            if outside and (n := count(tree)):
+                found[fence][path] = n
+    return found
+
+
+def test_sizes():
+    long = {path: n for path, text in files().items() if (n := text.count("\n")) > MAX_LINES}
+    assert not long, f"split these, or delete: {long}"
+    assert len(files()) <= MAX_FILES, "a new file needs another to go"
+
+
+def test_base_names_are_told_apart():
+    names = Counter(Path(path).name for path in files())
+    assert {name for name, n in names.items() if n > 1} <= SHARED_NAMES
+
+
+def test_offenders_become_fewer():
+    listed, found = json.loads(LISTED.read_text(encoding="utf-8")), offenders()
+    more = {
+        (fence, path): (n, listed[fence].get(path, 0))
+        for fence, paths in found.items()
+        for path, n in paths.items()
+        if n > listed[fence].get(path, 0)
+    }
+    assert not more, f"(now, allowed): {more}"
+    assert sum(map(len, found.values())) == sum(map(len, listed.values())), f"run python -m {__name__}"
+
+
+def test_few_files_lead_into_the_distributed_room():
+    assert len(offenders()["distributed"]) <= 8
+
+
+if __name__ == "__main__":
+    LISTED.write_text(json.dumps(offenders(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
