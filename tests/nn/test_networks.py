@@ -306,7 +306,11 @@ def test_a_trained_network_predicts_without_pytorch(tmp_path):
     (tmp_path / "network.pickle").write_bytes(pickle.dumps((network, np.array(X))))
     code = f"""
 import sys, pickle, pathlib
-sys.modules["torch"] = None
+class NoTorch:
+    def find_spec(name, *others):
+        if name.split(".")[0] == "torch":
+            raise ImportError(name)
+sys.meta_path.insert(0, NoTorch)
 import numpy as np
 network, X = pickle.loads(pathlib.Path({str(tmp_path / "network.pickle")!r}).read_bytes())
 np.save({str(tmp_path / "predicted.npy")!r}, network.predict(X))
