@@ -11,11 +11,11 @@ from functools import cache
 STEPS = {
     "import": "import mtldsl",
     "inference": "import mtldsl.atoms.inference",
-    "networks": "import mtldsl.nn",
     "pictures": "import mtldsl.display.pictures.tree; mtldsl.report.graph_plot",
     "order": "from mtldsl.report import clustered_order; clustered_order([[1, 0, 0], [0, 1, 0], [0, 0, 1]])",
     "version": "from mtldsl.cli import main; main(['--version'])",
     "help": "main(['--help'])",
+    "networks": "import mtldsl.nn",
     "all": "import mtldsl.cli.command_line, mtldsl.report, mtldsl.datasets",
 }
 

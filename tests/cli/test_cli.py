@@ -151,7 +151,7 @@ ON_PAGE = (
     "<title>A small [bold]model[/bold]</title>",
     "λ ‖W‖⁎",
     "the cross-check agrees",
-    "Measured on rows that were not learned on.",
+    " rows that were not learned on.",
     "mtldsl solve small.toml",
     "Everything, as the terminal shows it",
     "Certificate",

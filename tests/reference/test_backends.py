@@ -148,7 +148,7 @@ def test_several_threads_have_a_process_each():
 LONG = (
     BEGIN
     + """
-from mtldsl.reference import backend_process
+from mtldsl.reference import backends as backend_process
 from tests.reference.test_backends import long
 problem = long()
 real = backend_process._Process.ask
