@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-
-from distributed import LocalCluster, WorkerPlugin
 
 from mtldsl.errors import DataError, LostClusterError, MissingExtraError, SolverError
 from mtldsl.utils.memory import available_memory
@@ -25,7 +21,6 @@ __all__ = [
     "kept",
     "killed",
     "lacking_memory",
-    "leave_signals_here",
     "lost",
     "n_workers",
     "on_every_worker",
@@ -250,6 +245,8 @@ def _wait(client, nodes) -> None:
 
     futures = futures_of(nodes)
     try:
+        from mtldsl.distributed.worker_signals import leave_signals_here
+
         leave_signals_here(client)
         alone, state, coming = 0, "", as_completed(futures, timeout=_PATIENCE)
         while alone < 2:
@@ -313,28 +310,3 @@ def as_nodes(loaders: Sequence, typed: str) -> list:
 
 def _called(loader):
     return loader()
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Ctrl-C in a terminal goes to all of its processes: workers that a `LocalCluster` has started here leave it to the process that asked.
-
-_MARK = "_mtldsl_signals"
-
-
-class LeavesSignals(WorkerPlugin):
-    """A worker that Ctrl-C does not end: Dask would not start another, and what was interrupted could not go on."""
-
-    name = "mtldsl-signals"
-    idempotent = True
-
-    def setup(self, worker) -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def leave_signals_here(client) -> None:
-    """Once a cluster, where its workers are processes that belong to this one. They end with it, as ever."""
-    cluster = client.cluster
-    if isinstance(cluster, LocalCluster) and cluster.processes and not getattr(cluster, _MARK, False):
-        setattr(cluster, _MARK, True)
-        client.register_plugin(LeavesSignals())
