@@ -11,6 +11,7 @@ from mtldsl import datasets
 from mtldsl.cli.problem_files import problem_file
 from mtldsl.cli.problem_files.problem_file import SECTIONS, load_problem
 from mtldsl.data.labels import OneClassWarning
+from mtldsl.data.published import data_folder
 from mtldsl.errors import DataError, ModelError, MTLError
 from tests.fuzz.mutants import ALL_TABLES
 from tests.loops import for_each
@@ -28,7 +29,7 @@ MODEL = 'minimize = "squared_loss(W, tasks) + l1_norm(W)"\n'
 def test_the_examples_are_problem_files(path):
     if path.name == "school.toml":
         try:
-            datasets.published.papers.data_folder()
+            data_folder()
         except DataError as error:
             pytest.skip(str(error))
     file = load_problem(path)
