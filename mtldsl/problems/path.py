@@ -289,6 +289,9 @@ def _is_better(one: Solution, other: Solution) -> bool:
 #: how many values a grid has, and over what range, where none are given
 _VALUES, _RANGE = 20, 1000.0
 
+#: Values of a grid that is asked for by its size; more of them lie within a thousandth of each other.
+MAX_VALUES = 10_000
+
 
 class ParameterValues:
     """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
@@ -373,10 +376,10 @@ def path_values(problem, parameter: Parameter, values) -> list[float]:
 
 def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:
     """From lambda_max on: down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of the losses."""
-    if count < 2:
+    if not 2 <= count <= MAX_VALUES:
         raise ModelError(
-            term=f"{typed}({quoted(parameter)}, values={count})",
-            write_instead="write a list of values, or how many, at least 2",
+            term=f"{typed}({quoted(parameter)}, values={quoted(count)})",
+            write_instead=f"write a list of values, or how many, at least 2 and at most {MAX_VALUES:,}",
         )
     checked_values(problem, parameter, [])
     try:
