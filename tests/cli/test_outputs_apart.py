@@ -60,7 +60,7 @@ def refused(folder, capsys, *arguments):
 
 
 def test_two_outputs_are_not_one_file(folder, capsys):
-    """Of options, of the file, and of both, under any name; the same thing may be asked for twice."""
+    """Options, the file, and both are compared, under any name; the same thing may be asked for twice."""
     os.symlink("w.npz", "too.npz")
     file = problem(output='solution = "w.npz"')
     for more in (

@@ -220,7 +220,9 @@ def _outcomes(columns: dict[str, Column], task: str | None) -> list[str]:
 def _of_labels(columns: dict[str, Column], chosen: list[str], last: str, typed: str) -> str:
     if len(chosen) == 1:
         label = columns[last]
-        several = label.kind == "number" or label.answers  # one of several labels is no text of other words
+        several = (
+            label.kind == "number" or label.answers
+        )  # one of several labels has numbers, or answers such as yes and no
         more = ("it is another one, or one of several", "A,B") if several else ("it is another one", "A")
         return f"Label: {last}, the last column. If {more[0]}: {typed} --labels {more[1]}"
     return (
