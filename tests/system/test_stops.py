@@ -122,14 +122,14 @@ say(s.interrupted, len(s.starts) < 10, np.isfinite(s.objective))
     "a cross-check has no best point so far": (
         """
 import mtldsl.solvers.starts as solve
-real = solve.drive
-solve.drive = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
+real = solve.run_routes
+solve.run_routes = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
 soon()
 try:
     problem.cross_check()
 except KeyboardInterrupt:
     say("raised", signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-solve.drive = real
+solve.run_routes = real
 """,
         [["begun"], ["raised True"]],
     ),
