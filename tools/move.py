@@ -697,10 +697,7 @@ class FileEdits(ast.NodeVisitor):
         stack = list(node.body)
         while stack:
             one = stack.pop()
-            if isinstance(
-                one,
-                FUNCTIONS | ast.ClassDef if False else (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
-            ):
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 names.add(one.name)
                 continue
             if isinstance(one, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):

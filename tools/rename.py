@@ -21,11 +21,14 @@ def renamed(text: str, names: dict[str, str]) -> str:
     lines = text.splitlines(keepends=True)
     words = "|".join(map(re.escape, names))
     quoted = re.compile(rf"(?<=[\"'.])({words})(?=[\"'])|(?<=`)({words})(?=[`(.])")
+    whole, braces = re.compile(rf"\b({words})\b"), re.compile(r"\{[^{}]*\}")
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
         if token.type == tokenize.NAME:
             new = names.get(token.string, token.string)
         elif token.type in (tokenize.STRING, tokenize.COMMENT):
             new = quoted.sub(lambda match: names[match[0]], token.string)
+            if token.string[:2].lower().strip("'\"") in ("f", "rf", "fr"):
+                new = braces.sub(lambda one: whole.sub(lambda match: names[match[0]], one[0]), new)
         else:
             continue
         if new != token.string:

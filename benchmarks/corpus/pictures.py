@@ -15,7 +15,7 @@ __all__ = ["draw"]
 _BLUE, _ORANGE, _GREEN, _RED, _SKY, _PINK, _GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#888888",
 )  # fmt: skip
-_OWN = {
+_OWN_SOLVERS = {
     "auto": ("black", "o"),
     "admm": (_BLUE, "s"),
     "proximal_gradient": (_ORANGE, "^"),
@@ -81,12 +81,12 @@ def draw(families: dict[str, list[Measured]], tol: float, title: str, path: Path
     shown: dict[str, object] = {}
     for axis, (name, measured) in zip(axes.flat, families.items(), strict=False):
         table = _table(measured, tol)
-        order = [route for route in (*_OWN, *_PEERS) if route in table] + sorted(
-            set(table) - set(_OWN) - set(_PEERS)
+        order = [route for route in (*_OWN_SOLVERS, *_PEERS) if route in table] + sorted(
+            set(table) - set(_OWN_SOLVERS) - set(_PEERS)
         )
         shares = profile(np.column_stack([table[route] for route in order]), _FACTORS, TIE) if order else None
         for k, route in reversed(list(enumerate(order))):
-            colour, marker = (_OWN | _PEERS).get(route, (_GREY, "."))
+            colour, marker = (_OWN_SOLVERS | _PEERS).get(route, (_GREY, "."))
             (line,) = axis.plot(
                 _FACTORS, shares[:, k], color=colour, marker=marker or None, markevery=(7 + 5 * k, 60), markersize=5,
                 linestyle="-" if marker else "--", linewidth=2.4 if route == "auto" else 1.3, zorder=9 if route == "auto" else 2,
@@ -102,8 +102,8 @@ def draw(families: dict[str, list[Measured]], tol: float, title: str, path: Path
         axis.tick_params(labelbottom=True)
     for axis in axes.flat[len(families) :]:
         axis.set_visible(False)
-    order = [route for route in (*_OWN, *_PEERS) if route in shown] + [
-        r for r in shown if r not in _OWN | _PEERS
+    order = [route for route in (*_OWN_SOLVERS, *_PEERS) if route in shown] + [
+        r for r in shown if r not in _OWN_SOLVERS | _PEERS
     ]
     figure.legend([shown[r] for r in order], order, loc="lower center", ncol=9, frameon=False, fontsize=11)
     figure.suptitle(title, fontsize=14)

@@ -27,7 +27,7 @@ from mtldsl.data.synthetic import STAR
 __all__ = ["report"]
 
 #: Studies that are the paper's; others are on files of the user.
-_OWN = ("star", "star, noise", "scene", "emotions", "flags", "scores")
+_OWN_SOLVERS = ("star", "star, noise", "scene", "emotions", "flags", "scores")
 _TRUE = {f"y{i}--y{j}" for i, j in STAR}
 
 
@@ -37,7 +37,7 @@ def report(results: Path, log=print) -> Path:
     lines = notes.read_text().strip().splitlines() if notes.is_file() else []
     rows, history = rows_of(results / "cgm_runs.csv"), rows_of(results / "cgm_history.csv")
     studies = {name: [row for row in rows if row["study"] == name] for name in {row["study"] for row in rows}}
-    given = [name for name in studies if name not in _OWN and not name.startswith("growth")]
+    given = [name for name in studies if name not in _OWN_SOLVERS and not name.startswith("growth")]
     parts = [
         "# Clique generation (CGM): the paper's experiments",
         "",
@@ -60,7 +60,7 @@ def report(results: Path, log=print) -> Path:
     if history:
         draw_convergence(history, results / "cgm_convergence.png")
         parts += ["", *_convergence(history)]
-    for name in (*(name for name in _OWN if name in REAL), *given):
+    for name in (*(name for name in _OWN_SOLVERS if name in REAL), *given):
         if name in studies:
             parts += ["", *_real(name, studies[name])]
     for study in (name for name in studies if name.startswith("growth")):

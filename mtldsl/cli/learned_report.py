@@ -310,7 +310,7 @@ def _one(found: dict) -> Group:
         notes.append(Text(f"and {len(rest):,} smaller ones, {total:.4g} together", DIM))
     if found["zeros"]:
         notes.append(Text(f"zero: {_counted(found['zeros'], len(values))}", DIM))
-    facts = pairs([(found["symbol"], _bound(found)), *_facts_similarities_text(found)])
+    facts = pairs([(found["symbol"], _bound(found)), *_similarity_facts(found)])
     return section("Weights of task similarities", bars, *notes, Text(), facts)
 
 
@@ -336,7 +336,7 @@ def _bound(found: dict) -> str:
     return f"the best within {ball}, of {found['term']}"
 
 
-def _facts_similarities_text(found: dict) -> list[tuple[str, str]]:
+def _similarity_facts(found: dict) -> list[tuple[str, str]]:
     rows = []
     if found["support"] is not None:
         support = found["support"]

@@ -108,7 +108,7 @@ PREDICT = Command(
 # `mtldsl report`: the page of a saved solution, scored on rows that were held out.
 
 
-def _arguments_reporting(parser: ArgumentParser) -> None:
+def _report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a solution (.npz) that solve wrote")
     parser.add_argument(
         "rows", type=Path, nargs="?", metavar="ROWS",
@@ -222,7 +222,7 @@ def _typed(options) -> str:
 REPORT = Command(
     "report",
     "write the page of a saved solution: its proof as saved, scores on held-out rows, weights, the model",
-    _arguments_reporting,
+    _report_arguments,
     _report,
     epilog="A page of a saved solution says that its proof was not verified here; `mtldsl solve FILE --report PATH` solves, proves and writes at once.",
     examples=("mtldsl report exams.npz exams.toml -o exams.html", "mtldsl report exams.npz held_out.csv --task school --labels score -o exams.html"),

@@ -384,7 +384,7 @@ NO_WEIGHT = 1e-6
 MAX_TABLE, MAX_PAIRS = 200, 2000
 
 #: Pairs of tasks that are named, of those most alike and of those least alike.
-PAIRS_SIMILARITIES = 3
+MAX_SIMILARITY_PAIRS = 3
 
 
 def describe_theta(problem: Problem, unknown) -> dict:
@@ -455,7 +455,7 @@ def _alike(weights: LearnedWeights, view: str) -> dict:
     values = correlation[pairs]
     known = np.flatnonzero(~np.isnan(values))  # a task that no similarity is about has no correlation
     order = known[np.argsort(-values[known], kind="stable")]
-    count = min(PAIRS_SIMILARITIES, len(order) // 2) if len(order) > 1 else len(order)
+    count = min(MAX_SIMILARITY_PAIRS, len(order) // 2) if len(order) > 1 else len(order)
     for key, at in (("most", order[:count]), ("least", order[::-1][:count] if len(order) > 1 else [])):
         found[key] = [
             {

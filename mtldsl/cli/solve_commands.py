@@ -216,7 +216,7 @@ CHECK = Command(
 # `mtldsl verify`: a saved proof, checked in rigorous arithmetic.
 
 
-def _arguments_verify(parser: ArgumentParser) -> None:
+def _verify_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)"
     )
@@ -277,7 +277,7 @@ def _verdict(options):
 VERIFY = Command(
     "verify",
     "check a saved proof (solution.certificate.save) in rigorous arithmetic, apart from the solvers",
-    _arguments_verify,
+    _verify_arguments,
     _verify,
     epilog="exit codes: 0 the claim is confirmed, of the model and the data that are named; 1 it is not, though the interval shown holds "
     "of the model that is printed; 2 nothing is proven: other data, no proof, or a term that is not convex or that the checker does not know. See docs/proofs.md",

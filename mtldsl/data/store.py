@@ -327,7 +327,7 @@ def store(
         about = {
             "format": "mtldsl stored tasks",
             "version": _VERSION,
-            "task_names": _names_stored(ids),
+            "task_names": _stored_names(ids),
             "feature_names": found,
             "n_features": columns,
             "hashed": hashed,
@@ -453,7 +453,7 @@ def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | Non
     for part in parts:
         for one, rows in zip(part.ids, part.rows, strict=True):
             labelled[one] = labelled.get(one, 0) + rows
-    for name, rows in zip(_names_stored(labelled), labelled.values(), strict=True):
+    for name, rows in zip(_stored_names(labelled), labelled.values(), strict=True):
         if not rows:
             raise DataError(
                 f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
@@ -462,7 +462,7 @@ def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | Non
     return list(labelled), n, columns.features if n == columns.n else None
 
 
-def _names_stored(ids) -> list[str]:
+def _stored_names(ids) -> list[str]:
     """Those that `Tasks.grouped` gives them."""
     return distinct_texts([one if isinstance(one, tuple) else (str(one), type(one).__name__) for one in ids])
 

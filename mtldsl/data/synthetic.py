@@ -312,9 +312,7 @@ class LabelGraph:
         (30, 10)
         """
         _check_sizes(n=n)
-        _check_room_label_graph(
-            f"sample(n={n})", self.train.n_features, self.train.n_tasks, len(self.edges), n
-        )
+        _check_graph_room(f"sample(n={n})", self.train.n_features, self.train.n_tasks, len(self.edges), n)
         X = generator(random_state, "sample").normal(size=(n, self.train.n_features))
         return Tasks.shared(X, self.labels(X), task_names=self.train.task_names)
 
@@ -352,7 +350,7 @@ def make_label_graph(
     _check_sizes(n_labels=n_labels, n_features=n_features, n_train=n_train, n_test=n_test)
     edges = _as_edges(edges, n_labels)
     sizes = f"n_labels={n_labels}, n_features={n_features}, n_train={n_train}, n_test={n_test}"
-    _check_room_label_graph(f"make_label_graph({sizes})", n_features, n_labels, len(edges), n_train + n_test)
+    _check_graph_room(f"make_label_graph({sizes})", n_features, n_labels, len(edges), n_train + n_test)
     _decoder(n_labels, edges)
     noise = as_float(label_noise)
     if noise is None or not 0 <= noise <= 1:
@@ -398,7 +396,7 @@ def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     return tuple(pairs)
 
 
-def _check_room_label_graph(typed, d, n_labels, n_edges, n) -> None:
+def _check_graph_room(typed, d, n_labels, n_edges, n) -> None:
     """Weights (copied), inputs, the scores of all states, and the labels."""
     states = 2.0 * n_labels + 4.0 * n_edges
     require_memory(

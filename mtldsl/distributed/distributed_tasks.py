@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +15,10 @@ from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
 from mtldsl.data.summary import counted, several
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed import distributed_folds
+from mtldsl.distributed import (
+    distributed_folds,
+    distributed_structured_term,  # noqa: F401  (types of terms register themselves)
+)
 from mtldsl.distributed.distributed_folds import (
     Facts,
     LabelFacts,
@@ -189,9 +191,6 @@ def fingerprints(tasks: Any) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # Tasks whose rows are not in this process: what solvers need of them is asked of their parts.
 
-#: registers the types of terms of losses on such rows; they are built on this room, so that the first such tasks import them
-_TERMS = "mtldsl.distributed.distributed_structured_term"
-
 
 class DistributedTasks(Tasks):
     """m tasks over d features whose rows are in `parts`. Made by `Tasks.from_dask` and its siblings; it never changes.
@@ -203,8 +202,7 @@ class DistributedTasks(Tasks):
     in_memory = False
 
     def __new__(cls, *typed, **parts):
-        import_module(_TERMS)
-        return object.__new__(cls)
+        return object.__new__(cls)  # `Tasks` itself is not called
 
     def __init__(
         self, parts: Parts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: Facts | LabelFacts | None = None,

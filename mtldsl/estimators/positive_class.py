@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,33 +24,32 @@ class PositiveClassWarning(UserWarning):
     """A score asks for the positive class, and labels that do not say which it is have the more frequent one there."""
 
 
+def _unsaid(labels: Labels) -> Iterator[tuple[str, list, np.ndarray]]:
+    """Yield (name, its two classes, its signs) of each column whose labels do not say which class is positive."""
+    if labels.kind == "multiclass":
+        return
+    columns = labels.classes if labels.kind == "multilabel" else [labels.classes]
+    names = labels.names or (("y",) if labels.kind == "binary" else map(str, range(len(columns))))
+    for name, known, signs in zip(names, columns, labels.signs.T, strict=True):
+        if len(known) == 2 and known.tolist() not in ([0, 1], [-1, 1]):
+            yield name, known.tolist(), signs
+
+
 def positives(labels: Labels) -> dict[str, object]:
     """{column: its positive class} of the columns whose labels do not say it: text, and numbers other than 0/1 and -1/+1."""
-    if labels.kind == "multiclass":
-        return {}
-    columns = labels.classes if labels.kind == "multilabel" else [labels.classes]
-    names = labels.names or (("y",) if labels.kind == "binary" else tuple(map(str, range(len(columns)))))
-    return {
-        name: known[-1].item()
-        for name, known in zip(names, columns, strict=True)
-        if len(known) == 2 and known.tolist() not in ([0, 1], [-1, 1])
-    }
+    return {name: known[-1] for name, known, _ in _unsaid(labels)}
 
 
 def warn_of_positives(labels: Labels, typed: str, asked: str) -> None:
     """A PositiveClassWarning where the class taken as positive is the more frequent one."""
-    unsaid = positives(labels)
-    names = list(
-        labels.names or (("y",) if labels.kind == "binary" else map(str, range(labels.signs.shape[1])))
-    )
-    often = [one for one in unsaid if np.nansum(labels.signs[:, names.index(one)]) > 0]
+    often = [(name, known) for name, known, signs in _unsaid(labels) if np.nansum(signs) > 0]
     if not often:
         return
-    other = labels.classes if labels.kind == "binary" else labels.classes[names.index(often[0])]
-    listed = ", ".join(f"{unsaid[one]!r} of {one}" for one in often[:4]) + ", ..." * (len(often) > 4)
+    other = often[0][1][0]
+    listed = ", ".join(f"{known[-1]!r} of {name}" for name, known in often[:4]) + ", ..." * (len(often) > 4)
     warnings.warn(
         f"{typed}: {asked} counts positives, and the class taken as positive is the last in sorted order, here the more frequent one: {listed}; "
-        f"where {other[0].item()!r} is meant, fit and score on y == {other[0].item()!r}",
+        f"where {other!r} is meant, fit and score on y == {other!r}",
         PositiveClassWarning,
         stacklevel=4,
     )

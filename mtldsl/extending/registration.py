@@ -37,7 +37,7 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Solvers of one's own.
 
-_OWN: set[str] = set()
+_OWN_SOLVERS: set[str] = set()
 
 _MEMBERS = (
     "name",
@@ -103,7 +103,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     name = solver.name
     taken = SOLVERS.get(name)
     again = (
-        name in _OWN
+        name in _OWN_SOLVERS
         and type(taken).__qualname__ == type(solver).__qualname__
         and type(taken).__module__ == type(solver).__module__
     )
@@ -119,7 +119,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
         raise SolverError(
             f"register_solver({shown}, before={before!r}): there is no such solver; write one of {', '.join(SOLVERS)}"
         )
-    _OWN.add(name)
+    _OWN_SOLVERS.add(name)
     SOLVERS.pop(name, None)
     order = list(SOLVERS.items())
     at = [key for key, _ in order].index(successor)
@@ -131,9 +131,9 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
 
 def unregister_solver(name: str) -> None:
     """Take a solver of one's own out again; SolverError where it is none that `register_solver` entered."""
-    if name not in _OWN:
+    if name not in _OWN_SOLVERS:
         raise SolverError(f"unregister_solver({name!r}): no solver of this name was registered")
-    _OWN.remove(name)
+    _OWN_SOLVERS.remove(name)
     del SOLVERS[name]
 
 
@@ -217,9 +217,7 @@ def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
         given = getattr(cls, name)
         protocols = (Loss, SeparableLoss, MatrixFunction, Regularizer, Set, Structure, Metric)
         bare = [
-            vars(base)[name]
-            for base in protocols
-            if name in vars(base) and _is_bare_required(vars(base)[name])
+            vars(base)[name] for base in protocols if name in vars(base) and _only_raises(vars(base)[name])
         ]
         return not any(given is method for method in bare)
 
@@ -245,7 +243,7 @@ def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
     return missing
 
 
-def _is_bare_required(method) -> bool:
+def _only_raises(method) -> bool:
     code = getattr(method, "__code__", None)
     return code is not None and "NotImplementedError" in code.co_names
 
@@ -289,7 +287,7 @@ def _shown(value) -> str:
 # Words of one's own: a class and its reference function enter the language at run time.
 
 #: what was registered here -> the table of the reference that has its formula
-_OWN_OWN_WORDS: dict[str, dict] = {}
+_OWN_WORDS: dict[str, dict] = {}
 
 #: names that mean something else in an expression
 _RESERVED = ("tasks", "inf", "sum", "trace", "array")
@@ -366,18 +364,12 @@ def register(
     name = cls.name
     before = REGISTRY.get(name)
     if (
-        name in _OWN_OWN_WORDS
+        name in _OWN_WORDS
         and before
         and (before.__module__, before.__qualname__) == (cls.__module__, cls.__qualname__)
     ):
         unregister(name)
-    elif (
-        name in _OWN_OWN_WORDS
-        or name in REGISTRY
-        or name in CALLABLE
-        or name in UNKNOWNS
-        or name in _RESERVED
-    ):
+    elif name in _OWN_WORDS or name in REGISTRY or name in CALLABLE or name in UNKNOWNS or name in _RESERVED:
         whose = f"{before.__module__}.{before.__qualname__}" if before else "the language"
         raise ModelError(
             f"register({cls.__name__}): the name {name!r} is taken by {whose}; choose another name"
@@ -393,7 +385,7 @@ def register(
         cls.formula = rf"\operatorname{{{name.replace('_', ' ')}}}({{}})"
     if formula is not None:
         _enter_formula(cls, formula)
-    _OWN_OWN_WORDS[name] = table
+    _OWN_WORDS[name] = table
     REGISTRY[name] = cls
     WORDS[name] = word = cls if issubclass(cls, Metric) else _MAKERS[kind.what](cls)  # pyrefly: ignore[bad-argument-type]  # a maker for each kind
     if issubclass(cls, Metric):
@@ -447,10 +439,10 @@ def _enter_formula(cls: type[Atom], formula: Callable) -> None:
 
 def unregister(name: str) -> None:
     """Take a word of one's own out of the language again; ModelError where it is none that `register` entered."""
-    if name not in _OWN_OWN_WORDS:
-        own = f"; yours are {', '.join(_OWN_OWN_WORDS)}" if _OWN_OWN_WORDS else ""
+    if name not in _OWN_WORDS:
+        own = f"; yours are {', '.join(_OWN_WORDS)}" if _OWN_WORDS else ""
         raise ModelError(f"unregister({name!r}): no word of this name was registered{own}")
-    _OWN_OWN_WORDS.pop(name).pop(name, None)
+    _OWN_WORDS.pop(name).pop(name, None)
     reference_registry.FORMULAS.pop(name, None)
     DEFINITIONS.pop(name, None)
     for table in (REGISTRY, WORDS, METRICS):

@@ -245,7 +245,7 @@ def _by_sample(tasks: Tasks, flat: np.ndarray, missing: float) -> np.ndarray:
 
 def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: str) -> Objective:
     """The term of a loss of labellings; its argument holds the columns of U, then those of V."""
-    cliques = _checked_label_graph(U, V, tasks, typed)
+    cliques = _checked_edges(U, V, tasks, typed)
     try:
         atom = replace(atom, cliques=cliques)  # pyrefly: ignore[unexpected-keyword]  # a field of every such loss
     except ModelError as error:
@@ -324,7 +324,7 @@ def costs_text(costs) -> str:
     return text if len(text) <= 60 else f"<{len(costs)} costs>"
 
 
-def _checked_label_graph(U, V, tasks, typed: str) -> Cliques:
+def _checked_edges(U, V, tasks, typed: str) -> Cliques:
     for one, place, name, kind in ((U, "first", "U", "NodeWeights"), (V, "second", "V", "EdgeWeights")):
         if not isinstance(one, Affine):
             raise ModelError(

@@ -400,20 +400,20 @@ def conditions_of(solution: Any, stated: NormalForm | None = None) -> Conditions
     form, x, terms = proof.form, proof.blocks, []
     for loss, u in zip(form.losses, bound.loss_duals, strict=True):
         z = loss.predictions(x)
-        terms.append(_row_kkt(loss.typed, loss.value(z), loss.conjugate(u), loss.along(u, z)))
+        terms.append(_condition_row(loss.typed, loss.value(z), loss.conjugate(u), loss.along(u, z)))
     for f, v in zip(form.functions, bound.function_duals, strict=True):
         image = f.map.forward(x)
         conjugate = (
             0.0 if f.atom.norm else f.conjugate(v)
         )  # of a norm 0 in the dual ball, where a certificate has it
-        terms.append(_row_kkt(f.typed, f.value(x), conjugate, float(np.vdot(v, image))))
+        terms.append(_condition_row(f.typed, f.value(x), conjugate, float(np.vdot(v, image))))
     residual = stationarity(form, bound.loss_duals, bound.function_duals)
     equations = tuple((name, float(np.abs(r).max(initial=0.0))) for name, r in residual.items())
     bounds = tuple((f.typed, float(f.violation(x))) for f in form.constraints)
     return Conditions(tuple(terms), equations, bounds, solution.objective - solution.dual_bound, solution.tol)
 
 
-def _row_kkt(
+def _condition_row(
     name: str, value: float, conjugate: float, along: float
 ) -> tuple[str, float, float, float, float]:
     return name, float(value), float(conjugate), float(along), float(value + conjugate - along)

@@ -68,8 +68,8 @@ class LazyField:
     >>> from dataclasses import dataclass
     >>> @dataclass
     ... class Answer:
-    ...     numbers: list = Field(list)
-    >>> one = Answer(Later(lambda: [42]))
+    ...     numbers: list = LazyField(list)
+    >>> one = Answer(Lazy(lambda: [42]))
     >>> one.numbers, Answer().numbers
     ([42], [])
     """
@@ -115,7 +115,7 @@ def once(owner: object, what: str, make: Callable[[], T]) -> T:
     """make(), or what it gave before for the same owner. An owner does not change, and `make` asks for nothing else.
 
     >>> store, owner = {}, object()
-    >>> with remembering(store):
+    >>> with path_cache(store):
     ...     once(owner, "number", lambda: 1), once(owner, "number", lambda: 2)
     (1, 1)
     >>> once(owner, "number", lambda: 3)

@@ -138,7 +138,7 @@ def propagate_callback_errors() -> Iterator[None]:
 
     >>> def broken(record):
     ...     return 1 / 0
-    >>> with callbacks_may_fail():
+    >>> with propagate_callback_errors():
     ...     of_callback(broken)({})
     Traceback (most recent call last):
     ZeroDivisionError: division by zero

@@ -9,10 +9,10 @@ from mtldsl.extending import registration
 
 @pytest.fixture(autouse=True)
 def forgotten_afterwards():
-    words, solvers = set(registration._OWN_OWN_WORDS), set(registration._OWN)
+    words, solvers = set(registration._OWN_WORDS), set(registration._OWN_SOLVERS)
     yield
-    for name in set(registration._OWN_OWN_WORDS) - words:
+    for name in set(registration._OWN_WORDS) - words:
         registration.unregister(name)
-    for name in set(registration._OWN) - solvers:
+    for name in set(registration._OWN_SOLVERS) - solvers:
         registration.unregister_solver(name)
     sys.modules.pop("my_words", None)

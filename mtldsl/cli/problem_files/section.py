@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,9 +52,7 @@ def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str
     fits, must_be = rules[key]
     if fits(value):
         return ""
-    near = None
-    if isinstance(value, str) and must_be.startswith("one of "):
-        near = meant(value, re.findall(r"'([^']+)'", must_be))
+    near = meant(value, fits.words) if isinstance(fits, OneOf) and isinstance(value, str) else None
     return f"{key} must be {must_be}" + (f"; did you mean {near!r}?" if near else "")
 
 
@@ -69,10 +66,20 @@ def whole(low: int, must_be: str, high: float = float("inf")) -> Rule:
     return lambda v: isinstance(v, int) and not isinstance(v, bool) and low <= v <= high, must_be
 
 
+@dataclass(frozen=True)
+class OneOf:
+    """The test of a few words, which knows them."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: object) -> bool:
+        return value in self.words
+
+
 def one_of(words: Iterable[str]) -> Rule:
     """One of a few words."""
-    words = list(words)
-    return lambda v: v in words, f"one of {', '.join(map(repr, words))}"
+    fits = OneOf(tuple(words))
+    return fits, f"one of {', '.join(map(repr, fits.words))}"
 
 
 TEXT: Rule = (lambda v: isinstance(v, str), "text in quotes")

@@ -381,7 +381,7 @@ class Whitened:
         if duals is not None:
             parts = [c * np.asarray(Z) for c, Z in zip(white.factors, duals, strict=True) if Z is not None]
             duals = [white.inverse_root.apply(sum(parts))] if len(parts) == len(duals) else None
-        return replace(point, blocks=_moved_whitened(point.blocks, white, white.root), function_duals=duals)
+        return replace(point, blocks=_whitened_center(point.blocks, white, white.root), function_duals=duals)
 
     def invert(self, point: Point, white: White) -> Point:
         """The losses' multipliers are the same; that of the ridge is shared out as A is, which leaves the sum of the conjugates."""
@@ -393,7 +393,7 @@ class Whitened:
         elif duals is not None:
             duals = [None for _ in white.shares]
         return replace(
-            point, blocks=_moved_whitened(point.blocks, white, white.inverse_root), function_duals=duals
+            point, blocks=_whitened_center(point.blocks, white, white.inverse_root), function_duals=duals
         )
 
 
@@ -437,6 +437,6 @@ def _turned(tasks, inverse_root: SpectralMatrix):
     return with_inputs(tasks, [turned(X) for X in inputs], scaling=None, kernel_map=None)
 
 
-def _moved_whitened(blocks: Blocks, white: White, by: SpectralMatrix) -> Blocks:
+def _whitened_center(blocks: Blocks, white: White, by: SpectralMatrix) -> Blocks:
     name = white.block.name
     return blocks | {name: np.ascontiguousarray(by.apply(blocks[name]))}

@@ -443,7 +443,7 @@ def factors_of(tasks: Any, reflected: bool = False) -> Factors:
 
 def _triangles_of(tasks: Any) -> Factors:
     """The rows as few, in a pass."""
-    found = tasks.parts.run(_of_part_triangles, tasks.n_tasks)
+    found = tasks.parts.run(_triangle_of_part, tasks.n_tasks)
     common = found.get(_TOGETHER)
     if set(found) == {_TOGETHER}:
         return Factors([common.factor()])
@@ -454,7 +454,7 @@ def _triangles_of(tasks: Any) -> Factors:
     return Factors(each)
 
 
-def _of_part_triangles(part: Part, n_tasks: int) -> dict[int, Triangle]:
+def _triangle_of_part(part: Part, n_tasks: int) -> dict[int, Triangle]:
     tasks: Tasks = part.tasks
     together = is_one_table(tasks, part.which, n_tasks)
     keys = [_TOGETHER] if together else part.which.tolist()

@@ -426,7 +426,7 @@ def _length(pull, curvature, threshold, start):
 
 
 @compiled(inside=True, fastmath={"contract"})
-def _sweep_group_descent(gram, gradient, W, starts, thresholds, ridge):
+def _sweep_groups(gram, gradient, W, starts, thresholds, ridge):
     """A round over groups g = starts[g] : starts[g + 1] of minimising exactly over W[:, g]
 
         1/2 tr(W gram W^T) - <cross, W> + sum_g thresholds[g] ||W[:, g]||_F + ridge / 2 ||W||_F^2.
@@ -471,7 +471,7 @@ def _sweep_group_descent(gram, gradient, W, starts, thresholds, ridge):
 @compiled(fastmath={"contract"})
 def sweep_groups(gram, gradient, W, starts, thresholds, ridge):
     """One round, for a caller that keeps its own history of them."""
-    _sweep_group_descent(gram, gradient, W, starts, thresholds, ridge)
+    _sweep_groups(gram, gradient, W, starts, thresholds, ridge)
 
 
 @compiled(inside=True, fastmath={"contract"})
@@ -510,7 +510,7 @@ def rounds_of_groups(gram, cross, square, gradient, W, starts, thresholds, ridge
         _copy(flat_W, past_W[0])
         _copy(flat_gradient, past_gradients[0])
         for k in range(_MEMORY):
-            _sweep_group_descent(gram, gradient, W, starts, thresholds, ridge)
+            _sweep_groups(gram, gradient, W, starts, thresholds, ridge)
             _copy(flat_W, past_W[k + 1])
             _copy(flat_gradient, past_gradients[k + 1])
         done += 1
