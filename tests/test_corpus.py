@@ -23,6 +23,7 @@ def every():
     return problems()
 
 
+@pytest.mark.slow
 def test_every_data_set_is_in_one_half_of_both_kinds(every):
     """Each half has real and generated ones, and each problem a name of its own."""
     assert len({problem.id for problem in every}) == len(every) >= 400
@@ -38,6 +39,7 @@ def test_every_data_set_is_in_one_half_of_both_kinds(every):
             assert len(used) >= (2 if family == "lasso_csr" else 5), (family, half)
 
 
+@pytest.mark.slow
 def test_every_loss_meets_every_common_regularizer(every):
     from corpus.models import TARGETS
 
@@ -47,6 +49,7 @@ def test_every_loss_meets_every_common_regularizer(every):
             assert {(loss, word, True), (loss, word, False)} & met, (loss, word)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_short_has_seen_every_family(every):
     from corpus.problems import FAMILIES, interleaved
 
@@ -119,6 +122,7 @@ _TOLD = {
 
 @pytest.mark.by_default("kinks_plain-hinge+l1")
 @pytest.mark.parametrize(("family", "model"), _TOLD.items())
+@pytest.mark.slow
 def test_peers_solve_the_same_problem(every, family, model):
     """A peer's weights have, by the model's own objective, the optimum that our certificate proves."""
     from corpus.instance import tiny

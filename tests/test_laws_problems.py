@@ -80,6 +80,7 @@ def optimum(problem, tol=1e-7):
 # ---------------------------------------------------------------------------------------------- lambda_max
 
 
+@pytest.mark.slow
 @for_each("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
     X, Y, _ = data(loss)
@@ -176,6 +177,7 @@ def test_layouts_of_the_same_data_are_the_same_problem(loss):
         assert optimum(problem) == pytest.approx(best, rel=1e-6), name
 
 
+@pytest.mark.slow
 @every_loss
 def test_missing_labels_are_rows_that_are_not_there(loss):
     X, Y, rng = data(loss, n=20)
@@ -190,6 +192,7 @@ def test_missing_labels_are_rows_that_are_not_there(loss):
     assert optimum(missing) == pytest.approx(best, rel=1e-6) == optimum(removed)
 
 
+@pytest.mark.slow
 @for_each("loss, mean", list(zip(WEIGHTED, cycle([True, False]), strict=False)))
 def test_sample_weights_equal_replication(loss, mean):
     X, Y, rng = data(loss)

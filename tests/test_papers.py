@@ -61,6 +61,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @for_each(
     ("name", "options", "tasks", "shared", "kind"),
     [

@@ -75,6 +75,7 @@ def test_the_conjugate_is_the_supremum(word):
     assert term.conjugate(u) == pytest.approx(supremum, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @for_each("word", LOSSES)
 def test_multipliers_are_moved_into_the_domain(word):
     term, rng = term_of(word), np.random.default_rng(5)

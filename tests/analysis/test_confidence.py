@@ -57,6 +57,7 @@ def test_weights_that_are_sometimes_zero_say_how_often():
     assert np.isclose(frame.loc[("x0", "task1"), "high"], found.high[0, 1])
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_model_on_its_rows():
     """Drawing every row of a group as often as the group: with two groups a sample has one of three data sets."""
     tasks = regression(2, n=40)

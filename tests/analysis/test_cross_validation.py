@@ -50,6 +50,7 @@ def of_each_fold(tasks, metric, folds=3, tol=1e-8, **options):
     )
 
 
+@pytest.mark.slow
 @for_each("metric", ["log_loss", "ranking_loss"])
 def test_scores_are_those_of_every_fold_solved_by_itself(metric):
     tasks, values = labelled(), [8.0, 2.0, 0.5]
@@ -65,6 +66,7 @@ def test_scores_are_those_of_every_fold_solved_by_itself(metric):
     assert found.plot().get_ylabel().startswith(metric)
 
 
+@pytest.mark.slow
 @for_each("kind", ["separate", "standardised", "weighted", "kernels"])
 def test_layouts_scales_weights_and_kernels(kind):
     rng = np.random.default_rng(2)
@@ -165,6 +167,7 @@ def test_one_standard_error_takes_the_most_regularised_near(on_losses):
     assert problem.cross_validate(lam, values, metric="log_loss").solution.parameters == {"lam": values[best]}
 
 
+@pytest.mark.slow
 def test_two_parameters():
     problem, lam, mu = of_two_parameters(labelled(4))
     found = problem.cross_validate({mu: [10.0, 0.1], lam: [4.0, 1.0]}, folds=3, metric="brier")

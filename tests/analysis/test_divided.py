@@ -27,7 +27,7 @@ def models():
     }  # fmt: skip
 
 
-@pytest.mark.by_default("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(3))
 def test_multipliers_of_the_optimum_prove_the_optimum(first):
     """By themselves: whoever has the right u need not know how to divide X^T u."""

@@ -88,6 +88,7 @@ BOUNDS = {
 }
 
 
+@pytest.mark.slow
 @for_each(
     "bound, norm, loss",
     pairwise_cases(
@@ -124,6 +125,7 @@ FURTHER = {
 }
 
 
+@pytest.mark.slow
 @for_each(
     "loss, norm",
     [
@@ -150,6 +152,7 @@ def test_balls_around_zero_have_no_say():
             mtl.minimize(objective, subject_to=[ball]).lambda_max(lam)
 
 
+@pytest.mark.slow
 @for_each("metric, norm", list(zip(METRICS, cycle(NORMS), strict=False)), ids=str)
 def test_zero_of_structured_hinges_with_intercepts(metric, norm):
     tasks, lam = tasks_for("structured_hinge", seed=3, share=0.4, n=18), mtl.Parameter(1.0)

@@ -93,6 +93,7 @@ SQUARES = {
 }
 
 
+@pytest.mark.slow
 @for_each("name", SQUARES)
 @for_each("intercept", [False, True])
 def test_every_value_is_what_it_is_alone(name, intercept):

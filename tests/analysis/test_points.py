@@ -1,6 +1,7 @@
 """Points of a path beside its solutions: the same weights, each proven of the model as given; and squares of few rows for those of many."""
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import KFold
 
@@ -44,6 +45,7 @@ def path_of(name, tasks, intercept):
     return problem, lam, values, points, given
 
 
+@pytest.mark.slow
 @for_each("name, kind, intercept", pairwise_cases(sorted(STATEMENTS), ["shared", "separate"], [True, False]))
 def test_points_are_the_path_and_proven_of_the_given_model(name, kind, intercept):
 

@@ -70,6 +70,7 @@ def test_weights_that_all_but_vanish(p, noise):
     assert_least(MKLNorm(tree(5), p), W)
 
 
+@pytest.mark.slow
 @for_each("p, size", [(1.0, 1e-8), (1.5, 1.0), (3.0, 1e8), (1.0, 1e8), (3.0, 1e-8)])
 def test_kernels_of_very_different_size(p, size):
     rng = np.random.default_rng(4)
@@ -137,6 +138,7 @@ UNIT, UNION = np.eye(T), kernel(np.ones(T), "union")
 W = np.random.default_rng(0).normal(size=(D, T))
 
 
+@pytest.mark.slow
 @for_each("outside", [1e-13, 1e-6])
 def test_weights_outside_the_range_cost_infinity_but_rounding(outside):
     pairs = (kernel([1.0, 1, 0, 0], "left"), kernel([0, 0, 1.0, 1], "right"))

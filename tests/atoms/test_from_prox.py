@@ -33,6 +33,7 @@ def test_the_dual_norm(norm, exponent):
     assert shrinkage.dual_norm(norm, np.zeros(SHAPE)) == 0.0
 
 
+@pytest.mark.slow
 @every_norm
 @for_each("exponent", [0.0, 2.0])
 @for_each("share", [1e-6, 0.01, 0.3, 0.99, 1 - 1e-9])

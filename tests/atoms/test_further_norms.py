@@ -74,6 +74,7 @@ def test_the_latent_prox_leaves_a_subgradient(step, n, n_groups, size):
     assert norm.value(P) == pytest.approx(np.vdot(Z, P), rel=slack, abs=1e-12)
 
 
+@pytest.mark.slow
 @for_each("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_latent_groups_are_proven_and_keep_unions_of_groups(loss):
     X = RNG.normal(size=(40, 6))

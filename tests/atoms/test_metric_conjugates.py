@@ -80,7 +80,7 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
 # --------------------------------------------------------------------------------------------- Fenchel-Young
 
 
-@pytest.mark.by_default("40")
+@pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("n", [40, 300])
 def test_fenchel_young(metric, n):

@@ -120,7 +120,7 @@ def scanned(metric, z, y):
     return float(metric.delta(b, c, len(positive), len(negative)) + of_negatives[b] + of_positives[c])
 
 
-@pytest.mark.by_default("30")
+@pytest.mark.slow
 @labellings
 @pytest.mark.parametrize("n", [30, 300])
 def test_oracle_against_the_scan(metric, n):

@@ -21,6 +21,7 @@ def some_scores(rng, n):
     return scores(rng, n, rng.choice([1e-3, 0.1, 0.3, 1.0, 1e3]), rng.choice(["normal", "ties"]))
 
 
+@pytest.mark.slow
 @every_metric
 @for_each("n", [7, 40, 300])
 def test_oracle_against_the_references_dynamic_program(metric, n):

@@ -191,6 +191,7 @@ def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
     np.testing.assert_allclose(solution.W, expected.W, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_hinge_of_another_margin_takes_planes_and_samples(new):
     """max(0, 1/2 - y z) is half of max(0, 1 - y (2 z))."""
     t = shared(13, labels="sign", sample_weights=True)

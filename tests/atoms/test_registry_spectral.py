@@ -51,6 +51,7 @@ def penalised(atom, s) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------- the value
 
 
+@pytest.mark.slow
 @every_function
 @every_shape
 def test_value_and_violation_are_the_definition(atom, shape):
@@ -98,6 +99,7 @@ def test_r_is_concave_and_its_slope_the_derivative(atom):
     )
 
 
+@pytest.mark.slow
 @every_penalty
 def test_weakly_convex_where_it_says_so(atom):
     """phi(s) + m/2 s^2, phi even, has no second difference below zero, and with 0.9 m, where eps = 0, it has."""
@@ -123,6 +125,7 @@ def test_weakly_convex_where_it_says_so(atom):
 # -------------------------------------------------------------------------------------- gradients and majorisers
 
 
+@pytest.mark.slow
 @smooth_sums
 @every_shape
 def test_gradient(atom, shape):
@@ -150,6 +153,7 @@ def steepness_noise(atom, W) -> float:
     return 1e-15 * atom.curvature * float(np.sum(W**2))
 
 
+@pytest.mark.slow
 @smooth_sums
 @every_shape
 def test_majoriser_touches(atom, shape):
@@ -285,6 +289,7 @@ def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
             assert cost <= least + 1e-11 * abs(least)
 
 
+@pytest.mark.slow
 @every_function
 @every_shape
 def test_prox_keeps_the_singular_vectors(atom, shape):
@@ -300,6 +305,7 @@ def test_prox_keeps_the_singular_vectors(atom, shape):
         assert np.all(np.diff(x) <= 1e-13 * s[0])
 
 
+@pytest.mark.slow
 @every_penalty
 @for_each("step", [1e-12, 1.0, 1e12])
 @for_each("size", [1e-12, 1.0, 1e12])
@@ -313,6 +319,7 @@ def test_prox_of_extreme_steps_and_sizes(atom, step, size):
         assert cost(P) <= cost(share * W) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @every_function
 @for_each("size", [1e-12, 1e12])
 def test_nothing_warns_at_extreme_sizes(atom, size):

@@ -177,6 +177,7 @@ def test_start_is_allowed(atom):
     assert np.isfinite(objective(atom, matrix(atom, 5), dense(atom.start(SHAPE))))
 
 
+@pytest.mark.slow
 @every_structure
 def test_gradient_is_that_of_the_profile(atom):
     """Finite differences; also quadratic(update).product(W), by which the matrices need no derivative."""
@@ -247,6 +248,7 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
 # --------------------------------------------------------------------------------------------- the conjugate
 
 
+@pytest.mark.slow
 @every_structure
 def test_fenchel_young(atom):
     """g(W) + g*(Z) >= <W, Z>, over seven orders of magnitude of both."""
@@ -386,6 +388,7 @@ def test_matrix_normal_of_given_matrices_is_quadratic(first, second):
 # --------------------------------------------------------------------------------------------------- convexity
 
 
+@pytest.mark.slow
 @for_each("atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")])
 def test_convex_where_it_says_so(atom):
     """On 100 random segments; where it says that it is not, a segment shows it."""

@@ -125,6 +125,7 @@ def _rows(kernel):
 # ---------------------------------------------------------------------------------------- symmetries and scaling
 
 
+@pytest.mark.slow
 @learning
 @for_each("radius", [0.1, 5.0])
 def test_a_larger_ball_costs_less(atom, radius):
@@ -168,6 +169,7 @@ def test_kernels_may_be_factored_in_any_way(atom):
         np.testing.assert_allclose(other.prox(W, 0.7), atom.prox(W, 0.7), atol=1e-6)
 
 
+@pytest.mark.slow
 @every_norm
 def test_prox_stays_in_the_range_of_the_kernels(atom):
     P = atom.prox(matrix(atom, 77), 0.7)

@@ -56,6 +56,7 @@ def test_the_step_is_that_of_planes(metric):
         )
 
 
+@pytest.mark.slow
 @every_metric
 def test_a_promise_is_the_largest_expectation_of_labellings(metric):
     rng = np.random.default_rng(1)
@@ -96,6 +97,7 @@ def test_the_tangent_is_the_derivative(metric):
     assert moved > 12
 
 
+@pytest.mark.slow
 @for_each("metric", METRICS, ids=repr)
 @for_each("n", [2, 50, 2000])
 @for_each("scale", [1e-8, 1e-3, 1.0, 1e8])

@@ -97,6 +97,7 @@ def shaken(solution):
     return replace(solution, blocks={"W": W}, coef=W)
 
 
+@pytest.mark.slow
 @for_each(
     "name, change",
     [

@@ -188,6 +188,7 @@ EXACT = {
 }
 
 
+@pytest.mark.slow
 @for_each("name", EXACT)
 def test_agreement_without_smoothing(name):
     penalty, texts = EXACT[name]
@@ -203,6 +204,7 @@ def test_agreement_without_smoothing(name):
     assert all(row.difference > 1e-5 for row in wrong.blocks) and len(wrong.disagreements) == len(texts)
 
 
+@pytest.mark.slow
 @for_each("name", ["log_rank", "capped", "geman"])
 def test_a_singular_value_that_should_not_be_zero_is_noticed(name):
     """The best of rank one: there the slope of the penalty at zero is less than what the data pull at the second."""

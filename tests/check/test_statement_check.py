@@ -280,6 +280,7 @@ def does_not_come_out(monkeypatch, sabotage, build, named, **options):
     assert named in str(caught.value)
 
 
+@pytest.mark.slow
 @for_each("sabotage, build, named", SABOTAGES)
 def test_a_sabotage_does_not_come_out(monkeypatch, looked_at, sabotage, build, named):
     does_not_come_out(monkeypatch, sabotage, build, named, max_iter=100)
@@ -294,7 +295,7 @@ def test_without_the_sabotage_nothing_is_said(build):
 # ------------------------------------------------------------------------------------------------- no false alarm
 
 
-@pytest.mark.by_default("0.0-1e-09")
+@pytest.mark.slow
 @pytest.mark.parametrize("shift, scale", [(0.0, 1e-9), (1e6, 1e9), (1e12, 1e-3), (0.0, 1e4), (1e12, 1e9)])
 def test_units_and_offsets_are_no_faults(scale, shift):
     rng = np.random.default_rng(5)

@@ -127,7 +127,7 @@ SABOTAGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.by_default("a part")
+@pytest.mark.slow
 @for_each("sabotage, build, named", SABOTAGES)
 def test_a_sabotage_does_not_come_out(monkeypatch, looked_at, sabotage, build, named):
     faults.does_not_come_out(monkeypatch, sabotage, build, named)

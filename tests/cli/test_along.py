@@ -134,6 +134,7 @@ def test_cv_without_a_table_in_the_file(write, command_line):
     assert path.read_text() == FILE
 
 
+@pytest.mark.slow
 def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, command_line):
     path = write(TWO + "[validation]\nvalues = {lam = [10.0, 1.0], mu = [10.0, 0.1]}\nfolds = 3\n")
     code, out, _ = command_line("cv", path, "--json", "--plot", tmp_path / "map.png")

@@ -27,6 +27,7 @@ def drafted(command_line, *more):
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["option", "file"])
 def test_a_proof_is_of_the_value_that_folds_chose(table, command_line, by):
     drafted(command_line)
@@ -69,6 +70,7 @@ def test_a_problem_file_elsewhere_finds_the_table(table, command_line):
     assert code == 2 and "write --output PATH" in told
 
 
+@pytest.mark.slow
 def test_rows_from_standard_input_are_those_of_a_file(table, command_line, monkeypatch):
     drafted(command_line)
     assert command_line("solve", "t.toml", "--no-check", "--quiet")[0] == 0

@@ -59,6 +59,7 @@ def refused(folder, capsys, *arguments):
     return said
 
 
+@pytest.mark.slow
 def test_two_outputs_are_not_one_file(folder, capsys):
     """Options, the file, and both are compared, under any name; the same thing may be asked for twice."""
     os.symlink("w.npz", "too.npz")

@@ -37,6 +37,7 @@ def file(tmp_path, minimize, data, more=""):
     return path
 
 
+@pytest.mark.slow
 def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
     path = file(tmp_path, *SIDES)
     assert main(["report", str(tmp_path / "w.npz"), str(path), "-o", str(tmp_path / "r.html"), "--title", "Mine", "--metric", "f1"]) == 0  # fmt: skip
@@ -50,6 +51,7 @@ def test_the_held_out_rows_of_the_problem_file(table, tmp_path, capsys):
     assert "One model per task has" in page
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_by_their_columns(table, tmp_path, capsys):
     file(tmp_path, *SIDES)
     solution = mtl.Solution.load(tmp_path / "w.npz")
@@ -89,6 +91,7 @@ def test_without_rows_there_are_no_scores(table, tmp_path):
     assert "How well it predicts" not in page and "What was learned" in page
 
 
+@pytest.mark.slow
 def test_a_page_that_is_there_stays_unless_it_is_named(table, tmp_path, capsys):
     """`solve` writes a fuller page under this name; a path that was typed is overwritten, as that of every command is."""
     model, page = str(tmp_path / "w.npz"), tmp_path / "w.html"
@@ -101,6 +104,7 @@ def test_a_page_that_is_there_stays_unless_it_is_named(table, tmp_path, capsys):
     assert main(["report", model, "-o", str(page)]) == 0 and page.read_bytes() != before
 
 
+@pytest.mark.slow
 def test_classes_of_one_column(tmp_path, capsys):
     kinds = np.array(["low", "mid", "high"])[np.digitize(SCORE, [-0.5, 0.5])]
     (tmp_path / "t.csv").write_text("\n".join(["u,v,kind", *(f"{u},{v},{k}" for (u, v), k in zip(U, kinds, strict=True))]) + "\n")  # fmt: skip

@@ -312,7 +312,7 @@ CONSTRAINTS = {
 KEPT = {key: set(CONSTRAINTS) for key in KEYS} | {"spanned": {"trace_norm"}, "whitened": set()}
 
 
-@pytest.mark.by_default("without equations")
+@pytest.mark.slow
 @for_each("name", CONSTRAINTS)
 @pytest.mark.parametrize("key", KEYS)
 def test_a_violation_is_that_of_the_point_taken_back(key, name):

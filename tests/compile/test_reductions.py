@@ -305,6 +305,7 @@ def test_exact_is_the_same_objective_and_violation(name, key):
         assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.slow
 @for_each("name, key", accepted(Promise.RESTRICTION))
 def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
     differences, sizes = [], []
@@ -386,6 +387,7 @@ def beside(V, rng):
     return (np.eye(len(V)) - V @ np.linalg.pinv(V)) @ rng.normal(size=V.shape)
 
 
+@pytest.mark.slow
 @for_each("name", [name for name in MODELS if has_a_spectrum(name)])
 def test_the_reference_lies_above_the_spectrum_and_touches_it(name):
     form, rng = FORMS[name], np.random.default_rng(2)

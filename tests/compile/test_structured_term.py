@@ -60,6 +60,7 @@ def random_mixture(rng, y, metric, kind):
 KINDS = ["probabilities", "sum above one", "negative", "the true labelling", "repeated"]
 
 
+@pytest.mark.slow
 @every_labelling_metric
 @for_each("kind", KINDS)
 def test_a_mixture_proves_no_more_than_the_conjugate(metric, kind):
@@ -84,6 +85,7 @@ def height(metric, flip, y) -> float:
     return float(metric.delta(b, c, int(np.sum(y > 0)), int(np.sum(y < 0))))
 
 
+@pytest.mark.slow
 @every_metric
 @for_each("size", [0.1, 1.0, 100.0])
 def test_arrays_of_any_size_are_moved_inside_and_prove_no_more(metric, size):

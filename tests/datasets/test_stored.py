@@ -136,6 +136,7 @@ def test_files_go_on_where_they_were_interrupted(tmp_path, monkeypatch):
     assert read == []
 
 
+@pytest.mark.slow
 @for_each("what", ["shortened", "another file", "another option", "no record"])
 def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, what):
     X, y, ids = table()

@@ -37,6 +37,7 @@ def libsvm(folder, X, y, ids, size=37, **options):
     return folder
 
 
+@pytest.mark.slow
 @for_each("how", ["in one go", "in pieces", "line by line", "from 0", "with comments", "gz", "bz2"])
 def test_libsvm_files(tmp_path, monkeypatch, how):
     X, y, ids = full_table()
@@ -188,6 +189,7 @@ def parquet(path, columns):
     return path
 
 
+@pytest.mark.slow
 @for_each("ids", ["whole numbers", "text", "categories"])
 def test_parquet_with_a_column_a_feature(tmp_path, monkeypatch, ids):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")

@@ -101,6 +101,7 @@ def test_the_only_parameter_of_a_model_is_the_one_that_is_chosen():
     assert list(fitted.best_params_) == ["rho"] and "param_rho" in fitted.cv_results_
 
 
+@pytest.mark.slow
 @for_each("penalty", ["ridge", "mean_regularizer", "mean_regularizer + ridge", "l1_norm + ridge", "log_rank"])
 def test_every_penalty_has_a_grid(penalty):
     """The strongest value of the grid is too strong, and the weakest too weak: the choice lies between them."""
@@ -115,6 +116,7 @@ def test_every_penalty_has_a_grid(penalty):
 NAMES = ["f1", "roc_auc", "average_precision", "accuracy", "precision", "recall", "neg_log_loss"]
 
 
+@pytest.mark.slow
 @for_each("name", NAMES)
 def test_a_score_by_name_with_gaps_is_that_of_scorer(name):
     X, y = labels(60)
@@ -125,6 +127,7 @@ def test_a_score_by_name_with_gaps_is_that_of_scorer(name):
     assert by_name.best_score_ == by_scorer.best_score_
 
 
+@pytest.mark.slow
 @for_each("name", ["f1", "roc_auc", "average_precision", "neg_log_loss", "jaccard"])
 def test_a_table_of_one_column_is_scored_as_its_vector(name):
     """By scikit-learn's tools too, which read `classes_`."""
@@ -285,6 +288,7 @@ class Stopping:
         return estimator.score(X, y)
 
 
+@pytest.mark.slow
 @for_each("kind", [MultiTaskClassifierCV, MultiTaskRegressorCV])
 def test_an_interrupted_choice_hands_over_complete_folds(kind):
     X, Y = labels()

@@ -191,6 +191,7 @@ def repeated(seed=0):
     return (X, Y, weights.astype(float)), (X[rows], Y[rows])
 
 
+@pytest.mark.slow
 @for_each("kind", [None, "sigmoid", "isotonic"])
 def test_a_weight_is_a_number_of_rows(kind):
     (X, Y, weights), (X2, Y2) = repeated()

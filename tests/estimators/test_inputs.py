@@ -107,6 +107,7 @@ INCOMPLETE = {
 }
 
 
+@pytest.mark.slow
 @for_each("kind", INCOMPLETE)
 def test_missing_labels_are_not_in_their_task(kind):
     expected, fitted = (MultiTaskClassifier(lam=0.5).fit(X, y) for y in (FLOATS, INCOMPLETE[kind]))

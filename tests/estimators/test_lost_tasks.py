@@ -68,6 +68,7 @@ MIXED = {
 }
 
 
+@pytest.mark.slow
 @for_each(
     "kind, make",
     list(zip(MIXED, [MultiTaskClassifier, LabelGraphClassifier, KernelMultiTaskClassifier], strict=True)),
@@ -108,6 +109,7 @@ def test_a_column_takes_its_second_class_from_the_others():
     assert scorer("f1").score(fitted, X, test).by_task[1] == 0.0  # all its positives are missed
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mtldsl.estimators.OneClassWarning")
 def test_a_search_goes_on_where_a_fold_lost_a_label():
     """A column has one label: the fold that tests it has none to learn from."""

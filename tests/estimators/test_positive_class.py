@@ -35,6 +35,7 @@ EVEN = {
 }
 
 
+@pytest.mark.slow
 @for_each("ask", SAYS)
 def test_a_frequent_positive_class_is_told(ask):
     for words in ({}, {"ill": 1, "well": 2}):
@@ -43,6 +44,7 @@ def test_a_frequent_positive_class_is_told(ask):
         assert len(told) == 1 and (words or "'well' of " in str(told[0].message))
 
 
+@pytest.mark.slow
 @for_each("ask", [*SAYS, *EVEN])
 def test_a_positive_class_that_was_said_is_not(ask):
     with warnings.catch_warnings():

@@ -40,6 +40,7 @@ def piped():
     return make_pipeline(columns, MultiTaskClassifierCV(n_values=4, cv=2)).fit(X[LEARN], SICK[LEARN])
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
     labels = SICK[TEST].astype(object)
     labels.iloc[:3, 0] = None
@@ -48,6 +49,7 @@ def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
     assert "ill" in page and "tired" in page and "x0, x1" not in page
 
 
+@pytest.mark.slow
 def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     fitted = MultiTaskRegressor(lam=0.1).fit(X[["age", "iron"]][LEARN], X[["salt", "iron"]][LEARN])
     page = fitted.report(
@@ -95,6 +97,7 @@ def test_a_fit_without_a_task_has_no_page(tmp_path):
         fitted.report(tmp_path / "fit.html", X[["age"]], np.zeros(120))
 
 
+@pytest.mark.slow
 def test_one_model_per_task_stands_beside_it(piped, tmp_path):
     page = report(piped, tmp_path / "fit.html", X[TEST], SICK[TEST], bootstrap=0).read_text(encoding="utf-8")
     alone = separate_models(piped[-1].solution_.trained_on)
@@ -106,6 +109,7 @@ def test_one_model_per_task_stands_beside_it(piped, tmp_path):
     assert f"{float(found):.3f}" in page
 
 
+@pytest.mark.slow
 def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
     fitted = MultiTaskClassifier(lam=0.1, tune_thresholds=True, inner_folds=2)
     fitted.fit(X[["age", "iron"]][LEARN], SICK[LEARN])
@@ -122,6 +126,7 @@ def test_one_task_has_nothing_to_stand_beside_it():
     assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None
 
 
+@pytest.mark.slow
 def test_groups_may_come_in_another_order_or_lack_some(tmp_path):
     shops = np.array(["b", "a", "c", "d"] * 20)
     rows, y = X[["age", "iron"]][LEARN], X["salt"][LEARN]

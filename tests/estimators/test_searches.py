@@ -79,6 +79,7 @@ def test_a_grid_over_a_parameter_of_the_model(n_jobs):
     np.testing.assert_array_equal(search.predict(X), best.predict(X))
 
 
+@pytest.mark.slow
 def test_a_grid_over_models():
     grid = [
         {"model": ["L21", "NN-MTL"], "rho": [0.1, 100.0]},

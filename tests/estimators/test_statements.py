@@ -59,6 +59,7 @@ def test_classification_is_the_statement_solved_on_signs(word):
     np.testing.assert_array_equal(np.exp(fitted.predict_log_proba(X)).round(12), P.round(12))
 
 
+@pytest.mark.slow
 def test_a_named_model_and_a_function_are_the_statement():
     X, Y = regression()
     named = MultiTaskRegressor("Robust-MTL", rho1=2.0, rho2=1.0, tol=1e-9).fit(X, Y)
@@ -154,6 +155,7 @@ def test_a_time_limit_warns_and_the_certificate_says_how_far():
     assert not fitted.solution_.is_certified and fitted.solution_.dual_bound <= fitted.solution_.objective
 
 
+@pytest.mark.slow
 def test_every_fit_can_be_cross_checked():
     X, Y = regression()
     assert not hasattr(MultiTaskRegressor(lam=1.0).fit(X, Y), "cross_check_")

@@ -195,6 +195,7 @@ def test_what_is_missing_is_listed():
         mtl.unregister("l1_norm")
 
 
+@pytest.mark.slow
 @for_each(
     "wrong, law",
     [

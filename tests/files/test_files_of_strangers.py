@@ -97,6 +97,7 @@ def test_time_to_read_a_file_grows_as_its_length():
 # ------------------------------------------------------------------------------ what is not a file of its own
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes of Unix")
 @for_each("kind", ["folder", "pipe", "device", "loop", "none"])
 @for_each("role", ["problem file", "data", "array", "groups"])

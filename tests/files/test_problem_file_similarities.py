@@ -89,6 +89,7 @@ SIMILARITIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @for_each("typed, tables, names", SIMILARITIES)
 def test_groups_and_kernels_of_a_file(write, typed, tables, names):
     solution = load_problem(write(PLAIN % typed + tables)).problem.solve()
@@ -119,6 +120,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @for_each("text, place, message", WRONG)
 def test_a_mistake_is_shown_where_it_stands(write, text, place, message):
     with pytest.raises((DataError, ModelError)) as error:

@@ -28,6 +28,7 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     assert ends["refused"] >= ends.total() / 2 and ends["read"] > 0
 
 
+@pytest.mark.slow
 @for_each("kind", sorted(READERS))
 def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
     READERS[kind](shutil.copytree(sound / kind, tmp_path / "copy"))

@@ -74,6 +74,7 @@ def less_than_optimal(solution):
     return {"blocks": blocks, "objective": float(judging.objective(draw(HONEST), blocks))}
 
 
+@pytest.mark.slow
 @for_each(
     "finding, change",
     [

@@ -26,6 +26,7 @@ def assert_right(cliques, scores):
     return partition
 
 
+@pytest.mark.slow
 @for_each("graph", GRAPHS, ids=str)
 def test_graphs_of_every_density_and_size(graph):
     assert_right(*awkward(*graph))
@@ -79,6 +80,7 @@ def test_a_batch_is_its_instances_one_by_one(monkeypatch):
             assert one[0][0] == log_z[i] and (one[1][0] == marginals[i]).all()
 
 
+@pytest.mark.process
 def test_importing_the_room_does_not_import_numba():
     assert "numba" not in loaded_by("inference")
 

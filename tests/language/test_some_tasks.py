@@ -34,6 +34,7 @@ SAME = {
 }
 
 
+@pytest.mark.slow
 @for_each("name", SAME)
 def test_it_is_the_model_typed_for_these_tasks(name):
     made, typed = model(TASKS, *SAME[name]).with_tasks(SOME, some=True), model(SOME, *SAME[name])

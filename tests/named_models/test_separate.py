@@ -1,6 +1,7 @@
 """One model per task is as good as what every task learns alone with a program of its own."""
 
 import numpy as np
+import pytest
 from sklearn.linear_model import LinearRegression
 
 import mtldsl as mtl
@@ -14,6 +15,7 @@ def small_groups(m=5, n=9, seed=0):
     return [(X[:n], y[:n], X[n:], y[n:]) for X, y in zip(inputs, labels, strict=True)]
 
 
+@pytest.mark.slow
 def test_small_groups_are_no_worse_than_least_squares():
     """A mean of R^2 over three rows a task follows the worst of them, and shrinks everything."""
     data = small_groups()

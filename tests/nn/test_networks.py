@@ -112,6 +112,7 @@ def test_a_linear_network_with_weight_decay_is_ridge(name, intercept):
 # ------------------------------------------------------------------------------------ the objective as stated
 
 
+@pytest.mark.slow
 @for_each(
     ("tasks", "structure", "activation"),
     pairwise_cases(DATA.values(), [None, MatrixNormal(0.5, 2.0).bound(BOUNDS)], ["relu", "tanh"]),
@@ -152,6 +153,7 @@ def test_closed_form_updates_never_raise_the_objective(structure, update):
     assert decreases[0] > (1e-3 if update == "epoch" else 0)
 
 
+@pytest.mark.slow
 def test_matrices_are_joint_minimisers_with_correlations():
     structure = MatrixNormal(10.0, 0.1).bound(BOUNDS)
     network = small(structure=structure).fit(shared())
@@ -282,6 +284,7 @@ def test_the_best_epoch_on_validation_tasks_is_kept():
     assert len(stopped) == impatient.epoch + 3 < 60
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_network():
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     options = {"structure": MatrixNormal().bound(BOUNDS), "threads": 1 + threads % 2}

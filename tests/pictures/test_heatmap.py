@@ -107,6 +107,7 @@ def test_of_many_names_some_are_written_and_in_their_place(n, step):
     assert bool(ax.get_xlabel()) == (step > 1)
 
 
+@pytest.mark.slow
 @for_each("factor, limit", [(1.0, 1.0), (0.3, 0.3), (0.04, 0.05), (0.0, 0.05)])
 def test_the_colour_scale_is_centred_on_the_largest_entry(factor, limit):
     """A limit that is given is used; red is positive and blue negative."""

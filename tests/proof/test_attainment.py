@@ -70,6 +70,7 @@ def test_separable_tasks_are_named_and_others_are_not(word, intercept, layout):
     assert np.abs(found.W).max() < 1e4
 
 
+@pytest.mark.slow
 @for_each("seed", range(3))
 def test_quasi_separation_is_proven_in_rational_numbers(seed):
     """A feature that only positives have: the others are not separated, and nothing moves them."""
@@ -137,7 +138,7 @@ def test_a_part_of_a_sum_that_nothing_charges_for():
     assert unattained(mtl.minimize(loss + mtl.l1_norm(S) + 1e-6 * mtl.ridge(L)).form(), far) is None
 
 
-@pytest.mark.by_default("capped")
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["capped", "rank"])
 def test_bounded_penalties_that_are_not_convex(which):
     """Along the weights themselves, from where they are, the objective falls for ever."""
@@ -159,6 +160,7 @@ def test_bounded_penalties_that_are_not_convex(which):
     assert form.violation({"W": found.W + 10.0 * D}) <= 1e-8
 
 
+@pytest.mark.slow
 @for_each("which", ["all", "some", "capped", "poisson"])
 def test_the_limit_is_the_objective_along_the_direction(which):
     X, Y = data()
@@ -248,7 +250,7 @@ HELD = ["free", "l1 on two rows", "ridge", "box"]
 LOSSES = ["logistic_loss", "exponential_loss", "poisson_loss", "squared_hinge_loss"]
 
 
-@pytest.mark.by_default("squared_hinge_loss")
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 @for_each("turn", [0, 1])
 def test_the_verdict_is_that_of_a_separation_program(loss, turn):

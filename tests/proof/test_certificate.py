@@ -318,7 +318,7 @@ def attacks(form, rng, sizes):
 KINDS = ["l1", "l21", "trace", "box", "intercept", "two losses"]
 
 
-@pytest.mark.by_default("auc, area, several")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", range(len(KINDS)), ids=lambda k: ", ".join(list(STRUCTURED)[k :: len(KINDS)])
 )
@@ -362,6 +362,7 @@ def _hold_below_the_optimum(metric, kind):
     assert np.mean(np.isfinite(bounds)) > 0.5  # most of them do prove something
 
 
+@pytest.mark.slow
 @for_each("metric", ["f1", "auc", "rocarea", "part", "ap", "ndcg", "errors", "precision", "several"])
 def test_the_certificate_of_a_mixture_is_its_expected_measure(metric):
     """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""

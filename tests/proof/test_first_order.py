@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pytest
 
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import first_order_residuals
@@ -39,6 +40,7 @@ def residual(form, blocks, *duals):
     return max(found.values())
 
 
+@pytest.mark.slow
 @for_each("name", CONVEX)
 def test_zero_at_a_proven_optimum(name):
     form, solution, *duals = solved(name)

@@ -460,6 +460,7 @@ def test_the_exit_code_is_zero_only_for_claims_of_all_weights(honest, tmp_path, 
     assert mtl.verify_proof(path).low <= sound.high
 
 
+@pytest.mark.slow
 def test_counts_of_a_labelling_are_whole_numbers_of_samples(honest, tmp_path):
     """Beyond their range Delta has no bound: a weight as small as one likes would prove any bound."""
     problem, proof, _, sound = honest("f_score_low_rank_plus_sparse_with_intercept")
@@ -511,6 +512,7 @@ def test_alike_directions_that_a_constraint_tells_apart(tmp_path, held):
         assert not verdict.holds or verdict.relative_gap <= 1e-4
 
 
+@pytest.mark.slow
 @for_each("noise", [0.0, 1e-16, 1e-13, 1e-10])
 def test_columns_that_nearly_depend_prove_nothing_false(tmp_path, noise):
     """The infimum fits the noise, with weights as large as that takes: what is said of all weights holds of these too."""

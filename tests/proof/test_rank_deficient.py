@@ -69,6 +69,7 @@ def model(loss, design, between, intercept, seed=0):
     return mtl.minimize(getattr(mtl, loss)(W, tasks) + charged)
 
 
+@pytest.mark.slow
 @for_each("between", BETWEEN)
 def test_a_bound_of_multipliers_holds_at_other_points(between):
     """Multipliers of any point, moved: their bound lies below the optimum."""
@@ -82,7 +83,7 @@ def test_a_bound_of_multipliers_holds_at_other_points(between):
         assert -np.inf < found.dual_bound <= optimum * (1.0 + 1e-9)
 
 
-@pytest.mark.by_default("dummies")
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 @for_each("between", BETWEEN)
 def test_rank_deficient_designs_are_proven(design, between):
@@ -107,7 +108,7 @@ def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
 WIDE = ["squared_loss", "huber_loss", "absolute_loss", "hinge_loss", "squared_hinge_loss"]
 
 
-@pytest.mark.by_default("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", range(2))
 @for_each("loss", WIDE)
 def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):

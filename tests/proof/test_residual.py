@@ -38,6 +38,7 @@ def problem_in_units(loss, units, intercept, seed=0, n=40):
     return models
 
 
+@pytest.mark.slow
 @for_each(
     "name, loss, intercept",
     [
@@ -56,6 +57,7 @@ def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
     assert found.status != "optimal" or found.objective <= truth.objective * (1 + 2e-6)
 
 
+@pytest.mark.slow
 @for_each("loss", ["squared_loss", "hinge_loss"])
 @for_each("name", SCALES)
 def test_and_it_is_solved(name, loss):

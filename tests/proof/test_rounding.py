@@ -79,7 +79,7 @@ LABELS = {
 }
 
 
-@pytest.mark.by_default("False")
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
 def test_no_bound_lies_above_a_perfect_fit(name, weighted):

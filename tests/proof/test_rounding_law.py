@@ -86,6 +86,7 @@ def _off(value: float, truth: Interval) -> float:
     return max(low - value, value - high, 0.0)
 
 
+@pytest.mark.slow
 @for_each("scale", SCALES)
 @for_each("name", _names(Loss))
 def test_losses(name, scale):
@@ -180,6 +181,7 @@ def test_functions_of_matrices(name, scale):
         assert _off(conjugate, exact) <= UNITS * EPS * size
 
 
+@pytest.mark.slow
 @for_each("exact", [False, True])
 @for_each("name", sorted(BOUNDED))
 def test_guesses_are_upper_bounds_and_near(name, exact):

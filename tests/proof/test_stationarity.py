@@ -92,6 +92,7 @@ def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
 # ----------------------------------------------------------------------------------- solutions are stationary
 
 
+@pytest.mark.slow
 @for_each("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
 def test_solutions_meet_the_conditions_of_first_order(method, seed):
     """The gradient in W with both matrices kept, and in each matrix over its box: formulas of this file."""
@@ -142,6 +143,7 @@ def size_of(tasks, W, A, B):
     return float(residuals @ residuals + ETA * np.trace(A @ W @ B @ W.T))
 
 
+@pytest.mark.slow
 @for_each(
     "name, beside",
     [

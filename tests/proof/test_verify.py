@@ -141,6 +141,7 @@ _FREE = ["nothing", "mean", "variation", "path", "some rows", "some entries", "d
 _BOUNDING = ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"]  # fmt: skip
 
 
+@pytest.mark.slow
 @for_each(
     "word, between",
     [(word, _FREE[(k + 3 * j) % len(_FREE)]) for k, word in enumerate(_BOUNDING) for j in range(2)],

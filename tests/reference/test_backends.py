@@ -38,6 +38,7 @@ def programs(backend):
     yield cp.Problem(cp.Minimize(cp.sum(cp.power(cp.abs(A @ x - b), 1.5, approx=False))))
 
 
+@pytest.mark.slow
 @for_each("backend", list(ACCURATE))
 def test_the_numbers_are_those_of_cvxpy(backend):
     for here, there in zip(programs(backend), programs(backend), strict=True):

@@ -46,6 +46,7 @@ def optimum(problem) -> float:
 # --------------------------------------------------------------------------------------------------------- parts
 
 
+@pytest.mark.slow
 @for_each("i", range(len(MKLNorm.examples())))
 def test_parts_are_parts(i):
     """They add up to W, and cost what is said; outside the range the value is infinite, near it rounding is forgiven."""
@@ -121,6 +122,7 @@ def test_theta_is_a_variable_that_a_user_may_read():
 # ------------------------------------------------------------------------------------------------- cross-checking
 
 
+@pytest.mark.slow
 @for_each("loss, form", list(zip(cycle(LOSSES), FORMS, strict=False)))
 def test_cross_check_of_the_reference_itself(loss, form):
     tasks = tasks_of()

@@ -24,6 +24,7 @@ def in_groups(name):
     return model(X, Y, edges, a=read["lam"], penalty=penalty), known["clarabel_primal"]
 
 
+@pytest.mark.slow
 @for_each("name, key", [*CASES, ("cgm_n8_K3", "in groups"), ("cgm_n12_K4", "in groups")])
 def test_known_optima(name, key):
     """To 1e-8, with a bound from the multipliers of the ties: the fixtures are given to nine digits."""

@@ -89,6 +89,7 @@ def stated(way, V):
     return float(value.value), max((float(np.max(np.abs(c.residual))) for c in sets), default=0.0)
 
 
+@pytest.mark.slow
 @for_each("name", ABOVE)
 @for_each("shape", [(5, 4), (4, 6)])
 @for_each("s", [[3.0, 1.0], [2.0, 1.6, 0.7, 0.01], []], ids=["low", "full", "zero"])

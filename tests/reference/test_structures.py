@@ -99,6 +99,7 @@ def replaced(matrices, k, S):
     return [S if j == k else other for j, other in enumerate(matrices)]
 
 
+@pytest.mark.slow
 @for_each("d, m, salt", [(4, 3, 0), (3, 4, 1), (1, 3, 2), (3, 1, 3)])
 def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
     """The bound, from any matrix, is below what any feasible matrix costs, and so is the optimum but for 1e-8, which is what

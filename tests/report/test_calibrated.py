@@ -146,6 +146,7 @@ def test_every_start_has_a_row_and_the_best_is_marked(written):
 # -------------------------------------------------------------------------------------------------- certificate
 
 
+@pytest.mark.slow
 @for_each("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
     record, text = told(*solved(written(FILE + f"eps = {eps}\n")))

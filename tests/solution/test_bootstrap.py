@@ -40,6 +40,7 @@ def test_rows_of_a_table_are_drawn_with_all_their_labels():
     assert np.array_equal(*found.samples_by_task.T) and np.ptp(found.samples) > 0
 
 
+@pytest.mark.slow
 def test_groups_of_equal_rows_count_once():
     X, Y = data(3, n=60)
     solution = solved(mtl.Tasks.shared(X, Y))

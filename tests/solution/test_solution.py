@@ -108,6 +108,7 @@ BY_TASK = {
 }
 
 
+@pytest.mark.slow
 @for_each("layout", ["shared", "separate"])
 def test_scores_are_those_of_what_the_solution_predicts(layout):
     tasks = shared(0, n=60, labels="sign", missing=0.2)

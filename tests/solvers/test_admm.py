@@ -47,6 +47,7 @@ SETS = {
 KINDS = {"hinge": "sign", "poisson": "count"}
 
 
+@pytest.mark.slow
 @for_each("loss", ["squared", "square_root", "absolute", "hinge", "poisson"])
 @for_each("sets", SETS)
 def test_constraints_are_met(loss, sets):

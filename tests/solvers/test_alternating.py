@@ -48,6 +48,7 @@ def fixture_problem(data):
 BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
+@pytest.mark.slow
 @has_fixtures
 @BOTH
 @for_each("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
@@ -77,6 +78,7 @@ def test_the_stationary_objective_of_the_fixtures(name, method):
     assert solution.objective == pytest.approx(data["best_of_40_starts"], rel=1e-8)
 
 
+@pytest.mark.slow
 @has_fixtures
 @for_each("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
 @for_each("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
@@ -239,6 +241,7 @@ def test_smooth_losses_on_every_layout(pair, intercept):
     assert NO_GLOBAL in str(solution)
 
 
+@pytest.mark.slow
 @for_each("d, m", [(5, 2), (2, 5), (3, 3), (5, 1), (1, 5), (1, 1)])
 @for_each("method, layout", [("lbfgs", "shared"), ("joint", "separate"), ("block", "shared")])
 def test_shapes(d, m, layout, method):
@@ -264,6 +267,7 @@ PENALTIES = {
 BOTH_LOSSES = for_each("loss, layout", [("sum_of_squares", "separate"), ("logistic_loss", "shared")])
 
 
+@pytest.mark.slow
 @for_each("penalty", PENALTIES)
 @BOTH_LOSSES
 def test_penalties_beside_it(penalty, loss, layout):
@@ -312,6 +316,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.slow
 @for_each("which", GIVEN)
 @for_each("layout", ["shared", "separate"])
 @for_each("loss", ["sum_of_squares", "logistic_loss"])
@@ -451,6 +456,7 @@ def test_a_parameter_as_its_coefficient():
     assert solution.objective == pytest.approx(np.linalg.lstsq(tasks.X, labels_of(tasks))[1].sum(), rel=1e-6)
 
 
+@pytest.mark.slow
 @for_each("method", ["lbfgs", "joint", "block"])
 def test_warm_starts_go_no_higher(method):
     problem = model(regression(seed=2))
@@ -464,6 +470,7 @@ def test_warm_starts_go_no_higher(method):
     assert from_zero.objective == pytest.approx(solution.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 @for_each("method", ["lbfgs", "joint", "block"])
 @for_each("scale", [1e-6, 1e-3, 1e3, 1e6])
 def test_labels_of_any_size(method, scale):

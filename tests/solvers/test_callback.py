@@ -68,6 +68,7 @@ def test_a_callback_is_a_function(problem):
         problem.solve(callback=5)
 
 
+@pytest.mark.slow
 @for_each(
     "error",
     [

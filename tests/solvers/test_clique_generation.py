@@ -20,7 +20,7 @@ def edges_of(solution):
 # ------------------------------------------------------------------------------------------------------- known optima
 
 
-@pytest.mark.by_default("cgm_n12_K4-relaxation6_r1")
+@pytest.mark.slow
 @pytest.mark.parametrize("name, key", CASES)
 def test_known_optima(name, key):
     """To 1e-7; the bound is below the optimum at every look, and the optimum, known to 2e-10, below the objective."""

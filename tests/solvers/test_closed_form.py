@@ -67,6 +67,7 @@ def slopes_of_squares(tasks, found):
     return np.column_stack(into), np.array([r.sum() for r in residuals])
 
 
+@pytest.mark.slow
 @for_each("layout", TASKS)
 @for_each("penalty", PENALTIES)
 @for_each("intercept", [False, True])

@@ -1,6 +1,7 @@
 """Coordinate descent against optimality conditions and gaps computed here, from the problem's data alone."""
 
 import numpy as np
+import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.coordinate_descent.coordinate_descent import SOLVER
@@ -59,6 +60,7 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
     return worst / np.abs(G_zero).max()
 
 
+@pytest.mark.slow
 @for_each("intercept", [False, True])
 @for_each("layout", LAYOUTS)
 @for_each("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])

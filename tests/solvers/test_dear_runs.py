@@ -43,6 +43,7 @@ def test_a_dear_run_hands_over_and_ends_at_the_same_weights(inputs, loss, lam, f
 
 
 # systems of the features' size, and of the rows'
+@pytest.mark.slow
 @for_each("d, norm, lam", [(400, "half_squared_group_norm", 1e-3), (500, "l21_norm", 0.1)])
 def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
     """Gaps stood still at 1e-3 to 1e-5: the loss's gradient multiplied what rounding had left in the weights."""

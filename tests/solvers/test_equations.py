@@ -36,6 +36,7 @@ CASES = zip(
 )
 
 
+@pytest.mark.slow
 @for_each("first, second", CASES)
 def test_the_optimum_is_the_references(first, second):
     (equations, penalty, intercept), (loss, layout) = first, second

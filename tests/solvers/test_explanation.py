@@ -1,6 +1,7 @@
 """`explain()`: the chosen solver first and why, what stands in the way of those near by, those for other models in one sentence."""
 
 import numpy as np
+import pytest
 
 import mtldsl as mtl
 from mtldsl.distributed.distributed_tasks import DistributedTasks
@@ -66,6 +67,7 @@ def test_solvers_are_asked_late_and_in_the_order_that_it_shows(name):
     ]
 
 
+@pytest.mark.slow
 @for_each("columns", [40, 80, 133])
 @for_each("name", ALL)
 def test_no_line_is_wider_than_the_terminal(name, columns, monkeypatch):

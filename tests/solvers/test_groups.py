@@ -29,6 +29,7 @@ def _problem(loss, intercept, ridge=0.0, level=1.0, seed=0):
     return mtl.minimize(objective + ridge * mtl.ridge(W) if ridge else objective)
 
 
+@pytest.mark.slow
 @for_each(
     "loss, intercept, ridge, level",
     pairwise_cases(
@@ -56,6 +57,7 @@ def squares(n=60, m=1, duplicates=False):
     return mtl.Tasks.shared(X, X @ W + 0.5 * rng.normal(size=(n, m)) + 2.0)
 
 
+@pytest.mark.slow
 @for_each("intercept", [False, True])
 @for_each("ridge, m", [(0.0, 3), (0.4, 1), (0.0, 1)])
 @for_each("case", [{}, {"duplicates": True}, {"n": 12}])

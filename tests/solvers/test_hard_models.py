@@ -44,6 +44,7 @@ def test_a_task_that_its_intercept_fits_exactly(penalty):
     assert solution.status == "stationary", solution
 
 
+@pytest.mark.slow
 @for_each("scale", [1e-3, 1.0, 1e3])
 def test_exact_penalties_on_data_of_any_scale(scale):
     tasks = data(0, scale=scale)

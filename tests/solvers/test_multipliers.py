@@ -100,6 +100,7 @@ def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient):
     assert_solved(mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + PENALTIES[penalty](W)), max_iter=2000)
 
 
+@pytest.mark.slow
 @for_each("penalty", ["l1", "l21", "trace"])
 def test_a_strong_penalty_gives_zero(penalty):
     problem = problem_of("hinge", "shared", penalty, True, coefficient=1e-4)

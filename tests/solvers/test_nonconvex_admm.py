@@ -106,6 +106,7 @@ def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
     assert not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W[:3, :]) <= 2]).is_convex
 
 
+@pytest.mark.slow
 @for_each("word", [mtl.rank, lambda W: mtl.capped_trace_norm(W, 0.05)])
 @for_each("loss", [mtl.squared_loss, mtl.huber_loss])
 def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):

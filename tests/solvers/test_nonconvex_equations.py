@@ -133,6 +133,7 @@ def test_explain_is_about_the_model_without_equations():
     assert "agree on every block" in str(problem.cross_check())
 
 
+@pytest.mark.slow
 @for_each("equation, intercept", zip(list(EQUATIONS)[1:], cycle([True, False]), strict=False))
 def test_a_moved_point_is_not_stationary(equation, intercept):
     """Along what the equations leave free, a point that is moved by a hundredth is seen to miss the conditions."""
@@ -149,6 +150,7 @@ def test_a_moved_point_is_not_stationary(equation, intercept):
     assert found.status != "stationary" or found.objective <= solution.objective * (1.0 + 1e-6)
 
 
+@pytest.mark.slow
 @for_each("loss, eps", [("hinge_loss", 1e-4), ("absolute_loss", 1e-2), ("quantile_loss", 1.0)])
 def test_kinks_beside_a_smoothed_log_rank(loss, eps):
     tasks = tasks_of("sign" if loss == "hinge_loss" else "real", n=24, m=3)

@@ -64,6 +64,7 @@ AREA = "structured_hinge(W, tasks, metric=AUC()) + .1 * l21_norm(W)"
 LAYOUTS = ["table", "missing", "weights", "grouped", "sparse"]
 
 
+@pytest.mark.slow
 @for_each("intercept", [False, True])
 @for_each("words", SQUARES)
 @for_each("kind", LAYOUTS)
@@ -96,6 +97,7 @@ def test_a_pass_an_iteration(kind, words, intercept):
         assert look["dual_bound"] <= here.objective * (1 + 1e-9) <= look["objective"] * (1 + 2e-9)
 
 
+@pytest.mark.slow
 @for_each(
     "words", [SQUARES[0], "absolute_loss(W, tasks) + 4 * l1_norm(W)", "huber_loss(W, tasks) + l1_norm(W)"]
 )
@@ -185,6 +187,7 @@ def test_models_that_are_not_convex(name, given):
     np.testing.assert_allclose(there.objective, here.objective, rtol=1e-7)
 
 
+@pytest.mark.slow
 @for_each("kind", ["table", "missing", "grouped"])
 def test_hessians_of_many_rows_are_estimated_by_some_of_them(kind):
     rng = np.random.default_rng(5)

@@ -56,6 +56,7 @@ def both(tasks, parts=PARTS):
     return DistributedTasks.cut(tasks, parts), tasks
 
 
+@pytest.mark.slow
 @for_each("ties", [False, True])
 @for_each("kind", ["table", "missing", "grouped", "sparse"])
 @for_each("metric", METRICS, ids=NAMES)

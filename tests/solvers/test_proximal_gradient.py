@@ -19,6 +19,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.slow
 @for_each("intercept", [False, True])
 @for_each(
     "name, layout",
@@ -151,6 +152,7 @@ PENALTIES = {
 }
 
 
+@pytest.mark.slow
 @for_each(
     "penalty, shape, kind, intercept",
     pairwise_cases(PENALTIES, [(40, 8), (10, 25)], ["plain", "duplicates", "units", "sparse"], [False, True]),
@@ -174,6 +176,7 @@ def test_inputs_that_are_zero():
     assert solution.status == "optimal" and not solution.W.any()
 
 
+@pytest.mark.slow
 @for_each("solver", ["proximal_gradient", "auto"])
 @for_each("size", [1.0, 1e3])
 @for_each("seed", range(3))

@@ -78,6 +78,7 @@ def test_a_run_cut_short_is_no_worse_than_the_plain_ray(name):
         assert solution.objective <= lowest + below + 1e-6 * abs(lowest)
 
 
+@pytest.mark.slow
 @for_each(
     "metric, regularizer, intercept",
     [

@@ -174,6 +174,7 @@ def test_the_first_ten_values(given, case, method):
     assert values == pytest.approx(others, rel=1e-11)
 
 
+@pytest.mark.slow
 @for_each("case", ["alg1_sqrt", "alg1_sq"])
 @for_each("method", METHODS)
 def test_the_stationary_value(given, case, method):

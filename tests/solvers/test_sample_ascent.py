@@ -69,6 +69,7 @@ def fixture(name):
     return found, tasks, [mtl.similarities.from_kernel(R) for R in found["R"]]
 
 
+@pytest.mark.slow
 @for_each("seed", [0, 2])
 def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
     """p = 1: weights whose steps are corrected too seldom drift for ever, depending on the order of the samples."""
@@ -79,6 +80,7 @@ def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
     assert solution.status == "optimal", solution
 
 
+@pytest.mark.slow
 @for_each("form", ["kept", "eliminated", "given"])
 @for_each("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
 def test_known_optima(name, form):
@@ -314,6 +316,7 @@ def test_warm_start_from_other_similarities_data_and_unknowns():
     assert warm.objective == pytest.approx(with_intercept.solve(solver="dual_ascent").objective, rel=2e-6)
 
 
+@pytest.mark.slow
 @for_each("p", [1.0, 2.0])
 def test_path_over_C_is_as_certified_as_cold_starts(p):
     """From a C where weights are lean to one where they are not, and back."""
@@ -376,6 +379,7 @@ def problem_of(word="hinge_loss", tasks=None, C=2.0, similarities=BOTH, p=2.0, i
     return mtl.minimize(C * getattr(mtl, word)(W, tasks) + penalty)
 
 
+@pytest.mark.slow
 @for_each("word, intercept, density", [
     ("hinge_loss", False, None), ("hinge_loss", True, 0.5), ("logistic_loss", True, None), ("absolute_loss", False, 0.5),
 ])  # fmt: skip
@@ -394,6 +398,7 @@ def test_a_seed_gives_the_very_same_arrays(word, intercept, density):
     assert runs[2].objective == pytest.approx(runs[0].objective, rel=2e-7)
 
 
+@pytest.mark.slow
 @for_each("word, p", [
     ("hinge_loss", 1.0), ("hinge_loss", 2.0), ("squared_hinge_loss", 1.0), ("squared_hinge_loss", 2.0), ("absolute_loss", 2.0),
 ])  # fmt: skip

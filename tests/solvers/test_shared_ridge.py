@@ -93,6 +93,7 @@ def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
     np.testing.assert_allclose(solution.intercept, intercepts[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @for_each("solver", ["auto", "multipliers"])
 @for_each("loss", ["quantile_loss", "absolute_loss", "hinge_loss"])
 def test_a_ridge_with_a_weight_an_entry(loss, solver):

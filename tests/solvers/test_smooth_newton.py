@@ -67,6 +67,7 @@ def test_logistic_agrees_with_the_reference(layout, penalty):
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + PENALTIES[penalty](W)))
 
 
+@pytest.mark.slow
 @for_each("layout", LAYOUTS)
 @for_each("intercept", [True, False])
 def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
@@ -75,6 +76,7 @@ def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.3 * mtl.ridge(W)), tol=1e-9)
 
 
+@pytest.mark.slow
 @for_each("word", ["squared_hinge_loss", "huber_loss", "exponential_loss", "poisson_loss", "gamma_loss"])
 @for_each("penalty, tol", [("l1", 1e-7), ("l21", 1e-7), ("ridge", 1e-9)])
 def test_other_losses_agree_with_the_reference(word, penalty, tol):

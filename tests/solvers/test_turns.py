@@ -50,6 +50,7 @@ def with_solvers(monkeypatch, *solvers):
     monkeypatch.setattr(routes, "SOLVERS", {solver.name: solver for solver in solvers})
 
 
+@pytest.mark.slow
 def test_a_solver_that_goes_nowhere_gives_way(problem, monkeypatch):
     """What it spends stays below twice what the other does, which needs 300 iterations."""
     solved = problem.solve(tol=1e-7)

@@ -89,6 +89,7 @@ def test_the_second_process_finds_what_the_first_compiled(tmp_path, cache):
     assert second.scaled(3) == 7 and hits(second.scaled) == 1  # another signature
 
 
+@pytest.mark.slow
 def test_a_callee_that_changed_in_another_file(tmp_path, cache):
     """The caller's own file is the same, and holds the old callee's code."""
     assert write(tmp_path)().scaled(3.0) == 7.0

@@ -243,7 +243,7 @@ def some_of(names, place):
     return [name for name in names if (zlib.crc32(name.encode()) ^ turn) % 4 == 0]
 
 
-@pytest.mark.by_default("made")
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [NUMBERS, OTHERS, MADE], ids=["numbers", "others", "made"])
 def test_nothing_but_our_errors(places):
     wrong = []
@@ -296,6 +296,7 @@ def test_ids_that_print_alike_are_two_tasks(tmp_path):
     assert again.score(tasks) == solution.score(tasks)
 
 
+@pytest.mark.slow
 @for_each(
     "ids",
     [

@@ -57,6 +57,7 @@ def stated(tasks):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)), lam
 
 
+@pytest.mark.slow
 @for_each("impute", ["mean", "median"])
 @for_each("of", [shared, grouped])
 @for_each("standardize", [False, True])
