@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from math import inf
 from typing import ClassVar
 
@@ -62,20 +61,14 @@ class CvxpySolver:
     def solves_only(self, form: NormalForm) -> str | None:
         return None
 
-    def yields(self, form: NormalForm) -> str | None:
-        return None
-
     def is_nearest(self, form: NormalForm) -> bool:
         return False
 
-    def patience(self, form: NormalForm) -> int:
-        return 300  # of no use: it shows one point
+    def flops(self, form: NormalForm) -> float:
+        return 0.0  # it shows one point
 
-    def shift(self, form: NormalForm) -> float:
-        return math.inf
-
-    def pace(self, form: NormalForm) -> float:
-        return 0.5  # of no use either
+    def work(self, form: NormalForm, point) -> float:
+        return 0.0
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start, watch, backend="auto"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -33,11 +33,9 @@ _EPOCHS = 5
 #: Penalties change by this factor where one side moves so much more than the other, at passes that come apart by this factor.
 _CHANGE, _APART, _LATER = 2.0, 2.0, 1.2
 
-#: Passes without progress.
-_PATIENCE = 40
 
-#: More numbers than this are not kept here for second derivatives; of tasks with rows in more parts than this, parts agree slowly.
-_MOST_NUMBERS, _MOST_PARTS = 2e8, 2.0
+#: Numbers of second derivatives that may be kept here.
+_MAX_HESSIAN_NUMBERS = 2e8
 
 #: The share of what a step moved that an inner solve may miss.
 _SHARE = 1e-3
@@ -73,24 +71,6 @@ class Consensus(DistributedSolver):
             return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
         return None
 
-    def yields(self, form: NormalForm) -> str | None:
-        """Measured: beside tasks that lie in one part or two, half the passes of Newton's method, each at a fraction of its price; the more
-        parts have to agree, the more passes."""
-        if hessians_are_too_many(form):
-            return None
-        (loss,) = form.losses
-        tasks: Any = loss.tasks
-        if loss.atom.smooth:
-            return "Newton steps on smooth losses take fewer passes."
-        if any(f.atom.weighs_kernels for f in form.functions):
-            return "learned kernels weigh directions far apart: Newton steps take as few passes, and far fewer where tasks have few rows."
-        if tasks.label_facts.parts.mean() > _MOST_PARTS:
-            return "tasks have rows in many parts: Newton steps take fewer passes than their agreement."
-        return None
-
-    def patience(self, form: NormalForm) -> int:
-        return _PATIENCE
-
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 15, 100
 
@@ -103,7 +83,7 @@ class Consensus(DistributedSolver):
 def hessians_are_too_many(form: NormalForm) -> bool:
     """Tell whether a d x d matrix of every task is more than should be kept here."""
     (d, m), *_ = (block.shape for block in form.weight_blocks)
-    return m * (d + 1.0) ** 2 > _MOST_NUMBERS
+    return m * (d + 1.0) ** 2 > _MAX_HESSIAN_NUMBERS
 
 
 class _Run:

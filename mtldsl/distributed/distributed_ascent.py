@@ -251,8 +251,6 @@ def _least_factor(B: np.ndarray, which: list[np.ndarray]) -> float:
 #: Epochs over the rows of a part in a pass.
 _EPOCHS = 5
 
-#: Passes without progress; parts a task, on average, and the loss's curvature over the regularizer's, beyond which others take fewer passes.
-_PATIENCE, _MOST_PARTS, _STEEPEST = 30, 1.5, 4.0
 
 #: The bound on how far steps overshoot together falls towards what was seen of it, this much above it, and by no more than this factor a pass.
 _ABOVE, _FASTEST = 1.2, 0.9
@@ -285,28 +283,6 @@ class AscentByPasses(DistributedSolver):
         if isinstance(found, str):
             return found
         return f"{found.loss.typed} has an intercept." if found.loss.intercepts else None
-
-    def yields(self, form: NormalForm) -> str | None:
-        """Measured: of tasks that lie in a part or two and have few rows, a quarter of the passes of the next best; steps of many parts in the
-        same direction, or through a node that all tasks share, have to be short, and those of steep losses are many."""
-        found = kernel_form(form)
-        assert not isinstance(found, str)
-        loss, norm = found.loss, found.norm
-        tasks: Any = loss.tasks
-        if loss.atom.smooth:
-            return "Newton steps on smooth losses take fewer passes."
-        if found.name is not None:
-            return "learned kernels link tasks in all parts: proximal steps take fewer passes."
-        if tasks.label_facts.parts.mean() > _MOST_PARTS:
-            return "tasks have rows in many parts, whose steps would have to be short."
-        factor = norm.kernels[0].factor
-        own = np.asarray(factor.multiply(factor).sum(axis=1)).ravel() / found.coefficient
-        if np.median(curvatures(loss) * own) > _STEEPEST:
-            return "the loss is steep beside the regularizer: proximal steps take fewer passes."
-        return None
-
-    def patience(self, form: NormalForm) -> int:
-        return _PATIENCE
 
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 5, 30

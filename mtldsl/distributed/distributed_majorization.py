@@ -10,8 +10,6 @@ import numpy as np
 
 from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.certificates.dual_bound import dual_bound
-from mtldsl.distributed import distributed_newton
-from mtldsl.distributed.distributed_newton import hessian_shares
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver, Subproblem
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
@@ -78,11 +76,6 @@ _SHARE = 0.05
 #: They are made as much more accurate where the objective falls by less than what that share allows for.
 _FINER = 0.1
 
-#: Numbers of Hessians that are more than a pass should bring from every worker.
-_MANY = 2_000_000
-
-#: Passes without progress.
-_PATIENCE = 15
 
 #: So much steeper than the curvature just seen the next squares are; the least that they are, of the steepest; how fast they may flatten.
 _SAFE, _FLATTEST, _SLOWLY = 1.3, 1e-3, 0.5
@@ -113,21 +106,6 @@ class Majorization(DistributedSolver):
             if not loss.atom.smooth or not math.isfinite(loss.atom.curvature):
                 return f"{loss.typed} has no bound on its curvature."
         return form.entangled_intercepts and f"{form.entangled_intercepts}."
-
-    def yields(self, form: NormalForm) -> str | None:
-        """Measured: Newton's method takes some 13 passes where this takes 40. Its pass costs d m multiplications an entry of the inputs that Hessians are
-        estimated by more, on top of products, losses and sums worth about 28 m, and of reading it, worth about 20."""
-        (d, m), *_ = (block.shape for block in form.weight_blocks)
-        if distributed_newton.SOLVER.refuses(form) is not None or m * (d + 1) ** 2 > _MANY:
-            return None
-        share = max(float(hessian_shares(loss.tasks.counts, d).mean()) for loss in form.losses)
-        if 13.0 * share * d * m <= 27.0 * (28.0 * m + 20.0):
-            return "Newton steps take fewer passes, and their Hessians cost little more."
-        return None
-
-    def patience(self, form: NormalForm) -> int:
-        """Return where the curvature varies much, Newton steps take fewer passes."""
-        return _PATIENCE
 
     def is_nearest(self, form: NormalForm) -> bool:
         return not any(map(has_one_maximum_a_task, form.losses))

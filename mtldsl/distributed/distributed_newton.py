@@ -12,7 +12,6 @@ from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.data.products import require_gram_memory
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.consensus import hessians_are_too_many
 from mtldsl.distributed.distributed_solver import (
     CheckpointFolder,
     DistributedSolver,
@@ -291,11 +290,6 @@ class NewtonByPasses(DistributedSolver):
             )
         except SolverError as error:
             return f"{error}."
-        return None
-
-    def yields(self, form: NormalForm) -> str | None:
-        if hessians_are_too_many(form):
-            return "a Hessian of every task is more than should be kept here."
         return None
 
     def is_nearest(self, form: NormalForm) -> bool:

@@ -46,10 +46,18 @@ __all__ = [
 # What solvers by passes over rows that are elsewhere have in common: which models they are for.
 
 
+#: What a pass over rows elsewhere counts as, in flops.
+FLOPS_PER_PASS = 2e6
+
+
 class DistributedSolver(Solver):
     """A solver for losses whose rows are elsewhere, and only for these."""
 
     needs_rows = False
+
+    def flops(self, form: NormalForm) -> float:
+        """A pass over the rows counts the same whatever there is to compute: 25 of them without progress end a first slot."""
+        return FLOPS_PER_PASS
 
     def refuses(self, form: NormalForm) -> str | None:
         if not form.losses:

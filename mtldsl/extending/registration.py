@@ -52,10 +52,8 @@ _MEMBERS = (
     "below_guesses",
     "refuses",
     "solves_only",
-    "yields",
-    "patience",
-    "pace",
-    "shift",
+    "flops",
+    "work",
     "solve",
 )
 
@@ -75,7 +73,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     ...     name = "nothing"
     >>> register_solver(Nothing())
     Traceback (most recent call last):
-    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, yields, patience, pace, shift, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
+    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, flops, work, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
     """
     shown = f"{type(solver).__name__}()"
     if isinstance(solver, type):

@@ -245,6 +245,17 @@ class LossTerm:
         return False
 
     @cached_property
+    def is_piecewise_linear(self) -> bool:
+        """Tell whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
+        if not self.atom.separable:
+            return False
+        quadratic = cast(SeparableLoss, self.atom).dual_quadratic(self.tasks.targets)
+        if quadratic is None or quadratic[1] != 0.0:
+            return False
+        low, high = self.dual_interval()
+        return bool(np.all(np.isfinite(low)) and np.all(np.isfinite(high)))
+
+    @cached_property
     def scale(self) -> np.ndarray | None:
         """Weight of every sample for a separable loss: coefficient times sample weight; None where all are 1."""
         weights = self.tasks.sample_weights

@@ -522,16 +522,16 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
 
     first : a solver to go before the others where it takes the form; it ended at a value near this one
     """
-    turns, watcher = schedule_for(form, solver, {}, first=first), Watcher(form, tol, None)
+    schedule, watcher = schedule_for(form, solver, {}, first=first), Watcher(form, tol, None)
     at = start
     for _ in range(_TURNS):
-        if not turns:
+        slot = schedule.next()
+        if slot is None:
             break
-        turn = turns.next()
-        chosen = get_solver(turn.name)
-        watcher.begin(turn.name, turn.progress(), below_guesses=True)
+        chosen = get_solver(slot.route)
+        watcher.begin(chosen, slot.stall_rule(), below_guesses=True)
         try:
-            with interrupts.at_once(), breakdowns(turn.name):
+            with interrupts.at_once(), breakdowns(slot.route):
                 run.solver_of(chosen, form, {})(
                     form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
                 )

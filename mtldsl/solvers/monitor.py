@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +20,8 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, structure_terms
 from mtldsl.solvers.numerics.line_search import Lines, best_between
 from mtldsl.solvers.numerics.projections import projected
-from mtldsl.solvers.scheduler import Progress
-from mtldsl.solvers.solver import Point, work_of
+from mtldsl.solvers.scheduler import StallRule
+from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
@@ -397,6 +398,10 @@ _MOST_RESTARTS = 10
 _FIRST_ASKED = 6
 
 
+def _iterations(point: Point) -> float:
+    return point.iteration
+
+
 class Watcher(Closing):
     """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
     also the warm start, zero and the best constants (`set_trial_points`).
@@ -414,17 +419,19 @@ class Watcher(Closing):
         self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
         self.restarts = 0
         self.kept_from = ""  # the solver that found the best point
-        self.progress: Progress | None = None
+        self.stall_rule: StallRule | None = None
+        self.work: Callable[[Point], float] = _iterations
         self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
         self._asked = (
             _FIRST_ASKED if has_recession_direction(form) else np.inf
         )  # the look at which it is asked for
 
-    def begin(self, solver: str, progress: Progress, below_guesses: bool = False) -> None:
-        """From here on points are this solver's, and it runs as long as there is progress."""
+    def begin(self, solver: Solver, stall_rule: StallRule, below_guesses: bool = False) -> None:
+        """From here on points are this solver's, and it runs until it stalls."""
         if not (below_guesses and self.form.is_convex):
             self.look_at_guesses()
-        self.solver, self.stopped, self.restart, self.progress = solver, "", None, progress
+        self.solver, self.stopped, self.restart, self.stall_rule = solver.name, "", None, stall_rule
+        self.work = partial(solver.work, self.form) if stall_rule.counts_flops else _iterations
 
     def __call__(self, point: Point) -> bool:
         structures = point.structures
@@ -449,9 +456,7 @@ class Watcher(Closing):
             self.stopped = "time_limit"
         elif self._runs_away():
             self.stopped = "unattained"
-        elif self.progress is not None and self.progress.is_over(
-            work_of(point) if self.progress.by_effort else point.iteration, seen
-        ):
+        elif self.stall_rule is not None and self.stall_rule.is_stalled(self.work(point), seen):
             self.stopped = "stalled"
         return bool(self.stopped)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -16,7 +16,8 @@ from mtldsl.display.displayable import Shown
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.scheduler import Turns
+from mtldsl.solvers.route_table import PATTERNS, Pattern
+from mtldsl.solvers.scheduler import RoundRobin
 from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "get_solver",
     "kinds_of_models",
     "nearest",
+    "ordered_routes",
     "refusal",
     "refuse_parameters",
     "schedule_for",
@@ -42,34 +44,37 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Which solver fits: the first that does not refuse, in order of measured speed.
+# Which solver fits: the first that does not refuse, in the order of the table.
 
-#: name -> where its object `SOLVER` lives, fastest first; the reference comes last and takes everything convex. Solvers of one's own
-#: stand here themselves (mtldsl.extending)
+#: name -> where its object `SOLVER` lives, in the order in which they are tried; the reference comes last and takes everything convex. Solvers
+#: of one's own stand here themselves (mtldsl.extending)
 SOLVERS: dict[str, str | Solver] = {
     "closed_form": "mtldsl.solvers.linear_systems.closed_form",
     "coordinate_descent": "mtldsl.solvers.coordinate_descent.coordinate_descent",
-    "dual_ascent": "mtldsl.solvers.sdca.sdca",
     "clique_generation": "mtldsl.solvers.label_graphs.clique_generation",
     "multipliers": "mtldsl.solvers.augmented_lagrangian.augmented_lagrangian",
-    "admm": "mtldsl.solvers.admm.admm",
     "proximal_gradient": "mtldsl.solvers.proximal_gradient.proximal_gradient",
+    "alternating": "mtldsl.solvers.nonconvex.alternating",
+    "dual_ascent": "mtldsl.solvers.sdca.sdca",
+    "admm": "mtldsl.solvers.admm.admm",
     "ascent_by_passes": "mtldsl.distributed.distributed_ascent",
     "consensus": "mtldsl.distributed.consensus",
     "majorization": "mtldsl.distributed.distributed_majorization",
     "newton_by_passes": "mtldsl.distributed.distributed_newton",
     "planes_by_passes": "mtldsl.distributed.distributed_planes",
-    "alternating": "mtldsl.solvers.nonconvex.alternating",
     "cvxpy": "mtldsl.reference.solver",
 }
 
-#: the reference is the last resort, whatever the others yield
+#: Where the patterns of models whose rows are elsewhere stand.
+DISTRIBUTED_PATTERNS = "mtldsl.distributed.route_patterns"
+
+#: the reference is the last resort
 LAST = "cvxpy"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One solver's word on a form: `refusal` None where it accepts; `yields` says why it would rather let another go first.
+    """One solver's word on a form: `refusal` None where it accepts; `pattern` says why the table puts it first.
 
     `solves_only` names the kind of models that the solver is for, where this form is not of that kind: then the refusal tells
     nothing that would change it. None where the form is of the kind, so that a refusal says what stands in the way.
@@ -78,7 +83,7 @@ class Answer:
     name: str
     summary: str
     refusal: str | None
-    yields: str | None = None
+    pattern: str | None = None
     solves_only: str | None = None
 
 
@@ -130,17 +135,18 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
 
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
     """Return what every solver says to this form, in the order in which solver="auto" would try them."""
+    order, reasons = ordered_routes(form)
     found = []
-    for name in names:
+    for name in [name for name in order if name in names]:
         solver = get_solver(name)
         reason = refusal(solver, form)
         if reason is not None and form.in_memory and not solver.needs_rows:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
-            found.append(Answer(name, solver.summary, None, solver.yields(form)))
+            found.append(Answer(name, solver.summary, None, reasons.get(name)))
         else:
             found.append(Answer(name, solver.summary, reason, None, _kind(solver, form)))
-    return sorted(found, key=lambda answer: _place(answer.name, answer.yields))
+    return found
 
 
 def candidates(form: NormalForm) -> list[str]:
@@ -149,24 +155,38 @@ def candidates(form: NormalForm) -> list[str]:
     return fast if refusal(get_solver(LAST), form) is not None else [*fast, LAST]
 
 
+def ordered_routes(form: NormalForm) -> tuple[list[str], dict[str, str]]:
+    """Return all names, in the order of the table for this form, and the reasons of those that a pattern puts first."""
+    registered = tuple(SOLVERS.items())
+    if registered not in form.remembered:
+        order, reasons = list(SOLVERS), dict[str, str]()
+        for pattern in reversed(patterns_of(form)):
+            if pattern.holds(form):
+                first = [name for name in pattern.first if name in order]
+                later = [name for name in pattern.later if name in order]
+                order = [
+                    *first,
+                    *(name for name in order if name not in {*first, *later, LAST}),
+                    *later,
+                    LAST,
+                ]
+                reasons |= dict.fromkeys(first, pattern.reason)
+        form.remembered[registered] = order, reasons
+    return form.remembered[registered]
+
+
+def patterns_of(form: NormalForm) -> Sequence[Pattern]:
+    """Return the patterns of models in memory, or of those whose rows are elsewhere."""
+    return PATTERNS if form.in_memory else import_module(DISTRIBUTED_PATTERNS).PATTERNS
+
+
 def accepting_routes(form: NormalForm) -> Iterator[str]:
     """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
-    been taken; one that yields waits until no other accepts. The first is remembered with the form.
+    been taken.
     """
-    registered = tuple(SOLVERS.items())
-    first, yielding = form.remembered.get(registered), []
-    if first is not None:
-        yield first
-    for name, _ in registered:
-        if name in (LAST, first) or refusal(solver := get_solver(name), form) is not None:
-            continue
-        if solver.yields(form) is None:
-            if first is None:
-                first = form.remembered[registered] = name
+    for name in ordered_routes(form)[0]:
+        if name != LAST and refusal(get_solver(name), form) is None:
             yield name
-        else:
-            yielding.append(name)
-    yield from yielding
 
 
 def nearest(form: NormalForm) -> list[str]:
@@ -177,11 +197,6 @@ def nearest(form: NormalForm) -> list[str]:
         for name in names
         if (solver := get_solver(name)).needs_rows == form.in_memory and solver.is_nearest(form)
     ]
-
-
-def _place(name: str, yielded: str | None) -> int:
-    """Before or after others: a solver may accept and still know that another, where there is one, is faster for this form."""
-    return (yielded is not None) + (name == LAST) * 2
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -257,23 +272,17 @@ def candidate_routes(form: NormalForm, solver: str, options: dict) -> Iterator[s
     return iter([solver])
 
 
-def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") -> Turns:
-    """Those solvers, each with the patience that it asks for where "auto" tries several on a convex model; else one after another.
+def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") -> RoundRobin:
+    """Return those solvers, in slots where "auto" tries several on a convex model; else one after another.
 
     first : one that goes before the others there, if it takes the form
     """
     names: Iterable[str] = candidate_routes(form, solver, options)
     if not form.is_convex or solver != "auto":
-        return Turns(names, None)
+        return RoundRobin(names, are_resumed=False)
     if first and refusal(get_solver(first), form) is None:
         names = chain([first], (name for name in names if name != first))
-    return Turns(
-        names,
-        lambda name: get_solver(name).patience(form),
-        lambda name: get_solver(name).shift(form),
-        lambda name: get_solver(name).pace(form),
-        LAST,
-    )
+    return RoundRobin(names, last=LAST)
 
 
 def refuse_parameters(options: dict, names: Iterable[str]) -> None:
@@ -358,10 +367,11 @@ class Explanation(Shown):
     @property
     def why(self) -> str | None:
         """Why solver="auto" starts with it; None where no solver takes the model."""
-        accepting = sum(answer.refusal is None for answer in self.answers)
-        if accepting < 2:
+        accepting = [answer for answer in self.answers if answer.refusal is None]
+        if len(accepting) < 2:
             return "the only one that takes this model" if accepting else None
-        return f"the fastest, as measured, of the {accepting} that take this model"
+        pattern = f": {accepting[0].pattern}" if accepting[0].pattern else ""
+        return f"the fastest, as measured, of the {len(accepting)} that take this model{pattern}"
 
     def verdicts(self) -> list[tuple[str, str, str]]:
         """(solver, "chosen" | "possible" | "refused", reason)."""
@@ -371,9 +381,7 @@ class Explanation(Shown):
                 rows.append((answer.name, "refused", answer.refusal))
                 continue
             verdict = "chosen" if answer.name == self.chosen else "possible"
-            rows.append(
-                (answer.name, verdict, answer.summary + (f"; {answer.yields}" if answer.yields else ""))
-            )
+            rows.append((answer.name, verdict, answer.summary))
         return rows
 
     def others(self) -> str:

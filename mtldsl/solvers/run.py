@@ -174,14 +174,13 @@ def run_routes(
     watcher.set_trial_points(None if start is None else start.blocks, simple_guesses)
     status, certified, iterations, tried = "", False, 0, {}
     easier = Easier(form)
-    turns = schedule_for(easier.form, solver, options)
-    while turns:
-        turn = turns.next()
-        name, chosen = turn.name, get_solver(turn.name)
+    schedule = schedule_for(easier.form, solver, options)
+    while (slot := schedule.next()) is not None:
+        name, chosen = slot.route, get_solver(slot.route)
         usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
         if usual is not None:
             progress.expect(name, usual(form))
-        watcher.begin(name, turn.progress(), chosen.below_guesses)
+        watcher.begin(chosen, slot.stall_rule(), chosen.below_guesses)
         point, failure = None, None
         try:
             with (
@@ -195,7 +194,7 @@ def run_routes(
                     options,
                     tol=tol,
                     max_iter=max_iter if max_iter is not None else chosen.max_iter,
-                    start=turn.left_at if turn.left_at and watcher.kept_from == name else start,
+                    start=slot.point if slot.point and watcher.kept_from == name else start,
                     watch=watcher,
                 )
         except KeyboardInterrupt as stop:
@@ -207,14 +206,14 @@ def run_routes(
                 _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
             )
             # a failed solver must not take the others' chance away; alone, its error is the answer
-            if not turns and not watcher.history:
+            if not watcher.history and schedule.is_empty():
                 raise failure from None
         shown = point or watcher.last_point
         iterations += shown.iteration if shown else 0
         if point is not None and watcher.may_restart:
             restart: Any = watcher.restart  # there, where the run may restart
             start = Point(restart, structures=learned_matrices(form, restart))
-            turns.again(turn)
+            schedule.again(slot)
             continue
         if point is not None and point.stopped == "selected":
             watcher.insist_on(point)
@@ -239,7 +238,7 @@ def run_routes(
         how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
         tried[name] = (bool(failure), how)
         if point is not None and watcher.stopped == "stalled":
-            turns.wait(turn, point)
+            schedule.put_back(slot, point)
         if not watcher.kept.is_guess or watcher.restart is not None:
             start = watcher.point_to_go_on_from()
     found = watcher.unattained

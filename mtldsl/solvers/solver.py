@@ -14,8 +14,10 @@ import numpy as np
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import MajorizationStep, Structures
+from mtldsl.solvers.facts import ModelFacts
 
 __all__ = [
+    "FLOPS_PER_CALL",
     "Point",
     "Rhythm",
     "Solver",
@@ -23,7 +25,6 @@ __all__ = [
     "Until",
     "Watch",
     "breakdowns",
-    "work_of",
 ]
 
 
@@ -40,9 +41,8 @@ class Point:
     sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block. None: the certificate makes its own from the primal point.
     `state` is whatever the same solver can be warm-started from; nobody else reads it. `notes` are the solver's own counts
     (oracle calls, planes, ...), written beside the certificate into the history. `structures` are learned matrices that belong
-    to the point; None: the best ones for its weights. `effort` is what the solver has done so far, in rounds
-    of the first one's price, where later ones are dearer (None: as `iteration` says). `majorizations` are steps of a majorisation-minimisation, for the reference to
-    repeat.
+    to the point; None: the best ones for its weights. `work` is what the run has done so far, in flops, where iterations differ
+    (None: so many times `Solver.flops`). `majorizations` are steps of a majorisation-minimisation, for the reference to repeat.
     """
 
     blocks: Blocks
@@ -53,14 +53,8 @@ class Point:
     notes: dict = field(default_factory=dict)
     structures: Structures | None = None
     majorizations: tuple[MajorizationStep, ...] = ()
-    effort: float | None = None
+    work: float | None = None
     stopped: str = ""  # the status, where a rule of the solver's own ended it before tol
-
-
-def work_of(point: Any) -> float:
-    """Return what a solver had done when it showed the point, in rounds of the first one's price."""
-    effort = getattr(point, "effort", None)  # which the reference's points, a class of its own, do not have
-    return point.iteration if effort is None else effort
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -149,6 +143,10 @@ class Rhythm(_Inside):
         return self.satisfied or self.expired
 
 
+#: Flops in the time that the calls of an iteration take beside their arithmetic: a tenth of a millisecond.
+FLOPS_PER_CALL = 1e5
+
+
 class Solver(Protocol):
     """All that is asked of a solver. A class that inherits from it says only where it differs; objects with all these members will do.
 
@@ -185,27 +183,21 @@ class Solver(Protocol):
         kind, and `refuses` says what stands in the way."""
         return None
 
-    def yields(self, form: NormalForm) -> str | None:
-        """Why another solver that takes the form too should be tried first; None where there is no reason."""
-        return None
-
     def is_nearest(self, form: NormalForm) -> bool:
         """Tell whether its refusal is among those that are told where no solver takes the form; asked of the package's own solvers."""
         return False
 
-    def patience(self, form: NormalForm) -> int:
-        """Iterations without progress after which another solver, where one takes the form too, has its turn."""
-        return 300
+    def flops(self, form: NormalForm) -> float:
+        """Flops of an iteration, about: two products with the data and the price of the calls. Whose iterations differ counts
+        them in `Point.work`."""
+        return FLOPS_PER_CALL + 2.0 * ModelFacts.of(form).product
 
-    def pace(self, form: NormalForm) -> float:
-        """Share to which the gap must fall, whenever the iterations of a first turn double, for that to be progress: less than a half
-        where the run is short on easy models, and another solver is faster on those where it begins slowly."""
-        return 0.5
-
-    def shift(self, form: NormalForm) -> float:
-        """Iterations after which a first turn ends, whatever its progress: fewer than no limit where this solver is the fastest on easy
-        models and another one, which takes the form too, on hard ones."""
-        return math.inf
+    def work(self, form: NormalForm, point: Point) -> float:
+        """Flops that a run has taken when it shows the point."""
+        counted = getattr(
+            point, "work", None
+        )  # which the reference's points, a class of its own, do not have
+        return point.iteration * self.flops(form) if counted is None else counted
 
     @abstractmethod
     def solve(

@@ -60,7 +60,7 @@ def test_classes_inherit_the_protocol_but_for_requirements():
     least = Least()
     assert (least.options, least.choices, least.writes) == ({}, {}, ())
     assert not (least.takes_nonconvex or least.takes_spans or least.below_guesses)
-    assert least.max_iter == 100_000 and least.yields(None) is None and least.solves_only(None) is None
+    assert least.max_iter == 100_000 and least.solves_only(None) is None
 
     class Half(Solver):
         name, summary = "half", "cannot solve"

@@ -8,6 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers import routes
+from mtldsl.solvers.scheduler import SETTINGS
 from mtldsl.solvers.solver import Point, Solver
 
 
@@ -22,8 +23,9 @@ class Shows(Solver):
     def refuses(self, form):
         return None
 
-    def patience(self, form):
-        return 20
+    def flops(self, form):
+        """So many that twenty iterations without progress end a first slot."""
+        return SETTINGS.patience / 20
 
     def solve(self, form, *, tol, max_iter, start, watch):
         self.starts.append(start)

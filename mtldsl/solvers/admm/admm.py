@@ -6,43 +6,23 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import ClassVar
 
-import numpy as np
-
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.admm.iteration import Iteration
-from mtldsl.solvers.augmented_lagrangian.prox_parts import is_piecewise_linear
+from mtldsl.solvers.admm.iteration import Iteration, flops_of_iteration
 from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
 from mtldsl.solvers.cutting_planes.oracle import (
-    FEW_FEATURES,
-    FIRST_ROUNDS,
     has_one_maximum_a_task,
     has_oracle,
 )
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
-from mtldsl.solvers.linear_systems.regularized_system import has_large_systems, outgrows_inputs
 from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
-from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
-from mtldsl.solvers.proximal_gradient import rotated_squares
-from mtldsl.solvers.proximal_gradient.composite import partition
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = ["ADMM", "SOLVER"]
 
 INNER = ("planes", "frank_wolfe")
-
-#: Planes of a loss with exact steps in its scores, which wait: where planes are the faster ones, the gap falls to a fifth by round 32 and
-#: whenever rounds double after that (measured: .02 to .09 at 3 lambda_max, where planes take half to twice the others' time; .1 to .4 at
-#: 30 and .5 to .8 at 300, where they take 1 to more than 10 times).
-_PLANES_ROUNDS, _PLANES_PACE = 24, 0.2
-#: Iterations of a first turn where Newton steps wait that take the model too; and rounds where steps in the scores of more than a few features do.
-#: Measured on 900 to 4,000 rows of 30 to 100 features: what takes fewer takes 1 / 3 to 1.5 times as long by planes, what takes hundreds 2 to 20 times.
-_SHIFT, _ROUNDS = 600, 60
-#: rows over features up to which that holds (measured at 8 and 15): a step in the scores of many rows costs as much as dozens of rounds, and
-#: planes that begin slowly take an eighth of its time (28 and 53, F-score at 100 lambda_max)
-_FEW_ROWS = 20
 
 
 class ADMM(Solver):
@@ -100,63 +80,11 @@ class ADMM(Solver):
             return f"{planes[0].typed} is a maximum of planes, and {culprit.typed} beside it is not convex."
         return None
 
-    def yields(self, form: NormalForm) -> str | None:
-        """Return where a solver without linear systems, if one accepts, should go first."""
-        reweighted = [f for f in form.functions if f.atom.is_reweighted]
-        if reweighted:
-            return f"{reweighted[0].typed} is smooth, and reweighting it descends in every step"
-        slow = [loss for loss in form.losses if not loss.atom.exact_prox]
-        if slow:
-            return f"a proximal step of {slow[0].typed} takes Newton's method on every sample"
-        if rotated_squares.unsupported_reason(form) is None:
-            return "with squares on one X and functions of singular values, splitting in the coordinates of X's own is cheaper"
-        unknowns = sum(block.shape[0] for block in form.blocks)
-        by_planes = any(map(has_one_maximum_a_task, form.losses)) and why_not_two_blocks(form) is None
-        if has_large_systems(form) and not by_planes:  # which have no systems but those of planes
-            return (
-                f"its linear systems, for {unknowns} unknowns a task, cost more than products with the data"
-            )
-        if outgrows_inputs(form) and not isinstance(partition(form), str):
-            return (
-                f"its linear systems, for {unknowns} unknowns, need more memory than the sparse inputs leave"
-            )
-        ridges = [
-            f
-            for f in form.functions
-            if f.atom.entry_quadratic is not None and np.min(f.atom.entry_quadratic) > 0.0
-        ]
-        if ridges and form.constraints and _has_one_hessian(form):
-            return f"{ridges[0].typed} bends squares that have one Hessian for all tasks: gradient steps are cheaper, and their pace depends on less"
-        curved = [loss for loss in form.losses if loss.atom.smooth and loss.atom.quadratic is None]
-        smooth = len(curved) > 0 and all(loss.atom.smooth for loss in form.losses)
-        if smooth and not isinstance(partition(form), str):
-            return f"{curved[0].typed} is smooth and not quadratic: gradient and Newton steps need no proximal step of it"
-        return None
-
     def is_nearest(self, form: NormalForm) -> bool:
         return True
 
-    def patience(self, form: NormalForm) -> int:
-        if not _steps_wait(form):
-            return super().patience(form)
-        return _PLANES_ROUNDS if _planes_are_many(form) else FIRST_ROUNDS
-
-    def pace(self, form: NormalForm) -> float:
-        return _PLANES_PACE if _steps_wait(form) and _planes_are_many(form) else super().pace(form)
-
-    def shift(self, form: NormalForm) -> float:
-        """Measured on piecewise linear losses beside norms that tie tasks: where it is the faster one, it is done after some hundreds of
-        iterations; where it is not, after thousands, and Newton steps from where it stands are few."""
-        if _steps_wait(form) and form.losses[0].tasks.n_features > FEW_FEATURES:
-            return _ROUNDS
-        if (
-            len(form.losses) != 1
-            or not is_piecewise_linear(form.losses[0])
-            or isinstance(single_block(form), str)
-        ):
-            return super().shift(form)
-        others = unsupported_reason([(f.coefficient, f.atom) for f in form.functions])
-        return super().shift(form) if others or not form.functions else _SHIFT
+    def flops(self, form: NormalForm) -> float:
+        return flops_of_iteration(form)
 
     def solve(
         self,
@@ -198,27 +126,6 @@ class ADMM(Solver):
                 return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
             return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
         return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
-
-
-def _planes_are_many(form: NormalForm) -> bool:
-    tasks = form.losses[0].tasks
-    return tasks.n_features > FEW_FEATURES and max(tasks.counts) <= _FEW_ROWS * tasks.n_features
-
-
-def _steps_wait(form: NormalForm) -> bool:
-    return len(form.losses) == 1 and form.losses[0].has_score_steps and why_not_two_blocks(form) is None
-
-
-def _has_one_hessian(form: NormalForm) -> bool:
-    """Tell whether the model is squares on one X beside functions with a common prox."""
-    if not all(loss.atom.quadratic is not None for loss in form.losses):
-        return False
-    parts = partition(form)
-    return (
-        not isinstance(parts, str)
-        and proximal_newton.unsupported_reason(form, parts.moved) is None
-        and proximal_newton.systems(form) == 1
-    )
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems.regularized_system import (
     ConjugateGradientUpdate,
     choose_x_update,
@@ -18,7 +19,7 @@ from mtldsl.solvers.linear_systems.task_matrices import Copy, Part, Split, curva
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.numerics.operator_splitting import Balance, first_penalties
 from mtldsl.solvers.numerics.projections import dykstra
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
     "STEP",
@@ -27,6 +28,7 @@ __all__ = [
     "NewtonPhase",
     "PointMaker",
     "Standing",
+    "flops_of_iteration",
 ]
 
 
@@ -268,6 +270,12 @@ class NewtonPhase:
         return apart
 
 
+def flops_of_iteration(form: NormalForm) -> float:
+    """Flops of two products with the data, and of a solution of every task's system."""
+    facts = ModelFacts.of(form)
+    return FLOPS_PER_CALL + 2.0 * facts.product + 2.0 * facts.tasks * min(facts.samples, facts.features) ** 2
+
+
 def _price(copy: Copy) -> float:
     """Return what the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
     kind = curvature_kind(copy)
@@ -497,7 +505,7 @@ class Iteration:
     def _point(self, x, w, multipliers, iteration) -> Point:
         state = {"solver": "admm", "s": self.s, "penalties": self.penalties, "sizes": _sizes(self.split)}
         point = self.points.point(x, w, multipliers, iteration, state)
-        point.effort = iteration + self.extra
+        point.work = (iteration + self.extra) * flops_of_iteration(self.form)
         return point
 
 

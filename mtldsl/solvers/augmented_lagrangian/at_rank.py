@@ -22,7 +22,6 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
     SmoothScores,
-    is_piecewise_linear,
 )
 from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
@@ -198,7 +197,7 @@ def why_not_at_rank(form: NormalForm) -> str | None:
         return f"there are {len(form.weight_blocks)} weight matrices."
     (block,) = form.weight_blocks
     atom = loss.atom
-    if not (atom.separable and (is_piecewise_linear(loss) or (atom.smooth and atom.exact_prox))):
+    if not (atom.separable and (loss.is_piecewise_linear or (atom.smooth and atom.exact_prox))):
         return f"{loss.typed} has to be a sum over samples with an exact proximal step."
     own = loss.map.entries
     if len(own) != 1 or own[0].left is not None or loss.map.offset is not None or len(loss.intercepts) > 1:
@@ -244,7 +243,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     """The point at which the multipliers settle at the rank of the start, or where the time is up."""
     (loss,), (block,) = form.losses, form.weight_blocks
     designs = Designs(loss)
-    scores: Any = KinkedScores(loss) if is_piecewise_linear(loss) else SmoothScores(loss)
+    scores: Any = KinkedScores(loss) if loss.is_piecewise_linear else SmoothScores(loss)
     right = _right(loss.map.entries[0], block.shape[1])
     rank = _rank(form, start.blocks[block.name])
     if rank == 0 or not is_small(block.shape, rank):

@@ -11,7 +11,7 @@ from scipy.linalg import qr
 
 from mtldsl.normal_form.form import FunctionTerm, NormalForm, SingleBlock, single_block
 from mtldsl.solvers.augmented_lagrangian.interior_point import Factor, Interior, has_interior
-from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart, is_piecewise_linear
+from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
@@ -34,7 +34,7 @@ def takes(form: NormalForm) -> bool:
     """Tell whether a loss of two slopes stands beside an l1 norm or a ridge, and at least one linear equation of the weights."""
     plain, equations = _split(form)
     facts = single_block(plain)
-    if not equations or isinstance(facts, str) or not is_piecewise_linear(facts.loss):
+    if not equations or isinstance(facts, str) or not facts.loss.is_piecewise_linear:
         return False
     count, d = sum(f.map.shape[0] * f.map.shape[1] for f in equations), facts.shape[0]
     if count > _MOST or count * d > _SIZE or not _has_rows(plain, facts):

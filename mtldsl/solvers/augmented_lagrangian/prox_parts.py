@@ -25,7 +25,6 @@ __all__ = [
     "RowPart",
     "SmoothScores",
     "StructuredScores",
-    "is_piecewise_linear",
 ]
 
 
@@ -277,18 +276,6 @@ class Part:
     """
 
     rows: np.ndarray
-
-
-def is_piecewise_linear(loss: LossTerm) -> bool:
-    """Tell whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
-    if not loss.atom.separable:
-        return False
-    atom: Any = loss.atom  # a sum over samples, which has it
-    quadratic = atom.dual_quadratic(loss.tasks.targets)
-    if quadratic is None or quadratic[1] != 0.0:
-        return False
-    low, high = loss.dual_interval()
-    return bool(np.all(np.isfinite(low)) and np.all(np.isfinite(high)))
 
 
 class KinkedScores:

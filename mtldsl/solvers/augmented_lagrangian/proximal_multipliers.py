@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
+from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.active_features import BestTasks, FeatureTask
 from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups, is_light
 from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer, first_phase, first_state
@@ -20,7 +20,7 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
@@ -45,9 +45,6 @@ _FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
 
 #: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
 _NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
-
-#: iterations of ADMM in the time of a Newton step without its systems: products and a line search
-_OWN_ROUNDS = 2
 
 
 class Run:
@@ -231,23 +228,14 @@ class Run:
                 assert outer is not None  # tasks by themselves have parts by rows
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
-        return Point(blocks, [self.scores.duals(u)], duals, taken, effort=self._effort(taken))
+        return Point(blocks, [self.scores.duals(u)], duals, taken, work=self._work(taken))
 
-    def _effort(self, taken: int) -> float | None:
-        """Return what so many Newton steps on tied tasks have cost, in iterations of ADMM, two products with the data and a solution: turns are
-        shared out by it."""
+    def _work(self, taken: int) -> float | None:
+        """Flops of so many Newton steps on tied tasks; None where `Multipliers.flops` tells them."""
         is_tied = not self.part.is_separable and self.designs.n_tasks > 1
         if not is_tied or self.loss.has_score_steps:
             return None
-        return self.outer.newton.work / _work_of_a_round(self.loss) + _OWN_ROUNDS * taken
-
-
-def _work_of_a_round(loss: LossTerm) -> float:
-    """Multiplications of an iteration of ADMM: two products with the data of every task, and a solution of its system."""
-    tasks = loss.tasks
-    return 4.0 * tasks.entries_a_row * tasks.n_samples + 2.0 * float(
-        np.sum(np.minimum(tasks.counts, tasks.n_features) ** 2.0)
-    )
+        return 2.0 * self.outer.newton.work + FLOPS_PER_CALL * taken
 
 
 def is_by_rows(form: NormalForm) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,20 +11,18 @@ from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.coordinate_descent import group_descent
 from mtldsl.solvers.coordinate_descent.column_newton import design_of, design_of_task
 from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
-from mtldsl.solvers.coordinate_descent.working_set import DEAR, WorkingSet
+from mtldsl.solvers.coordinate_descent.working_set import WorkingSet
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_penalty
-from mtldsl.solvers.linear_systems.regularized_system import has_large_systems
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.caching import once
 from mtldsl.utils.memory import as_dense
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
-    "SHIFT",
     "SOLVER",
     "CoordinateDescent",
     "TasksApart",
@@ -124,11 +121,6 @@ def one_task(loss: LossTerm, i: int, weights) -> tuple[SharedRows, np.ndarray | 
     return design, roots
 
 
-#: Iterations of ADMM's and operations in their calls, what it usually needs, however badly conditioned columns are: measured 13 to 150, and of the
-#: time of sweeps a half to a hundredth where these go on, on time series and generated data at weak penalties. Up to there sweeps are the faster ones.
-_ITERATIONS, _CALLS = 50.0, 6e7
-
-
 class CoordinateDescent(Solver):
     """minimize over W, b    q/2 sum_i c_i ||X_i w_i + b_i - y_i||^2 + l1 and l21 norms + ridge, perhaps with W >= 0.
 
@@ -154,10 +146,6 @@ class CoordinateDescent(Solver):
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
         return None if quadratic else "models with quadratic losses"
 
-    def shift(self, form: NormalForm) -> float:
-        """ADMM's turn comes where sweeps have become dear, at once (`_worth`)."""
-        return super().shift(form) if math.isinf(_worth(form)) else DEAR / 2
-
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
@@ -165,10 +153,9 @@ class CoordinateDescent(Solver):
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         shape = form.shapes[block]
-        worth = _worth(form)
         if _is_of_groups(form):
             own = np.zeros(shape) if start is None else np.array(start.blocks[block])
-            return group_descent.GroupDescent(form, tol, worth).run(own, max_iter, watch)
+            return group_descent.GroupDescent(form, tol).run(own, max_iter, watch)
         penalty = RowPenalty.of(form.functions, shape)
         W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
         if penalty.nonneg:
@@ -180,26 +167,12 @@ class CoordinateDescent(Solver):
         last: list[Point] = []
 
         def report(state, sweeps: int) -> bool:
-            point = _point(form, design, penalty, state, sweeps)
-            last[:] = [replace(point, effort=DEAR) if steps.is_dear else point]
+            last[:] = [replace(_point(form, design, penalty, state, sweeps), work=steps.work)]
             return watch(last[0])
 
-        steps = WorkingSet(design, penalty, tol, worth)
+        steps = WorkingSet(design, penalty, tol)
         steps.run(W, max_iter, report, lambda: watch.expired)
         return last[0]
-
-
-def _worth(form: NormalForm) -> float:
-    """Operations of a run of ADMM, after which its turn comes: inf where its systems are not of one dense X, and for the lasso of one task,
-    which sweeps solve in a tenth of its time to twice."""
-    loss = form.losses[0]
-    if loss.tasks.n_tasks == 1 and not _is_of_groups(form):
-        return math.inf
-    if len(form.losses) > 1 or loss.tasks.is_sparse or not loss.is_shared_complete or has_large_systems(form):
-        return math.inf
-    (n, d), m = loss.tasks.X.shape, loss.tasks.n_tasks
-    side = min(n, d)
-    return side * n * d + side**3 / 3 + 4.0 * _ITERATIONS * n * d * m + _CALLS
 
 
 def _is_of_groups(form: NormalForm) -> bool:
@@ -243,9 +216,6 @@ SOLVER = CoordinateDescent()
 
 # --------------------------------------------------------------------------------------------------------------
 # Smooth losses under l1 and l21 norms, perhaps with a ridge and W >= 0: all tasks on one working set, or each on its own.
-
-#: Newton steps in which another solver's turn comes in any case; those on more rows than samples count for as many, so that it comes at once
-SHIFT = 500
 
 #: up to so many features, or multiplications for all Gram matrices, tasks that have nothing in common go together all the same: loops
 #: over tasks cost more
@@ -296,8 +266,7 @@ class _Run:
 
         def report(state: State, pull, steps: int) -> bool:
             u = samples.balanced(state.u, state.curvature) if self.centred else state.u.copy()
-            point = self._point(state.W, state.b, u, pull, steps)
-            last[:] = [replace(point, effort=float(2 * SHIFT)) if newton.is_outgrown else point]
+            last[:] = [replace(self._point(state.W, state.b, u, pull, steps), work=newton.work)]
             return self.watch(last[0])
 
         samples = SmoothLoss.of(self.loss)

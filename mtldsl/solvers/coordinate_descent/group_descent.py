@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.coordinate_descent.working_set import DEAR
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
@@ -92,13 +91,13 @@ def _relative_gap(norms, thresholds, ridge: float, objective: float, square: flo
 
 
 class GroupDescent:
-    """`unsupported_reason` said that the form fits. worth: operations after which sweeps have become dear."""
+    """`unsupported_reason` said that the form fits."""
 
-    def __init__(self, form: NormalForm, tol: float, worth: float = math.inf):
+    def __init__(self, form: NormalForm, tol: float):
         facts = single_block(form)
         assert not isinstance(facts, str)
         self.form, self.loss, self.name, self.target = form, facts.loss, facts.name, 0.8 * tol
-        self.worth, self.work = worth, 0.0  # in floating point operations
+        self.work = 0.0  # in floating point operations
         design = once(self.loss, "design", lambda: make_design(self.loss))
         assert isinstance(design, SharedRows)
         self.design, scale = design, 1.0 / design.curvature
@@ -118,7 +117,7 @@ class GroupDescent:
 
     def run(self, W: np.ndarray, max_iter: int, watch: Watch) -> Point:
         """From W (d, m) on."""
-        design, sweeps, reported, is_dear = self.design, 0, 0, False
+        design, sweeps, reported, shown_at = self.design, 0, 0, 0.0
         support = self._support(W)
         state = self._state(support, W) if support else None
         while True:
@@ -133,13 +132,9 @@ class GroupDescent:
             )
             gap = _relative_gap(norms, self.thresholds, self.ridge, value, square, along)
             reached, done = gap <= self.target, sweeps >= max_iter or watch.expired
-            turns_dear = self.work > self.worth and not is_dear
-            is_dear |= turns_dear
-            if reached or done or turns_dear or sweeps >= 2 * reported + 100:
-                reported = sweeps
-                point = self._point(W, R, pull, norms, sweeps)
-                if is_dear:
-                    point = replace(point, effort=DEAR)
+            if reached or done or sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + _MOST_WORK:
+                reported, shown_at = sweeps, self.work
+                point = replace(self._point(W, R, pull, norms, sweeps), work=self.work)
                 if watch(point) or done:
                     return point
                 self.target *= 0.3 if reached else 1.0

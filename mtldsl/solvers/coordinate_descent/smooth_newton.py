@@ -21,6 +21,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import newton_cost, newto
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
+from mtldsl.solvers.solver import FLOPS_PER_CALL
 
 __all__ = [
     "State",
@@ -202,12 +203,8 @@ _SHORTEST = 2.0**-20
 _ROUNDING = 1e-14
 _LEAST_CURVATURE = 1e-6  # of the largest: where the loss is flat, the model stays bounded
 _MOST_DAMPING = 1.0
-_LARGE_MODEL = (
-    50_000  # entries of all tasks' matrices: below, what outgrows the samples is solved all the same
-)
-#: cubed rows that are not zero over the entries of X, from which on Newton systems of tasks that are tied cost more than what ADMM needs, 15 to 60
-#: products with X: measured from 2 to 10,000, on generated data and on time series; as dear at 15 to 45, five to sixty times as dear from 250 on
-_DEAR = 60.0
+#: flops from one look at the certificate to the next, where steps are dear
+_LOOK_AFTER = 5e7
 _NONE = None, None, 0.0  # no step's columns, curvature and gap
 
 
@@ -233,8 +230,7 @@ class WorkingNewton:
         self.damping, self.steps = _LEAST_CURVATURE, 0
         self.last: Any = _NONE
         self.gave_up = False  # where a working set would be too large
-        # in tasks that a penalty ties: a step is many sweeps over matrices of the rows' size, one a task
-        self.is_outgrown = False
+        self.work = 0.0  # in flops
 
     def run(
         self,
@@ -249,14 +245,15 @@ class WorkingNewton:
         columns = self.design.columns(self._all() if self.design.prefers_all_rows else rows)
         z = columns.forward(W[:, columns.rows]) + loss.spread(b)
         state = State(loss, W, b, z)
-        reported, stuck = 0, 0
+        reported, shown_at, stuck = 0, 0.0, 0
         while True:
             pull = self.design.pull(state.u)
             np.negative(pull, out=pull)
             gap, excess = self._gap(state, pull, self.penalty, state.W)
             done = self.steps >= max_iter or expired() or stuck >= 3
-            if gap <= self.target or done or self.steps >= 2 * reported + 50:
-                reached, reported = gap <= self.target, self.steps
+            is_due = self.steps >= 2 * reported + 50 or self.work >= 2.0 * shown_at + _LOOK_AFTER
+            if gap <= self.target or done or is_due:
+                reached, reported, shown_at = gap <= self.target, self.steps, self.work
                 if report(state, pull, self.steps) or done:
                     return state
                 self.target *= 0.3 if reached else 1.0
@@ -264,8 +261,6 @@ class WorkingNewton:
             if rows is not None and (self.gave_up or self.design.would_copy_most_of_X(rows)):
                 self.gave_up = True
                 report(state, pull, self.steps)
-                return state
-            if self._outgrows(state.W) and report(state, pull, self.steps):
                 return state
             if rows is not None:
                 columns = None  # before there are others
@@ -276,17 +271,6 @@ class WorkingNewton:
             most = min(most, max_iter - self.steps)
             moved = self._descend(state, columns, -pull.take(columns.rows, axis=1), gap, most, expired)
             stuck = 0 if moved else stuck + 1
-
-    def _outgrows(self, W) -> bool:
-        """Tell whether these weights are the first with so many rows that are not zero that matrices of their size are large, and dear or of more
-        rows than samples."""
-        m, samples = self.design.n_tasks, self.design.offsets[-1]
-        if self.is_outgrown or m == 1 or self.design.is_sparse:
-            return False
-        used = int(np.count_nonzero(W.any(axis=0)))
-        is_dear = bool(self.penalty.l21.any()) and used**3 * m > _DEAR * samples * self.design.n_features
-        self.is_outgrown = used * used * m > _LARGE_MODEL and (is_dear or used * m > samples)
-        return self.is_outgrown
 
     def _all(self) -> np.ndarray:
         return np.arange(self.design.n_features)
@@ -363,6 +347,7 @@ class WorkingNewton:
                 if gap <= goal or expired():
                     return True
             self.steps += 1
+            self.work += FLOPS_PER_CALL + 2.0 * self.design.offsets[-1] * rows.size**2
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
             precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
             curvature = self._curvature(state, columns, gap)

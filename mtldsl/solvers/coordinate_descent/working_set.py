@@ -27,7 +27,6 @@ from mtldsl.solvers.numerics.extrapolation import History, extrapolate
 from mtldsl.solvers.solver import Point, Until, Watch
 
 __all__ = [
-    "DEAR",
     "RowSelection",
     "WorkingSet",
     "pays",
@@ -121,9 +120,6 @@ def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
     return max(_largest_row(r) for r in residual.values()) <= precision
 
 
-#: sweeps that a run counts for once it has become dear: more than another solver that takes the form waits for
-DEAR = 2e6
-
 _MEMORY = 5  # sweeps from one extrapolation to the next
 _MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
 
@@ -146,19 +142,17 @@ class Look:
 class WorkingSet:
     """Minimises the design's quadratic + penalty. `report(state, sweeps)` is called where a look at the certificate pays."""
 
-    def __init__(self, design, penalty: RowPenalty, tol: float, worth: float = math.inf):
-        """worth : operations after which it shows where it stands, and `is_dear`."""
-        self.design, self.penalty, self.target, self.worth = design, penalty, 0.8 * tol, worth
+    def __init__(self, design, penalty: RowPenalty, tol: float):
+        self.design, self.penalty, self.target = design, penalty, 0.8 * tol
         self.all_rows = design.prefers_all_rows
         self.reach = penalty.l21 + penalty.l1.min(axis=0)  # of a gradient at which a row begins to move
         self.sweeps, self.work = 0, 0.0  # in floating point operations
-        self.is_dear = False  # whether that is more than the run was worth
 
     def run(self, W, max_iter: int, report: Callable[[object, int], bool], expired: Callable[[], bool]):
         """From W (m, d) on; W is changed. Returns the last state."""
         support = np.arange(W.shape[1]) if self.all_rows else np.flatnonzero(W.any(axis=0))
         state = self.design.state(self.penalty, support, W, None)
-        look, rounds, reported = self.look(state), 1, 0
+        look, rounds, reported, shown_at = self.look(state), 1, 0, 0.0
         was_shown = False
         while True:
             rows = self.next_rows(state, look)
@@ -181,10 +175,9 @@ class WorkingSet:
                     state.is_slow = self.design.residuals_are_slow = True
                 rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
-            turns_dear = self.work > self.worth and not self.is_dear
-            self.is_dear |= turns_dear
-            if reached or done or turns_dear or self.sweeps >= 2 * reported + 100:
-                reported, was_shown = self.sweeps, True
+            is_due = self.sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + _MOST_WORK
+            if reached or done or is_due:
+                reported, shown_at, was_shown = self.sweeps, self.work, True
                 if report(state, self.sweeps) or done:
                     return state
                 self.target *= 0.3 if reached else 1.0

@@ -14,22 +14,13 @@ from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_tas
 from mtldsl.normal_form.terms.structured_term import Mixture
 
 __all__ = [
-    "FEW_FEATURES",
-    "FIRST_ROUNDS",
     "Oracle",
     "Planes",
-    "are_tried_first",
     "has_one_maximum_a_task",
     "has_oracle",
     "intercept_unit",
 ]
 
-#: rounds without progress that planes have where exact steps in the scores wait: where planes are the faster ones they are so within
-#: some 100 rounds, most others need thousands (measured: planes take 1 / 100 to 20 times the others' time, and so 1.5 times at most)
-FIRST_ROUNDS = 100
-
-#: features up to which planes are few in any case
-FEW_FEATURES = 24
 
 #: what a round of calls from Python costs, in multiplications
 _CALLS = 1e5
@@ -38,12 +29,6 @@ _CALLS = 1e5
 def has_oracle(loss: LossTerm) -> bool:
     """Tell whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
     return loss.atom.max_affine and loss.atom.labels != "indicators"
-
-
-def are_tried_first(loss: LossTerm) -> bool:
-    """Tell whether planes in the weights of a loss with `has_score_steps` are worth a first try: not with dense inputs of fewer rows than
-    features, whose exact steps cost little, and which take few of these (measured: a third to a twentieth of the planes' time)."""
-    return loss.tasks.is_sparse or loss.tasks.n_features <= int(np.max(loss.tasks.counts))
 
 
 def intercept_unit(loss: LossTerm) -> float:

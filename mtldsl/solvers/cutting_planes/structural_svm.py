@@ -11,13 +11,10 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import (
-    FEW_FEATURES,
-    FIRST_ROUNDS,
     Oracle,
-    are_tried_first,
     has_one_maximum_a_task,
 )
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
 
 __all__ = [
     "TasksAscent",
@@ -25,12 +22,6 @@ __all__ = [
 
 _QP = 1e-14  # accuracy of the quadratic programs
 _IDLE = 50  # rounds without weight after which a plane is dropped
-
-
-#: Beside a ridge planes take a tenth of the time of steps in the scores up to about FEW_FEATURES (19), and three to ten times of it with 72.
-#: Steps that are dear grow dearer with rows, planes with features: from so many rows a feature on planes are the faster ones again (measured:
-#: F-score, a fifth of the time with 67, a third with 83; twice to five times of it with 8).
-_MANY_ROWS = 40
 
 
 class TasksAscent(Solver):
@@ -65,20 +56,6 @@ class TasksAscent(Solver):
                 return f"{f.typed} has unequal weights."
         return None if form.functions and _modulus(form) > 0 else "there is no ridge."
 
-    def yields(self, form: NormalForm) -> str | None:
-        loss: Any = form.losses[0]  # which knows its tasks apart
-        if loss.has_score_steps and not are_tried_first(loss):
-            return f"{loss.typed} has exact steps in its scores, and fewer of these than features"
-        few = FEW_FEATURES
-        if any(metric.has_dear_steps for _, _, metric, _, _ in loss.tasks_apart):
-            few = max(few, int(max(loss.tasks.counts)) // _MANY_ROWS)
-        if loss.has_score_steps and loss.tasks.n_features > few:
-            return f"{loss.typed} has more than {few} features, of which planes beside squares are many"
-        return None
-
-    def patience(self, form: NormalForm) -> int:
-        return FIRST_ROUNDS if form.losses[0].has_score_steps else super().patience(form)
-
     def solve(
         self,
         form: NormalForm,
@@ -100,7 +77,7 @@ class _Run:
         block = self.loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         self.block = block
-        self.oracle, self.effort = Oracle(self.loss), 0.0
+        self.oracle, self.rounds_worth = Oracle(self.loss), 0.0
         self.coefficients = self.oracle.coefficients
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
@@ -127,9 +104,9 @@ class _Run:
             gap = best_value.sum() - bound.sum()
             close = gap <= self.tol * max(abs(best_value.sum()), 1e-300)
             last = iteration == max_iter or watch.expired
-            self.effort = iteration + self.bundle.work / self.oracle.work
-            if last or close or self.effort >= next_look:
-                next_look = 2.0 * self.effort
+            self.rounds_worth = iteration + self.bundle.work / self.oracle.work
+            if last or close or self.rounds_worth >= next_look:
+                next_look = 2.0 * self.rounds_worth
                 point = self._point(best, iteration)
                 if watch(point) or last:
                     return point
@@ -141,8 +118,9 @@ class _Run:
         state = {"solver": "dual_ascent", "bundle": self.bundle}
         notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
         # planes found since have no weight yet, and the multipliers are those of the last program
+        work = 2.0 * self.oracle.work * self.rounds_worth + FLOPS_PER_CALL * iteration
         return Point(
-            {self.block: W.T.copy()}, [self.bundle.duals()], None, iteration, state, notes, effort=self.effort
+            {self.block: W.T.copy()}, [self.bundle.duals()], None, iteration, state, notes, work=work
         )
 
 

@@ -11,7 +11,7 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
 from mtldsl.solvers.numerics.anderson import Anderson
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
     "Estimate",
@@ -275,7 +275,7 @@ class TwoBlocks:
             self.bundle.add(first, np.arange(self.m))
             self.mu = self._first_penalty(first)
         self.first_mu = self.mu
-        self.effort = 0.0
+        self.rounds_worth = 0.0  # rounds, programs counted as so many
         self.Z = -self.coefficients[:, None] * self.bundle.slopes()
 
     def _stacked(self, start: Point) -> np.ndarray:
@@ -331,9 +331,9 @@ class TwoBlocks:
                         self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
-            self.effort = iteration + self.bundle.work / self.oracle.work
-            if last or self.effort >= next_show or (close and iteration > 1.05 * shown):
-                shown, next_show = iteration, 2.0 * self.effort
+            self.rounds_worth = iteration + self.bundle.work / self.oracle.work
+            if last or self.rounds_worth >= next_show or (close and iteration > 1.05 * shown):
+                shown, next_show = iteration, 2.0 * self.rounds_worth
                 point = self._point(best_S, iteration)
                 if watch(point) or last:
                     return point
@@ -392,7 +392,7 @@ class TwoBlocks:
             iteration,
             state,
             notes,
-            effort=self.effort,
+            work=2.0 * self.oracle.work * self.rounds_worth + FLOPS_PER_CALL * iteration,
         )
 
     def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:

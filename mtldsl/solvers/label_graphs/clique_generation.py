@@ -146,9 +146,6 @@ class LabellingAscent(Solver):
         found = clique_form(form)
         return found if isinstance(found, str) else None
 
-    def yields(self, form: NormalForm) -> str | None:
-        return "clique_generation starts with few cliques, and adds those that are missed."
-
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
     ) -> Point:

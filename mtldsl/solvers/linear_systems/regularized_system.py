@@ -9,7 +9,6 @@ import numpy as np
 
 from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
-from mtldsl.solvers.design.gram import gram_outgrows_inputs
 from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
     Copy,
@@ -32,8 +31,6 @@ __all__ = [
     "TaskwiseUpdate",
     "choose_x_update",
     "conjugate_gradients",
-    "has_large_systems",
-    "outgrows_inputs",
 ]
 
 
@@ -354,7 +351,6 @@ _FEW_ROWS = 1500  # rows up to which such a system costs less than other solvers
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
-_COPIES = 5  # of a system, that are made at once
 
 
 def choose_x_update(split: Split):
@@ -377,21 +373,6 @@ def choose_x_update(split: Split):
     if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
         return DenseUpdate(split)
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
-
-
-def has_large_systems(form: NormalForm) -> bool:
-    """Tell whether a task's systems are of so many unknowns that products with the data cost less: not of the size of few rows, where a loss that
-    is not smooth leaves no gradient steps."""
-    unknowns = sum(block.shape[0] for block in form.blocks)
-    if all(loss.atom.smooth for loss in form.losses) or not _are_fewer_rows(form, _FEW_ROWS):
-        return unknowns > _LARGEST_TASK
-    return False
-
-
-def outgrows_inputs(form: NormalForm) -> bool:
-    """Tell whether a task's system takes more memory than a large sparse X leaves beside itself."""
-    size = sum(rows for rows, _ in form.shapes.values())
-    return any(gram_outgrows_inputs(loss, size, _COPIES) for loss in form.losses)
 
 
 def _are_fewer_rows(form: NormalForm, most: int = _LARGEST_ROWS) -> bool:

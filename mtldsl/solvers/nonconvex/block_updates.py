@@ -15,7 +15,6 @@ from mtldsl.solvers.augmented_lagrangian.at_rank import (
     settle_at_rank,
     why_not_at_rank,
 )
-from mtldsl.solvers.augmented_lagrangian.prox_parts import is_piecewise_linear
 from mtldsl.solvers.linear_systems.task_matrices import Layout
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.solver import Point, Rhythm, Watch
@@ -136,7 +135,7 @@ class Descents:
         self.form, self.tol, self.watch = form, tol, watch
         self.is_small = why_not_at_rank(form) is None
         facts = single_block(form)
-        has_kinks = not isinstance(facts, str) and is_piecewise_linear(facts.loss)
+        has_kinks = not isinstance(facts, str) and facts.loss.is_piecewise_linear
         self.concave = reweighted_of(form) if has_kinks else None
         self.due, self.limit = _FIRST_DESCENT, _NEWTON_STEPS
 

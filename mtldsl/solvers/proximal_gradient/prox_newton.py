@@ -14,7 +14,7 @@ from mtldsl.solvers.design.gram import bordered_gram
 from mtldsl.solvers.linear_systems.task_matrices import Layout, places
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
     "ProximalNewton",
@@ -182,7 +182,9 @@ def gradient_steps_first(form: NormalForm) -> int:
 class ProximalNewton:
     """From a point x on: minimise the model within `_FORCING`, go there as far as the objective falls, repeat."""
 
-    def __init__(self, form: NormalForm, proximal: ProximalPart, x, y=None, iteration: int = 0):
+    def __init__(
+        self, form: NormalForm, proximal: ProximalPart, x, y=None, iteration: int = 0, work: float = 0.0
+    ):
         self.form, self.proximal, self.layout = form, proximal, Layout(form)
         self.columns = form.blocks[0].shape[1]
         w = x.reshape(-1, self.columns)
@@ -190,7 +192,7 @@ class ProximalNewton:
             proximal, w, np.zeros_like(w) if y is None else y.reshape(w.shape)
         )
         self.quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
-        self.iteration = iteration
+        self.iteration, self.work = iteration, work  # in flops
 
     # ------------------------------------------------------------------------------------------ quadratics
 
@@ -299,6 +301,8 @@ class ProximalNewton:
     def _hessian(self, predictions) -> np.ndarray:
         """(p, p) or (m, p, p), p all blocks' rows, one block after the other."""
         side = self.layout.size // self.columns
+        samples = sum(loss.tasks.n_samples for loss in self.form.losses)
+        self.work += FLOPS_PER_CALL + 2.0 * side * side * (samples + side * systems(self.form))
         whole = np.zeros((side, side))  # all of it where a parameter of the losses is zero
         for loss, z in zip(self.form.losses, predictions, strict=True):
             whole = whole + _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
@@ -312,7 +316,8 @@ class ProximalNewton:
         s = splitting.w + y / (splitting.penalty * splitting.metric)
         duals = self.proximal.multipliers(s.ravel(), steps, blocks)
         slopes = slopes or [loss.gradient(loss.predictions(blocks)) for loss in self.form.losses]
-        return Point(blocks, slopes, duals, iteration)
+        inner = 2.0 * splitting.iterations * self.layout.size * (self.layout.size // self.columns)
+        return Point(blocks, slopes, duals, iteration, work=self.work + inner)
 
 
 def second_derivative(loss: LossTerm, z) -> np.ndarray | float:

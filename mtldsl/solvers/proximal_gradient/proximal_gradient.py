@@ -11,6 +11,7 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, 
 from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
 from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
+from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems import ridge_newton
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
@@ -315,10 +316,6 @@ def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.linalg.norm(x - before) <= _STILL * np.linalg.norm(before))
 
 
-_SHIFT = 60  # iterations in which gradient steps solve what is easy for them
-_MANY = 150  # of them, after which Newton's come too late to be waited for
-
-
 class ProximalGradient(Solver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
@@ -341,24 +338,15 @@ class ProximalGradient(Solver):
         parts = partition(form)
         return parts if isinstance(parts, str) else None
 
+    def flops(self, form: NormalForm) -> float:
+        """Those of a gradient, and of a singular value decomposition where the penalty is one of the spectrum."""
+        facts = ModelFacts.of(form)
+        by_spectrum = facts.penalty in ("spectrum", "mixed")
+        prox = 10.0 * facts.features * facts.tasks * min(facts.features, facts.tasks) if by_spectrum else 0.0
+        return super().flops(form) + prox
+
     def solves_only(self, form: NormalForm) -> str | None:
         return None if all(loss.atom.smooth for loss in form.losses) else "models with smooth losses"
-
-    def shift(self, form: NormalForm) -> float:
-        """Measured: slopes that are constant but for jumps leave gradient steps with hundreds of iterations at weak penalties, .5 and .7 s where
-        ADMM takes .03 and .08; Newton's models of more rows than samples take 1 to 3 s where it takes .2. Other slopes on dense inputs
-        where Newton steps come late: what takes 150 iterations and more takes ADMM, from the start, a half to a fifth of the time."""
-        special = _special(form)
-        if special is coordinate_descent:
-            return coordinate_descent.SHIFT
-        if special in (rotated_squares, group_newton, ridge_newton):
-            return super().shift(form)
-        curved = [loss for loss in form.losses if loss.atom.quadratic is None]
-        jumps = any(loss.atom.piecewise_quadratic for loss in curved)
-        # ADMM's prox of a loss that is a sum over samples is a root a sample
-        is_plain = len(curved) == 1 and curved[0].atom.separable and not curved[0].tasks.is_sparse
-        waits = jumps or (is_plain and _gradient_steps(form) > _MANY)
-        return _SHIFT if waits else super().shift(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
@@ -376,14 +364,6 @@ class ProximalGradient(Solver):
         if row_selection.pays(form):
             return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
         return solve_whole(form, max_iter, start, watch, tol)
-
-
-def _gradient_steps(form: NormalForm) -> float:
-    """Return how many there are before Newton's: no end of them where these are not for the model."""
-    parts = partition(form)
-    if isinstance(parts, str) or proximal_newton.unsupported_reason(form, parts.moved) is not None:
-        return np.inf
-    return proximal_newton.gradient_steps_first(form)
 
 
 def _special(form: NormalForm) -> ModuleType | None:
@@ -423,7 +403,7 @@ def solve_whole(
             return point
         x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
     y = None if duals is None else proximal.flat_multipliers(duals)
-    return ProximalNewton(form, proximal, x, y, done).run(max_iter, watch)
+    return ProximalNewton(form, proximal, x, y, done, done * SOLVER.flops(form)).run(max_iter, watch)
 
 
 SOLVER = ProximalGradient()

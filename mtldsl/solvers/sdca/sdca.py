@@ -9,12 +9,10 @@ import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import SeparableLoss
-from mtldsl.data.task_data import TaskData
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
@@ -148,29 +146,6 @@ def _short(value) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # Dual coordinate ascent as a solver: what it takes, its options, warm starts, checkpoints and progress.
 
-#: Below so many scalars in all tasks, passes over samples take less time than setting up Newton systems.
-_WORTH_NEWTON = 200_000
-
-#: Passes that cost what Newton steps do: a step has as many products as there are features, in BLAS, and calls that cost so many
-#: multiplications of a pass.
-_PASSES, _PASSES_A_FEATURE, _OVERHEAD = 20.0, 4.0, 7e4
-
-#: scalars in all tasks up to which Newton systems of dense data are affordable, and up to which their calls are worth more passes
-_LARGEST_NEWTON, _SMALL, _MORE_OF_SMALL = 1e8, 1e6, 3.0
-
-#: Tall data whose multipliers are near: features from which on passes that balance intercepts go first; passes for each squared feature over
-#: rows, of the patience and of the first turn; the share to which the gap must fall whenever passes double. Measured on 150 to 20,000 rows: what
-#: is done within these takes a half to a tenth of the time of Newton steps, what is not up to twice as long.
-_BALANCED, _PATIENCE_A_SQUARE, _PASSES_A_SQUARE, _PACE = 100, 0.5, 3.0, 0.1
-
-#: The same on wide data with smooth losses, beside Newton steps: so many passes where a sample costs nothing beside its entries; it costs what so
-#: many entries do; and no fewer.
-_WIDE_PASSES, _A_SAMPLE, _FEWEST_PASSES = 170.0, 115.0, 20.0
-
-#: Smooth losses on wide data (`_newton_is_faster`): features over rows from which on passes are the faster ones with sparse inputs; the
-#: ridge over the mean squared column below which they are; tasks up to which they are with dense inputs, and rows from which on beside an intercept.
-_FAR_WIDER, _WEAK, _FEW_TASKS, _LARGE_KERNEL = 4, 0.03, 8, 600
-
 
 class SampleAscent(Solver):
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
@@ -197,59 +172,6 @@ class SampleAscent(Solver):
     def refuses(self, form: NormalForm) -> str | None:
         found = kernel_form(form)
         return found if isinstance(found, str) else None
-
-    def yields(self, form: NormalForm) -> str | None:
-        """What was measured beside ridges: with a hinge loss it is the fastest, unless in tall data multipliers have far to go; of smooth losses
-        see `_newton_is_faster`."""
-        found = kernel_form(form)
-        if not isinstance(found, KernelForm) or found.name is not None:
-            return None
-        tasks = found.loss.tasks
-        if found.loss.atom.smooth:
-            affordable = _newton_is_faster(found)
-        else:
-            is_tall = tasks.counts.max() > _features_in_use(found)
-            if _have_far_to_go(found):
-                slow = is_tall and (bool(found.loss.intercepts) or _takes_many_passes(found))
-            else:
-                slow = is_tall and not _is_tried_first(found)
-            affordable = not _is_large(found) and (slow or _links_tasks(found))
-        return (
-            "coordinate ascent is slower than Newton steps where these are affordable."
-            if affordable
-            else None
-        )
-
-    def patience(self, form: NormalForm) -> int:
-        """On tall data fewer passes than Newton steps cost, where multipliers are near: `pace` says whether they get there."""
-        found = kernel_form(form)
-        if not _is_tried_first(found):
-            return super().patience(form)
-        return int(_PASSES + _PATIENCE_A_SQUARE * _squares_a_row(found.loss.tasks))
-
-    def pace(self, form: NormalForm) -> float:
-        return _PACE if _is_tried_first(kernel_form(form)) else super().pace(form)
-
-    def shift(self, form: NormalForm) -> float:
-        """As many passes as cost about what Newton steps do: on small tall data, where multipliers have far to go, and with smooth losses on
-        wide data, where rows that resemble each other would take hundreds."""
-        found = kernel_form(form)
-        if not isinstance(found, KernelForm) or found.name is not None:
-            return super().shift(form)
-        tasks = found.loss.tasks
-        if found.loss.atom.smooth:
-            if _links_tasks(found) or _newton_is_faster(found):
-                return super().shift(form)
-            entries = tasks.entries_a_row
-            return max(_WIDE_PASSES * entries / (_A_SAMPLE + entries), _FEWEST_PASSES)
-        if _is_tried_first(found):
-            few = tasks.n_samples * tasks.n_features <= _SMALL
-            return _PASSES * (_MORE_OF_SMALL if few else 1.0) + _PASSES_A_SQUARE * _squares_a_row(tasks)
-        if tasks.counts.max() <= _features_in_use(found) or not _have_far_to_go(found):
-            return super().shift(form)
-        return (
-            _PASSES + _PASSES_A_FEATURE * tasks.n_features + _OVERHEAD / (tasks.n_samples * tasks.n_features)
-        )
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
@@ -309,83 +231,6 @@ def _numbers(found: KernelForm) -> str:
     return digest.hexdigest()
 
 
-def _squares_a_row(tasks: TaskData) -> float:
-    return tasks.n_features**2 / float(tasks.counts.max())
-
-
-def _is_tried_first(found: KernelForm | str) -> TypeGuard[KernelForm]:
-    """Tell whether passes over tall data are for a loss with kinks whose multipliers are near, and Newton steps for what they leave."""
-    if not isinstance(found, KernelForm) or found.name is not None or found.loss.atom.smooth:
-        return False
-    tasks = found.loss.tasks
-    is_worth_it = not found.loss.intercepts or tasks.n_features >= _BALANCED
-    is_tall = tasks.counts.max() > _features_in_use(found)
-    return is_worth_it and is_tall and not (_is_large(found) or _links_tasks(found) or _have_far_to_go(found))
-
-
-def _newton_is_faster(found: KernelForm) -> bool:
-    """Than passes, with a smooth loss: measured on logistic, squared hinge and Huber losses, generated data of 60 to 20,000 rows.
-
-    Tall data: by 1.3 to 14 times. Sparse wide data: up to twice where the ridge is strong and features are not many times the rows; else passes are
-    faster, by up to 80 times, and always with a squared hinge. Dense wide data: Newton steps for all tasks at once in the rows' span are the
-    faster ones by 1.2 to 5 times with many tasks, with intercepts in the time of a small kernel matrix, and with losses of residuals; else passes are, by up to 10.
-    """
-    tasks, atom = found.loss.tasks, cast(SeparableLoss, found.loss.atom)
-    rows, d, entropic = int(tasks.counts.max()), _features_in_use(found), atom.entropic
-    if _links_tasks(found):
-        return entropic or tasks.is_sparse or rows > d
-    if rows > d:
-        return True
-    is_margin = atom.labels == "sign"
-    if tasks.is_sparse:
-        settles_fast = is_margin and not entropic
-        return not (settles_fast or d >= _FAR_WIDER * rows or _is_weak(found))
-    if not is_margin or tasks.n_tasks > _FEW_TASKS:
-        return True
-    return bool(found.loss.intercepts) and rows < _LARGE_KERNEL
-
-
-def _features_in_use(found: KernelForm) -> int:
-    """Features that any sample has: of words, many are in none of the rows that are left."""
-    tasks = found.loss.tasks
-    return int(np.count_nonzero(tasks.column_lengths.any(axis=1))) if tasks.is_sparse else tasks.n_features
-
-
-def _is_weak(found: KernelForm) -> bool:
-    """Tell whether the ridge is small beside the mean squared column."""
-    loss = found.loss
-    return found.coefficient * loss.tasks.n_features < _WEAK * float(
-        np.mean(np.sum(loss.column_lengths**2, axis=0))
-    )
-
-
-def _links_tasks(found: KernelForm) -> bool:
-    """Tell whether the weights of a task depend on those of another."""
-    return any(kernel.factor.nnz != kernel.factor.shape[1] for kernel in found.norm.kernels)
-
-
-def _takes_many_passes(found: KernelForm) -> bool:
-    """Tell whether a multiplier's interval is longer than a step of it, 1 / ||x||^2 in units of the ridge, more times than there are features,
-    so that passes are more than Newton steps are worth; where these cost next to nothing, so do passes."""
-    tasks = found.loss.tasks
-    return tasks.n_samples * tasks.n_features >= _WORTH_NEWTON and _have_far_to_go(found)
-
-
-def _have_far_to_go(found: KernelForm) -> bool:
-    loss, tasks = found.loss, found.loss.tasks
-    low, high = loss.dual_interval()
-    width = float(np.mean(high - low))
-    rows = tasks.X.shape[0] * tasks.n_tasks if tasks.is_shared else tasks.n_samples
-    length = float(np.sum(loss.column_lengths**2)) / rows
-    return width * length > found.coefficient * tasks.n_features
-
-
-def _is_large(found: KernelForm) -> bool:
-    """Tell whether Newton steps in the weights would cost more than passes over the data."""
-    tasks = found.loss.tasks
-    return tasks.is_sparse or tasks.n_features > 2_000 or tasks.n_samples * tasks.n_features > _LARGEST_NEWTON
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Dual ascent: on planes for structured losses beside a ridge, on samples beside a kernel regularizer, on labellings of a label graph.
 
@@ -419,15 +264,6 @@ class DualAscent(Solver):
         return (
             None if fits or self._way(form) is _LABELLINGS else "models with quadratic penalties or mkl_norm"
         )
-
-    def yields(self, form: NormalForm) -> str | None:
-        return self._way(form).yields(form)
-
-    def patience(self, form: NormalForm) -> int:
-        return self._way(form).patience(form)
-
-    def shift(self, form: NormalForm) -> float:
-        return self._way(form).shift(form)
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
