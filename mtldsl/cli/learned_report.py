@@ -1,4 +1,4 @@
-"""Sections, one renderer."""
+"""Sections of a report on what was learned beside the weights: calibration, starts, label graphs, matrices, similarities."""
 
 from __future__ import annotations
 

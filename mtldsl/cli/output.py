@@ -1,4 +1,4 @@
-"""What the command line prints and writes."""
+"""Output of the command line: what it prints, and the files of predictions, pictures and reports it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predict and report."""
+"""`mtldsl predict` and `mtldsl report`: a saved solution on new rows, and its page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run found, as plain values: the one source of the text, the HTML and the JSON."""
+"""Record of a run as plain values: the one source of the text, the HTML and the JSON."""
 
 from __future__ import annotations
 

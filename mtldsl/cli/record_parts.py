@@ -1,4 +1,4 @@
-"""Parts as plain values."""
+"""Parts of a run's record as plain values: rows elsewhere, label graph, learned matrices, scores, similarities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections, one renderer."""
+"""Report of a run for the terminal: heading, model, data, solver, certificate, cross-check, scores, weights and verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve, check, explain, verify."""
+"""`mtldsl solve`, `check`, `explain` and `verify`: commands that run or check a problem file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Estimators with scikit-learn's face: fit, predict, get_params. This room imports scikit-learn; `import mtldsl` does not import it."""
+"""Estimators with scikit-learn's face: fit, predict, get_params.
+
+This room imports scikit-learn; `import mtldsl` does not import it.
+"""
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.estimators.base_estimator import OneTaskWarning

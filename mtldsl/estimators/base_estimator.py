@@ -1,4 +1,4 @@
-"""Shared estimator base."""
+"""Base class of the estimators: a model on tasks, its parameters, its inputs checked, and warnings at fit."""
 
 from __future__ import annotations
 

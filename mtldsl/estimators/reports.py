@@ -1,4 +1,4 @@
-"""What a fitted estimator shows of itself: a page, a table of weights, what features count, and a summary for the terminal."""
+"""Views of a fitted estimator: a page, a table of weights, what features count, and a summary for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scikit-learn calls y, as columns of labels: one a task, NaN where a label is missing; and the way back."""
+"""Targets: scikit-learn's y as columns of labels, one a task, NaN where a label is missing; and the way back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Register words and solvers."""
+"""Registration of words and solvers of one's own: `register` and its checks of a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The words of the language: one line a word. Documentation, signature and checks come from the atom's class."""
+"""The words of the language: one line a word.
+
+Documentation, signature and checks come from the atom's class.
+"""
 
 from __future__ import annotations
 

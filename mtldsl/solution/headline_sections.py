@@ -1,4 +1,4 @@
-"""Sections of a solution."""
+"""First sections of a solution's page: verdict, numbers, data, model, solvers, check, and how to repeat it."""
 
 from __future__ import annotations
 

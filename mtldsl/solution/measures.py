@@ -1,4 +1,4 @@
-"""The measures that there are, by name."""
+"""The measures that scores may be asked for, by name and by scikit-learn's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution as a table, as pictures, and as a page."""
+"""Methods of a solution that show it as a table, as pictures, and as a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals, constant baseline."""
+"""Scores with bootstrap intervals, beside those of the best constant prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections of a solution."""
+"""Sections of a solution's page on learned matrices, scores, features, convergence and the path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals, time limits, LAPACK calls."""
+"""Ctrl-C, SIGTERM and time limits during a computation, and LAPACK calls that can be interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of the whole contingency table: F-score, and AUC on labels."""
+"""Metrics of a contingency table: F-score, AUC on labels, error rates, Jaccard and G-mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regularizers, one file a family. Importing this package registers them."""
+"""Regularizers, one file a family, registered when this package is imported."""
 
 from mtldsl.atoms.regularizers.column_groups import (
     ColumnGroupNorm,

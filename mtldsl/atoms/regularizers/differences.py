@@ -1,4 +1,4 @@
-"""Quadratic penalties on differences between tasks."""
+"""Quadratic penalties on differences between tasks: graph Laplacian and distance from the mean."""
 
 from __future__ import annotations
 

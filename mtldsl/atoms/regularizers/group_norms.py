@@ -1,4 +1,4 @@
-"""Group and tree norms."""
+"""Norms of groups of rows and of trees of groups, and the Frobenius norm, with their proximal steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What norms share: the conjugate is the indicator of the dual ball; most are weighted sums over cells."""
+"""Base classes of norms: the conjugate is the indicator of the dual ball, and most are weighted sums over cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L1, l21, l12, OWL, TV."""
+"""Norms of entries, rows and columns, with their proximal steps: l1, l21, l12, l1inf, sorted l1, total variation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quadratic penalties."""
+"""Quadratic penalties on the weights: ridge, and the ridge between correlated features and tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace, max, cluster norms."""
+"""Functions of singular values: trace norm, squared trace norm, max norm, squared cluster norm and rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ends of a proof."""
+"""Check of a proof that was read: both ends of the interval in which the optimum lies, and the verdict."""
 
 from __future__ import annotations
 

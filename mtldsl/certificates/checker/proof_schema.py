@@ -1,4 +1,4 @@
-"""Names, kinds and ranges of a proof's file."""
+"""Schema of a proof's file: the names it may hold, their kinds and their ranges."""
 
 from __future__ import annotations
 

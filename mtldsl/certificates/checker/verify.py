@@ -1,4 +1,4 @@
-"""A saved proof and the data that it is about, matched and checked."""
+"""Match of a saved proof with the data that are given, and the check of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for a solution."""
+"""Reader of new rows for a saved solution, with its columns found by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Block minimisation."""
+"""Block minimisation: weights and learned matrices in turn, by flip-flop, accelerated or smoothed."""
 
 from __future__ import annotations
 
