@@ -23,7 +23,7 @@ from mtldsl.cli.record_parts import (
     describe_unknown,
 )
 from mtldsl.display.math import to_unicode
-from mtldsl.display.text import DIM, GOOD, section
+from mtldsl.display.terminal_layout import DIM, GOOD, section
 from mtldsl.language.learned_unknowns import KernelWeights
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.problems.cross_check_comparison import BlockCheck, CrossCheck

@@ -13,7 +13,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex, to_unicode
-from mtldsl.display.text import pairs, section
+from mtldsl.display.terminal_layout import pairs, section
 from mtldsl.errors import MTLError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown

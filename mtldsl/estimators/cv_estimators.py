@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.estimators.classifier import MultiTaskClassifier
-from mtldsl.estimators.cross_validated import CrossValidated, with_parameters
+from mtldsl.estimators.cv_base import CrossValidated, with_parameters
 from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.targets import labels_of, numbers_of_targets, vector_of

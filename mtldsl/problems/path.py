@@ -43,9 +43,9 @@ __all__ = [
     "PathHistory",
     "Solvable",
     "WarmStart",
-    "ahead",
     "certified_points",
     "checked_values",
+    "extrapolated_start",
     "grid_of",
     "path_values",
     "strengthens_losses",
@@ -86,7 +86,7 @@ class PathHistory:
         )
 
 
-def ahead(
+def extrapolated_start(
     form: NormalForm, past: PathHistory, last: Solution | None, value: float
 ) -> Solution | WarmStart | None:
     """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
@@ -255,7 +255,7 @@ def walk(
                     interrupts.heard(),
                     path_cache(made),
                 ):  # not beyond: between two values the caller does other things
-                    start = ahead(problem.form(), past, last, value)
+                    start = extrapolated_start(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
                     if last is not None and not interrupted and _may_lock(problem.form()):
@@ -475,7 +475,7 @@ class _Walk:
             return found
         if self.few is not None:  # the next values would fare no better on few rows
             self.few, self.past, self.last = None, PathHistory(), None
-        start = ahead(form, self.past, self.last, value)
+        start = extrapolated_start(form, self.past, self.last, value)
         solution = self.problem.solve(warm_start=start, **self.options)
         self._keep(value, solution)
         return solution
@@ -487,7 +487,7 @@ class _Walk:
         """None where it does not end with a certificate of tol."""
         near, moves = CenterLabels().apply(form)
         seen = near if self.few is None else self.few.of(near)
-        start = starting_point(seen, ahead(seen, self.past, self.last, value))
+        start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
         if start is not None and self.few is None:
             start.blocks = moved(start.blocks, moves, -1.0)
         watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)

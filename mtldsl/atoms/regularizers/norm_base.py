@@ -24,7 +24,6 @@ __all__ = [
     "checked_weights",
 ]
 
-
 # --------------------------------------------------------------------------------------------------------------
 # Weights of a regularizer: checked once when the atom is made, then trusted.
 

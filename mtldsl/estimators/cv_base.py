@@ -43,7 +43,6 @@ __all__ = [
     "with_parameters",
 ]
 
-
 # --------------------------------------------------------------------------------------------------------------
 # Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
 
