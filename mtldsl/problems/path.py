@@ -252,7 +252,7 @@ def walk(
                 parameter.value = value
                 # between two solves, too, a signal is kept: this point is the last one
                 with (
-                    interrupts.heard(),
+                    interrupts.handle_signals(),
                     path_cache(made),
                 ):  # not beyond: between two values the caller does other things
                     start = extrapolated_start(problem.form(), past, last, value)
@@ -441,7 +441,7 @@ def certified_points(
     try:
         while at < len(values):
             points: list = []
-            with interrupts.heard(), path_cache(walk.made), one_blas_thread():
+            with interrupts.handle_signals(), path_cache(walk.made), one_blas_thread():
                 while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
@@ -531,7 +531,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
         chosen = get_solver(turn.name)
         watcher.begin(turn.name, turn.progress(), below_guesses=True)
         try:
-            with interrupts.at_once(), breakdowns(turn.name):
+            with interrupts.allow_interrupts(), breakdowns(turn.name):
                 run.solver_of(chosen, form, {})(
                     form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
                 )

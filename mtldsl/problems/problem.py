@@ -195,7 +195,7 @@ class Problem(Statement):
         asked = None if cross_check is None else as_cross_check(cross_check, "solve")
         listener = _listener(verbose, callback)
         refuse_parameters(options, [parameter.name for parameter in self.parameters])
-        with interrupts.heard(), compilation.announced(_say) if verbose else nullcontext():
+        with interrupts.handle_signals(), compilation.announced(_say) if verbose else nullcontext():
             form = self.form()
             with one_blas_thread(), jobs(threads), propagate_callback_errors():
                 outcome = solve_form(

@@ -186,7 +186,7 @@ def run_routes(
         try:
             with (
                 interrupts.time_limit(watcher.remaining),
-                interrupts.at_once(),
+                interrupts.allow_interrupts(),
                 breakdowns(name),
                 memory_errors(name),
             ):
