@@ -16,6 +16,7 @@ from mtldsl.estimators.positive_class import PositiveClassWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.reports import importances, report, summary
 from mtldsl.estimators.scorers import scorer
+from mtldsl.estimators.unlike_units import UnlikeUnitsWarning
 
 __all__ = [
     "PLST",
@@ -33,6 +34,7 @@ __all__ = [
     "OneClassWarning",
     "OneTaskWarning",
     "PositiveClassWarning",
+    "UnlikeUnitsWarning",
     "importances",
     "report",
     "scorer",

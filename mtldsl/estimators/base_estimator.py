@@ -20,6 +20,7 @@ from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.estimators.model_argument import ModelSource, stated
 from mtldsl.estimators.penalties import statement_of
 from mtldsl.estimators.targets import require_y
+from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
@@ -323,6 +324,7 @@ class MultiTaskEstimator(ModelParameters):
         if tasks is None:
             return None
         problem = self._problem(tasks)
+        warn_of_units(problem, tasks, type(self).__name__)
         return self._checked_solution(
             problem, problem.solve(warm_start=self._start(problem), **self._options())
         )

@@ -25,6 +25,7 @@ from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import labels_of
+from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import Parts, in_parts
 from mtldsl.problems.path import certified_points
@@ -193,6 +194,7 @@ class CrossValidated(MultiTaskEstimator):
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
+        warn_of_units(problem, tasks, type(self).__name__)
         parameter = parameter_of(problem, self._chosen, type(self).__name__)
         self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))
