@@ -19,7 +19,7 @@ from mtldsl.data.input_checks import weights_of
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import stratified_folds
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
@@ -180,6 +180,39 @@ class CrossValidated(MultiTaskEstimator):
     per_task: bool
     random_state: Any
     verbose: Any
+
+    def _set(self, arguments: dict[str, Any]) -> None:
+        super()._set(arguments)
+        self._refuse_chosen(self._parameters)
+
+    def set_params(self, **params):
+        """As the plain estimator's. ModelError for a value of the parameter that is chosen."""
+        first = {name: params.pop(name) for name in ("model", "parameter") if name in params}
+        super().set_params(**first)  # which say what is chosen
+        self._refuse_chosen(self._parameters | params)
+        return super().set_params(**params)
+
+    def _refuse_chosen(self, given: dict[str, Any]) -> None:
+        try:
+            known, name = self._stated().parameters, self._chosen
+        except MTLError:  # `fit` says what is wrong with the model
+            return
+        if name in known and given.get(name) is not None:
+            raise ModelError(
+                f"{name} is chosen by cross-validation, so that no value of it can be given",
+                term=f"{type(self).__name__}({name}={quoted(given[name])})",
+                write_instead=f"write values=[...] for those to choose from, or {self._plain.__name__}({name}={quoted(given[name])})",
+            )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """As the plain estimator's, without the parameter that is chosen: `best_params_` has its value after `fit`."""
+        found = super().get_params(deep)
+        try:
+            known, name = self._stated().parameters, self._chosen
+        except MTLError:  # `fit` says what is wrong with the model
+            return found
+        hidden = {name} if name in known else set(known)  # of an unknown name `fit` says so
+        return {name: value for name, value in found.items() if name not in hidden - self._parameters.keys()}
 
     def _fit(self, X, y, sample_weight=None, **others):
         with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError
@@ -160,3 +162,31 @@ def test_data_are_not_changed():
     kept = ids.copy()
     GroupedMultiTaskRegressor(lam=0.1).fit(TX, Ty, groups=ids)
     assert (ids == kept).all()
+
+
+#: what gives a value to the parameter that folds choose -> the piece of the sentence that says what to write
+CHOSEN = {
+    "in the constructor": (lambda: MultiTaskRegressorCV(lam=3.0), "write values=[...] for those to choose from, or MultiTaskRegressor(lam=3.0)"),
+    "set": (lambda: MultiTaskRegressorCV().set_params(lam=3.0), "lam is chosen by cross-validation"),
+    "set with the model": (lambda: MultiTaskRegressorCV("L21").set_params(model=SUM, lam=3.0), "lam is chosen by cross-validation"),
+    "under its own name": (lambda: MultiTaskRegressorCV("L21", rho=3.0), "rho is chosen by cross-validation"),
+    "by its name": (lambda: MultiTaskRegressorCV("Robust-MTL", parameter="rho2", rho1=1.0, rho2=2.0), "MultiTaskRegressor(rho2=2.0)"),
+    "searched over": (lambda: GridSearchCV(MultiTaskRegressorCV(), {"lam": [1.0, 2.0]}, cv=2).fit(X, Y), "MultiTaskRegressorCV(lam=1.0)"),
+}  # fmt: skip
+
+
+@for_each("give", CHOSEN)
+def test_a_value_of_what_is_chosen_is_refused(give):
+    call, says = CHOSEN[give]
+    with pytest.raises(ModelError) as error:
+        call()
+    assert says in str(error.value)
+
+
+def test_what_is_chosen_is_no_parameter():
+    plain = MultiTaskRegressorCV("Robust-MTL", parameter="rho2", rho1=1.0)
+    assert (
+        repr(MultiTaskRegressorCV()) == "MultiTaskRegressorCV()"
+        and "lam" not in MultiTaskRegressorCV().get_params()
+    )
+    assert clone(plain).get_params()["rho1"] == 1.0 and "rho2" not in plain.get_params()
