@@ -157,7 +157,7 @@ class CrossValidated(MultiTaskEstimator):
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
     scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
-                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y)
+                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
     per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
@@ -213,6 +213,20 @@ class CrossValidated(MultiTaskEstimator):
             return found
         hidden = {name} if name in known else set(known)  # of an unknown name `fit` says so
         return {name: value for name, value in found.items() if name not in hidden - self._parameters.keys()}
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """By `scoring`, as the folds were scored; without it the plain estimator's own score."""
+        return self._score(X, y, sample_weight=sample_weight)
+
+    def _score(self, X, y, **beside) -> float:
+        given = {name: each for name, each in beside.items() if each is not None}
+        plain: Any = super()
+        if self.scoring is None:
+            return float(plain.score(X, y, **given))
+        same = object.__new__(type(self))  # a function may ask for the own score, as it did of the folds
+        same.__dict__ = self.__dict__ | {"scoring": None}
+        by = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
+        return float(by(same, X, y, **given))
 
     def _fit(self, X, y, sample_weight=None, **others):
         with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:

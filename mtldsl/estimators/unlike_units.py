@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.derived import label_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.problems.problem import Problem
@@ -30,7 +31,7 @@ def warn_of_units(problem: Problem, tasks: Tasks, typed: str) -> None:
     Not for tasks with rows of their own, labels, counts and sparse inputs; nor for a ridge alone, of which every task has its own solution.
     """
     terms = problem.objective.terms
-    real = all(term.atom.labels == "real" for term in terms if term.is_loss)
+    real = all(term.atom.labels == "real" for term in terms if isinstance(term.atom, Loss))
     penalties = {term.atom.name for term in terms if not term.is_loss}
     if not real or penalties <= {"ridge"} or not tasks.is_shared or not isinstance(tasks.X, np.ndarray):
         return
