@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -124,6 +125,10 @@ def objects_of(values) -> np.ndarray:
 # A model as a hyperparameter, and its own parameters as further ones.
 
 
+#: how alike a name is to an argument's that is meant for it, from 0 to 1
+MISSPELT = 0.8
+
+
 class ModelParameters(BaseEstimator):
     """Parameters of the model are parameters of the estimator: `get_params` lists them, `set_params` changes them."""
 
@@ -167,6 +172,28 @@ class ModelParameters(BaseEstimator):
         for name, value in arguments.items():
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
+        self._refuse_misspelt()
+
+    def _refuse_misspelt(self) -> None:
+        """ModelError for a name that is nearly an argument's; `fit` says of others that the model has no such parameter."""
+        try:
+            known = self._stated().parameters
+        except MTLError:  # `fit` says what is wrong with the model
+            return
+        for name, value in self._parameters.items():
+            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=MISSPELT)
+            if name not in known and near:
+                raise ModelError(
+                    f"there is no parameter {name!r}",
+                    term=f"{type(self).__name__}({name}={quoted(value)})",
+                    write_instead=f"did you mean {near[0]!r}?",
+                )
+
+    def _meant(self, name: str) -> str:
+        """The parameter whose name is nearest, as a question with a space behind it; "" where none is near."""
+        known = [each for each in self.get_params(deep=False) if each not in self._parameters]
+        near = get_close_matches(name, known, n=1)
+        return f"did you mean {near[0]!r}? " if near else ""
 
     def __getattr__(self, name: str):
         given = self.__dict__.get("_parameters", {})
@@ -201,7 +228,7 @@ class ModelParameters(BaseEstimator):
             if name not in known:
                 raise ModelError(
                     f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self._stated_model(), 60)}",
-                    write_instead=f"valid parameters are {', '.join(known)}",
+                    write_instead=f"{self._meant(name)}valid parameters are {', '.join(known)}",
                 )
         self._parameters |= {name: value for name, value in params.items() if name not in mine}
         return self
@@ -233,7 +260,7 @@ class ModelParameters(BaseEstimator):
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"its parameters: {known}",
+                write_instead=f"{self._meant(strange[0])}its parameters: {known}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]

@@ -71,6 +71,10 @@ WRONG = {
     # models and their parameters
     "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
     "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),
+    "a misspelt argument": (lambda: MultiTaskRegressor(penality="l1_norm"), ModelError, ["(penality='l1_norm')", "did you mean 'penalty'"]),
+    "a misspelt argument, on folds": (lambda: MultiTaskRegressorCV(value=[1.0]), ModelError, ["did you mean 'values'"]),
+    "a misspelt argument, set": (lambda: MultiTaskRegressor().set_params(penality="l1_norm"), ModelError, ["Invalid parameter 'penality'", "did you mean 'penalty'"]),
+    "a misspelt parameter": (lambda: MultiTaskRegressor(lambda_=1.0).fit(X, Y), ModelError, ["no parameter 'lambda_'", "did you mean 'lam'"]),
     "a missing parameter": (lambda: MultiTaskRegressor("Robust-MTL", rho1=1.0).fit(X, Y), ModelError, ["needs rho2", "write rho2=..."]),
     "a parameter of another model": (lambda: MultiTaskRegressor("L21", lam=1.0).fit(X, Y), ModelError, ["no parameter 'lam'", "rho"]),
     "a negative parameter": (lambda: MultiTaskRegressor(lam=-1.0).fit(X, Y), ModelError, ["'lam' cannot be -1"]),
@@ -147,6 +151,13 @@ def test_a_wrong_use_is_refused(use):
     said = str(error.value)
     assert all(piece in said for piece in pieces), said
     assert isinstance(error.value, ValueError | AttributeError)
+
+
+def test_a_models_parameter_may_resemble_an_argument():
+    assert (
+        MultiTaskRegressor(lambda W, tasks, penalty_=1.0: mtl.squared_loss(W, tasks), penalty_=2.0).penalty_
+        == 2.0
+    )
 
 
 def test_data_are_not_changed():
