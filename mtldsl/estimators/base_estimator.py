@@ -19,7 +19,7 @@ from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.estimators.model_argument import ModelSource, stated
-from mtldsl.estimators.penalties import statement_of
+from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
 from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.problems.problem import Problem
@@ -150,6 +150,8 @@ class ModelParameters(BaseEstimator):
         usual = inspect.signature(type(self)).parameters
         for name in ("loss", "penalty"):
             given = getattr(self, name)
+            if name == "penalty" and given is None:
+                raise no_penalty(given, type(self).__name__)
             if not isinstance(given, str):
                 raise ModelError(
                     term=f"{type(self).__name__}({name}={quoted(given)})",

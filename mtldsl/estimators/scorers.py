@@ -14,9 +14,8 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import completed, hold_targets, learned, placed, signs_of
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import columns_of, missing_in
-from mtldsl.solution.measures import MEASURES, measure, named_measure
+from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
-from mtldsl.utils.validation import quoted
 
 __all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 
@@ -162,11 +161,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
         return get_scorer(scoring)
     if found is not None:
         return MeasureScorer(found.name)
-    raise ModelError(
-        f"scoring={quoted(scoring)}",
-        term=typed,
-        write_instead=f"write one of {', '.join(map(repr, MEASURES))}, or a name of scikit-learn's scorers",
-    )
+    return MeasureScorer(measure(scoring, f"{typed}(scoring", get_scorer_names()).name)
 
 
 def _is_ours(y, scoring: str) -> bool:

@@ -18,6 +18,7 @@ from mtldsl.estimators import (
     KernelMultiTaskClassifier,
     LabelGraphClassifier,
     MultiTaskClassifier,
+    MultiTaskClassifierCV,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
 )
@@ -98,6 +99,16 @@ WRONG = {
     "a strict constraint": (lambda: MultiTaskRegressor(subject_to=["W > 0"]).fit(X, Y), ModelError, ["write W >= ..."]),
     "constraints beside a name": (lambda: MultiTaskRegressor("Lasso", rho=1.0, subject_to=["W >= 0"]).fit(X, Y), ModelError, ["has its own constraints"]),
     "counts that are none": (lambda: MultiTaskRegressor("poisson_loss(W, tasks)").fit(X, Y), DataError, ["labels must be counts"]),
+    "no penalty": (lambda: MultiTaskRegressor(penalty="none").fit(X, Y), ModelError, ["penalty='none'", "write MultiTaskRegressor(lam=0.0) for none"]),
+    "None for a penalty, on folds": (lambda: MultiTaskRegressorCV(penalty=None).fit(X, Y), ModelError, ["penalty=None", "write MultiTaskRegressor(lam=0.0) for none"]),
+    "a loss that there is not": (lambda: MultiTaskRegressor(loss="ordinal").fit(X, Y), ModelError, ["loss='ordinal'", "there is no ordinal loss"]),
+    "classes as numbers": (lambda: MultiTaskRegressor().fit(X, np.where(Y > 0, "yes", "no")), DataError, ["y holds text, such as ", "use MultiTaskClassifier"]),
+    "classes in a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": Y[:, 0], "b": "well"})), DataError, ["'well'", "use MultiTaskClassifier"]),
+    "numbers as text": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["not an array of numbers but of text"]),
+    "a measure in capitals": (lambda: MultiTaskRegressorCV(scoring="R2").fit(X, Y), ModelError, ["(scoring='R2')", "write 'r2'"]),
+    "a measure by half its name": (lambda: MultiTaskClassifierCV(scoring="AUC").fit(XL, YL), ModelError, ["(scoring='AUC')", "write 'roc_auc'"]),
+    "a scorer of scikit-learn misspelt": (lambda: MultiTaskRegressorCV(scoring="neg_median_absolut_error").fit(X, Y), ModelError, ["write 'neg_median_absolute_error'"]),
+    "no such measure": (lambda: MultiTaskRegressorCV(scoring="zebra").fit(X, Y), ModelError, ["(scoring='zebra')", "write one of 'mse'"]),
     # options
     "solver": (lambda: MultiTaskRegressor(solver="lbfgs").fit(X, Y), ModelError, ["solver='lbfgs'", "'auto'", "'admm'"]),
     "tol": (lambda: MultiTaskRegressor(tol=-1.0).fit(X, Y), ModelError, ["tol=-1.0", "between 0 and 1"]),
@@ -119,6 +130,7 @@ WRONG = {
     "a vector of None alone": (lambda: MultiTaskClassifier().fit(X, [None] * 40), DataError, ["NaN alone: there is no label"]),
     # rows of tasks
     "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), DataError, ["inconsistent numbers of samples"]),
+    "a task of each row": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=range(90)), DataError, ["each of the 90 rows is a task of its own", "such as the school"]),
     "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "one task id a row"]),
     "groups in fit alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS).predict(TX), DataError, ["fit was given groups, and this call is not"]),
     "groups in predict alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty).predict(TX, groups=IDS), DataError, ["fit was given none"]),
