@@ -429,11 +429,11 @@ class MultiTaskEstimator(ModelParameters):
 
         return importances(self)
 
-    def summary(self) -> None:
-        """Print what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
+    def summary(self):
+        """Return as text what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
         from mtldsl.estimators.reports import summary
 
-        summary(self)
+        return summary(self)
 
     # ------------------------------------------------------------------------------------------- predictions
 
