@@ -21,7 +21,7 @@ from mtldsl.data.splits import stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
-from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
+from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import labels_of
@@ -114,7 +114,9 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         elif scoring is None:
             found.append(float(estimator.score(*known, **options)))
         else:
-            found.append(float(scoring(estimator, *held_out, **options)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
+                found.append(float(scoring(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found

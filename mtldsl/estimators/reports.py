@@ -63,7 +63,12 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(Facts(solution).training, tuned)
     title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
-    beside: dict[str, Any] = {"separate": separate, "title": title, **options}
+    beside: dict[str, Any] = {
+        "separate": separate,
+        "title": title,
+        "positive": _positive(last, solution),
+        **options,
+    }
     return solution.report(file, tasks, **beside)
 
 
@@ -177,6 +182,22 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     return Tasks.shared(
         estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)
     )
+
+
+def _positive(estimator, solution: Solution) -> dict[str, str]:
+    """{task: the class that counts as positive}; of one class against the rest it is the task's own name."""
+    labels = getattr(estimator, "_labels", None)
+    if labels is None or labels.kind == "multiclass":
+        return {}
+    whole = labels.kind == "binary"
+    known = (
+        [labels.classes] * len(solution.task_names)
+        if whole
+        else [labels.classes[i] for i in estimator._learned]
+    )
+    last = [classes[-1] for classes in known]
+    shown = [f"{each:g}" if isinstance(each, float) else str(each) for each in last]
+    return dict(zip(solution.task_names, shown, strict=True))
 
 
 def _columns(estimator, y):

@@ -207,7 +207,10 @@ def _guess(facts: Facts) -> str:
 
 def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
-    share = [f"{100 * np.mean(y > 0):.1f} %" if facts.signs[i] else ""] if facts.classes else []
+    named = facts.positive.get(tasks.task_names[i], "")
+    share = (
+        [f"{100 * np.mean(y > 0):.1f} % {named}".rstrip() if facts.signs[i] else ""] if facts.classes else []
+    )
     cells = [
         (
             _with_ends(one.by_task[i], one.low[i], one.high[i]),

@@ -94,7 +94,7 @@ def test_a_summary_is_text_that_shows_itself(capsys):
     ("make", "y", "says"),
     [
         (lambda: MultiTaskRegressorCV(values=[1.0], cv=2), X[["salt"]], "; R² -"),
-        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt"]], "; mean squared error 1."),
+        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt"]], "; mean squared error 0."),
         (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_median_absolute_error"), X["salt"], "; neg_median_absolute_error -"),
         (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK, "; share of rows whose labels are all right 0."),
         (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK["ill"], "; accuracy "),
