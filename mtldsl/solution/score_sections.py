@@ -106,7 +106,7 @@ def scores(facts: Facts) -> Section | None:
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [
-        f"The mean {one.name} has no interval: that of the samples does not hold it, for {fewest:,} labels in one task are too few."
+        f"The mean {one.name} has no interval: that of the samples is wide and biased, for {fewest:,} labels in one task are too few."
         for one in found
         if not one.sound
     ]
