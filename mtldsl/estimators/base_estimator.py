@@ -418,10 +418,10 @@ class MultiTaskEstimator(ModelParameters):
         return report(self, file, X, y, groups=groups, **options)
 
     def frame(self, long: bool = False):
-        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`."""
-        from mtldsl.estimators.reports import solution_of
+        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `mtldsl.estimators.frame(self)`."""
+        from mtldsl.estimators.reports import frame
 
-        return solution_of(self).frame(long)
+        return frame(self, long)
 
     def importances(self):
         """Return what every feature counts, as a pandas Series: `mtldsl.estimators.importances(self)`."""

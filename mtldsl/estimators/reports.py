@@ -25,9 +25,9 @@ from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
 
 if TYPE_CHECKING:
-    from pandas import Series
+    from pandas import DataFrame, Series
 
-__all__ = ["importances", "report", "solution_of", "summary"]
+__all__ = ["frame", "importances", "report", "solution_of", "summary"]
 
 #: Lines of features in a summary.
 _FEATURES_SHOWN = 8
@@ -70,6 +70,26 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         **options,
     }
     return solution.report(file, tasks, **beside)
+
+
+def frame(estimator, long: bool = False) -> DataFrame:
+    """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`, with the names that a pipeline made.
+
+    estimator : fitted; or a Pipeline whose last step is one
+    long      : a row a feature and task
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from mtldsl.estimators import MultiTaskRegressor, frame
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> fitted = make_pipeline(PolynomialFeatures(include_bias=False), MultiTaskRegressor(lam=0.1)).fit(X, X)
+    >>> frame(fitted).index.tolist()
+    ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2', '(intercept)']
+    """
+    last, _, names = _last_step(estimator, None)
+    solution = solution_of(last)
+    return replace(solution, feature_names=_names(solution, names)).frame(long)
 
 
 def importances(estimator) -> Series:

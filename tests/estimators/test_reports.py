@@ -15,6 +15,7 @@ from mtldsl.estimators import (
     MultiTaskClassifierCV,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
+    frame,
     importances,
     report,
     reports,
@@ -110,6 +111,13 @@ def test_the_frame_has_a_row_a_feature_and_one_of_intercepts():
     frame = fitted.frame()
     assert list(frame.index) == ["age", "iron", "(intercept)"] and list(frame.columns) == ["ill", "tired"]
     np.testing.assert_array_equal(frame.to_numpy()[:-1], fitted.coef_.T)
+
+
+def test_the_frame_of_a_pipeline_has_its_names(piped):
+    names = list(piped[:-1].get_feature_names_out())
+    assert list(frame(piped).index) == [*names, "(intercept)"] and "onehotencoder__city_Oslo" in names
+    assert set(frame(piped, long=True)["feature"]) >= set(names)
+    np.testing.assert_array_equal(frame(piped).to_numpy(), piped[-1].frame().to_numpy())
 
 
 def test_a_fit_without_a_task_has_no_page(tmp_path):
