@@ -188,7 +188,7 @@ class CrossValidated(MultiTaskEstimator):
         self._refuse_chosen(self._parameters)
 
     def set_params(self, **params):
-        """As the plain estimator's. ModelError for a value of the parameter that is chosen."""
+        """Set parameters as the plain estimator does. ModelError for a value of the parameter that is chosen."""
         first = {name: params.pop(name) for name in ("model", "parameter") if name in params}
         super().set_params(**first)  # which say what is chosen
         self._refuse_chosen(self._parameters | params)
@@ -207,7 +207,7 @@ class CrossValidated(MultiTaskEstimator):
             )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """As the plain estimator's, without the parameter that is chosen: `best_params_` has its value after `fit`."""
+        """Return those of the plain estimator, without the parameter that is chosen: `best_params_` has its value after `fit`."""
         found = super().get_params(deep)
         try:
             known, name = self._stated().parameters, self._chosen
@@ -217,7 +217,7 @@ class CrossValidated(MultiTaskEstimator):
         return {name: value for name, value in found.items() if name not in hidden - self._parameters.keys()}
 
     def score(self, X, y, sample_weight=None) -> float:
-        """By `scoring`, as the folds were scored; without it the plain estimator's own score."""
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
         return self._score(X, y, sample_weight=sample_weight)
 
     def _score(self, X, y, **beside) -> float:

@@ -194,7 +194,7 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
         return self._by_task(X, groups, numbers_of_targets(vector_of(y)).Y[:, 0])
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
-        """By `scoring`, as the folds were scored; without it the plain estimator's own score."""
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
         return self._score(X, y, groups=groups, sample_weight=sample_weight)
 
 
@@ -255,5 +255,5 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
         return self._by_task(X, groups, labels_of(vector_of(y)).signs[:, 0])
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
-        """By `scoring`, as the folds were scored; without it the plain estimator's own score."""
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
         return self._score(X, y, groups=groups, sample_weight=sample_weight)
