@@ -17,8 +17,9 @@ from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTa
 from mtldsl.estimators.kfold import MultiTaskKFold
 from mtldsl.estimators.positive_class import PositiveClassWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
-from mtldsl.estimators.reports import importances, report, summary
+from mtldsl.estimators.reports import frame, importances, report, summary
 from mtldsl.estimators.scorers import scorer
+from mtldsl.estimators.unlike_units import UnlikeUnitsWarning
 
 __all__ = [
     "PLST",
@@ -36,6 +37,8 @@ __all__ = [
     "OneClassWarning",
     "OneTaskWarning",
     "PositiveClassWarning",
+    "UnlikeUnitsWarning",
+    "frame",
     "importances",
     "report",
     "scorer",

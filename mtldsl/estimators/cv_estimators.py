@@ -193,6 +193,10 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, numbers_of_targets(vector_of(y)).Y[:, 0])
 
+    def score(self, X, y, groups=None, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, groups=groups, sample_weight=sample_weight)
+
 
 @with_parameters
 class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
@@ -249,3 +253,7 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
 
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, labels_of(vector_of(y)).signs[:, 0])
+
+    def score(self, X, y, groups=None, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, groups=groups, sample_weight=sample_weight)

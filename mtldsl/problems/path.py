@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Protocol
@@ -41,6 +41,7 @@ __all__ = [
     "FewRows",
     "ParameterValues",
     "PathHistory",
+    "Solutions",
     "Solvable",
     "WarmStart",
     "certified_points",
@@ -234,6 +235,25 @@ def checked_values(problem: Solvable, parameter: Parameter, values) -> list[floa
     return numbers.tolist()
 
 
+class Solutions(Iterator[Solution]):
+    """Solutions of a path, each solved when it is asked for: a generator that says so."""
+
+    def __init__(self, name: str, values: Sequence[float], found: Generator[Solution, None, None]):
+        ends = f", from {values[0]:.4g} to {values[-1]:.4g}" if values else ""
+        self._said = f"path of {name} over {len(values)} values{ends}"
+        self._found = found
+
+    def __next__(self) -> Solution:
+        return next(self._found)
+
+    def close(self) -> None:
+        """End the path here, and put the parameter's value back."""
+        self._found.close()
+
+    def __repr__(self) -> str:
+        return f"<{self._said}: write list(...), or go over it, to solve at each>"
+
+
 def walk(
     problem: Solvable,
     parameter: Parameter,
@@ -241,7 +261,7 @@ def walk(
     solve_options: dict,
     keep: Callable[[Solution], None],
     progress: bool = False,
-) -> Iterator[Solution]:
+) -> Generator[Solution, None, None]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
     past = PathHistory()
