@@ -1,4 +1,4 @@
-"""One incumbent."""
+"""Monitor of a run: certifies every point that a solver shows, keeps the best, and decides when to stop."""
 
 from __future__ import annotations
 

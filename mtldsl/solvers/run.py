@@ -1,4 +1,4 @@
-"""Run loop and starts."""
+"""Run loop of `solve()`: routes in turn on a normal form, until one is certified or none gets on."""
 
 from __future__ import annotations
 

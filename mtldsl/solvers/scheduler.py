@@ -1,4 +1,4 @@
-"""One stall rule."""
+"""Scheduler of routes: progress judged by certificates, and turns with growing patience."""
 
 from __future__ import annotations
 
