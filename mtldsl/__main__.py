@@ -1,4 +1,4 @@
-"""`python -m mtldsl` is `mtldsl`."""
+"""Entry point of `python -m mtldsl`: the same program as the command `mtldsl`."""
 
 import sys
 

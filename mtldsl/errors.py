@@ -1,5 +1,6 @@
-"""The errors a user can meet. Each says what was typed, what is wrong with it, and what to write instead: in fields, put into a
-sentence once, by the face that shows it.
+"""The errors a user can meet: each says what was typed, what is wrong, and what to write instead.
+
+These stand in fields, put into a sentence once, by the face that shows it.
 
 A message may be one text, as in `ModelError("W is not a matrix")`. What a face has to write in another way, or to point at, stands in
 fields: `term`, `write_instead`, `argument`, `place`. `str(error)` is Python's face; with a `place` it is that of a problem file.

@@ -1,5 +1,4 @@
-"""What holds of every word and every solver, as functions to call on one's own, assertions for users' tests, and exercises
-that check their answers.
+"""Laws of every word and solver to check on one's own, assertions for users' tests, and exercises that check their answers.
 
 Laws are not run by importing this: `check_atom` and `check_solver` bring cvxpy when they are called.
 """

@@ -1,4 +1,4 @@
-"""A normal form as a cvxpy problem.
+"""Compiler of a normal form into a cvxpy problem, plain or with variables for every term.
 
 Two shapes of the same problem. Plain: the formulas are stated on the blocks themselves, as one would type
 them by hand. Split: every loss and every function gets variables of its own for its argument, tied to the

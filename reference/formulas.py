@@ -1,4 +1,4 @@
-"""Every atom's formula: the modules that register them."""
+"""Import of every module that registers an atom's formula with the reference."""
 
 from . import (  # noqa: F401  (they enter their formulas)
     kernels,

@@ -1,4 +1,6 @@
-"""Multi-task multiple kernel learning, from its definition: W = sum over m of U_m B_m^T on the rows that similarity m is about,
+"""Multi-task multiple kernel learning, from its definition in cvxpy.
+
+W = sum over m of U_m B_m^T on the rows that similarity m is about, at the cost
 
     1/2 sum over m of ||U_m||_F^2 / theta_m,   theta >= 0, ||theta||_p <= radius          (theta kept)
     1/2 (sum over m of ||U_m||_F^q)^(2/q) / radius,   q = 2p / (p + 1)                    (theta eliminated)

@@ -1,4 +1,7 @@
-"""The losses, from their definitions. z: predictions (n,), y: targets, s: weights or None, r = z - y."""
+"""The losses, from their definitions in cvxpy.
+
+z: predictions (n,), y: targets, s: weights or None, r = z - y.
+"""
 
 from __future__ import annotations
 

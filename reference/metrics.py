@@ -1,4 +1,4 @@
-"""The metrics, from their definitions.
+"""The metrics of structured hinges, from their definitions in cvxpy.
 
 Delta of a contingency table: b negatives labelled +1 and c positives labelled -1, arrays that broadcast; -inf where a
 metric forbids the table. A metric of rankings has no table and is stated on the predictions.

@@ -1,4 +1,4 @@
-"""Where the reference keeps its formulas: one function an atom, entered under the atom's word."""
+"""Registry of the reference's formulas: one function an atom, entered under the atom's word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The regularizers, from their definitions. W: an expression (p, q); rows are features, columns are tasks."""
+"""The regularizers, from their definitions in cvxpy.
+
+W: an expression (p, q); rows are features, columns are tasks.
+"""
 
 from __future__ import annotations
 

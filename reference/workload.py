@@ -1,4 +1,4 @@
-"""How much a cvxpy backend has to do for a form, in scalars of data."""
+"""Workload of a cvxpy backend on a form, in scalars of data."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: module (or the start of its name) -> tests that are near it; the longest start that fits counts
 NEAR = {
     "mtldsl.certificates": "tests/proof/test_certificate.py tests/proof/test_residual.py tests/proof/test_magnitude.py",
-    "mtldsl.certificates.dual_bound": "tests/proof/test_rounding.py tests/proof/test_rounding_law.py tests/proof/test_certificate.py",
+    "mtldsl.certificates.dual_bound": "tests/proof/test_rounding.py tests/proof/test_rounding_law.py tests/proof/test_certificate.py tests/proof/test_residual.py tests/proof/test_magnitude.py",
     "mtldsl.certificates.stationarity": "tests/proof/test_stationarity.py tests/proof/test_first_order.py tests/solvers/test_nonconvex_admm.py tests/proof/test_finite_steps.py",
     "mtldsl.certificates.free_directions": "tests/proof/test_rank_deficient.py",
     "mtldsl.certificates.infeasibility": "tests/proof/test_infeasibility.py",
@@ -44,7 +44,7 @@ NEAR = {
     "mtldsl.solvers.proximal_gradient": "tests/solvers/test_proximal_gradient.py",
     "mtldsl.solvers.nonconvex": "tests/solvers/test_alternation_steps.py",
     "mtldsl.normal_form.reductions": "tests/compile/test_reductions.py tests/check/test_block_check.py",
-    "mtldsl.normal_form.reductions.coordinates": "tests/compile/test_centred.py",
+    "mtldsl.normal_form.reductions.coordinates": "tests/compile/test_centred.py tests/compile/test_far_columns.py",
     "mtldsl.normal_form.terms.structured_term": "tests/proof/test_certificate.py tests/compile/test_structured_term.py",
     "mtldsl.normal_form.terms.joint_losses": "tests/compile/test_radial_term.py tests/proof/test_certificate.py tests/test_mixed_models.py",
     "mtldsl.normal_form": "tests/proof/test_certificate.py tests/test_mixed_models.py",

@@ -18,7 +18,7 @@ from benchmarks.papers.fetr_methods import BOX, fetr_problem
 from mtldsl import datasets
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.solvers.design.sufficient_statistics import quadratic_data
-from mtldsl.solvers.nonconvex.block_updates import accelerate, accepting_routes, alternate, flip_flop
+from mtldsl.solvers.nonconvex.block_updates import accelerate, alternate, flip_flop, update_in_turn
 from mtldsl.solvers.nonconvex.variable_projection import minimize_profile
 from mtldsl.solvers.nonconvex.weights_step import LinearStep
 from mtldsl.solvers.solver import Point
@@ -184,7 +184,7 @@ def run_method(model: _Model, method: str, start, *, seconds: float, iterations:
 
     trace = Trace(seconds, iterations, value)
     if method in ("coordinate minimisation", "flip-flop"):
-        update = accepting_routes if method != "flip-flop" else flip_flop(FUDGE)
+        update = update_in_turn if method != "flip-flop" else flip_flop(FUDGE)
         alternate(
             step,
             form,

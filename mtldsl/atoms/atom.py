@@ -1,4 +1,4 @@
-"""What every atom is: a frozen dataclass whose fields are what a user may type, entered in one registry under its word."""
+"""Base class of every atom: a frozen dataclass whose fields are what a user may type, entered in one registry under its word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loss is: a function of one task's predictions, with the traits that solvers ask for."""
+"""Base classes of losses: functions of one task's predictions, with the traits that solvers ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function of a weight block is, a regularizer or the indicator of a set, with the traits that solvers and calculus ask for."""
+"""Base classes of regularizers and constraint sets: functions of a weight block, with the traits that solvers and calculus ask for."""
 
 from __future__ import annotations
 

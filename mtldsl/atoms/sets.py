@@ -1,4 +1,4 @@
-"""Every constraint set."""
+"""Constraint sets: bounds on entries, equality, bounded rank, and columns on a simplex."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is proven of a point: bounds, multipliers, first-order conditions; the saved proof, its checker, and the plain formulas."""
+"""Proofs about a point: bounds, multipliers, first-order conditions; the saved proof, its checker, and the plain formulas."""

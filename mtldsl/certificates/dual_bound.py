@@ -1,4 +1,4 @@
-"""Gap, bound, rounding."""
+"""Dual bound that multipliers prove, the relative gap, and the size of rounding in both."""
 
 from __future__ import annotations
 

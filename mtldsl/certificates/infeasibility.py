@@ -1,4 +1,4 @@
-r"""Whether any weights satisfy all constraints at once: found by projections, or disproven by a separating multiplier.
+r"""Feasibility of all constraints at once: a point found by projections, or a separating multiplier that disproves one.
 
 Minimise over x  1/2 sum_k ||y_k - P_k(y_k)||^2  with y_k = B_k x + b_k and P_k the projection onto C_k. At a minimum that is not
 zero, v_k = y_k - P_k(y_k) obeys  sum_k B_k^T v_k = 0  and

@@ -1,4 +1,4 @@
-"""Proof as plain data."""
+"""Writer of proofs: the normal form, the point and the multipliers as plain data, saved for `mtldsl verify`."""
 
 from __future__ import annotations
 

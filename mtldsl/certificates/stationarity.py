@@ -1,4 +1,4 @@
-r"""What can be proven of a point of a model that is not convex: how little each block of unknowns can improve it.
+r"""Stationarity of a point of a model that is not convex: how little each block of unknowns can improve it.
 
 With the matrices S kept, the model is convex in the weights W; with W kept, each S has a closed form. At a point (W, S):
 

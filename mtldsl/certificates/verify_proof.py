@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mtldsl.certificates.checker import verify
 from mtldsl.certificates.checker.proof_check import Verdict
+from mtldsl.certificates.checker.verify import check_against_arrays
 from mtldsl.certificates.proof_writer import describe_form
 from mtldsl.errors import DataError
 
@@ -50,6 +50,6 @@ def verify_proof(path, *named, exact: bool = False, tol: float | None = None, wh
             term=f"verify_proof({str(path)!r}, ...)",
             write_instead="name the problem that was solved",
         )
-    return verify.verify_proof(
+    return check_against_arrays(
         path, *data, model=models[0] if models else None, where=where, exact=exact, tol=tol
     )

@@ -1,4 +1,4 @@
-"""Folder is gone."""
+"""Catalogue of the atoms: word, formula, parameters, traits and solvers of each, read from the registry."""
 
 from __future__ import annotations
 

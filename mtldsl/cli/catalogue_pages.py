@@ -1,4 +1,4 @@
-"""Words and models listed."""
+"""Catalogue of words and helpers as JSON, for the terminal, and as docs/words.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command of the command line is: its name, its arguments, and what it does."""
+"""Description of one command of the command line: its name, its arguments, and what it does."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        with interrupts.heard(raises=True), noting_inputs():
+        with interrupts.handle_signals(raises=True), noting_inputs():
             options = _parser().parse_args(arguments)
             for stream in (sys.stdout, sys.stderr):
                 # a terminal that lacks a letter shows ? rather than nothing at all

@@ -1,4 +1,4 @@
-"""Sections, one renderer."""
+"""Sections of a report on what was learned beside the weights: calibration, starts, label graphs, matrices, similarities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mtldsl.display.math import to_unicode
-from mtldsl.display.text import BAD, DIM, pairs, section, small, time
+from mtldsl.display.terminal_layout import BAD, DIM, pairs, section, small, time
 
 __all__ = [
     "block_check",

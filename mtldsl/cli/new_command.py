@@ -1,4 +1,4 @@
-"""Pandas types, shorter template."""
+"""`mtldsl new`: a commented draft of a problem file, guessed from the columns of a CSV file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints and writes."""
+"""Output of the command line: what it prints, and the files of predictions, pictures and reports it writes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _leave_output() -> None:
 def _console():
     from rich.console import Console
 
-    from mtldsl.display.text import PLAIN
+    from mtldsl.display.terminal_layout import PLAIN
 
     class Pipe(Console):
         def on_broken_pipe(

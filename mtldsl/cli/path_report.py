@@ -19,7 +19,7 @@ from mtldsl.display.html import Number, Page, Section, html_page
 from mtldsl.display.pictures.curves import plot_path
 from mtldsl.display.sections import GOOD as GOOD_NEWS
 from mtldsl.display.sections import NEUTRAL, WRONG, Panel, Table
-from mtldsl.display.text import BAD, DIM, GOOD, FittingTable, section
+from mtldsl.display.terminal_layout import BAD, DIM, GOOD, FittingTable, section
 from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.solution.headline_sections import drawn, packages
 from mtldsl.solution.measures import name_of

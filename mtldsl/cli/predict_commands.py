@@ -1,4 +1,4 @@
-"""Predict and report."""
+"""`mtldsl predict` and `mtldsl report`: a saved solution on new rows, and its page."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
 
 def _report(options) -> int:
     from mtldsl.problems.separate_models import separate_models
-    from mtldsl.solution.headline_sections import Facts
+    from mtldsl.solution.headline_sections import Facts, of_tasks
     from mtldsl.solution.score import as_measure
     from mtldsl.solution.solution import Solution
     from mtldsl.solution.solution_sections import html_report
@@ -181,7 +181,9 @@ def _report(options) -> int:
                 "column --labels COLUMN",
             ) from error  # fmt: skip
     if tasks is not None:
-        tasks = solution.schema.alike(tasks, "report")
+        # a problem file whose tasks stand in another order has other rows now, and so another split
+        judged = of_tasks(solution, tasks) if training is None else solution
+        tasks = judged.schema.alike(tasks, "report")
     separate = None
     if training is not None:
         solution = replace(solution, trained_on=training)

@@ -1,4 +1,4 @@
-"""What a run found, as plain values: the one source of the text, the HTML and the JSON."""
+"""Record of a run as plain values: the one source of the text, the HTML and the JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mtldsl.cli.record_parts import (
     describe_unknown,
 )
 from mtldsl.display.math import to_unicode
-from mtldsl.display.text import DIM, GOOD, section
+from mtldsl.display.terminal_layout import DIM, GOOD, section
 from mtldsl.language.learned_unknowns import KernelWeights
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.problems.cross_check_comparison import BlockCheck, CrossCheck

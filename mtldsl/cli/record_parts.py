@@ -1,4 +1,4 @@
-"""Parts as plain values."""
+"""Parts of a run's record as plain values: rows elsewhere, label graph, learned matrices, scores, similarities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex, to_unicode
-from mtldsl.display.text import pairs, section
+from mtldsl.display.terminal_layout import pairs, section
 from mtldsl.errors import MTLError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown

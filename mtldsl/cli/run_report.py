@@ -1,4 +1,4 @@
-"""Sections, one renderer."""
+"""Report of a run for the terminal: heading, model, data, solver, certificate, cross-check, scores, weights and verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mtldsl.cli.learned_report import (
 )
 from mtldsl.cli.record import validation
 from mtldsl.cli.record_parts import rows_elsewhere
-from mtldsl.display.text import BAD, DIM, GOOD, PLAIN, FittingTable, pairs, section, small, time
+from mtldsl.display.terminal_layout import BAD, DIM, GOOD, PLAIN, FittingTable, pairs, section, small, time
 from mtldsl.solvers.routes import VERDICTS, kinds_of_models
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Solve, check, explain, verify."""
+"""`mtldsl solve`, `check`, `explain` and `verify`: commands that run or check a problem file."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _solve(options) -> int:
         from mtldsl.cli.run_report import run_report
 
         try:
-            with interrupts.heard():  # what was computed is not lost to a signal that comes now
+            with interrupts.handle_signals():  # what was computed is not lost to a signal that comes now
                 write(outputs, ran)
         finally:  # what was solved is seen, even where the disk has become full meanwhile
             show(options, ran.record, run_report)

@@ -1,4 +1,4 @@
-"""Checks of user data."""
+"""Checks of inputs, labels, weights and names that a user gives, before they become tasks."""
 
 from __future__ import annotations
 

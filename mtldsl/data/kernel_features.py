@@ -1,4 +1,4 @@
-"""Features from kernels."""
+"""Features from kernels: pivoted Cholesky factors of Gram matrices as the inputs of tasks."""
 
 from __future__ import annotations
 

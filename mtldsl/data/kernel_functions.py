@@ -1,4 +1,4 @@
-"""Kernels between rows."""
+"""Kernels between rows, typed by name, function or Gram matrix; also kernels of letter sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features that kernels give to a row, of those they were made from and of every row to come; and how a file keeps them."""
+"""Map from rows to the features that kernels give them, for training rows and new ones; and how a file keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels per row, their dependence."""
+"""Table of several labels per row, and measures of the dependence between them: co-occurrence, mutual information, Chow-Liu tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the labels suit the loss? If not: the task, the row, the value, and what to write."""
+"""Check that labels suit the loss; an error names the task, the row, the value, and what to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published data sets."""
+"""Loaders of published data sets: digits, Landmine, School, SARCOS, and Mulan's labels and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and columns stored."""
+"""Storage of rows in memory: canonical CSR, stacked parts, columns by feature, and views without a copy."""
 
 from __future__ import annotations
 

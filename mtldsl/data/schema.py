@@ -1,4 +1,4 @@
-"""What training data looked like, so that later inputs and tasks can be held against it."""
+"""Schema of training data, against which later inputs and tasks are held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits, folds, resampling."""
+"""Splits of rows into training and test, folds for cross-validation, and resampling by rows or groups."""
 
 from __future__ import annotations
 

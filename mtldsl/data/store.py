@@ -1,4 +1,4 @@
-"""Converted and mapped data."""
+"""Store of a long table on the disk: files converted part by part, then opened as memory-mapped tasks."""
 
 from __future__ import annotations
 

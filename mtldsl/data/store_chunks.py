@@ -1,4 +1,4 @@
-"""Sklearn reads LIBSVM."""
+"""Readers that give a file to the store in checked chunks: NPZ, LIBSVM and the caller's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion passes."""
+"""Passes of the store: parts checked and written in compact form, then every row put in its place."""
 
 from __future__ import annotations
 

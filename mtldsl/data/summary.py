@@ -1,4 +1,4 @@
-"""Facts of tasks."""
+"""Summary of tasks: sizes and kinds in one line, as a table, and as a fingerprint."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Problems whose answer is known: tasks drawn from weights of low rank, also with noise that differs by task, or with few relevant
-features."""
+"""Problems whose answer is known: tasks of low rank, of few relevant features, of unequal noise, or over a graph of labels."""
 
 from __future__ import annotations
 

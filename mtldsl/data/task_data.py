@@ -1,4 +1,7 @@
-"""What m tasks hold: inputs, labels, names, and where every row came from. `Tasks` adds how they are made, and what is made of them."""
+"""Data of m tasks: inputs, labels, names, and where every row came from.
+
+`Tasks` adds how they are made, and what is made of them.
+"""
 
 from __future__ import annotations
 

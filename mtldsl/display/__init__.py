@@ -1,1 +1,1 @@
-"""How anything is shown: panels of facts and tables, in a terminal, a notebook, a page; without knowing of what."""
+"""Layout of anything that is shown: panels of facts and tables, in a terminal, a notebook, a page; without knowing of what."""

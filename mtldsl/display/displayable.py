@@ -1,4 +1,4 @@
-"""Renders through sections."""
+"""Base classes of objects that notebooks and terminals show as a panel of sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section, Fact, Table, Figure."""
+"""Panels that an object shows: formulas, facts, tables and figures, with control characters made visible."""
 
 from __future__ import annotations
 

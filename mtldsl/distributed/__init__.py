@@ -1,4 +1,4 @@
-"""Everything about rows on Dask: tasks, loss terms, solvers, scores. Tasks answer for them; no other room asks where rows are."""
+"""Everything about rows on Dask: tasks, loss terms, solvers and scores, behind hooks that tasks answer."""
 
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts, Part, Parts, TaskSum

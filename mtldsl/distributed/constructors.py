@@ -1,4 +1,4 @@
-"""From Dask collections."""
+"""Rows of partitions checked where they are, and the tasks and facts that a first pass over them finds."""
 
 from __future__ import annotations
 

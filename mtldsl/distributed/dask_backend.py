@@ -1,4 +1,4 @@
-"""Parts on Dask workers."""
+"""Calls to Dask: functions run on workers, values kept there, and its errors made ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users have on Dask - arrays, data frames, delayed loaders - as tasks."""
+"""Conversion of a user's Dask collections - arrays, data frames, delayed loaders - into tasks."""
 
 from __future__ import annotations
 

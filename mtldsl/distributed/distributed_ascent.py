@@ -1,4 +1,4 @@
-"""One dual method, prox answer."""
+"""Dual ascent by passes over rows elsewhere, for kernel regularizers: parts raise their multipliers together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label facts, folds, samples."""
+"""Splits of rows elsewhere: folds, test sets and samples, with the facts of their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Newton, Hessian or majorizer."""
+"""Proximal gradient by passes over rows elsewhere: quadratic majorizers of the losses, extrapolated."""
 
 from __future__ import annotations
 

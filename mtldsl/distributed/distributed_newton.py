@@ -1,4 +1,4 @@
-"""One Newton, Hessian or majorizer."""
+"""Newton's method by passes over rows elsewhere: gradients and Hessians summed where the rows are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundle with one oracle."""
+"""Bundle method by passes over rows elsewhere: planes from workers, a quadratic program here."""
 
 from __future__ import annotations
 

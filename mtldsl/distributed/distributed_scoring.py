@@ -1,4 +1,4 @@
-"""Predict, score, cross-validate."""
+"""Predictions, scores, thresholds and folds of rows elsewhere, measured where the rows are."""
 
 from __future__ import annotations
 

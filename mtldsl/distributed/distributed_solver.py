@@ -1,4 +1,4 @@
-"""Base, checkpoints, subproblem."""
+"""Base class of solvers by passes over rows elsewhere, their checkpoint folder, and their subproblem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DistributedTasks."""
+"""`DistributedTasks`: tasks whose rows are in parts elsewhere, with the hooks of `Tasks` overridden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss over parts."""
+"""Sums of a loss over the rows of one part: values, gradients, curvatures and multipliers, slab by slab."""
 
 from __future__ import annotations
 

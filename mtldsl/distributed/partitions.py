@@ -1,4 +1,4 @@
-"""Partitions, sums, shuffles."""
+"""Partitions of rows, reproducible sums over them, exchange of whole tasks, and states kept in files."""
 
 from __future__ import annotations
 

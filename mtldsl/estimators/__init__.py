@@ -1,4 +1,7 @@
-"""Estimators with scikit-learn's face: fit, predict, get_params. This room imports scikit-learn; `import mtldsl` does not import it."""
+"""Estimators with scikit-learn's face: fit, predict, get_params.
+
+This room imports scikit-learn; `import mtldsl` does not import it.
+"""
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.estimators.base_estimator import OneTaskWarning
@@ -14,8 +17,9 @@ from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTa
 from mtldsl.estimators.kfold import MultiTaskKFold
 from mtldsl.estimators.positive_class import PositiveClassWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
-from mtldsl.estimators.reports import importances, report, summary
+from mtldsl.estimators.reports import frame, importances, report, summary
 from mtldsl.estimators.scorers import scorer
+from mtldsl.estimators.unlike_units import UnlikeUnitsWarning
 
 __all__ = [
     "PLST",
@@ -33,6 +37,8 @@ __all__ = [
     "OneClassWarning",
     "OneTaskWarning",
     "PositiveClassWarning",
+    "UnlikeUnitsWarning",
+    "frame",
     "importances",
     "report",
     "scorer",

@@ -1,10 +1,11 @@
-"""Shared estimator base."""
+"""Base class of the estimators: a model on tasks, its parameters, its inputs checked, and warnings at fit."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -18,8 +19,9 @@ from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
 from mtldsl.estimators.model_argument import ModelSource, stated
-from mtldsl.estimators.penalties import statement_of
+from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
+from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
@@ -123,6 +125,10 @@ def objects_of(values) -> np.ndarray:
 # A model as a hyperparameter, and its own parameters as further ones.
 
 
+#: how alike a name is to an argument's that is meant for it, from 0 to 1
+MISSPELT = 0.8
+
+
 class ModelParameters(BaseEstimator):
     """Parameters of the model are parameters of the estimator: `get_params` lists them, `set_params` changes them."""
 
@@ -144,6 +150,8 @@ class ModelParameters(BaseEstimator):
         usual = inspect.signature(type(self)).parameters
         for name in ("loss", "penalty"):
             given = getattr(self, name)
+            if name == "penalty" and given is None:
+                raise no_penalty(given, type(self).__name__)
             if not isinstance(given, str):
                 raise ModelError(
                     term=f"{type(self).__name__}({name}={quoted(given)})",
@@ -166,6 +174,28 @@ class ModelParameters(BaseEstimator):
         for name, value in arguments.items():
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
+        self._refuse_misspelt()
+
+    def _refuse_misspelt(self) -> None:
+        """ModelError for a name that is nearly an argument's; `fit` says of others that the model has no such parameter."""
+        try:
+            known = self._stated().parameters
+        except MTLError:  # `fit` says what is wrong with the model
+            return
+        for name, value in self._parameters.items():
+            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=MISSPELT)
+            if name not in known and near:
+                raise ModelError(
+                    f"there is no parameter {name!r}",
+                    term=f"{type(self).__name__}({name}={quoted(value)})",
+                    write_instead=f"did you mean {near[0]!r}?",
+                )
+
+    def _meant(self, name: str) -> str:
+        """The parameter whose name is nearest, as a question with a space behind it; "" where none is near."""
+        known = [each for each in self.get_params(deep=False) if each not in self._parameters]
+        near = get_close_matches(name, known, n=1)
+        return f"did you mean {near[0]!r}? " if near else ""
 
     def __getattr__(self, name: str):
         given = self.__dict__.get("_parameters", {})
@@ -200,7 +230,7 @@ class ModelParameters(BaseEstimator):
             if name not in known:
                 raise ModelError(
                     f"Invalid parameter {name!r} for {type(self).__name__} with model={quoted(self._stated_model(), 60)}",
-                    write_instead=f"valid parameters are {', '.join(known)}",
+                    write_instead=f"{self._meant(name)}valid parameters are {', '.join(known)}",
                 )
         self._parameters |= {name: value for name, value in params.items() if name not in mine}
         return self
@@ -232,7 +262,7 @@ class ModelParameters(BaseEstimator):
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"its parameters: {known}",
+                write_instead=f"{self._meant(strange[0])}its parameters: {known}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]
@@ -323,6 +353,7 @@ class MultiTaskEstimator(ModelParameters):
         if tasks is None:
             return None
         problem = self._problem(tasks)
+        warn_of_units(problem, tasks, type(self).__name__)
         return self._checked_solution(
             problem, problem.solve(warm_start=self._start(problem), **self._options())
         )
@@ -387,10 +418,10 @@ class MultiTaskEstimator(ModelParameters):
         return report(self, file, X, y, groups=groups, **options)
 
     def frame(self, long: bool = False):
-        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`."""
-        from mtldsl.estimators.reports import solution_of
+        """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `mtldsl.estimators.frame(self)`."""
+        from mtldsl.estimators.reports import frame
 
-        return solution_of(self).frame(long)
+        return frame(self, long)
 
     def importances(self):
         """Return what every feature counts, as a pandas Series: `mtldsl.estimators.importances(self)`."""
@@ -398,11 +429,11 @@ class MultiTaskEstimator(ModelParameters):
 
         return importances(self)
 
-    def summary(self) -> None:
-        """Print what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
+    def summary(self):
+        """Return as text what was learned, what is proven of it, and the features that count most: `mtldsl.estimators.summary(self)`."""
         from mtldsl.estimators.reports import summary
 
-        summary(self)
+        return summary(self)
 
     # ------------------------------------------------------------------------------------------- predictions
 

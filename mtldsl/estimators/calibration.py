@@ -1,4 +1,4 @@
-"""Thresholds and probabilities."""
+"""Thresholds and calibrated probabilities, tuned on scores of rows held out by folds."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.estimators.classifier import MultiTaskClassifier
-from mtldsl.estimators.cross_validated import CrossValidated, with_parameters
+from mtldsl.estimators.cv_base import CrossValidated, with_parameters
 from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTaskRegressor
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.targets import labels_of, numbers_of_targets, vector_of
@@ -193,6 +193,10 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, numbers_of_targets(vector_of(y)).Y[:, 0])
 
+    def score(self, X, y, groups=None, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, groups=groups, sample_weight=sample_weight)
+
 
 @with_parameters
 class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
@@ -249,3 +253,7 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
 
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, labels_of(vector_of(y)).signs[:, 0])
+
+    def score(self, X, y, groups=None, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, groups=groups, sample_weight=sample_weight)

@@ -184,6 +184,13 @@ class RowsOfTasks(MultiTaskEstimator):
     def _grouped(self, X, y, ids, weights, constant: dict) -> Tasks | None:
         """The tasks that are learned, in the order of `tasks_`; constant: the scores of those that are not."""
         self.tasks_ = distinct(ids)
+        if self.fit_intercept and 1 < len(ids) == len(self.tasks_):
+            raise DataError(
+                f"each of the {len(ids):,} rows is a task of its own, which an intercept alone fits: nothing is left to learn",
+                term=type(self).__name__,
+                argument="groups" if self.task is None else "task",
+                write_instead="tell tasks apart by what several rows share, such as the school of a pupil",
+            )
         self._constant_scores = constant
         names = self.tasks_.tolist()
         self._learned = [i for i, each in enumerate(names) if each not in constant]

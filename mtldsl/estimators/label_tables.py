@@ -1,4 +1,4 @@
-"""Sklearn validation helpers."""
+"""Tables of labels for classifiers: distinct rows, accuracy, and classes placed in columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `model=` of an estimator may be: the name of a model, its statement as text, or a function of (W, tasks)."""
+"""Values of an estimator's `model=`: the name of a model, its statement as text, or a function of (W, tasks)."""
 
 from __future__ import annotations
 

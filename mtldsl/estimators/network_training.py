@@ -1,4 +1,4 @@
-"""PyTorch training."""
+"""Training of networks by PyTorch: layers, options, scales, samples and the loop over epochs."""
 
 from __future__ import annotations
 

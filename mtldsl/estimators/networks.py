@@ -1,4 +1,4 @@
-"""Network estimators."""
+"""Estimators of networks: one with a structured last layer for all tasks, and one for each task."""
 
 from __future__ import annotations
 

@@ -8,17 +8,20 @@ from functools import lru_cache
 from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import REGISTRY, Loss, Regularizer
 from mtldsl.errors import ModelError
-from mtldsl.language.suggestions import meant
+from mtldsl.language.suggestions import advice, meant
 from mtldsl.language.vocabulary import WORDS
 from mtldsl.utils.validation import quoted
 
-__all__ = ["statement_of"]
+__all__ = ["no_penalty", "statement_of"]
 
 #: the penalties that an error lists, the most useful first
 _USEFUL = (
     "l21_norm", "trace_norm", "l1_norm", "ridge", "mean_regularizer", "l1_inf_norm", "l12_norm", "squared_trace_norm", "total_variation",
     "log_rank", "l1_norm + ridge", "mean_regularizer + ridge",
 )  # fmt: skip
+
+#: what others write for no penalty
+_NO_PENALTY = ("none", "no", "null", "zero", "")
 
 
 @lru_cache(maxsize=256)
@@ -32,9 +35,20 @@ def statement_of(loss: str, penalty: str, typed: str) -> str:
     >>> statement_of("squared_loss", "l1_norm + ridge", "MultiTaskRegressor")
     'squared_loss(W, tasks) + lam * (l1_norm(W) + ridge(W))'
     """
+    if penalty.strip().lower() in _NO_PENALTY:
+        raise no_penalty(penalty, typed)
     fit = _called("loss", loss, True, typed)
     parts = [_called("penalty", one.strip(), False, typed) for one in penalty.split("+")]
     return f"{fit} + lam * {parts[0] if len(parts) == 1 else '(' + ' + '.join(parts) + ')'}"
+
+
+def no_penalty(penalty: str | None, typed: str) -> ModelError:
+    """The error of a penalty that is none."""
+    return ModelError(
+        "there is no penalty of that name",
+        term=f"{typed}(penalty={quoted(penalty)})",
+        write_instead=f"write {typed.removesuffix('CV')}(lam=0.0) for none, or a name, such as penalty='l21_norm'",
+    )
 
 
 def _called(argument: str, name: str, wants_loss: bool, typed: str) -> str:
@@ -55,12 +69,11 @@ def _called(argument: str, name: str, wants_loss: bool, typed: str) -> str:
     near = meant(name, known)
     listed = known if wants_loss else _USEFUL
     hint = None if near is None else near.replace("(W, tasks)", "").replace("(W)", "")
+    instead = f"{argument}={hint!r}" if hint else advice(name) or f"one of {', '.join(map(repr, listed))}"
     raise ModelError(
         f"there is no {argument} of that name",
         term=f"{typed}({argument}={quoted(name)})",
-        write_instead=f"write {argument}={hint!r}"
-        if hint
-        else f"write one of {', '.join(map(repr, listed))}",
+        write_instead=f"write {instead}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Regression with several targets."""
+"""Estimator for regression with several targets, and R^2 task by task."""
 
 from __future__ import annotations
 

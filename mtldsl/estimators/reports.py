@@ -1,4 +1,4 @@
-"""What a fitted estimator shows of itself: a page, a table of weights, what features count, and a summary for the terminal."""
+"""Views of a fitted estimator: a page, a table of weights, what features count, and a summary for the terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,13 +20,14 @@ from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.measures import name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
 
 if TYPE_CHECKING:
-    from pandas import Series
+    from pandas import DataFrame, Series
 
-__all__ = ["importances", "report", "solution_of", "summary"]
+__all__ = ["frame", "importances", "report", "solution_of", "summary"]
 
 #: Lines of features in a summary.
 _FEATURES_SHOWN = 8
@@ -61,8 +63,33 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(Facts(solution).training, tuned)
     title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
-    beside: dict[str, Any] = {"separate": separate, "title": title, **options}
+    beside: dict[str, Any] = {
+        "separate": separate,
+        "title": title,
+        "positive": _positive(last, solution),
+        **options,
+    }
     return solution.report(file, tasks, **beside)
+
+
+def frame(estimator, long: bool = False) -> DataFrame:
+    """Return the weights as a pandas table of features and tasks, the intercepts in its last row: `Solution.frame`, with the names that a pipeline made.
+
+    estimator : fitted; or a Pipeline whose last step is one
+    long      : a row a feature and task
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from mtldsl.estimators import MultiTaskRegressor, frame
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> fitted = make_pipeline(PolynomialFeatures(include_bias=False), MultiTaskRegressor(lam=0.1)).fit(X, X)
+    >>> frame(fitted).index.tolist()
+    ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2', '(intercept)']
+    """
+    last, _, names = _last_step(estimator, None)
+    solution = solution_of(last)
+    return replace(solution, feature_names=_names(solution, names)).frame(long)
 
 
 def importances(estimator) -> Series:
@@ -86,29 +113,52 @@ def importances(estimator) -> Series:
     return found.sort_values(ascending=False, kind="stable")
 
 
-def summary(estimator) -> None:
-    """Print what was learned, what is proven of it, and the features that count most.
+class Summary(str):
+    """Text that a notebook and the prompt show as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def summary(estimator) -> Summary:
+    """Return as text what was learned, what is proven of it, and the features that count most; `print` it in a program.
 
     estimator : fitted; or a Pipeline whose last step is one
     """
     last, _, _ = _last_step(estimator, None)
     solution, typed = solution_of(last), type(last).__name__
     model = last._stated_model()
-    print(f"{typed}: {model if isinstance(model, str) else 'a function'}")
-    print(f"  {solution}")
+    lines = [f"{typed}: {model if isinstance(model, str) else 'a function'}", f"  {solution}"]
     if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
-        print(f"  chosen by cross-validation: {chosen}; mean score {last.best_score_:.4f}")
+        name, score = _score_chosen_by(last)
+        lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds")
     unsaid = positives(last._labels) if hasattr(last, "_labels") else {}
     if unsaid:
-        print(
-            f"  positive, the last class in sorted order: {', '.join(f'{unsaid[one]!r} of {one}' for one in unsaid)}"
-        )
+        listed = ", ".join(f"{unsaid[one]!r} of {one}" for one in unsaid)
+        lines.append(f"  positive, the last class in sorted order: {listed}")
     shares = importances(estimator)
     used = shares[shares > 0]
-    print(f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}")
-    for name, share in used.head(_FEATURES_SHOWN).items():
-        print(f"    {name:<32} {share:6.1%}")
+    lines.append(
+        f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}"
+    )
+    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(_FEATURES_SHOWN).items()]
+    return Summary("\n".join(lines))
+
+
+def _score_chosen_by(last) -> tuple[str, float]:
+    """(the name of the measure that folds were scored by, its best mean): of errors without the sign that makes higher better."""
+    scoring, best = last.scoring, last.best_score_
+    by = named_measure(getattr(scoring, "name", scoring))
+    if by is not None:
+        return name_of(by), by.direction * best
+    if scoring is not None:
+        return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring)), best
+    if not is_classifier(last):
+        return "R²", best
+    return "accuracy" if last._labels.signs.shape[
+        1
+    ] == 1 or last._labels.kind != "multilabel" else "share of rows whose labels are all right", best
 
 
 def _last_step(estimator, X) -> tuple[Any, Any, Any]:
@@ -152,6 +202,22 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     return Tasks.shared(
         estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)
     )
+
+
+def _positive(estimator, solution: Solution) -> dict[str, str]:
+    """{task: the class that counts as positive}; of one class against the rest it is the task's own name."""
+    labels = getattr(estimator, "_labels", None)
+    if labels is None or labels.kind == "multiclass":
+        return {}
+    whole = labels.kind == "binary"
+    known = (
+        [labels.classes] * len(solution.task_names)
+        if whole
+        else [labels.classes[i] for i in estimator._learned]
+    )
+    last = [classes[-1] for classes in known]
+    shown = [f"{each:g}" if isinstance(each, float) else str(each) for each in last]
+    return dict(zip(solution.task_names, shown, strict=True))
 
 
 def _columns(estimator, y):

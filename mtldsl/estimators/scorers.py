@@ -12,11 +12,11 @@ from sklearn.utils.multiclass import type_of_target
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import completed, hold_targets, learned, placed, signs_of
+from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.targets import columns_of, missing_in
-from mtldsl.solution.measures import MEASURES, measure, named_measure
+from mtldsl.estimators.targets import Labels, columns_of, missing_in
+from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
-from mtldsl.utils.validation import quoted
 
 __all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 
@@ -100,6 +100,15 @@ class MeasureScorer:
             everything = classes if classes is None else completed(classes, y)
             truth, names = signs_of(y, everything, needs)
             predicted = self._predicted(estimator, X, needs, classes, everything, truth.shape[1], asked)
+            if (
+                self.name in OF_POSITIVES
+                and everything is not None
+                and not learned(estimator, "tune_thresholds")
+            ):
+                columns = isinstance(everything, list)
+                kind = "multilabel" if columns else "binary" if truth.shape[1] == 1 else "multiclass"
+                told = Labels(truth, everything, kind, tuple(names) if columns and names else None)
+                warn_of_positives(told, type(estimator).__name__, repr(self))
         weights = of_labels(sample_weight, truth.shape)
         if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks
             return self._by_rows(estimator.task_of(X, **asked), truth[:, 0], predicted[:, 0], weights)
@@ -162,11 +171,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
         return get_scorer(scoring)
     if found is not None:
         return MeasureScorer(found.name)
-    raise ModelError(
-        f"scoring={quoted(scoring)}",
-        term=typed,
-        write_instead=f"write one of {', '.join(map(repr, MEASURES))}, or a name of scikit-learn's scorers",
-    )
+    return MeasureScorer(measure(scoring, f"{typed}(scoring", get_scorer_names()).name)
 
 
 def _is_ours(y, scoring: str) -> bool:

@@ -1,4 +1,4 @@
-"""What scikit-learn calls y, as columns of labels: one a task, NaN where a label is missing; and the way back."""
+"""Targets: scikit-learn's y as columns of labels, one a task, NaN where a label is missing; and the way back."""
 
 from __future__ import annotations
 
@@ -166,12 +166,35 @@ class Numbers:
 def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
     """y (n,) or (n, m) of real numbers, as `Tasks.shared` reads them. DataError, also to learn from where no label is there."""
     require_y(y)
-    Y, names = as_targets(y, "y", columns=True)
+    try:
+        Y, names = as_targets(y, "y", columns=True)
+    except DataError as error:
+        word = _class_in(y)
+        if word is None:
+            raise
+        raise DataError(
+            f"y holds text, such as {quoted(word)}, and this estimator learns numbers",
+            argument="y",
+            write_instead="use MultiTaskClassifier, or GroupedMultiTaskClassifier, which learn classes",
+        ) from error
     flat = is_vector(y)
     complete = not np.isnan(Y).any()
     if learning and not complete:
         _refuse_empty(np.isnan(Y))
     return Numbers(Y, None if flat else names, flat, complete)
+
+
+def _class_in(y) -> str | None:
+    """The first entry of a column that holds nothing but text; None where there is none, or it is a number as text."""
+    try:
+        table, _, _ = columns_of(y)
+    except DataError:
+        return None
+    for column, gone in zip(table.T, missing_in(table).T, strict=True):
+        kept = column[~gone].tolist()
+        if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
+            return kept[0]
+    return None
 
 
 def vector_of(y):

@@ -8,7 +8,7 @@ from mtldsl.atoms.learned_structures.structure import Learned, Quadratic, Range,
 from mtldsl.atoms.matrix_function import Loss, Regularizer, SeparableLoss, Set
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
-from mtldsl.atoms.regularizers.norm import Norm
+from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.extending.registration import register, register_solver, unregister, unregister_solver
 from mtldsl.language.vocabulary import use_plugins
 from mtldsl.normal_form.form import NormalForm

@@ -1,4 +1,4 @@
-"""Report on one word."""
+"""Report on one word: the pieces it still lacks, and the solvers that do not take it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Register words and solvers."""
+"""Registration of words and solvers of one's own: `register` and its checks of a class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.atoms.metrics.metric import Metric
-from mtldsl.atoms.regularizers.norm import Norm
+from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
 from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.errors import ModelError, SolverError

@@ -1,4 +1,4 @@
-"""Arguments of words."""
+"""Checks of a word's arguments: matrices, groups, trees and similarities, with names turned into positions."""
 
 from __future__ import annotations
 

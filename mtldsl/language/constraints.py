@@ -1,4 +1,4 @@
-"""All constraints."""
+"""Constraints as typed: comparisons of expressions, balls of norms, and bounds on learned matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Affine expressions, weights."""
+"""Affine expressions of weights: sums, products and selections, with the names of their rows and columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words to terms."""
+"""Factories of the words: functions that check what is typed and make terms of it."""
 
 from __future__ import annotations
 

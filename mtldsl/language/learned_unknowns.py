@@ -1,4 +1,4 @@
-"""Learned matrices, kernel weights."""
+"""Unknowns learned beside the weights: precisions, covariances, kernel weights, and their bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to statements."""
+"""Parser of models typed as text: objectives and constraints from Python's syntax tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coefficients, parameters, constants."""
+"""Scalars and constants of the language: numbers, parameters, matrix factors, and arithmetic kept as a tree."""
 
 from __future__ import annotations
 

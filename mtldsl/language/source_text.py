@@ -1,4 +1,4 @@
-"""Text with places."""
+"""Source text of a model: its syntax tree, and the place in the text that every message points at."""
 
 from __future__ import annotations
 

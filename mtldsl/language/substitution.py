@@ -1,4 +1,4 @@
-"""Other data, task partition."""
+"""Substitution of other tasks in a model, and its parts where losses share the tasks out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was meant by a name that is not known: the nearest spelling, or the word that others call so."""
+"""Suggestions for a name that is not known: the nearest spelling, or the word that others call so."""
 
 from __future__ import annotations
 

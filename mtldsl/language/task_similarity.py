@@ -1,4 +1,4 @@
-"""What a similarity between tasks is, before it is known of which tasks: a recipe for the kernels R_m of `mkl_norm`."""
+"""Recipes of similarities between tasks: kernels R_m of `mkl_norm`, before the tasks are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The words of the language: one line a word. Documentation, signature and checks come from the atom's class."""
+"""The words of the language: one line a word.
+
+Documentation, signature and checks come from the atom's class.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from mtldsl.atoms.losses.classification import ExponentialLoss
 from mtldsl.atoms.losses.multiclass import CrammerSingerLoss, SoftmaxLoss
 from mtldsl.atoms.losses.regression import GammaLoss
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
+from mtldsl.atoms.regularizers.l1_and_l21_norms import SortedL1Norm
 from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
-from mtldsl.atoms.regularizers.norms import SortedL1Norm
 from mtldsl.atoms.regularizers.spectral_norms import MaxNorm, SquaredClusterNorm
 from mtldsl.errors import ModelError
 from mtldsl.language import label_graph, learned_unknowns, similarity_helpers, task_similarity

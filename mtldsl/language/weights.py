@@ -1,4 +1,4 @@
-"""The unknown matrix of a model."""
+"""`Weights`: the unknown matrix W of a model, with one column for each task."""
 
 from __future__ import annotations
 

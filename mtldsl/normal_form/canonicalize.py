@@ -1,4 +1,4 @@
-"""Tree to form, checked."""
+"""Canonicalization: a typed statement checked and made a normal form at the parameters' present values."""
 
 from __future__ import annotations
 

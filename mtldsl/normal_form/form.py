@@ -1,4 +1,4 @@
-"""The form itself."""
+"""The normal form: blocks, losses, and functions of linear maps of blocks."""
 
 from __future__ import annotations
 

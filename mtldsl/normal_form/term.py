@@ -1,4 +1,4 @@
-"""Maps, terms, type registry."""
+"""Blocks, linear maps and base classes of terms, and the registry of term types."""
 
 from __future__ import annotations
 

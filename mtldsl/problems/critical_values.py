@@ -1,4 +1,4 @@
-"""Dual norm or bisection."""
+"""Critical multiple of a norm: the smallest at which zero weights are optimal, from slopes at zero."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def compared(
     max_seconds: float | None = None,
 ) -> CrossCheck | BlockCheck:
     """Return what both sides say, as in `cross_check`; stops.TimeIsUp where max_seconds were not enough."""
-    with interrupts.heard(raises=True), interrupts.time_limit(max_seconds):
+    with interrupts.handle_signals(raises=True), interrupts.time_limit(max_seconds):
         check = _checked(problem, solution, tol, solver, max_size, random_state)
         if interrupts.remaining() <= 0.0:  # of a solve that was cut short nothing can be said
             raise interrupts.TimeIsUp

@@ -1,4 +1,4 @@
-"""Nonconvex models, reference answers."""
+"""Cross-check of models that are not convex: every block against the reference, the others kept."""
 
 from __future__ import annotations
 

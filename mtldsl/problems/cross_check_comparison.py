@@ -1,4 +1,4 @@
-"""What was found."""
+"""Result of a cross-check: the facts of both sides, their differences, and whether they agree."""
 
 from __future__ import annotations
 

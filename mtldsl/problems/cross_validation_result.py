@@ -1,4 +1,4 @@
-"""One cross_validate."""
+"""Result of a cross-validation: scores of values on folds, as text and as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model(), models(), statements."""
+"""Named models of papers: their statements, and `model` and `models`, which find them."""
 
 from __future__ import annotations
 

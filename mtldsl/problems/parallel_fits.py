@@ -67,14 +67,14 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     """
     parts = Parts()
     try:
-        with interrupts.heard(raises=True, of_parts=True):
+        with interrupts.handle_signals(raises=True, of_parts=True):
             yield parts
             if interrupts.pending():  # it came while something was imported
                 raise KeyboardInterrupt
     except Interrupted:
         raise
     except KeyboardInterrupt:
-        if interrupts.insisted():  # a second signal is for the program
+        if interrupts.was_insisted():  # a second signal is for the program
             raise
         so_far = (
             f"before the first {one}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Protocol
@@ -41,11 +41,12 @@ __all__ = [
     "FewRows",
     "ParameterValues",
     "PathHistory",
+    "Solutions",
     "Solvable",
     "WarmStart",
-    "ahead",
     "certified_points",
     "checked_values",
+    "extrapolated_start",
     "grid_of",
     "path_values",
     "strengthens_losses",
@@ -86,7 +87,7 @@ class PathHistory:
         )
 
 
-def ahead(
+def extrapolated_start(
     form: NormalForm, past: PathHistory, last: Solution | None, value: float
 ) -> Solution | WarmStart | None:
     """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
@@ -234,6 +235,25 @@ def checked_values(problem: Solvable, parameter: Parameter, values) -> list[floa
     return numbers.tolist()
 
 
+class Solutions(Iterator[Solution]):
+    """Solutions of a path, each solved when it is asked for: a generator that says so."""
+
+    def __init__(self, name: str, values: Sequence[float], found: Generator[Solution, None, None]):
+        ends = f", from {values[0]:.4g} to {values[-1]:.4g}" if values else ""
+        self._said = f"path of {name} over {len(values)} values{ends}"
+        self._found = found
+
+    def __next__(self) -> Solution:
+        return next(self._found)
+
+    def close(self) -> None:
+        """End the path here, and put the parameter's value back."""
+        self._found.close()
+
+    def __repr__(self) -> str:
+        return f"<{self._said}: write list(...), or go over it, to solve at each>"
+
+
 def walk(
     problem: Solvable,
     parameter: Parameter,
@@ -241,7 +261,7 @@ def walk(
     solve_options: dict,
     keep: Callable[[Solution], None],
     progress: bool = False,
-) -> Iterator[Solution]:
+) -> Generator[Solution, None, None]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
     past = PathHistory()
@@ -252,10 +272,10 @@ def walk(
                 parameter.value = value
                 # between two solves, too, a signal is kept: this point is the last one
                 with (
-                    interrupts.heard(),
+                    interrupts.handle_signals(),
                     path_cache(made),
                 ):  # not beyond: between two values the caller does other things
-                    start = ahead(problem.form(), past, last, value)
+                    start = extrapolated_start(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
                     if last is not None and not interrupted and _may_lock(problem.form()):
@@ -441,7 +461,7 @@ def certified_points(
     try:
         while at < len(values):
             points: list = []
-            with interrupts.heard(), path_cache(walk.made), one_blas_thread():
+            with interrupts.handle_signals(), path_cache(walk.made), one_blas_thread():
                 while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
@@ -475,7 +495,7 @@ class _Walk:
             return found
         if self.few is not None:  # the next values would fare no better on few rows
             self.few, self.past, self.last = None, PathHistory(), None
-        start = ahead(form, self.past, self.last, value)
+        start = extrapolated_start(form, self.past, self.last, value)
         solution = self.problem.solve(warm_start=start, **self.options)
         self._keep(value, solution)
         return solution
@@ -487,7 +507,7 @@ class _Walk:
         """None where it does not end with a certificate of tol."""
         near, moves = CenterLabels().apply(form)
         seen = near if self.few is None else self.few.of(near)
-        start = starting_point(seen, ahead(seen, self.past, self.last, value))
+        start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
         if start is not None and self.few is None:
             start.blocks = moved(start.blocks, moves, -1.0)
         watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
@@ -529,9 +549,9 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
         if slot is None:
             break
         chosen = get_solver(slot.route)
-        watcher.begin(chosen, slot.stall_rule(), below_guesses=True)
+        watcher.begin(chosen, slot, below_guesses=True)
         try:
-            with interrupts.at_once(), breakdowns(slot.route):
+            with interrupts.allow_interrupts(), breakdowns(slot.route):
                 run.solver_of(chosen, form, {})(
                     form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
                 )

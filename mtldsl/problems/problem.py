@@ -18,7 +18,7 @@ from mtldsl.language.substitution import replace_tasks
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_check import attach
 from mtldsl.problems.parallel_fits import in_parts
-from mtldsl.problems.path import path_values, walk
+from mtldsl.problems.path import Solutions, path_values, walk
 from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.solution.build import solution_of
 from mtldsl.solution.fields import Run
@@ -195,7 +195,7 @@ class Problem(Statement):
         asked = None if cross_check is None else as_cross_check(cross_check, "solve")
         listener = _listener(verbose, callback)
         refuse_parameters(options, [parameter.name for parameter in self.parameters])
-        with interrupts.heard(), compilation.announced(_say) if verbose else nullcontext():
+        with interrupts.handle_signals(), compilation.announced(_say) if verbose else nullcontext():
             form = self.form()
             with one_blas_thread(), jobs(threads), propagate_callback_errors():
                 outcome = solve_form(
@@ -226,14 +226,9 @@ class Problem(Statement):
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
         numbers = path_values(self, parameter, values)
-        return walk(
-            self,
-            parameter,
-            numbers,
-            solve_options,
-            self._keep,
-            as_flag(progress, "path(lam, values, progress", ModelError),
-        )
+        loud = as_flag(progress, "path(lam, values, progress", ModelError)
+        found = walk(self, parameter, numbers, solve_options, self._keep, loud)
+        return Solutions(parameter.name, numbers, found)
 
     @complete("write problem.lambda_max(lam), with a Parameter of this problem")
     def lambda_max(self, parameter: Parameter) -> float:

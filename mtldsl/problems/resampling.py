@@ -1,4 +1,4 @@
-"""Stability and bootstrap."""
+"""Resampling of a problem: stability selection on halves, and bootstrap intervals of weights."""
 
 from __future__ import annotations
 

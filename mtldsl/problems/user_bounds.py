@@ -1,4 +1,4 @@
-"""User points and multipliers."""
+"""Checks of a user's own point: its value, the bound of its multipliers, and optimality conditions."""
 
 from __future__ import annotations
 

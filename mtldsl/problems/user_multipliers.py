@@ -1,4 +1,4 @@
-"""User points and multipliers."""
+"""Multipliers that a user gives or a solution holds, read and shared out among functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a solve to its Solution."""
+"""Construction of a `Solution` from the point, the certificate and the facts of a solve."""
 
 from __future__ import annotations
 

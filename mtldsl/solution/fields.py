@@ -1,4 +1,4 @@
-"""What a readout is: the fields of a solution that it fills from a solve, and how a file keeps them."""
+"""Readouts: the fields of a solution that each fills from a solve, and how a file keeps them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Sections of a solution."""
+"""First sections of a solution's page: verdict, numbers, data, model, solvers, check, and how to repeat it."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -112,6 +112,7 @@ class Facts:
     metrics          : names of measures to be shown; none: those that suit the labels
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
+    positive         : {task: the class that +1 stands for}
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -128,6 +129,7 @@ class Facts:
     random_state: Any = 0
     separate: Any = None
     held_out: bool = False
+    positive: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def training(self) -> Tasks | None:

@@ -1,4 +1,4 @@
-"""Learned matrices, kernel weights."""
+"""Matrices, kernel weights and calibration that were learned beside the weights, as a solution shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learned graph, its predictions."""
+"""Label graph of a solution: its cliques and edges, and the labellings it predicts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The measures that there are, by name."""
+"""The measures that scores may be asked for, by name and by scikit-learn's name."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -242,8 +242,9 @@ def named_measure(name) -> Measure | None:
     return MEASURES.get(_SYNONYMS.get(name, name)) if isinstance(name, str) else None
 
 
-def measure(name, typed: str = "metric") -> Measure:
-    """The measure of this name; ModelError with the nearest name for one that is not known, also for the names that others use.
+def measure(name, typed: str = "metric", scorers: Sequence[str] = ()) -> Measure:
+    """The measure of this name; ModelError with the nearest name, of ours or of scikit-learn's `scorers`, for one that is not known, also for the names that
+    others use.
 
     >>> measure("pr_auc")
     Traceback (most recent call last):
@@ -254,12 +255,15 @@ def measure(name, typed: str = "metric") -> Measure:
     if name == OF_KINDS.name:
         return OF_KINDS
     low = name.lower() if isinstance(name, str) else ""
-    near = difflib.get_close_matches(low, [*MEASURES, *_SYNONYMS], n=1, cutoff=0.7)
+    near = difflib.get_close_matches(low, [*MEASURES, *_SYNONYMS, *scorers], n=1, cutoff=0.7)
     meant = _SYNONYMS.get(near[0], near[0]) if near else ""
     raise ModelError(
         "there is no such measure",
         term=f"{typed}={quoted(name)}" + ")" * typed.count("("),
-        write_instead=f"write {meant!r}" if meant else f"write one of {', '.join(map(repr, MEASURES))}",
+        write_instead=f"write {meant!r}"
+        if meant
+        else f"write one of {', '.join(map(repr, MEASURES))}"
+        + ", or a name of scikit-learn's scorers" * bool(scorers),
         argument="metric",
     )
 

@@ -1,4 +1,4 @@
-"""One npz, checked."""
+"""Storage of a solution in one npz file, with every field checked when it is read."""
 
 from __future__ import annotations
 

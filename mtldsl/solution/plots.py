@@ -1,8 +1,8 @@
-"""A solution as a table, as pictures, and as a page."""
+"""Methods of a solution that show it as a table, as pictures, and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,7 @@ class Pictured:
         bootstrap: int = 200,
         random_state=0,
         separate=None,
+        positive: Mapping[str, str] | None = None,
     ) -> Path:
         """Write one HTML file for people who were not there; it needs no network, and can be read on a phone and on paper. Returns its path.
 
@@ -118,6 +119,7 @@ class Pictured:
         bootstrap : samples of the rows behind every interval, and behind the words "better than a guess": on the same samples, 95 % of the
             differences to the guess are on the better side. 0: no intervals; a guess is one answer for all rows
         separate : a solution of one model per task on the same rows, shown beside this one: `mtldsl.problems.separate_models.separate_models(tasks)`
+        positive : {task: the class that +1 stands for}, to be named beside its share
         random_state : of these samples; the same seed is the same page
         The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
         a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.
@@ -127,7 +129,12 @@ class Pictured:
         if tasks is not None:
             _require_rows(tasks)
         cross_check = self.cross_check if cross_check is None else cross_check  # type: ignore[attr-defined]
-        samples = {"bootstrap": bootstrap, "random_state": random_state, "separate": separate}
+        samples = {
+            "bootstrap": bootstrap,
+            "random_state": random_state,
+            "separate": separate,
+            "positive": positive or {},
+        }
         return write_report(file, self, tasks, title, cross_check, cross_validation, path, **samples)
 
 

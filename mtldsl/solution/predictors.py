@@ -1,4 +1,6 @@
-"""How weights answer new inputs: task by task, in whole labellings, or kind by kind. The loss says which.
+"""Predictors: answers of weights on new inputs, task by task, in whole labellings, or kind by kind.
+
+The loss says which.
 
 A loss that predicts in a way of its own adds a file with a `Predictor`, and a line to `PREDICTORS`.
 """

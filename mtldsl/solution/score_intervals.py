@@ -1,4 +1,4 @@
-"""Intervals, constant baseline."""
+"""Scores with bootstrap intervals, beside those of the best constant prediction."""
 
 from __future__ import annotations
 
@@ -375,8 +375,8 @@ def _constant(by: Measure, y: np.ndarray, classes: bool) -> float:
 #: The share of the samples between the ends of an interval.
 LEVEL = 0.95
 
-#: Labels of a task below which R^2 has no interval.
-_FEWEST = 10
+#: Labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score.
+LABELS_FOR_R2 = 10
 
 #: Differences that three decimals do not show are none.
 _SMALLEST = 5e-4
@@ -386,7 +386,7 @@ _SMALLEST = 5e-4
 class Scored:
     """One measure of all tasks: (m,) scores, their ends, the guess's, and `better`: 1.0 where the difference to the guess is shown to be for
     the better, -1.0 for the worse, 0.0 where neither, NaN where nothing is known. The same over all tasks: `overall`, a tuple of these. `separate`: the score of one model
-    per task, None where there is none to compare with."""
+    per task, None where there is none to compare with. `few`: a task has too few labels for an interval of R^2."""
 
     by: Measure
     name: str
@@ -397,12 +397,14 @@ class Scored:
     better: np.ndarray
     overall: tuple[float, float, float, float, float]
     separate: Score | None = None
+    few: bool = False
 
     @property
     def sound(self) -> bool:
-        """Tell whether the interval over all tasks holds the score itself. It may not: R^2 of samples of six labels divides by next to nothing."""
+        """Tell whether the interval over all tasks can be believed: it holds the score itself, and R^2 of samples of six labels divides by next
+        to nothing."""
         score, low, high, *_ = self.overall
-        return not (low > score or high < score)
+        return not (self.few or low > score or high < score)
 
     @property
     def beaten(self) -> bool:
@@ -471,12 +473,13 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
     by_size = by.two_classes and by.needs == "values"
     scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
     low, high = _held(scores, low, high)
+    few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
     if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
-        few = np.array([len(y) < _FEWEST for y in tasks.per_task(tasks.targets)])
+        few = np.array([len(y) < LABELS_FOR_R2 for y in tasks.per_task(tasks.targets)])
         low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:
-        return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan))  # fmt: skip
+        return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
     beside = resampled(by, tasks, guessed, n, LEVEL, None, generator(seed, "report"), "report(tasks)")
     guess, shown = none, none
     if own.samples_by_task is not None and beside.samples_by_task is not None:
@@ -484,7 +487,7 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
         shown = better(by, own.samples_by_task, beside.samples_by_task, guess)
     of_all = float(beside.estimate)
     whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
-    return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole))  # fmt: skip
+    return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
 
 
 def _held(scores, low, high) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Sections of a solution."""
+"""Sections of a solution's page on learned matrices, scores, features, convergence and the path."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def scores(facts: Facts) -> Section | None:
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [
-        f"The mean {one.name} has no interval: that of the samples does not hold it, for {fewest:,} labels in one task are too few."
+        f"The mean {one.name} has no interval: that of the samples is wide and biased, for {fewest:,} labels in one task are too few."
         for one in found
         if not one.sound
     ]
@@ -207,7 +207,10 @@ def _guess(facts: Facts) -> str:
 
 def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
-    share = [f"{100 * np.mean(y > 0):.1f} %" if facts.signs[i] else ""] if facts.classes else []
+    named = facts.positive.get(tasks.task_names[i], "")
+    share = (
+        [f"{100 * np.mean(y > 0):.1f} % {named}".rstrip() if facts.signs[i] else ""] if facts.classes else []
+    )
     cells = [
         (
             _with_ends(one.by_task[i], one.low[i], one.high[i]),

@@ -1,4 +1,4 @@
-"""The answer: weights, their proof, and predictions."""
+"""`Solution`, the answer of a solve: weights, their proof, and predictions."""
 
 from __future__ import annotations
 

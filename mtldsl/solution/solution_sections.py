@@ -1,4 +1,4 @@
-"""Sections of a solution."""
+"""Page of a solution put together from its sections, and its panel in a notebook."""
 
 from __future__ import annotations
 

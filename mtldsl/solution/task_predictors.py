@@ -1,4 +1,4 @@
-"""How weights answer."""
+"""Predictions of one task's weights, and of weights over a graph of labels."""
 
 from __future__ import annotations
 

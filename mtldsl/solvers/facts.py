@@ -102,7 +102,7 @@ def loss_kind(loss: LossTerm) -> str:
 def penalty_kind(f: FunctionTerm) -> str:
     """The parts of a matrix that a regularizer is a sum over."""
     atom = f.atom
-    if atom.is_reweighted or atom.weighs_kernels or atom.of_precisions:
+    if atom.is_reweighted or atom.weighs_kernels:
         return "structure"
     if atom.entry_quadratic is not None:
         return "ridge"

@@ -1,4 +1,4 @@
-"""One incumbent."""
+"""Monitor of a run: certifies every point that a solver shows, keeps the best, and decides when to stop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, structure_terms
 from mtldsl.solvers.numerics.line_search import Lines, best_between
 from mtldsl.solvers.numerics.projections import projected
-from mtldsl.solvers.scheduler import StallRule
+from mtldsl.solvers.scheduler import Slot, StallRule
 from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
@@ -259,7 +259,7 @@ class Closing(Evidence):
         try:
             with (
                 interrupts.time_limit(_LAST_SEARCH if late else self.remaining, late=not late),
-                interrupts.at_once(),
+                interrupts.allow_interrupts(),
             ):
                 self._search_lines(self.last if self._is_far else None)
         except KeyboardInterrupt as stop:
@@ -282,7 +282,7 @@ class Closing(Evidence):
 
     def _offer(self, blocks: Blocks) -> None:
         one = Incumbent.guess(self.form, blocks)
-        with interrupts.kept():
+        with interrupts.hold_signals():
             self.best.offer(one, self.bound)
 
     def bound_optimum(self) -> None:
@@ -297,14 +297,14 @@ class Closing(Evidence):
             self._prove_late(self.kept)
             return
         try:
-            with interrupts.time_limit(self.remaining), interrupts.at_once():
+            with interrupts.time_limit(self.remaining), interrupts.allow_interrupts():
                 self.bound, self.note = dual_bound(self.form, self.kept.blocks)
         except KeyboardInterrupt as stop:
             self.leave(stop)
 
     def leave(self, stop: KeyboardInterrupt) -> None:
         """Return what ended it, for the status. Raises a second signal."""
-        if interrupts.insisted():
+        if interrupts.was_insisted():
             raise stop
         self.left = "time_limit" if isinstance(stop, interrupts.TimeIsUp) else "interrupted"
 
@@ -356,7 +356,7 @@ class Closing(Evidence):
                 abs(self.certificate.relative_gap) <= _FAR
             ):  # near the end rounding counts, of which it knows less
                 self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
-        if not (interrupts.can_ring() or self._is_quick_to_bound):
+        if not (interrupts.can_set_alarm() or self._is_quick_to_bound):
             return
         if not self.form.is_convex:
             found = self._at_once(lambda: dual_bound(self.form, kept.blocks)[0])
@@ -375,7 +375,7 @@ class Closing(Evidence):
         try:
             with (
                 interrupts.time_limit(_LAST_BOUND, late=False),
-                interrupts.at_once(),
+                interrupts.allow_interrupts(),
                 np.errstate(over="ignore", invalid="ignore"),
             ):
                 return function()
@@ -426,8 +426,9 @@ class Watcher(Closing):
             _FIRST_ASKED if has_recession_direction(form) else np.inf
         )  # the look at which it is asked for
 
-    def begin(self, solver: Solver, stall_rule: StallRule, below_guesses: bool = False) -> None:
+    def begin(self, solver: Solver, slot: Slot, below_guesses: bool = False) -> None:
         """From here on points are this solver's, and it runs until it stalls."""
+        stall_rule = slot.stall_rule(0.0 if slot.is_lone else solver.flops(self.form))
         if not (below_guesses and self.form.is_convex):
             self.look_at_guesses()
         self.solver, self.stopped, self.restart, self.stall_rule = solver.name, "", None, stall_rule
@@ -446,7 +447,7 @@ class Watcher(Closing):
                 (point.loss_duals, point.function_duals), rounding=seen.rounding,
             )  # fmt: skip
             lower = self._lower_by_a_step(one) if one.is_stationary(self.tol) else None
-        with interrupts.kept():  # a signal now would leave a point with another's certificate
+        with interrupts.hold_signals():  # a signal now would leave a point with another's certificate
             done = self._keep(point, one, seen, lower)
         if done or self.left:
             return True

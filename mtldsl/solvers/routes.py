@@ -1,4 +1,4 @@
-"""Selection reads the table."""
+"""Routes: the solvers in order, which of them accept a model, and what `explain()` says of each."""
 
 from __future__ import annotations
 

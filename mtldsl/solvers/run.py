@@ -1,4 +1,4 @@
-"""Run loop and starts."""
+"""Run loop of `solve()`: routes in turn on a normal form, until one is certified or none gets on."""
 
 from __future__ import annotations
 
@@ -180,12 +180,12 @@ def run_routes(
         usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
         if usual is not None:
             progress.expect(name, usual(form))
-        watcher.begin(chosen, slot.stall_rule(), chosen.below_guesses)
+        watcher.begin(chosen, slot, chosen.below_guesses)
         point, failure = None, None
         try:
             with (
                 interrupts.time_limit(watcher.remaining),
-                interrupts.at_once(),
+                interrupts.allow_interrupts(),
                 breakdowns(name),
                 memory_errors(name),
             ):

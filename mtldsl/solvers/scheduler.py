@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers.solver import Point
@@ -17,7 +17,8 @@ __all__ = ["SETTINGS", "RoundRobin", "SchedulerSettings", "Slot", "StallRule"]
 class SchedulerSettings:
     """Constants of the scheduler.
 
-    patience        : flops without progress that end a first slot; some 50 ms. Of 20 to 200 ms none is better on the corpus
+    patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
+    iterations      : and no fewer than so many of the route's own iterations, however dear they are
     growth          : times the patience, from one slot of a route to its next
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
     lone_iterations : iterations without progress that end the slot of a route for which no other waits
@@ -25,6 +26,7 @@ class SchedulerSettings:
     """
 
     patience: float = 5e7
+    iterations: float = 100
     growth: float = 4.0
     progress: float = 0.5
     lone_iterations: float = 3000
@@ -71,17 +73,19 @@ class StallRule:
 
 @dataclass
 class Slot:
-    """A run of one route. `point`: where its last slot ended; `is_lone`: no other route waits for its end."""
+    """A run of one route. `number`: 0 for its first slot; `point`: where its last one ended; `is_lone`: no other route waits for its end."""
 
     route: str
-    patience: float = field(default_factory=lambda: SETTINGS.patience)
+    number: int = 0
     point: Point | None = None
     is_lone: bool = False
 
-    def stall_rule(self) -> StallRule:
+    def stall_rule(self, flops: float) -> StallRule:
+        """Return the rule that ends the slot of a route whose iterations take so many flops."""
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
-        return StallRule(self.patience, SETTINGS.progress)
+        patience = max(SETTINGS.patience, SETTINGS.iterations * flops)
+        return StallRule(patience * SETTINGS.growth**self.number, SETTINGS.progress)
 
 
 class RoundRobin:
@@ -97,12 +101,12 @@ class RoundRobin:
     >>> schedule = RoundRobin(["planes", "newton", "reference"], last="reference")
     >>> for _ in range(4):
     ...     slot = schedule.next()
-    ...     print(slot.route, int(slot.patience), slot.is_lone)
+    ...     print(slot.route, slot.number, slot.is_lone)
     ...     schedule.put_back(slot, Point({}))
-    planes 50000000 False
-    newton 50000000 False
-    planes 200000000 False
-    newton 200000000 False
+    planes 0 False
+    newton 0 False
+    planes 1 False
+    newton 1 False
     >>> schedule.next().route
     'reference'
     """
@@ -119,7 +123,7 @@ class RoundRobin:
             slot, self._again = self._again, None
             return slot
         name = self._peek()
-        first_slots = [slot for slot in self._waiting if slot.patience <= SETTINGS.patience * SETTINGS.growth]
+        first_slots = [slot for slot in self._waiting if slot.number == 1]
         if name is not None and not (name == self._last and first_slots):
             self._fresh.popleft()
             return Slot(name, is_lone=not self._are_resumed)
@@ -145,4 +149,4 @@ class RoundRobin:
     def put_back(self, slot: Slot, point: Point) -> None:
         """The route gets another slot, from its point, unless this one was its own to the end."""
         if not slot.is_lone:
-            self._waiting.append(Slot(slot.route, SETTINGS.growth * slot.patience, point))
+            self._waiting.append(Slot(slot.route, slot.number + 1, point))

@@ -1,4 +1,4 @@
-"""What a solver is: it takes a normal form it accepts and reports primal-dual points until it is told to stop."""
+"""Protocol of a solver: it takes a normal form, and reports primal-dual points until it is told to stop."""
 
 from __future__ import annotations
 

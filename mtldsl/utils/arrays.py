@@ -1,4 +1,4 @@
-"""Arrays, sparse, data frames."""
+"""Conversion of arrays, sparse matrices and data frames into checked arrays of real numbers."""
 
 from __future__ import annotations
 

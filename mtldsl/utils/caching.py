@@ -1,4 +1,4 @@
-"""Cached properties, lazy fields."""
+"""Caches: lazy fields of a solution, cached properties without a lock, and what the solves of a path share."""
 
 from __future__ import annotations
 

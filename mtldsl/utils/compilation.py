@@ -1,4 +1,4 @@
-"""How long this process has been making machine code, and who is told when it begins: light, since it does not import the compiler."""
+"""Record of the time this process has spent compiling, and of who is told when it begins, without importing numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safe file reading and writing."""
+"""Files read with clear errors and written whole or not at all, never over an input."""
 
 from __future__ import annotations
 

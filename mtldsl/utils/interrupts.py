@@ -1,4 +1,4 @@
-"""Signals, time limits, LAPACK calls."""
+"""Ctrl-C, SIGTERM and time limits during a computation, and LAPACK calls that can be interrupted."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ __all__ = [
     "LONG",
     "SECONDS",
     "TimeIsUp",
-    "at_once",
-    "can_ring",
+    "allow_interrupts",
+    "can_set_alarm",
     "eigh",
     "eigvalsh",
     "exit_code",
     "factor_of",
-    "heard",
-    "insisted",
+    "handle_signals",
+    "hold_signals",
     "interruptible",
-    "kept",
     "leave_if_late",
     "lstsq",
     "pending",
     "remaining",
     "svd",
     "time_limit",
+    "was_insisted",
 ]
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
 #
-# Inside `heard()` both signals are kept until there is a point to return; inside `at_once()`, around code that may be left anywhere, they
+# Inside `handle_signals()` both signals are kept until there is a point to return; inside `allow_interrupts()`, around code that may be left anywhere, they
 # raise KeyboardInterrupt. So does a second signal within SECONDS of the first, wherever it comes.
 #
-# `time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `at_once()`, is left by
+# `time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `allow_interrupts()`, is left by
 # TimeIsUp a little after.
 #
 # A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
@@ -112,7 +112,7 @@ def _hear(number: int, frame) -> None:
 
 
 @contextmanager
-def heard(raises: bool = False, of_parts: bool = False):
+def handle_signals(raises: bool = False, of_parts: bool = False):
     """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
 
     of_parts: the solves inside are parts of what is computed, and no result of their own
@@ -138,7 +138,7 @@ def heard(raises: bool = False, of_parts: bool = False):
 
 
 @contextmanager
-def at_once():
+def allow_interrupts():
     """A signal raises KeyboardInterrupt here, at the start too where it came before."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -155,7 +155,7 @@ def at_once():
 
 
 @contextmanager
-def kept():
+def hold_signals():
     """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
     if threading.current_thread() is not threading.main_thread():
         token = _end.set(float("inf"))  # nor does a time limit leave it, `leave_if_late`
@@ -207,7 +207,7 @@ def time_limit(seconds: float | None, late: bool = True):
         _end.reset(token)
 
 
-def can_ring() -> bool:
+def can_set_alarm() -> bool:
     """Tell whether an alarm can be set here: in the main thread, where the program uses none itself."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return False
@@ -217,7 +217,7 @@ def can_ring() -> bool:
 
 
 def _set_alarm(seconds: float) -> bool:
-    if not can_ring():
+    if not can_set_alarm():
         return False
     try:
         signal.signal(signal.SIGALRM, _ring)
@@ -252,7 +252,7 @@ def pending() -> bool:
     return (_state.pending or _state.deferred) and threading.current_thread() is threading.main_thread()
 
 
-def insisted() -> bool:
+def was_insisted() -> bool:
     """Tell whether the KeyboardInterrupt that was just caught is a second one, not to be caught."""
     return _state.insisted and threading.current_thread() is threading.main_thread()
 

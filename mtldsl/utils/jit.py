@@ -1,4 +1,4 @@
-"""Private numba patch, unneeded."""
+"""Functions compiled by numba and cached in files whose contents are checked before they run."""
 
 from __future__ import annotations
 

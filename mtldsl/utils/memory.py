@@ -1,4 +1,4 @@
-"""Whether an array fits into memory, asked before it is made."""
+"""Check that an array fits into memory, asked before it is made."""
 
 from __future__ import annotations
 

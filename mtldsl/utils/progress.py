@@ -1,4 +1,4 @@
-"""Progress lines, process defaults."""
+"""Progress lines of a solve, the callbacks of users, and the defaults of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User numbers, options, names."""
+"""Checks of what a user types: numbers, positions, names, flags, paths and seeds."""
 
 from __future__ import annotations
 

@@ -122,3 +122,17 @@ def test_a_whole_number_is_so_many_values_of_the_grid():
     found = [solution.parameters["lam"] for solution in problem.path(lam, 3)]
     top = float(problem.lambda_max(lam))
     np.testing.assert_allclose(found, np.geomspace(top, top / 1000, 3))
+
+
+def test_a_path_says_that_it_is_solved_when_asked():
+    tasks, lam = shared(), mtl.Parameter(5.0, name="lam")
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
+    path = problem.path(lam, [2.0, 1.0])
+    assert (
+        repr(path)
+        == "<path of lam over 2 values, from 2 to 1: write list(...), or go over it, to solve at each>"
+    )
+    assert next(path).parameters == {"lam": 2.0} and lam.value == 2.0
+    path.close()
+    assert lam.value == 5.0 and list(path) == [] and "0 values" in repr(problem.path(lam, []))

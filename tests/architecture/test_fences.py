@@ -13,6 +13,9 @@ LISTED = Path(__file__).with_name("offenders.json")
 
 MAX_LINES, MAX_FILES = 600, 440
 
+#: Characters of a file's first line, from which on it can say what a reader finds there.
+MIN_SUBJECT = 36
+
 #: First words that say neither what a function does nor what a class is.
 OPENINGS = re.compile(r'^ *r?"""(What|Whether|Where|How|So|Of|That)\b', re.MULTILINE)
 
@@ -68,6 +71,12 @@ def test_sizes():
 def test_base_names_are_told_apart():
     names = Counter(Path(path).name for path in files())
     assert {name for name, n in names.items() if n > 1} <= SHARED_NAMES
+
+
+def test_first_lines_say_what_a_file_holds():
+    subjects = {path: text.split("\n", 1)[0].strip('"') for path, text in files().items()}
+    assert not {path: line for path, line in subjects.items() if len(line) < MIN_SUBJECT}
+    assert not {line for line, n in Counter(subjects.values()).items() if n > 1}
 
 
 def test_offenders_become_fewer():

@@ -27,7 +27,7 @@ def test_choosing_says_that_nothing_is_kept(command, tmp_path, command_line, mon
 @pytest.mark.parametrize("of_parts, line", [(False, interrupts.INTERRUPTED), (True, interrupts.STOPPED)])
 def test_a_part_of_many_promises_nothing(of_parts, line, capsys, monkeypatch):
     monkeypatch.setattr(interrupts._state, "last", -float("inf"))
-    with interrupts.heard(raises=True, of_parts=of_parts), interrupts.heard():
+    with interrupts.handle_signals(raises=True, of_parts=of_parts), interrupts.handle_signals():
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupts.pending()
     assert capsys.readouterr().err == line + "\n"

@@ -1,5 +1,7 @@
 """`mtldsl report`: the page of a saved solution, with scores on rows that were held out."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,26 @@ def test_tasks_that_are_told_apart_by_rows(table, tmp_path, capsys):
     assert "write --task COLUMN --labels COLUMN" in capsys.readouterr().err
     assert main(["report", model, str(table), "--task", "school", "-o", str(out)]) == 2
     assert "name the column of their labels" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_tasks_are_matched_by_name_and_some_may_lack_rows(table, tmp_path):
+    file(tmp_path, "squared_loss(W, tasks) + ridge(W)", 'labels = "score"\ntask = "school"\ndrop = ["a", "b"]')  # fmt: skip
+    model, out = tmp_path / "w.npz", tmp_path / "t.html"
+    solution = mtl.Solution.load(model)
+    head, *rows = table.read_text().splitlines()
+    first = solution.task_names[0]
+    backwards = tmp_path / "backwards.csv"
+    backwards.write_text("\n".join([head, *sorted(rows, key=lambda row: first in row)]) + "\n")
+    pages = [tmp_path / "r.html", tmp_path / "s.html"]
+    for page, given in zip(pages, (table, backwards), strict=True):
+        assert main(["report", str(model), str(given), "--bootstrap", "0", "-o", str(page)]) == 0
+    one, other = (re.findall("<td.*?</td>", page.read_text()) for page in pages)
+    assert one and one == other
+
+    table.write_text("\n".join([head, *(row for row in rows if first in row)]) + "\n")
+    assert main(["report", str(model), str(table), "-o", str(out)]) == 0
+    assert "1 task of 2 has no rows here" in out.read_text()
 
 
 def test_without_rows_there_are_no_scores(table, tmp_path):

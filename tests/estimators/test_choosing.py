@@ -305,3 +305,25 @@ def test_an_interrupted_choice_hands_over_complete_folds(kind):
     with pytest.raises(mtl.Interrupted, match="0 of 4") as stop:
         kind(values=VALUES, cv=4, scoring=Stopping(1)).fit(X, Y)
     assert stop.value.completed is None
+
+
+@pytest.mark.slow
+def test_the_score_is_by_scoring_as_folds_are():
+    (X, Y), (XL, YL), (rows, y, ids, words) = numbers(), labels(), rows_of_tasks()
+    two = {"values": [1.0], "cv": 2}
+    mse = MultiTaskRegressorCV(scoring="neg_mean_squared_error", **two).fit(X, Y)
+    assert mse.score(X, Y) == scorer("mse")(mse, X, Y) < 0
+    weights = np.linspace(0.1, 1.0, len(X))
+    assert mse.score(X, Y, weights) == scorer("mse")(mse, X, Y, sample_weight=weights)
+    f1 = MultiTaskClassifierCV(scoring="f1", **two).fit(XL, YL)
+    assert f1.score(XL, YL) == scorer("f1")(f1, XL, YL)
+    mae = GroupedMultiTaskRegressorCV(scoring="mae", **two).fit(rows, y, groups=ids)
+    assert mae.score(rows, y, groups=ids) == scorer("mae")(mae, rows, y, groups=ids)
+    auc = GroupedMultiTaskClassifierCV(scoring="roc_auc", **two).fit(rows, words, groups=ids)
+    assert auc.score(rows, words, ids) == scorer("roc_auc")(auc, rows, words, groups=ids)
+
+
+def test_scoring_by_a_function_may_ask_for_the_own_score():
+    X, Y = numbers()
+    by, own = (MultiTaskRegressorCV(values=[1.0], cv=2, scoring=one).fit(X, Y) for one in (lambda e, X, y: e.score(X, y), None))  # fmt: skip
+    assert by.score(X, Y) == own.score(X, Y) and by.best_score_ == own.best_score_

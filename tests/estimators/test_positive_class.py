@@ -8,6 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
     GroupedMultiTaskClassifierCV,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
@@ -33,6 +34,21 @@ EVEN = {
     "roc_auc": lambda y: MultiTaskClassifierCV(scoring="roc_auc", **CV).fit(X, y),
     "errors": lambda y: MultiTaskClassifier(tune_thresholds=mtl.metrics.ErrorRate(), inner_folds=2).fit(X, y),
 }
+
+
+@for_each("name", ["f1", "recall", "average_precision"])
+def test_a_scorer_that_is_called_tells_it_too(name):
+    fitted, flu = MultiTaskClassifier().fit(X, TEXT), MultiTaskClassifier().fit(X, TEXT["flu"])
+    with pytest.warns(
+        PositiveClassWarning, match="scorer.* counts positives, .* 'well' of flu, 'well' of cold; where 'ill'"
+    ):
+        scorer(name)(fitted, X, TEXT)
+    with pytest.warns(PositiveClassWarning, match="'well' of y;"):
+        scorer(name)(flu, X, TEXT["flu"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PositiveClassWarning)
+        scorer(name)(MultiTaskClassifier().fit(X, ILL), X, ILL)
+        scorer("roc_auc")(fitted, X, TEXT)
 
 
 @pytest.mark.slow
@@ -63,8 +79,21 @@ def test_labels_1_and_2_have_one_positive_class():
     assert scored.best_score_ == MultiTaskClassifierCV(scoring="f1", **CV).fit(X, ~ILL["flu"]).best_score_
 
 
-def test_a_summary_names_positive_classes(capsys):
-    MultiTaskClassifier().fit(X, TEXT).summary()
-    assert (
-        "positive, the last class in sorted order: 'well' of flu, 'well' of cold" in capsys.readouterr().out
-    )
+def test_a_summary_names_positive_classes():
+    said = MultiTaskClassifier().fit(X, TEXT).summary()
+    assert "positive, the last class in sorted order: 'well' of flu, 'well' of cold" in said
+
+
+@pytest.mark.slow
+def test_a_page_names_every_positive_class(tmp_path):
+    def page(fitted, y, **groups):
+        return fitted.report(tmp_path / "p.html", X, y, bootstrap=0, **groups).read_text(encoding="utf-8")
+
+    mixed = TEXT.assign(cold=ILL["cold"].astype(int))
+    said = page(MultiTaskClassifier().fit(X, mixed), mixed)
+    assert f"{100 * (TEXT['flu'] == 'well').mean():.1f} % well<" in said
+    assert f"{100 * ILL['cold'].mean():.1f} % 1<" in said
+    ids = np.arange(60) % 2
+    rows = page(GroupedMultiTaskClassifier().fit(X, TEXT["flu"], groups=ids), TEXT["flu"], groups=ids)
+    assert rows.count(" % well<") == 2
+    assert " % 1<" in page(MultiTaskClassifier().fit(X, ILL["flu"] * 1.0), ILL["flu"] * 1.0)

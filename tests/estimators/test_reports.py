@@ -14,13 +14,17 @@ from mtldsl.estimators import (
     MultiTaskClassifier,
     MultiTaskClassifierCV,
     MultiTaskRegressor,
+    MultiTaskRegressorCV,
+    frame,
     importances,
     report,
     reports,
+    scorer,
     summary,
 )
 from mtldsl.metrics import FScore
 from mtldsl.problems.separate_models import separate_models
+from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 3)), columns=["age", "iron", "salt"]).assign(
@@ -71,16 +75,35 @@ def test_rows_of_tasks(by, tmp_path):
     assert "Oslo" in page.read_text(encoding="utf-8")
 
 
-def test_importances_are_in_the_order_of_the_summary(piped, capsys):
+def test_importances_are_in_the_order_of_the_summary(piped):
     shares = importances(piped)
     assert shares.sum() == pytest.approx(1.0) and shares.is_monotonic_decreasing
     assert shares.index[0] in ("standardscaler__age", "standardscaler__iron")
-    summary(piped)
-    said = capsys.readouterr().out
+    said = summary(piped)
     assert "MultiTaskClassifierCV: logistic_loss(W, tasks) + lam * l21_norm(W)" in said
     assert "chosen by cross-validation: lam = " in said and said.index(shares.index[0]) < said.index(
         shares.index[1]
     )
+
+
+def test_a_summary_is_text_that_shows_itself(capsys):
+    text = MultiTaskClassifier().fit(X[["age", "iron"]], SICK).summary()
+    assert isinstance(text, str) and repr(text) == text and capsys.readouterr().out == ""
+
+
+@for_each(
+    ("make", "y", "says"),
+    [
+        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2), X[["salt"]], "; R² -"),
+        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt"]], "; mean squared error 0."),
+        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_median_absolute_error"), X["salt"], "; neg_median_absolute_error -"),
+        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK, "; share of rows whose labels are all right 0."),
+        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK["ill"], "; accuracy "),
+        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("f1")), SICK, "; F1 0."),
+    ],
+)  # fmt: skip
+def test_a_summary_names_the_measure_of_its_score(make, y, says):
+    assert says in make().fit(X[["age", "iron"]], y).summary()
 
 
 def test_the_frame_has_a_row_a_feature_and_one_of_intercepts():
@@ -88,6 +111,13 @@ def test_the_frame_has_a_row_a_feature_and_one_of_intercepts():
     frame = fitted.frame()
     assert list(frame.index) == ["age", "iron", "(intercept)"] and list(frame.columns) == ["ill", "tired"]
     np.testing.assert_array_equal(frame.to_numpy()[:-1], fitted.coef_.T)
+
+
+def test_the_frame_of_a_pipeline_has_its_names(piped):
+    names = list(piped[:-1].get_feature_names_out())
+    assert list(frame(piped).index) == [*names, "(intercept)"] and "onehotencoder__city_Oslo" in names
+    assert set(frame(piped, long=True)["feature"]) >= set(names)
+    np.testing.assert_array_equal(frame(piped).to_numpy(), piped[-1].frame().to_numpy())
 
 
 def test_a_fit_without_a_task_has_no_page(tmp_path):

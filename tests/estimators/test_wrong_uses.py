@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError
@@ -16,6 +18,7 @@ from mtldsl.estimators import (
     KernelMultiTaskClassifier,
     LabelGraphClassifier,
     MultiTaskClassifier,
+    MultiTaskClassifierCV,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
 )
@@ -69,6 +72,10 @@ WRONG = {
     # models and their parameters
     "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
     "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),
+    "a misspelt argument": (lambda: MultiTaskRegressor(penality="l1_norm"), ModelError, ["(penality='l1_norm')", "did you mean 'penalty'"]),
+    "a misspelt argument, on folds": (lambda: MultiTaskRegressorCV(value=[1.0]), ModelError, ["did you mean 'values'"]),
+    "a misspelt argument, set": (lambda: MultiTaskRegressor().set_params(penality="l1_norm"), ModelError, ["Invalid parameter 'penality'", "did you mean 'penalty'"]),
+    "a misspelt parameter": (lambda: MultiTaskRegressor(lambda_=1.0).fit(X, Y), ModelError, ["no parameter 'lambda_'", "did you mean 'lam'"]),
     "a missing parameter": (lambda: MultiTaskRegressor("Robust-MTL", rho1=1.0).fit(X, Y), ModelError, ["needs rho2", "write rho2=..."]),
     "a parameter of another model": (lambda: MultiTaskRegressor("L21", lam=1.0).fit(X, Y), ModelError, ["no parameter 'lam'", "rho"]),
     "a negative parameter": (lambda: MultiTaskRegressor(lam=-1.0).fit(X, Y), ModelError, ["'lam' cannot be -1"]),
@@ -92,6 +99,16 @@ WRONG = {
     "a strict constraint": (lambda: MultiTaskRegressor(subject_to=["W > 0"]).fit(X, Y), ModelError, ["write W >= ..."]),
     "constraints beside a name": (lambda: MultiTaskRegressor("Lasso", rho=1.0, subject_to=["W >= 0"]).fit(X, Y), ModelError, ["has its own constraints"]),
     "counts that are none": (lambda: MultiTaskRegressor("poisson_loss(W, tasks)").fit(X, Y), DataError, ["labels must be counts"]),
+    "no penalty": (lambda: MultiTaskRegressor(penalty="none").fit(X, Y), ModelError, ["penalty='none'", "write MultiTaskRegressor(lam=0.0) for none"]),
+    "None for a penalty, on folds": (lambda: MultiTaskRegressorCV(penalty=None).fit(X, Y), ModelError, ["penalty=None", "write MultiTaskRegressor(lam=0.0) for none"]),
+    "a loss that there is not": (lambda: MultiTaskRegressor(loss="ordinal").fit(X, Y), ModelError, ["loss='ordinal'", "there is no ordinal loss"]),
+    "classes as numbers": (lambda: MultiTaskRegressor().fit(X, np.where(Y > 0, "yes", "no")), DataError, ["y holds text, such as ", "use MultiTaskClassifier"]),
+    "classes in a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": Y[:, 0], "b": "well"})), DataError, ["'well'", "use MultiTaskClassifier"]),
+    "numbers as text": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["not an array of numbers but of text"]),
+    "a measure in capitals": (lambda: MultiTaskRegressorCV(scoring="R2").fit(X, Y), ModelError, ["(scoring='R2')", "write 'r2'"]),
+    "a measure by half its name": (lambda: MultiTaskClassifierCV(scoring="AUC").fit(XL, YL), ModelError, ["(scoring='AUC')", "write 'roc_auc'"]),
+    "a scorer of scikit-learn misspelt": (lambda: MultiTaskRegressorCV(scoring="neg_median_absolut_error").fit(X, Y), ModelError, ["write 'neg_median_absolute_error'"]),
+    "no such measure": (lambda: MultiTaskRegressorCV(scoring="zebra").fit(X, Y), ModelError, ["(scoring='zebra')", "write one of 'mse'"]),
     # options
     "solver": (lambda: MultiTaskRegressor(solver="lbfgs").fit(X, Y), ModelError, ["solver='lbfgs'", "'auto'", "'admm'"]),
     "tol": (lambda: MultiTaskRegressor(tol=-1.0).fit(X, Y), ModelError, ["tol=-1.0", "between 0 and 1"]),
@@ -113,6 +130,7 @@ WRONG = {
     "a vector of None alone": (lambda: MultiTaskClassifier().fit(X, [None] * 40), DataError, ["NaN alone: there is no label"]),
     # rows of tasks
     "groups of another length": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:-1]), DataError, ["inconsistent numbers of samples"]),
+    "a task of each row": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=range(90)), DataError, ["each of the 90 rows is a task of its own", "such as the school"]),
     "groups of two dimensions": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS[:, None]), DataError, ["(90, 1)", "one task id a row"]),
     "groups in fit alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=IDS).predict(TX), DataError, ["fit was given groups, and this call is not"]),
     "groups in predict alone": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty).predict(TX, groups=IDS), DataError, ["fit was given none"]),
@@ -147,6 +165,13 @@ def test_a_wrong_use_is_refused(use):
     assert isinstance(error.value, ValueError | AttributeError)
 
 
+def test_a_models_parameter_may_resemble_an_argument():
+    assert (
+        MultiTaskRegressor(lambda W, tasks, penalty_=1.0: mtl.squared_loss(W, tasks), penalty_=2.0).penalty_
+        == 2.0
+    )
+
+
 def test_data_are_not_changed():
     inputs, y, weights = np.array(X), np.array(Y), np.ones(Y.shape)
     MultiTaskRegressor(lam=0.1).fit(inputs, y, weights).predict(inputs)
@@ -160,3 +185,31 @@ def test_data_are_not_changed():
     kept = ids.copy()
     GroupedMultiTaskRegressor(lam=0.1).fit(TX, Ty, groups=ids)
     assert (ids == kept).all()
+
+
+#: what gives a value to the parameter that folds choose -> the piece of the sentence that says what to write
+CHOSEN = {
+    "in the constructor": (lambda: MultiTaskRegressorCV(lam=3.0), "write values=[...] for those to choose from, or MultiTaskRegressor(lam=3.0)"),
+    "set": (lambda: MultiTaskRegressorCV().set_params(lam=3.0), "lam is chosen by cross-validation"),
+    "set with the model": (lambda: MultiTaskRegressorCV("L21").set_params(model=SUM, lam=3.0), "lam is chosen by cross-validation"),
+    "under its own name": (lambda: MultiTaskRegressorCV("L21", rho=3.0), "rho is chosen by cross-validation"),
+    "by its name": (lambda: MultiTaskRegressorCV("Robust-MTL", parameter="rho2", rho1=1.0, rho2=2.0), "MultiTaskRegressor(rho2=2.0)"),
+    "searched over": (lambda: GridSearchCV(MultiTaskRegressorCV(), {"lam": [1.0, 2.0]}, cv=2).fit(X, Y), "MultiTaskRegressorCV(lam=1.0)"),
+}  # fmt: skip
+
+
+@for_each("give", CHOSEN)
+def test_a_value_of_what_is_chosen_is_refused(give):
+    call, says = CHOSEN[give]
+    with pytest.raises(ModelError) as error:
+        call()
+    assert says in str(error.value)
+
+
+def test_what_is_chosen_is_no_parameter():
+    plain = MultiTaskRegressorCV("Robust-MTL", parameter="rho2", rho1=1.0)
+    assert (
+        repr(MultiTaskRegressorCV()) == "MultiTaskRegressorCV()"
+        and "lam" not in MultiTaskRegressorCV().get_params()
+    )
+    assert clone(plain).get_params()["rho1"] == 1.0 and "rho2" not in plain.get_params()

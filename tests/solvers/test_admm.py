@@ -164,3 +164,12 @@ def test_terms_that_bound_weights_together_give_a_bound(loss, labels, intercept)
     steps = 0.2 * mtl.l1_norm(W[:, 1:] - W[:, :-1])
     for penalty, constraints in ((rows, [W[:, :2] >= 0]), (columns, []), (steps, [W >= -2, W <= 2])):
         solve(loss(W, tasks) + penalty, constraints, tol=1e-7)
+
+
+def test_a_norm_of_what_differs_from_given_weights():
+    """A copy of W - A has a constant; where A is the optimum of the loss alone, it is the optimum of both."""
+    tasks = shared()
+    W = mtl.Weights(tasks)
+    A = mtl.minimize(mtl.squared_loss(W, tasks)).solve(tol=1e-10).W
+    solution = solve(mtl.squared_loss(W, tasks) + mtl.l1_norm(W - A) + 0.5 * mtl.l21_norm(W - A))
+    np.testing.assert_allclose(solution.W, A, atol=1e-6)

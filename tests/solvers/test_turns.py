@@ -24,8 +24,8 @@ class Shows(Solver):
         return None
 
     def flops(self, form):
-        """So many that twenty iterations without progress end a first slot."""
-        return SETTINGS.patience / 20
+        """So many that the fewest iterations without progress end a first slot."""
+        return SETTINGS.patience / SETTINGS.iterations
 
     def solve(self, form, *, tol, max_iter, start, watch):
         self.starts.append(start)

@@ -48,7 +48,7 @@ def test_a_long_call_is_left_at_the_time_limit(in_thread, deaf):
 
     def call():
         try:
-            with interrupts.time_limit(0.1), interrupts.at_once():
+            with interrupts.time_limit(0.1), interrupts.allow_interrupts():
                 interruptible(LONG, deaf)
         except interrupts.TimeIsUp:
             left.append(True)
@@ -67,7 +67,7 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     try:
-        with pytest.raises(KeyboardInterrupt), interrupts.heard(), interrupts.at_once():
+        with pytest.raises(KeyboardInterrupt), interrupts.handle_signals(), interrupts.allow_interrupts():
             timer.start()
             interruptible(LONG, deaf)
         assert not deaf.ended
@@ -115,7 +115,7 @@ def test_in_a_thread_long_products_are_left_between_two_parts(monkeypatch):
             pass
         found[name] = len(done)
 
-    for name, around in (("left", interrupts.at_once), ("whole", interrupts.kept)):
+    for name, around in (("left", interrupts.allow_interrupts), ("whole", interrupts.hold_signals)):
         thread = threading.Thread(target=parts, args=(name, around))
         thread.start()
         thread.join()

@@ -212,7 +212,7 @@ def test_handlers_of_the_program_are_left_alone():
     mine = {number: (lambda n, frame: heard.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: signal.signal(number, handler) for number, handler in mine.items()}
     try:
-        with interrupts.heard():
+        with interrupts.handle_signals():
             for number in mine:
                 assert signal.getsignal(number) is mine[number]
                 signal.raise_signal(number)
@@ -227,7 +227,7 @@ def test_a_solve_in_a_thread_touches_no_handler():
     seen = []
 
     def solve():
-        with interrupts.heard():
+        with interrupts.handle_signals():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=solve)
@@ -316,9 +316,9 @@ def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, b
     ended = interrupts.TimeIsUp if by == "alarm" else KeyboardInterrupt
     with (
         pytest.raises(ended),
-        interrupts.heard(),
+        interrupts.handle_signals(),
         interrupts.time_limit(0.01 if by == "alarm" else 60),
-        interrupts.at_once(),
+        interrupts.allow_interrupts(),
     ):
         if by == "Ctrl-C":
             threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -326,7 +326,7 @@ def test_a_module_is_imported_as_a_whole_whatever_comes(tmp_path, monkeypatch, b
         while True:
             pass
     assert sys.modules[name].whole
-    assert not interrupts.insisted()
+    assert not interrupts.was_insisted()
 
 
 @pytest.mark.slow
@@ -339,9 +339,9 @@ def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
 
     with (
         pytest.raises(interrupts.TimeIsUp),
-        interrupts.heard(),
+        interrupts.handle_signals(),
         interrupts.time_limit(0.001),
-        interrupts.at_once(),
+        interrupts.allow_interrupts(),
     ):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.01)  # often, in place of after half a second
         total(np.ones(6))
@@ -406,7 +406,7 @@ def test_alarms_of_the_program_are_left_alone():
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with interrupts.time_limit(0.01), interrupts.at_once():
+        with interrupts.time_limit(0.01), interrupts.allow_interrupts():
             until = time.monotonic() + PATIENCE
             while not rung and time.monotonic() < until:
                 time.sleep(0.01)
@@ -421,8 +421,8 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
     done = []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), interrupts.heard(), interrupts.at_once():
-            with interrupts.kept():
+        with pytest.raises(KeyboardInterrupt), interrupts.handle_signals(), interrupts.allow_interrupts():
+            with interrupts.hold_signals():
                 signal.raise_signal(signal.SIGINT)
                 done.append("whole")
             done.append("never")

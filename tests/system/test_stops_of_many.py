@@ -85,14 +85,14 @@ with slow_from(stability, "_chosen", 3):
     ),
     "an estimator is not fitted": (
         """
-from mtldsl.estimators import cross_validated, MultiTaskRegressorCV
-real = cross_validated.of_fold
+from mtldsl.estimators import cv_base, MultiTaskRegressorCV
+real = cv_base.of_fold
 def first(*given):
     soon()
     return real(*given)
-cross_validated.of_fold = first
+cv_base.of_fold = first
 model = MultiTaskRegressorCV("absolute_loss(W, tasks) + lam * trace_norm(W)", cv=4, values=[9.0, 3.0])
-cross_validated.MultiTaskEstimator._options = lambda self: LONG
+cv_base.MultiTaskEstimator._options = lambda self: LONG
 try:
     model.fit(X, X[:, :3])
 except mtl.Interrupted as stop:

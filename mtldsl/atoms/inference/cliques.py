@@ -1,4 +1,4 @@
-"""Which labels stand together, and where their entries are in a vector of scores."""
+"""Cliques of labels: which labels stand together, where their entries are in a vector of scores, and the plans of inference."""
 
 from __future__ import annotations
 

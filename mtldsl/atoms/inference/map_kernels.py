@@ -1,4 +1,4 @@
-"""Compiled MAP loops."""
+"""Compiled loops that find the labelling with the largest score, by enumeration, elimination or message passing."""
 
 from __future__ import annotations
 

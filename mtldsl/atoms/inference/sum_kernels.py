@@ -1,4 +1,4 @@
-"""Compiled sum loops."""
+"""Compiled loops that sum over labellings: log-partition, marginals, and what gaps in the labels change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interior point for kernel weights."""
+"""Interior-point method for the best weights of task kernels, the matrices of weights being given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learned structure is: a penalty on W whose quadratic form is learned, in closed form, from W itself."""
+"""Base class of learned structures: penalties on W whose quadratic form is learned, in closed form, from W itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels between tasks."""
+"""Kernels between tasks: factors of R_m, the cells of rows they act on, and the ball of their weights."""
 
 from __future__ import annotations
 

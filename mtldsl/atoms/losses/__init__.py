@@ -1,4 +1,4 @@
-"""Losses, one file a family. Importing this package registers them."""
+"""Losses, one file a family, registered when this package is imported."""
 
 from mtldsl.atoms.losses.classification import HingeLoss, LogisticLoss, SquaredHingeLoss
 from mtldsl.atoms.losses.label_graph_losses import CliqueHinge, LabelGraphLoss

@@ -1,4 +1,4 @@
-"""Binary classification losses."""
+"""Losses of labels -1 and +1: exponential, logistic, hinge and squared hinge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clique hinge and costs."""
+"""Structured hinge over a graph of labels, and the costs of whole labellings that it may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression losses."""
+"""Losses of numbers and counts: absolute, quantile, Huber, Poisson, Gamma and squared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The norm of the residuals, one value a task."""
+"""Square-root loss: the norm of a task's residuals, one value a task."""
 
 from __future__ import annotations
 

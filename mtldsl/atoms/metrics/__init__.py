@@ -1,4 +1,4 @@
-"""Metrics: losses of labellings that a structured hinge optimises. One file a family; importing this package registers them."""
+"""Metrics: losses of labellings that a structured hinge optimises, registered when this package is imported."""
 
 from mtldsl.atoms.metrics.contingency import AUC, BalancedError, ErrorRate, FScore, GMean, Jaccard
 from mtldsl.atoms.metrics.metric import Metric

@@ -1,4 +1,4 @@
-"""Metrics of the whole contingency table: F-score, and AUC on labels."""
+"""Metrics of a contingency table: F-score, AUC on labels, error rates, Jaccard and G-mean."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class FScore(Metric):
         best_of_fscore(ordered, batch.starts, ends, self.beta**2, paid, values, counts)
         return values, counts
 
-    # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.structured_prox.fscore_thresholds`).
+    # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.structured_prox.fscore_table_kernels`).
 
     @property
     def exact_prox(self) -> bool:

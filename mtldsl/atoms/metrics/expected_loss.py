@@ -1,4 +1,4 @@
-"""Conjugates of structured hinges."""
+"""Conjugates of structured hinges: the largest expected metric over random labellings or mixtures of planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric is: a loss Delta of labellings, and the labelling that a structured hinge finds most violated."""
+"""Base class of metrics: a loss Delta of labellings, and the labelling that a structured hinge finds most violated."""
 
 from __future__ import annotations
 

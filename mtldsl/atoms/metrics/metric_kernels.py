@@ -1,4 +1,4 @@
-"""Compiled oracles."""
+"""Compiled oracles of metrics: the most violated labelling or order of every task."""
 
 from __future__ import annotations
 

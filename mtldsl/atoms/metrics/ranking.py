@@ -1,4 +1,4 @@
-"""The metric of rankings."""
+"""Metrics of rankings: area above the ROC curve, whole or between two false positive rates."""
 
 from __future__ import annotations
 

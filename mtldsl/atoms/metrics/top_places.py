@@ -1,4 +1,4 @@
-"""First places of a ranking."""
+"""Metrics of the first places of a ranking: average precision, NDCG, precision and recall at k."""
 
 from __future__ import annotations
 

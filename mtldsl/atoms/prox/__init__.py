@@ -1,1 +1,1 @@
-"""Rules that make new proximal steps of known ones."""
+"""Rules that make new proximal steps from known ones."""

@@ -1,4 +1,4 @@
-"""Prox of a sum."""
+"""Proximal step of a sum of functions, where it is exactly a composition of their own steps."""
 
 from __future__ import annotations
 

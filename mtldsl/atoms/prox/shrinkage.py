@@ -1,4 +1,4 @@
-"""How norms and their balls take length away: the factor of a block soft threshold, and the level that leaves a given sum."""
+"""Shrinkage by norms and their balls: the factor of a block soft threshold, and the level that leaves a given sum."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.atoms.atom import Parts, column_groups, in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
-from mtldsl.atoms.regularizers.norm import WeightedNorm
+from mtldsl.atoms.regularizers.norm_base import WeightedNorm
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, quoted
 

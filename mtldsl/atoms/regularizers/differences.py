@@ -1,4 +1,4 @@
-"""Quadratic penalties on differences between tasks."""
+"""Quadratic penalties on differences between tasks: graph Laplacian and distance from the mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
-from mtldsl.atoms.regularizers.norm import ROUNDING
+from mtldsl.atoms.regularizers.norm_base import ROUNDING
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh

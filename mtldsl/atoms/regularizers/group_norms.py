@@ -1,4 +1,4 @@
-"""Group and tree norms."""
+"""Norms of groups of rows and of trees of groups, and the Frobenius norm, with their proximal steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, in_parentheses, row_groups
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
-from mtldsl.atoms.regularizers.norm import Norm, WeightedNorm, checked_weights
+from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, quoted
 

@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.atom import ROWS, in_parentheses
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.regularizers.group_norms import checked_family
-from mtldsl.atoms.regularizers.norm import Norm, checked_weights
+from mtldsl.atoms.regularizers.norm_base import Norm, checked_weights
 from mtldsl.errors import ModelError
 
 __all__ = ["LatentGroupNorm"]

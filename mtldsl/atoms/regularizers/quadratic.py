@@ -1,4 +1,4 @@
-"""Quadratic penalties."""
+"""Quadratic penalties on the weights: ridge, and the ridge between correlated features and tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 from mtldsl.atoms.atom import RowProfile, in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between, kronecker_apply
-from mtldsl.atoms.regularizers.norm import check_broadcast, checked_weights
+from mtldsl.atoms.regularizers.norm_base import check_broadcast, checked_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.caching import cached_property

@@ -1,4 +1,4 @@
-"""Trace, max, cluster norms."""
+"""Functions of singular values: trace norm, squared trace norm, max norm, squared cluster norm and rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mtldsl.atoms.prox.spectral_matrix import (
     singular_values,
     thin_svd,
 )
-from mtldsl.atoms.regularizers.norm import Norm
+from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.atoms.sets import RankAtMost
 
 __all__ = [

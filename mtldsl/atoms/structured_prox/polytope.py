@@ -1,4 +1,4 @@
-"""Projections through an oracle."""
+"""Projections on hulls of labellings, and the prox of a maximum of planes, through an oracle that names one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled projections."""
+"""Compiled quadratic programs over a simplex, and projections on hulls of labellings."""
 
 from __future__ import annotations
 

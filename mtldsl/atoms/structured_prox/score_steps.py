@@ -409,8 +409,8 @@ def fscore_steps(
     flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
     rough : relative gap up to which that one is followed to first order: flip probabilities are all that is known then
     """
-    from mtldsl.atoms.structured_prox import fscore_survival as survival_kernel
-    from mtldsl.atoms.structured_prox.fscore_thresholds import promised_value
+    from mtldsl.atoms.structured_prox import fscore_prox_kernels
+    from mtldsl.atoms.structured_prox.fscore_table_kernels import promised_value
 
     u, square, k = 2.0 * steps, metric.beta**2, len(steps)
     if np.any(u * (batch.positives + batch.negatives) > _LONGEST):
@@ -420,7 +420,7 @@ def fscore_steps(
     tables, pools = np.empty(size, np.int64), np.empty((size, 6), np.int64)
     a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
-    survival_kernel.fscore_steps(
+    fscore_prox_kernels.fscore_steps(
         chosen, margins, batch.samples, batch.starts, ends, square, u, warm, _MOST_EVALUATIONS, flips,
         tables, a, mass, b, levels, pools, found, gaps, rough,
     )  # fmt: skip
@@ -447,7 +447,7 @@ def fscore_promise(of_positives, of_negatives, square: float) -> float:
     """D(p) of `FScore`, square = beta^2 >= 1: the count of wrong positives has the survival function of their sorted p, and the
     negatives' count given it follows from thresholds.
     """
-    from mtldsl.atoms.structured_prox.fscore_thresholds import promised_value
+    from mtldsl.atoms.structured_prox.fscore_table_kernels import promised_value
 
     a, b, mass = _tables(of_positives, of_negatives, square)
     return promised_value(a, b, mass, square * len(of_positives), 1.0 + square)
@@ -467,7 +467,7 @@ def fscore_law(of_positives, of_negatives, square: float) -> tuple[np.ndarray, n
 
 def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(right positives, expected counts of wrong negatives, mass before each and 1) of the tables with a weight."""
-    from mtldsl.atoms.structured_prox.fscore_thresholds import thresholds
+    from mtldsl.atoms.structured_prox.fscore_table_kernels import thresholds
 
     r, q = np.sort(of_positives)[::-1], np.sort(of_negatives)[::-1].copy()
     ends = np.concatenate([[0.0], 1.0 - r, [1.0]])
@@ -484,7 +484,7 @@ def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
     """Pools of negatives at one level move freely where it is pinned, and keep their sum where it is not; positives with one
     probability move together, and with them the negatives that are flipped between their tables, and the pools' sums.
     """
-    from mtldsl.atoms.structured_prox.fscore_survival import overlaps
+    from mtldsl.atoms.structured_prox.fscore_prox_kernels import overlaps
 
     n, (up, down), G = rows.stop - rows.start, (part - rows.start for part in opened), len(tables) - 1
     sizes, first, shares = np.empty(G), np.empty(G, np.int64), np.empty((G, 2))

@@ -1,4 +1,4 @@
-"""Other formulas, repair."""
+"""The checker's formulas of quadratic regularizers, the squared cluster norm and constraints, and the table of all functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss formulas."""
+"""The checker's formulas of losses of samples, of rows, of residual norms and of the worst task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metric formulas."""
+"""The checker's formulas of metrics: labellings, orders, and costs over label graphs."""
 
 from __future__ import annotations
 

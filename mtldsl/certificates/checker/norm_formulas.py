@@ -1,4 +1,4 @@
-"""Norm formulas."""
+"""The checker's formulas of norms: entries, rows, groups, trees, spectra and total variation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ends of a proof."""
+"""Check of a proof that was read: both ends of the interval in which the optimum lies, and the verdict."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def words_without_formula(proof: dict, data) -> list[str]:
 
 
 class Check:
-    """A proof whose parts are of their kinds (`schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
+    """A proof whose parts are of their kinds (`proof_schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
 
     own_tol: whether the user named it; the file's own is looked at where it is smaller, and the user named none
     """

@@ -1,4 +1,7 @@
-"""The file of a proof: JSON that refers to arrays beside it, in one npz without pickles. What is in it: docs/proofs.md."""
+"""The file of a proof: JSON that refers to arrays beside it, in one npz without pickles.
+
+What is in it: docs/proofs.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The kinds of values that a proof's file may hold. Each reads one value and returns it, or raises ValueError that says where it stands.
+"""The kinds of values that a proof's file may hold.
+
+Each reads one value and returns it, or raises ValueError that says where it stands.
 
 Nothing is converted that is not the same number: text and booleans are not numbers, and an array of other numbers than a file of ours has
 is refused. What these return may be relied on.

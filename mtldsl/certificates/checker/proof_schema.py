@@ -1,4 +1,4 @@
-"""Names, kinds and ranges of a proof's file."""
+"""Schema of a proof's file: the names it may hold, their kinds and their ranges."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_FUNCTIONS = ("word", "parameters", "coefficient", "map", "convex")
 def difference(own: dict, other: dict) -> str | None:
     """The first thing in which `other` is not `own`, up to the order of blocks, terms and data; None where they are the same.
 
-    Both are canonical: `schema.checked_form` made them.
+    Both are canonical: `checked_form` made them.
     """
     if own["constant"] != other["constant"]:
         return f"the constant is {other['constant']:.17g}, not {own['constant']:.17g}"

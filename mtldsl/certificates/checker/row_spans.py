@@ -1,4 +1,4 @@
-"""What functions take of a residual, row by row of a block, and the directions of weights that none of them sees.
+"""Row spans of a block: what functions take of a residual, and the directions of weights that none of them sees.
 
 A function of `W[rows] @ R` may change its multipliers by C E^T, any C, without leaving the cone of its conjugate's domain: E is `part.span(row)`.
 So it takes what lies in the span of R E. On the directions N with (R E)^T N = 0 for all functions, multipliers of losses stand alone. N is

@@ -1,4 +1,4 @@
-"""Structured formulas."""
+"""The checker's formulas of structured losses: hinges of metrics, and losses over label graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms of a saved proof: formulas behind their maps and data. All numbers are Intervals."""
+"""The terms of a saved proof: formulas behind their maps and data, all numbers of which are Intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A saved proof and the data that it is about, matched and checked."""
+"""Match of a saved proof with the data that are given, and the check of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.parallel import one_blas_thread
 
 __all__ = [
-    "verify_proof",
+    "check_against_arrays",
 ]
 
 #: products of numbers that the exact check makes at most
@@ -20,7 +20,7 @@ _MOST_EXACT = 20_000_000
 _DEFAULT_TOL = 1e-4
 
 
-def verify_proof(
+def check_against_arrays(
     path,
     *data,
     model: dict | None = None,

@@ -1,1 +1,1 @@
-"""Every word a second time, as one short formula in numpy, and the value of a statement as typed."""
+"""One short numpy formula a word, independent of its atom, and the value of a statement as typed."""

@@ -1,4 +1,7 @@
-"""Losses. z: predictions, y: labels; of "samples" any arrays of one shape, and what comes back is weighted and added up."""
+"""Plain formulas of the losses, one function a word.
+
+z: predictions, y: labels; of "samples" any arrays of one shape, and what comes back is weighted and added up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics, and the structured hinge of one: its maximum over all labellings, or orders, of a task.
+"""Plain formulas of metrics, and of the structured hinge of one: its maximum over all labellings, or orders, of a task.
 
 Delta of a table: b negatives labelled +1, c positives labelled -1, arrays that broadcast; -inf where a labelling is not allowed.
 """

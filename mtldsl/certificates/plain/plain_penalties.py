@@ -1,4 +1,4 @@
-"""Penalties of a matrix W (p, q), and norms, whose balls are constraints."""
+"""Plain formulas of regularizers, constraint sets and learned structures, as functions of a matrix W (p, q)."""
 
 from __future__ import annotations
 

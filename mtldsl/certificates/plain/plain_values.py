@@ -1,4 +1,4 @@
-"""Value of a statement by plain formulas."""
+"""Value of a statement at a point, evaluated by plain formulas with a bound on the rounding."""
 
 from __future__ import annotations
 

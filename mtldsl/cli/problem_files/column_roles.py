@@ -1,4 +1,4 @@
-"""Pandas types, shorter template."""
+"""Guess of each column's role in a CSV file: numbers, categories, labels, tasks or ids."""
 
 from __future__ import annotations
 

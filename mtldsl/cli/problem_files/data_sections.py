@@ -1,4 +1,4 @@
-"""Data, split, arrays, engine."""
+"""Sections of a problem file on data: arrays, tasks and their readers, the split, groups, and the workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model, weights, learned."""
+"""Sections of a problem file on the model: parameters, weights, learned matrices and the statement."""
 
 from __future__ import annotations
 

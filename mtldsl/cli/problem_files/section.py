@@ -1,4 +1,4 @@
-"""What a table of a problem file is to its reader: a section, found in one list; and what the sections have said so far."""
+"""Sections: how a reader of problem files treats each table, the list of all of them, and what they have said so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve, check, validation, output."""
+"""Sections of a problem file on the run: solve, check, validation, thresholds and output."""
 
 from __future__ import annotations
 

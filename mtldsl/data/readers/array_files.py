@@ -1,4 +1,4 @@
-"""Files that hold arrays: MATLAB, NumPy, LIBSVM."""
+"""Readers of files that hold arrays: MATLAB, NumPy archives and LIBSVM text."""
 
 from __future__ import annotations
 

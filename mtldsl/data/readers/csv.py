@@ -1,4 +1,4 @@
-"""Pandas reads, we explain."""
+"""Reader of CSV files, which pandas parses; errors name the file, the line and the column."""
 
 from __future__ import annotations
 

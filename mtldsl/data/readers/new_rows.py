@@ -1,4 +1,4 @@
-"""Rows for a solution."""
+"""Reader of new rows for a saved solution, with its columns found by name."""
 
 from __future__ import annotations
 
@@ -198,8 +198,8 @@ def read_held_out(
     task        : the column that tells the tasks apart by rows
     signs       : labels are -1 and +1, and 0/1 and no/yes are read as these
     description, decimal, fill : as in `read_inputs`
-    Empty labels are missing. DataError for columns that are not there, labels that are not numbers, classes that are not known, and a task
-    without a row.
+    Empty labels are missing. DataError for columns that are not there, labels that are not numbers, classes that are not known, and where no
+    row has a label. Tasks told apart by rows that have none here are left out.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "held.csv"
@@ -233,9 +233,10 @@ def read_held_out(
     if strange.size:
         raise DataError(f"{rows.place(strange[0])}: column {task!r} names a task {str(ids[strange[0]])!r} that the model does not know")  # fmt: skip
     each = [np.flatnonzero((ids == name) & ~np.isnan(y)) for name in tasks]
-    lacking = [name for name, own in zip(tasks, each, strict=True) if not own.size]
-    if lacking:
-        raise DataError(f"task {lacking[0]!r} has no labelled row ({len(lacking)} such tasks)", term=path, write_instead="give rows of every task")  # fmt: skip
+    names["task_names"] = [name for name, own in zip(tasks, each, strict=True) if own.size]
+    each = [own for own in each if own.size]
+    if not each:
+        raise DataError("no row has a label", term=path, argument="labels")
     return Tasks.separate([X[own] for own in each], [y[own] for own in each], **names)
 
 

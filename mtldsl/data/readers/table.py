@@ -1,4 +1,7 @@
-"""A table that a reader found in a file: named columns of numbers or categories. `Table.tasks` makes `Tasks` of it."""
+"""A table that a reader found in a file: named columns of numbers or categories.
+
+`Table.tasks` makes `Tasks` of it.
+"""
 
 from __future__ import annotations
 

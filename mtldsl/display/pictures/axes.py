@@ -1,4 +1,4 @@
-"""What every new picture begins with: its axes, and colours that people who confuse red and green tell apart."""
+"""Axes of every new picture, and colours that people who confuse red and green tell apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path, validation, convergence curves."""
+"""Pictures of curves: a path of weights, a cross-validation, and the convergence of a solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Baseline base."""
+"""Base classes of multi-label baselines, and the checks of their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdaBoost.MH, HOMER."""
+"""Baselines of boosted stumps and label trees: AdaBoost.MH and HOMER."""
 
 from __future__ import annotations
 

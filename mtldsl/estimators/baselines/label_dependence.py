@@ -1,4 +1,4 @@
-"""LEAD, PLEM."""
+"""Baselines that learn how labels depend on one another: LEAD and PLEM."""
 
 from __future__ import annotations
 

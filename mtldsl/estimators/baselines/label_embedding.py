@@ -1,4 +1,4 @@
-"""PLST, MLCSSP, MMOC."""
+"""Baselines that embed labels in few codes: PLST, MLCSSP and MMOC."""
 
 from __future__ import annotations
 

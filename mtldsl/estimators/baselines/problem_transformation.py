@@ -1,4 +1,4 @@
-"""BR, ECC, LP, RAkEL."""
+"""Baselines that transform labels into ordinary classification: BR, ECC, LP and RAkEL."""
 
 from __future__ import annotations
 

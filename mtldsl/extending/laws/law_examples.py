@@ -1,4 +1,4 @@
-"""Reference sides, random data."""
+"""Examples and reference sides of laws: random data, and values, proxes and conjugates by cvxpy."""
 
 from __future__ import annotations
 

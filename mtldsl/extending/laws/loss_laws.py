@@ -1,5 +1,7 @@
-"""The laws of losses. The two sides of a law never come from the same place: the prox is judged by the reference's values, the
-conjugate by a supremum that cvxpy finds, the gradient by finite differences.
+"""The laws of losses, such as value, prox, conjugate, gradient and best constants.
+
+The two sides of a law never come from the same place: the prox is judged by the reference's values, the conjugate
+by a supremum that cvxpy finds, the gradient by finite differences.
 """
 
 from __future__ import annotations

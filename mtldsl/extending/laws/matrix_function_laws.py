@@ -1,4 +1,7 @@
-"""The laws of functions of weights, regularizers and sets. As for losses, the two sides of a law never come from the same place."""
+"""The laws of functions of weights, regularizers and sets.
+
+As for losses, the two sides of a law never come from the same place.
+"""
 
 from __future__ import annotations
 

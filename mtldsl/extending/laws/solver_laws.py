@@ -1,4 +1,4 @@
-"""Solvers on small models."""
+"""The laws of solvers, checked on small models: refusals, certified answers, repeatable bits, stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks fixed, restricted, lifted."""
+"""Reductions of blocks: learned matrices fixed, losses lifted onto weights, rows or sides restricted."""
 
 from __future__ import annotations
 

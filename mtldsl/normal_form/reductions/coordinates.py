@@ -1,4 +1,4 @@
-"""Changes of coordinates."""
+"""Reductions by new coordinates: labels and columns centred, the span of few samples, whitened inputs."""
 
 from __future__ import annotations
 

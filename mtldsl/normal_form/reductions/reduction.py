@@ -1,4 +1,4 @@
-"""What a reduction is: a form that is easier, and the way back to the one that was typed."""
+"""Base class of reductions: a form that is easier, and the way back to the one that was typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of term of a normal form, one a file. With this room those of losses on rows in memory are registered."""
+"""Types of term of a normal form: importing this room registers those of losses on rows in memory."""
 
 from mtldsl.normal_form.terms.joint_losses import RadialTerm, RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm

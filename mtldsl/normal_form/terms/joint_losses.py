@@ -1,4 +1,4 @@
-"""Losses of rows, norms, tasks."""
+"""Terms of losses that join samples: of residual norms, of rows over all tasks, and of the worst task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label-graph losses."""
+"""Terms of losses over a graph of labels, and the random labellings behind their multipliers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sufficient statistics."""
+"""Sufficient statistics of rows: means, Gram matrices and triangles, summed slab by slab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learned structures, MM steps."""
+"""Terms of learned structures, and the steps of majorization that a cross-check looks at."""
 
 from __future__ import annotations
 

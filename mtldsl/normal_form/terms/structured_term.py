@@ -1,4 +1,4 @@
-"""Structured hinges."""
+"""Terms of structured hinges, and the random labellings that prove their multipliers."""
 
 from __future__ import annotations
 

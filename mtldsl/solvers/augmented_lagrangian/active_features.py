@@ -1,4 +1,4 @@
-"""Two routes, one run."""
+"""Best weights of every task that is tied to no other, solved on the features that matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One semismooth Newton."""
+"""Newton systems of one task, made from the rows at kinks and their factors."""
 
 from __future__ import annotations
 

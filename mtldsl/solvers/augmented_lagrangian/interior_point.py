@@ -1,4 +1,4 @@
-"""One interior point."""
+"""Interior-point method for losses with two slopes, the systems of many tasks side by side."""
 
 from __future__ import annotations
 

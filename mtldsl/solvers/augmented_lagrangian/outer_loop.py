@@ -1,4 +1,4 @@
-"""Route runs ADMM first."""
+"""Outer steps of the method of multipliers, after a first phase of ADMM on the same copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proxes of loss and regularizer."""
+"""Proximal steps of losses and regularizers and their derivatives, as semismooth Newton steps need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One semismooth Newton."""
+"""Semismooth Newton steps that minimise the augmented Lagrangian over weights and intercepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Squares are curvature one."""
+"""Columns of inputs, dense or sparse, and Newton's model of smooth losses descended along them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Squares are curvature one."""
+"""Quadratic losses in Gram or residual form, with sweeps and Newton steps on the rows that are not zero."""
 
 from __future__ import annotations
 

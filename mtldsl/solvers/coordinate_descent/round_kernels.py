@@ -1,4 +1,4 @@
-"""Ten sweeps to three."""
+"""Compiled rounds of coordinate descent on columns, rows and groups, with extrapolation between sweeps."""
 
 from __future__ import annotations
 

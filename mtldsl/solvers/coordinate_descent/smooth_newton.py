@@ -1,4 +1,4 @@
-"""One working-set prox-Newton."""
+"""Proximal Newton on a working set of rows, for smooth losses under row penalties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structured losses in ADMM."""
+"""ADMM on structured losses lifted onto their weights, which are known by their planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundle's own gap suffices."""
+"""ADMM of two blocks: planes of structured losses in one, the regularizer in the other."""
 
 from __future__ import annotations
 

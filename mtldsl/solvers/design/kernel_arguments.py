@@ -1,4 +1,4 @@
-"""What compiled loops take, by name.
+"""Named tuples of what compiled loops take: rows, nodes, cliques, penalties, mixtures and workspaces.
 
 Callers hand over plain tuples, `tuple(rows)`, and a loop names them again, `Rows(*rows)`: numba looks at a plain tuple's types in a tenth
 of a microsecond, at those of a named one in three, at every call.

@@ -1,4 +1,4 @@
-"""A quadratic loss as coordinate descent sees it. Everything is transposed - tasks first - and divided by the loss's curvature.
+"""A quadratic loss as coordinate descent sees it, transposed - tasks first - and divided by the loss's curvature.
 
 An intercept is eliminated: residuals are centred task by task, which is the same as centring the columns of X and the targets
 (and leaves a sparse X sparse).

@@ -1,4 +1,4 @@
-"""What coordinate descent can penalise: absolute values, lengths of rows, squares and W >= 0, all of which a row of W feels by itself."""
+"""Penalties that coordinate descent takes: absolute values, lengths of rows, squares and W >= 0, all of which a row of W feels by itself."""
 
 from __future__ import annotations
 

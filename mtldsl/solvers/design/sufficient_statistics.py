@@ -1,4 +1,4 @@
-"""Data reduced to moments."""
+"""Data reduced to Gram matrices and moments, for quadratic losses and losses of residual norms."""
 
 from __future__ import annotations
 

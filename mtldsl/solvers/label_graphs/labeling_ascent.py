@@ -1,4 +1,4 @@
-"""Dual ascent on labellings."""
+"""Dual ascent on the labellings of samples: the models it takes, its state and its epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled loops."""
+"""Compiled loop of dual ascent on labellings: one pass over samples, weight moved between their labellings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column generation."""
+"""Restricted problems of clique generation, the growth of their cliques by price, and Newton steps on mixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of symmetric matrices."""
+"""Factors and inverses of symmetric matrices, one or many at a time, also with shifts."""
 
 from __future__ import annotations
 

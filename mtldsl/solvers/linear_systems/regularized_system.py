@@ -1,4 +1,4 @@
-"""Primal, dual, CG, Woodbury."""
+"""Linear systems of the weights in ADMM, solved by primal or dual factors, conjugate gradients or Woodbury's identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solver over one RegularizedSystem."""
+"""Ridge regression: conjugate gradients on large sparse inputs, and factors of one system or one a task."""
 
 from __future__ import annotations
 

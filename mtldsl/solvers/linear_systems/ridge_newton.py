@@ -1,5 +1,4 @@
-"""Newton's method for a smooth loss under a ridge, all tasks at once: conjugate gradients on the Hessians, preconditioned by factors of
-earlier ones.
+"""Newton's method for a smooth loss under a ridge, all tasks at once: conjugate gradients, preconditioned by factors of earlier Hessians.
 
 Where all slopes curve alike - at constant predictions, the start - one Gram matrix gives every task's Hessian. Its factors serve as long
 as conjugate gradients come through with few products; then the tasks have new ones of their own.

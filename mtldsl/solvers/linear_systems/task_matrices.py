@@ -1,4 +1,4 @@
-"""Splitting, blocks, curvature."""
+"""Splitting of a normal form for ADMM: copied terms, their curvatures, and the matrices of blocks."""
 
 from __future__ import annotations
 

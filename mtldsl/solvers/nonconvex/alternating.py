@@ -17,16 +17,16 @@ from mtldsl.normal_form.terms.structure_term import (
 )
 from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.linear_systems.sylvester import METHODS
-from mtldsl.solvers.nonconvex.algorithm_1 import algorithm_1
 from mtldsl.solvers.nonconvex.block_updates import (
     accelerate,
-    accepting_routes,
     alternate,
     alternate_smoothed,
     flip_flop,
     starting_matrices,
+    update_in_turn,
 )
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
+from mtldsl.solvers.nonconvex.nc_cmtl_algorithm_1 import algorithm_1
 from mtldsl.solvers.nonconvex.reweighting import fitting_stages, relaxed_forms, why_not_reweighted
 from mtldsl.solvers.nonconvex.spectral_admm import relaxed_start
 from mtldsl.solvers.nonconvex.variable_projection import minimize_profile, why_not_smooth
@@ -134,7 +134,7 @@ class Alternating(Solver):
             return minimize_profile(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         if method == "joint":
             return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
-        update = accepting_routes if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
+        update = update_in_turn if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
         return alternate(
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )

@@ -1,4 +1,4 @@
-"""Block minimisation."""
+"""Block minimisation: weights and learned matrices in turn, by flip-flop, accelerated or smoothed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mtldsl.solvers.solver import Point, Rhythm, Watch
 
 __all__ = [
     "accelerate",
-    "accepting_routes",
     "alternate",
     "alternate_smoothed",
     "assert_descent",
     "flip_flop",
     "starting_matrices",
+    "update_in_turn",
 ]
 
 
@@ -46,7 +46,7 @@ def starting_matrices(form: NormalForm) -> Structures:
     }
 
 
-def accepting_routes(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
+def update_in_turn(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
     """One matrix after another, the others kept: the paper's order."""
     return _one_by_one(form, x, structures, lambda structure, *at: structure.update_one(*at))
 

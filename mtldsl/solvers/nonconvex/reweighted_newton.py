@@ -1,4 +1,4 @@
-"""Newton steps, fixed rank."""
+"""Newton steps on reweighted models, and among the matrices of one rank."""
 
 from __future__ import annotations
 

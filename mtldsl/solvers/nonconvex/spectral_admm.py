@@ -1,4 +1,4 @@
-"""Exact proxes of spectra."""
+"""ADMM with the exact proximal steps of spectral penalties that are not convex, from convex starts."""
 
 from __future__ import annotations
 

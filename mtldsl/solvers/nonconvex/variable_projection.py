@@ -1,4 +1,4 @@
-"""Scipy L-BFGS-B."""
+"""L-BFGS on the profile over the weights, from which learned matrices are eliminated."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Numerical methods that engines share."""
+"""Numerical methods that several engines share."""

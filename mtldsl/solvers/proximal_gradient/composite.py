@@ -1,4 +1,4 @@
-"""Smooth and proximal part."""
+"""A form split into a smooth part with its pieces and a part with an exact proximal step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proximal Newton."""
+"""Proximal Newton: a quadratic model of the losses, minimised by splitting, and steps along it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epochs and kernel weights."""
+"""Epochs of dual ascent one sample at a time, and the steps of kernel weights between them."""
 
 from __future__ import annotations
 

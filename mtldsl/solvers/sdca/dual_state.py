@@ -1,4 +1,4 @@
-"""Rows, nodes, subspace CG."""
+"""State of dual ascent: node vectors, samples, and conjugate gradients on samples that are free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds move to routes."""
+"""Dual coordinate ascent as a solver: what it takes, its options, warm starts and checkpoints."""
 
 from __future__ import annotations
 

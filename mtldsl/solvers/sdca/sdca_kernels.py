@@ -1,4 +1,4 @@
-"""Compiled dual ascent."""
+"""Compiled passes of dual ascent over samples, and sums over nodes of task kernels."""
 
 from __future__ import annotations
 

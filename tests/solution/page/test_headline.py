@@ -155,9 +155,18 @@ def test_an_interval_without_its_score_is_not_on_top(tmp_path):
     assert not r2.sound and mae.sound and facts.first is mae
     assert numbers(facts)[0].name == "mean absolute error, mean of 12 tasks, held out"
     html = facts.solution.report(tmp_path / "r.html", test).read_text()
-    assert "The mean R² has no interval: that of the samples does not hold it" in html
+    assert "The mean R² has no interval: that of the samples is wide and biased" in html
     asked = numbers(Facts(facts.solution, test, metrics=("r2",)))[0]
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(8, False), (10, True)])
+def test_a_mean_r2_of_few_labels_has_no_interval(rows, shown):
+    """Its interval held the true score in a quarter of the cases with six labels a task, and was 7 wide."""
+    train, test = made()
+    solution = fitted(train, mtl.squared_loss)
+    r2 = next(one for one in Facts(solution, test.take_rows(slice(rows)), metrics=("r2",)).measures[0])
+    assert r2.sound == shown
 
 
 @pytest.fixture(scope="module")

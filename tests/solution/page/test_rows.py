@@ -85,7 +85,7 @@ def test_an_interval_without_its_own_score_is_left_out(data, solution):
     object.__setattr__(facts.first, "overall", (0.7, -3.68, 0.67, 0.0, 1.0))
     panel = scores(facts).panels[0]
     assert panel.tables[0].rows[-1][2] == "0.700" and np.isnan(facts.first.low).all()
-    assert any("has no interval: that of the samples does not hold it" in note for note in panel.notes)
+    assert any("has no interval: that of the samples is wide and biased" in note for note in panel.notes)
 
 
 def test_long_names_of_tasks_do_not_collide():

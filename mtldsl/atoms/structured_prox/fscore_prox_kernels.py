@@ -1,7 +1,7 @@
 """The compiled loops of the F-score's exact proximal step: Newton's method on the survival function of the count of wrong positives.
 
 r_l, falling, is the probability that at least l positives are flipped, those with the lowest scores first: pi_c = r_c - r_{c+1}. For
-given r the negatives follow from thresholds (`threshold_kernel`). What is left is to maximise a concave function of r, whose gradient
+given r the negatives follow from thresholds (`fscore_table_kernels`). What is left is to maximise a concave function of r, whose gradient
 is v_l - v_{l-1} with v_c the value of the best table with c at the scores that r leads to; max v - sum_c pi_c v_c is the exact gap.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.structured_prox.fscore_thresholds import largest_tables, thresholds
+from mtldsl.atoms.structured_prox.fscore_table_kernels import largest_tables, thresholds
 from mtldsl.utils.jit import compiled
 
 __all__ = [

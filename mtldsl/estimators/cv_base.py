@@ -19,12 +19,13 @@ from mtldsl.data.input_checks import weights_of
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import stratified_folds
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
-from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
+from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import labels_of
+from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import Parts, in_parts
 from mtldsl.problems.path import certified_points
@@ -42,7 +43,6 @@ __all__ = [
     "parameter_of",
     "with_parameters",
 ]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
@@ -113,7 +113,9 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         elif scoring is None:
             found.append(float(estimator.score(*known, **options)))
         else:
-            found.append(float(scoring(estimator, *held_out, **options)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
+                found.append(float(scoring(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found
@@ -156,7 +158,7 @@ class CrossValidated(MultiTaskEstimator):
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
     scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
-                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y)
+                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
     per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
@@ -180,6 +182,53 @@ class CrossValidated(MultiTaskEstimator):
     random_state: Any
     verbose: Any
 
+    def _set(self, arguments: dict[str, Any]) -> None:
+        super()._set(arguments)
+        self._refuse_chosen(self._parameters)
+
+    def set_params(self, **params):
+        """Set parameters as the plain estimator does. ModelError for a value of the parameter that is chosen."""
+        first = {name: params.pop(name) for name in ("model", "parameter") if name in params}
+        super().set_params(**first)  # which say what is chosen
+        self._refuse_chosen(self._parameters | params)
+        return super().set_params(**params)
+
+    def _refuse_chosen(self, given: dict[str, Any]) -> None:
+        try:
+            known, name = self._stated().parameters, self._chosen
+        except MTLError:  # `fit` says what is wrong with the model
+            return
+        if name in known and given.get(name) is not None:
+            raise ModelError(
+                f"{name} is chosen by cross-validation, so that no value of it can be given",
+                term=f"{type(self).__name__}({name}={quoted(given[name])})",
+                write_instead=f"write values=[...] for those to choose from, or {self._plain.__name__}({name}={quoted(given[name])})",
+            )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return those of the plain estimator, without the parameter that is chosen: `best_params_` has its value after `fit`."""
+        found = super().get_params(deep)
+        try:
+            known, name = self._stated().parameters, self._chosen
+        except MTLError:  # `fit` says what is wrong with the model
+            return found
+        hidden = {name} if name in known else set(known)  # of an unknown name `fit` says so
+        return {name: value for name, value in found.items() if name not in hidden - self._parameters.keys()}
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, sample_weight=sample_weight)
+
+    def _score(self, X, y, **beside) -> float:
+        given = {name: each for name, each in beside.items() if each is not None}
+        plain: Any = super()
+        if self.scoring is None:
+            return float(plain.score(X, y, **given))
+        same = object.__new__(type(self))  # a function may ask for the own score, as it did of the folds
+        same.__dict__ = self.__dict__ | {"scoring": None}
+        by = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
+        return float(by(same, X, y, **given))
+
     def _fit(self, X, y, sample_weight=None, **others):
         with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:
             return self._fit_at_best(made, X, y, sample_weight, **others)
@@ -193,6 +242,7 @@ class CrossValidated(MultiTaskEstimator):
         if tasks is None:
             raise DataError("no task has labels of both classes", term=type(self).__name__, argument="y")
         problem = self._problem(tasks)
+        warn_of_units(problem, tasks, type(self).__name__)
         parameter = parameter_of(problem, self._chosen, type(self).__name__)
         self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))

@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1 as printed, for teaching: each of its faults can be seen in the history."""
+"""Algorithm 1 of the paper on calibrated learning (NC-CMTL) as printed, for teaching: its faults can be seen in the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What norms share: the conjugate is the indicator of the dual ball; most are weighted sums over cells."""
+"""Base classes of norms: the conjugate is the indicator of the dual ball, and most are weighted sums over cells."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = [
     "check_length",
     "checked_weights",
 ]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Weights of a regularizer: checked once when the atom is made, then trusted.

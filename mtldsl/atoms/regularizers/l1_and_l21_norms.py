@@ -1,4 +1,4 @@
-"""L1, l21, l12, OWL, TV."""
+"""Norms of entries, rows and columns, with their proximal steps: l1, l21, l12, l1inf, sorted l1, total variation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.atom import COLUMNS, ROWS, RowProfile, checked_number, in_parentheses, is_same_along_rows
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
-from mtldsl.atoms.regularizers.norm import (
+from mtldsl.atoms.regularizers.norm_base import (
     ROUNDING,
     Norm,
     WeightedNorm,
@@ -30,7 +30,6 @@ __all__ = [
     "SortedL1Norm",
     "TotalVariation",
 ]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Norms that treat every column (task) of W as one.

@@ -1,4 +1,4 @@
-"""What every section of a report is made of: a title above indented content, pairs of label and value, and small numbers."""
+"""Layout of reports for the terminal: a title above indented content, tables that fit its width, pairs, and small numbers."""
 
 from __future__ import annotations
 
