@@ -18,6 +18,7 @@ from mtldsl.solvers.facts import ModelFacts
 
 __all__ = [
     "FLOPS_PER_CALL",
+    "MATRIX_SPEEDUP",
     "Point",
     "Rhythm",
     "Solver",
@@ -145,6 +146,9 @@ class Rhythm(_Inside):
 
 #: Flops in the time that the calls of an iteration take beside their arithmetic: a tenth of a millisecond.
 FLOPS_PER_CALL = 1e5
+
+#: Flops of products of matrices, and of factors, in the time of one flop of a product with a vector.
+MATRIX_SPEEDUP = 8.0
 
 
 class Solver(Protocol):

@@ -12,7 +12,7 @@ from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
 from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
 from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Solver, Watch
 
 __all__ = [
     "SOLVER",
@@ -58,7 +58,8 @@ class Multipliers(Solver):
         """Those of a Newton step of every task by itself: its matrix, and a factor of it."""
         facts = ModelFacts.of(form)
         side = min(facts.samples, facts.features)
-        return FLOPS_PER_CALL + facts.product * side + facts.tasks * side**3 / 3.0
+        matrices = facts.product * side + facts.tasks * side**3 / 3.0
+        return FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"

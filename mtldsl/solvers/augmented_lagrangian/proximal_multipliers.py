@@ -20,7 +20,7 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
-from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
@@ -235,7 +235,7 @@ class Run:
         is_tied = not self.part.is_separable and self.designs.n_tasks > 1
         if not is_tied or self.loss.has_score_steps:
             return None
-        return 2.0 * self.outer.newton.work + FLOPS_PER_CALL * taken
+        return 2.0 * self.outer.newton.work / MATRIX_SPEEDUP + FLOPS_PER_CALL * taken
 
 
 def is_by_rows(form: NormalForm) -> bool:

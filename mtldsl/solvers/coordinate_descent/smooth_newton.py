@@ -21,7 +21,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import newton_cost, newto
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
-from mtldsl.solvers.solver import FLOPS_PER_CALL
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 
 __all__ = [
     "State",
@@ -347,7 +347,8 @@ class WorkingNewton:
                 if gap <= goal or expired():
                     return True
             self.steps += 1
-            self.work += FLOPS_PER_CALL + 2.0 * self.design.offsets[-1] * rows.size**2
+            matrices = 0.0 if self.design.is_sparse else 2.0 * self.design.offsets[-1] * rows.size**2
+            self.work += 10.0 * FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
             precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
             curvature = self._curvature(state, columns, gap)

@@ -14,7 +14,7 @@ from mtldsl.solvers.design.gram import bordered_gram
 from mtldsl.solvers.linear_systems.task_matrices import Layout, places
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
-from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
 __all__ = [
     "ProximalNewton",
@@ -302,7 +302,8 @@ class ProximalNewton:
         """(p, p) or (m, p, p), p all blocks' rows, one block after the other."""
         side = self.layout.size // self.columns
         samples = sum(loss.tasks.n_samples for loss in self.form.losses)
-        self.work += FLOPS_PER_CALL + 2.0 * side * side * (samples + side * systems(self.form))
+        matrices = 2.0 * side * side * (samples + side * systems(self.form))
+        self.work += FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
         whole = np.zeros((side, side))  # all of it where a parameter of the losses is zero
         for loss, z in zip(self.form.losses, predictions, strict=True):
             whole = whole + _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
