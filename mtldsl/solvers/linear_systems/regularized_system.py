@@ -347,7 +347,6 @@ Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 _LARGEST_TASK = 2500  # unknowns in one task's system
 _SMALL_TASK = 400  # unknowns up to which rows are not counted
 _LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
-_FEW_ROWS = 1500  # rows up to which such a system costs less than other solvers' steps
 _LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
 _LARGEST_FACTOR = 30_000_000  # entries of its factor
 _LARGEST_DENSE = 1200  # unknowns in one system over all tasks
