@@ -72,7 +72,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "multiple kernels",
         "one multiplier per sample, and kernels between tasks cost nothing more",
         first=("dual_ascent",),
-        where={"loss": ("piecewise_linear",), "penalty": ("structure",)},
+        where={"penalty": ("structure",)},
     ),
     Pattern(
         "linear svm",
