@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import inf
 from typing import ClassVar
 
@@ -41,6 +42,7 @@ class CvxpySolver:
     needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
+    depends_on_conditioning: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):
@@ -66,6 +68,9 @@ class CvxpySolver:
 
     def flops(self, form: NormalForm) -> float:
         return 0.0  # it shows one point
+
+    def expected_flops(self, form: NormalForm) -> float:
+        return math.inf
 
     def work(self, form: NormalForm, point) -> float:
         return 0.0

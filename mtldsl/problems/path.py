@@ -26,7 +26,7 @@ from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers import run
 from mtldsl.solvers.monitor import Watcher
-from mtldsl.solvers.routes import get_solver, schedule_for
+from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.starts import starting_point
 from mtldsl.utils import interrupts
@@ -549,7 +549,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
         if slot is None:
             break
         chosen = get_solver(slot.route)
-        watcher.begin(chosen, slot, below_guesses=True)
+        watcher.begin(chosen, slot, below_guesses=True, limit=limit_of(chosen, slot, form))
         try:
             with interrupts.allow_interrupts(), breakdowns(slot.route):
                 run.solver_of(chosen, form, {})(

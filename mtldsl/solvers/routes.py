@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING
 
 from mtldsl.display.displayable import Shown
@@ -17,7 +18,7 @@ from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.route_table import PATTERNS, Pattern
-from mtldsl.solvers.scheduler import RoundRobin
+from mtldsl.solvers.scheduler import RoundRobin, Slot
 from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "candidates",
     "get_solver",
     "kinds_of_models",
+    "limit_of",
     "nearest",
     "ordered_routes",
     "refusal",
@@ -283,6 +285,19 @@ def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") 
     if first and refusal(get_solver(first), form) is None:
         names = chain([first], (name for name in names if name != first))
     return RoundRobin(names, last=LAST)
+
+
+def limit_of(solver: Solver, slot: Slot, form: NormalForm) -> Callable[[], float] | None:
+    """Return the flops of a first slot where steps of first order may be many: those that the route that waits is expected to take in all."""
+    if not solver.depends_on_conditioning or slot.is_lone:
+        return None
+
+    @cache
+    def limit() -> float:
+        name = slot.next()
+        return get_solver(name).expected_flops(form) if name and name != LAST else inf
+
+    return limit
 
 
 def refuse_parameters(options: dict, names: Iterable[str]) -> None:

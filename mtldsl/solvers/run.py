@@ -22,7 +22,7 @@ from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
 from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value, learned_matrices
 from mtldsl.solvers.monitor import Watcher
-from mtldsl.solvers.routes import get_solver, schedule_for
+from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
 from mtldsl.utils import interrupts, progress
 from mtldsl.utils.memory import memory_errors
@@ -180,7 +180,7 @@ def run_routes(
         usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
         if usual is not None:
             progress.expect(name, usual(form))
-        watcher.begin(chosen, slot, chosen.below_guesses)
+        watcher.begin(chosen, slot, chosen.below_guesses, limit_of(chosen, slot, easier.form))
         point, failure = None, None
         try:
             with (

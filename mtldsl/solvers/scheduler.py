@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from mtldsl.certificates.certificate import Certificate
@@ -39,7 +39,7 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more.
+    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `patience`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
@@ -49,6 +49,7 @@ class StallRule:
     patience: float
     share: float
     counts_flops: bool = True
+    limit: Callable[[], float] | None = None
     at: float = 0.0
     reached: float = math.inf
     objective: float = math.inf
@@ -68,24 +69,33 @@ class StallRule:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = work, distance
-        return work > 2.0 * self.at + self.patience
+        is_long = self.limit is not None and work > self.patience and work > self.limit()
+        return is_long or work > 2.0 * self.at + self.patience
 
 
 @dataclass
 class Slot:
-    """A run of one route. `number`: 0 for its first slot; `point`: where its last one ended; `is_lone`: no other route waits for its end."""
+    """A run of one route.
+
+    number  : 0 for its first slot
+    point   : where its last one ended
+    is_lone : no other route waits for its end
+    next    : the name of the route that waits, asked when it is needed; "" where none does
+    """
 
     route: str
     number: int = 0
     point: Point | None = None
     is_lone: bool = False
+    next: Callable[[], str] = str
 
-    def stall_rule(self, flops: float) -> StallRule:
-        """Return the rule that ends the slot of a route whose iterations take so many flops."""
+    def stall_rule(self, flops: float, limit: Callable[[], float] | None = None) -> StallRule:
+        """Return the rule that ends the slot of a route whose iterations take so many flops; `limit` is for first slots."""
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
         patience = max(SETTINGS.patience, SETTINGS.iterations * flops)
-        return StallRule(patience * SETTINGS.growth**self.number, SETTINGS.progress)
+        own_limit = limit if self.number == 0 else None
+        return StallRule(patience * SETTINGS.growth**self.number, SETTINGS.progress, limit=own_limit)
 
 
 class RoundRobin:
@@ -126,7 +136,7 @@ class RoundRobin:
         first_slots = [slot for slot in self._waiting if slot.number == 1]
         if name is not None and not (name == self._last and first_slots):
             self._fresh.popleft()
-            return Slot(name, is_lone=not self._are_resumed)
+            return Slot(name, is_lone=not self._are_resumed, next=lambda: self._peek() or "")
         if not self._waiting:
             return None
         slot = self._waiting.popleft()

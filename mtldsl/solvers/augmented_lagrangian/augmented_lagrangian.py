@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from mtldsl.atoms.prox.composition import unsupported_reason
@@ -60,6 +61,10 @@ class Multipliers(Solver):
         side = min(facts.samples, facts.features)
         matrices = facts.product * side + facts.tasks * side**3 / 3.0
         return FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
+
+    def expected_flops(self, form: NormalForm) -> float:
+        """Those of forty Newton steps, where tasks are not tied."""
+        return 40.0 * self.flops(form) if ModelFacts.of(form).penalty in ("ridge", "entries") else math.inf
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
