@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.normal_form.form import FunctionTerm
-from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 from tests.models import MODELS, shared
@@ -104,9 +104,9 @@ def one_weight():
 
 def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
     """Within tol of feasible, its objective is too low; the bound tells which of two such points is better."""
-    watcher = Watcher(one_weight(), 6e-7, None)
+    monitor = Monitor(one_weight(), 6e-7, None)
     multipliers = ([np.array([-1.0])], [np.array([[1.0]])])
-    assert not watcher(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
-    assert watcher.certificate.relative_gap < -6e-7
-    assert watcher(Point({"W": np.array([[1.0]])}, *multipliers, 2))
-    assert watcher.certificate.relative_gap == 0 and watcher.kept.blocks["W"][0, 0] == 1.0
+    assert not monitor(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
+    assert monitor.certificate.relative_gap < -6e-7
+    assert monitor(Point({"W": np.array([[1.0]])}, *multipliers, 2))
+    assert monitor.certificate.relative_gap == 0 and monitor.kept.blocks["W"][0, 0] == 1.0

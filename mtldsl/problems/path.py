@@ -25,7 +25,7 @@ from mtldsl.solution.build import facts_of_loss
 from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers import run
-from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.solver import Point, breakdowns
 from mtldsl.solvers.starts import starting_point
@@ -510,10 +510,10 @@ class _Walk:
         start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
         if start is not None and self.few is None:
             start.blocks = moved(start.blocks, moves, -1.0)
-        watcher = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
-        if watcher is None or not watcher.certificate.within(self.tol):
+        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
+        if monitor is None or not monitor.certificate.within(self.tol):
             return None
-        point, certificate, blocks = watcher.last_point, watcher.certificate, watcher.kept.blocks
+        point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.kept.blocks
         assert point is not None  # that of the certificate, or a later one
         whole = blocks if self.few is None else self.few.whole(blocks)
         typed = moved(whole, moves)
@@ -527,7 +527,7 @@ class _Walk:
         intercept = intercept_of(self.problem, typed, coef.shape[1])
         found = CertifiedPoint(typed, coef, intercept, certificate, point.iteration, point, self.loss)
         self._keep(value, found)
-        self.ended = watcher.solver
+        self.ended = monitor.solver
         return found
 
 
@@ -537,27 +537,27 @@ def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
     return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
 
 
-def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Watcher | None:
+def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Monitor | None:
     """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
 
     first : a solver to go before the others where it takes the form; it ended at a value near this one
     """
-    schedule, watcher = schedule_for(form, solver, {}, first=first), Watcher(form, tol, None)
+    schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
     at = start
     for _ in range(_TURNS):
         slot = schedule.next()
         if slot is None:
             break
         chosen = get_solver(slot.route)
-        watcher.begin(chosen, slot, below_guesses=True, limit=limit_of(chosen, slot, form))
+        monitor.begin(chosen, slot, below_guesses=True, limit=limit_of(chosen, slot, form))
         try:
             with interrupts.allow_interrupts(), breakdowns(slot.route):
                 run.solver_of(chosen, form, {})(
-                    form, tol=tol, max_iter=chosen.max_iter, start=at, watch=watcher
+                    form, tol=tol, max_iter=chosen.max_iter, start=at, watch=monitor
                 )
         except (SolverError, InfeasibleError):
             return None
-        if watcher.certificate.within(tol):
+        if monitor.certificate.within(tol):
             break
-        at = watcher.point_to_go_on_from()
-    return watcher
+        at = monitor.point_to_go_on_from()
+    return monitor

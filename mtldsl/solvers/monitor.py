@@ -17,7 +17,7 @@ from mtldsl.certificates.dual_bound import Bound, Scale, check_weak_duality, inf
 from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.terms.structure_term import Structures, structure_terms
+from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices, structure_terms
 from mtldsl.solvers.numerics.line_search import Lines, best_between
 from mtldsl.solvers.numerics.projections import projected
 from mtldsl.solvers.scheduler import Slot, StallRule
@@ -26,11 +26,9 @@ from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
 __all__ = [
-    "BestPoint",
-    "Closing",
-    "Evidence",
     "Incumbent",
-    "Watcher",
+    "IncumbentTracker",
+    "Monitor",
     "guesses",
 ]
 
@@ -80,7 +78,7 @@ class Incumbent:
         return self.stationarity is not None and max(self.stationarity.residual, self.violation) <= tol
 
 
-class BestPoint:
+class IncumbentTracker:
     """`kept` is the best point so far; `lowest` the one with the lowest objective, feasible to tol, whatever is proven of it, and of a
     convex model one that meets its constraints exactly.
 
@@ -157,21 +155,70 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[In
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What a run knows at any time: its best point, the best bound, the certificate of both, and its clocks.
+# The monitor: what solvers show their points to. It certifies each, keeps the best of all, and decides when to stop.
+
+R = TypeVar("R")
+
+#: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
+_QUICK_TO_BOUND = 1_000_000
+
+#: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
+_FAR = 1e-2
+
+#: What is searched, and what is proven, after the end of the time limit or a signal takes so many seconds more.
+_LAST_SEARCH = _LAST_BOUND = 0.15
+
+_NO_BOUND = "stopped before a bound was computed"
 
 
-class Evidence:
-    """The best primal point and the best bound, whichever solver found them."""
+log = logging.getLogger("mtldsl")
 
-    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None):
-        self.form, self.tol, self.max_seconds = form, tol, max_seconds
+#: From so many lower points, one after another, a solver of a model that is not convex is sent on.
+_MOST_RESTARTS = 10
+
+#: Looks after which it is asked whether the weights run away.
+_FIRST_ASKED = 6
+
+
+def _iterations(point: Point) -> float:
+    return point.iteration
+
+
+class Monitor:
+    """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
+    also the warm start, zero and the best constants (`set_trial_points`).
+
+    left    : what ended the run from outside: "interrupted", "time_limit", or "stopped" by who listens
+    stopped : why the monitor itself asked for a stop
+    restart : a lower point than one that was about to be called stationary
+    """
+
+    def __init__(
+        self, form: NormalForm, tol: float, max_seconds: float | None, listener: Listener | None = None
+    ):
+        self.form, self.tol, self.max_seconds, self.listener = form, tol, max_seconds, listener
         self.started, self.compiled = time.perf_counter(), compilation.spent()
-        self.scale = Scale(form)
-        self.best = BestPoint(form, tol)
+        self.scale, self.best, self.lines = Scale(form), IncumbentTracker(form, tol), Lines(form)
         self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
         self.proof: Bound | None = None
         self._about: tuple = ()
         self._certificate: Any = None  # that of `_about`, once there is something to tell
+        self._guesses: Iterator[Incumbent] = iter(())
+        self.history: list[dict] = []
+        self.last: Incumbent | None = None  # what is known of the last point that was shown
+        self.last_point: Point | None = None
+        self.solver, self.kept_from = "", ""  # whose turn it is, and who found the best point
+        self.left = self.stopped = ""
+        self.restart: Blocks | None = None
+        self.restarts = 0
+        self.stall_rule: StallRule | None = None
+        self.work: Callable[[Point], float] = _iterations
+        self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
+        self._asked = (
+            _FIRST_ASKED if has_recession_direction(form) else np.inf
+        )  # the look at which it is asked for
+
+    # ------------------------------------------------------------------------------------ what is known
 
     @property
     def elapsed(self) -> float:
@@ -213,33 +260,7 @@ class Evidence:
             )  # fmt: skip
         return self._certificate
 
-
-# --------------------------------------------------------------------------------------------------------------
-# What is looked at beside a solver's own points, and proven when no solver goes on: guesses, lines, bounds of runs that were cut off.
-
-R = TypeVar("R")
-
-#: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
-_QUICK_TO_BOUND = 1_000_000
-
-#: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
-_FAR = 1e-2
-
-#: What is searched, and what is proven, after the end of the time limit or a signal takes so many seconds more.
-_LAST_SEARCH = _LAST_BOUND = 0.15
-
-_NO_BOUND = "stopped before a bound was computed"
-
-
-class Closing(Evidence):
-    """Evidence that grows without a solver, by steps that a stop from outside cuts short."""
-
-    def __init__(self, form: NormalForm, tol: float, max_seconds: float | None):
-        super().__init__(form, tol, max_seconds)
-        self.last: Incumbent | None = None  # what is known of the last point that was shown
-        self.left = ""  # what ended it from outside: "interrupted", "time_limit" or "stopped" by who listens
-        self.lines = Lines(form)
-        self._guesses: Iterator[Incumbent] = iter(())
+    # ------------------------------------------------------------------------- points beside a solver's own
 
     def set_trial_points(self, start: Blocks | None, simple: bool = True) -> None:
         """Points that need no solver: no other point is returned unless it is better. They are looked at when a solver begins whose points may
@@ -385,46 +406,7 @@ class Closing(Evidence):
             self.leave(stop)
             return None
 
-
-# --------------------------------------------------------------------------------------------------------------
-# What solvers show their points to: the certificate of each, the best of all, and when to stop.
-
-log = logging.getLogger("mtldsl")
-
-#: From so many lower points, one after another, a solver of a model that is not convex is sent on.
-_MOST_RESTARTS = 10
-
-#: Looks after which it is asked whether the weights run away.
-_FIRST_ASKED = 6
-
-
-def _iterations(point: Point) -> float:
-    return point.iteration
-
-
-class Watcher(Closing):
-    """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
-    also the warm start, zero and the best constants (`set_trial_points`).
-    """
-
-    def __init__(
-        self, form: NormalForm, tol: float, max_seconds: float | None, listener: Listener | None = None
-    ):
-        super().__init__(form, tol, max_seconds)
-        self.listener = listener
-        self.history: list[dict] = []
-        self.last_point: Point | None = None
-        self.solver = ""
-        self.stopped = ""  # why the driver asked for a stop
-        self.restart: Blocks | None = None  # a lower point than one that was about to be called stationary
-        self.restarts = 0
-        self.kept_from = ""  # the solver that found the best point
-        self.stall_rule: StallRule | None = None
-        self.work: Callable[[Point], float] = _iterations
-        self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
-        self._asked = (
-            _FIRST_ASKED if has_recession_direction(form) else np.inf
-        )  # the look at which it is asked for
+    # ----------------------------------------------------------------------------- points that solvers show
 
     def begin(
         self,
@@ -535,6 +517,20 @@ class Watcher(Closing):
             pairs = zip(self.form.losses, loss_duals, strict=True)
             loss_duals = [loss.plain_multipliers(u) for loss, u in pairs]
         return Point(self.kept.blocks, loss_duals, function_duals)
+
+    def point_to_restart_from(self) -> Point:
+        """The lower point, with the learned matrices that are best for it."""
+        assert self.restart is not None  # `may_restart` was asked
+        return Point(self.restart, structures=learned_matrices(self.form, self.restart))
+
+    def close(self, point: Point | None) -> None:
+        """After a slot: trial points, and what is not known yet of the best point."""
+        if point is not None and point.stopped == "selected":
+            self.insist_on(point)
+        else:
+            self.search_at_the_end()
+        self.settle()
+        self.bound_optimum()
 
     def insist_on(self, point: Point) -> None:
         """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
 from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
-from mtldsl.normal_form.terms.structure_term import Structures, kept_value, learned_matrices
-from mtldsl.solvers.monitor import Watcher
+from mtldsl.normal_form.terms.structure_term import Structures, kept_value
+from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
+from mtldsl.solvers.scheduler import Slot
 from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
 from mtldsl.utils import interrupts, progress
 from mtldsl.utils.memory import memory_errors
@@ -170,101 +170,109 @@ def run_routes(
     form.require_memory()
     if form.is_convex and not form.losses:
         start = None  # what is left of other weights would be smaller than a gap can be held against
-    watcher = Watcher(form, tol, max_seconds, listener)
-    watcher.set_trial_points(None if start is None else start.blocks, simple_guesses)
-    status, certified, iterations, tried = "", False, 0, {}
+    monitor = Monitor(form, tol, max_seconds, listener)
+    monitor.set_trial_points(None if start is None else start.blocks, simple_guesses)
     easier = Easier(form)
     schedule = schedule_for(easier.form, solver, options)
+    status, iterations, tried = "", 0, {}
     while (slot := schedule.next()) is not None:
-        name, chosen = slot.route, get_solver(slot.route)
-        usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
-        if usual is not None:
-            progress.expect(name, usual(form))
-        watcher.begin(chosen, slot, chosen.below_guesses, limit_of(chosen, slot, easier.form))
-        point, failure = None, None
-        try:
-            with (
-                interrupts.time_limit(watcher.remaining),
-                interrupts.allow_interrupts(),
-                breakdowns(name),
-                memory_errors(name),
-            ):
-                point = easier.solve(
-                    chosen,
-                    options,
-                    tol=tol,
-                    max_iter=max_iter if max_iter is not None else chosen.max_iter,
-                    start=slot.point if slot.point and watcher.kept_from == name else start,
-                    watch=watcher,
-                )
-        except KeyboardInterrupt as stop:
-            watcher.leave(stop)
-        except LostClusterError:
-            raise
-        except (SolverError, InfeasibleError) as error:
-            failure = (
-                _proven_infeasible(form, watcher, error) if isinstance(error, InfeasibleError) else error
-            )
-            # a failed solver must not take the others' chance away; alone, its error is the answer
-            if not watcher.history and schedule.is_empty():
-                raise failure from None
-        shown = point or watcher.last_point
+        point, failure = _run_slot(slot, easier, monitor, options, max_iter, start)
+        if failure is not None and not monitor.history and schedule.is_empty():
+            raise failure from None  # alone, a failed solver's error is the answer
+        shown = point or monitor.last_point
         iterations += shown.iteration if shown else 0
-        if point is not None and watcher.may_restart:
-            restart: Any = watcher.restart  # there, where the run may restart
-            start = Point(restart, structures=learned_matrices(form, restart))
+        if point is not None and monitor.may_restart:
+            start = monitor.point_to_restart_from()
             schedule.again(slot)
             continue
-        if point is not None and point.stopped == "selected":
-            watcher.insist_on(point)
-        else:
-            watcher.search_at_the_end()
-        watcher.settle()
-        watcher.bound_optimum()
-        reached = watcher.certificate.within(tol), watcher.certificate.is_stationary(tol)
-        certified = any(reached)
-        if certified:
-            status = "optimal" if reached[0] else "stationary"
-        elif watcher.left:
-            status = watcher.left
-        elif failure is not None:
-            status, watcher.note = "stalled", str(failure)
-        else:
-            assert point is not None  # nothing failed, and the run was not left
-            early = not form.is_convex and point.iteration < (max_iter or chosen.max_iter)
-            status = watcher.stopped or point.stopped or ("stalled" if early else "iteration_limit")
-        if certified or watcher.left or status in ("time_limit", "unattained"):
+        monitor.close(point)
+        status = _status_of(monitor, point, failure, max_iter)
+        if status in DONE or monitor.left:
             break
-        how = f"{name} failed ({failure})" if failure else _ended(form, name, watcher, status)
-        tried[name] = (bool(failure), how)
-        if point is not None and watcher.stopped == "stalled":
+        how = f"failed ({failure})" if failure else _ended(form, monitor, status)
+        tried[slot.route] = (bool(failure), f"{slot.route} {how}")
+        if point is not None and monitor.stopped == "stalled":
             schedule.put_back(slot, point)
-        if not watcher.kept.is_guess or watcher.restart is not None:
-            start = watcher.point_to_go_on_from()
-    found = watcher.unattained
-    if found is None and watcher.left in ("", "time_limit"):
-        hurried = bool(watcher.left) or watcher.certificate.within(tol)
-        found = unattained(form, watcher.kept.blocks, in_passing=hurried)
-    if found is not None:
-        # of a convex model no weights are best, however near to the infimum these are
-        status = status if watcher.certificate.within(tol) and not found.everywhere else "unattained"
-        certified = True  # no more is known by going on
-    kept = watcher.kept
-    if (
-        not (certified or watcher.left or status == "time_limit")
-        and kept.violation > tol
-        and form.constraints
-    ):
-        _proven_infeasible(form, watcher)
-        kept = watcher.kept
-    if not certified and form.is_convex and watcher.bound == -np.inf:
+        if not monitor.kept.is_guess or monitor.restart is not None:
+            start = monitor.point_to_go_on_from()
+    return _result(form, monitor, status, iterations, _reason(solver, monitor.solver, tried))
+
+
+#: Statuses after which no other route is tried.
+DONE = ("optimal", "stationary", "time_limit", "unattained")
+
+
+def _run_slot(
+    slot: Slot, easier: Easier, monitor: Monitor, options: dict, max_iter: int | None, start: Point | None
+) -> tuple[Point | None, SolverError | None]:
+    """Run a route until it ends, or is stopped: (its last point, None), (None, its error), or (None, None) where a signal ended it."""
+    chosen = get_solver(slot.route)
+    usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
+    if usual is not None:
+        progress.expect(slot.route, usual(monitor.form))
+    monitor.begin(chosen, slot, chosen.below_guesses, limit_of(chosen, slot, easier.form))
+    own = slot.point if slot.point and monitor.kept_from == slot.route else None
+    try:
+        with (
+            interrupts.time_limit(monitor.remaining),
+            interrupts.allow_interrupts(),
+            breakdowns(slot.route),
+            memory_errors(slot.route),
+        ):
+            most = max_iter if max_iter is not None else chosen.max_iter
+            point = easier.solve(
+                chosen, options, tol=monitor.tol, max_iter=most, start=own or start, watch=monitor
+            )
+    except KeyboardInterrupt as stop:
+        monitor.leave(stop)
+        return None, None
+    except LostClusterError:
+        raise
+    except InfeasibleError as error:
+        return None, _proven_infeasible(monitor.form, monitor, error)
+    except SolverError as error:
+        return None, error
+    return point, None
+
+
+def _status_of(
+    monitor: Monitor, point: Point | None, failure: SolverError | None, max_iter: int | None
+) -> str:
+    """Return what the certificate says; without one, what ended the slot."""
+    if monitor.certificate.within(monitor.tol):
+        return "optimal"
+    if monitor.certificate.is_stationary(monitor.tol):
+        return "stationary"
+    if monitor.left:
+        return monitor.left
+    if failure is not None:
+        monitor.note = str(failure)
+        return "stalled"
+    assert point is not None  # nothing failed, and the run was not left
+    most = max_iter or get_solver(monitor.solver).max_iter
+    early = not monitor.form.is_convex and point.iteration < most
+    return monitor.stopped or point.stopped or ("stalled" if early else "iteration_limit")
+
+
+def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, reason: str) -> SolveResult:
+    """Return the best point with its certificate, after a last question: whether any weights are best, or satisfy the constraints at all."""
+    found = monitor.unattained
+    if found is None and monitor.left in ("", "time_limit"):
+        hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
+        found = unattained(form, monitor.kept.blocks, in_passing=hurried)
+    if found is not None and (found.everywhere or not monitor.certificate.within(monitor.tol)):
+        status = "unattained"  # of a convex model no weights are best, however near to the infimum these are
+    is_open = found is None and status not in DONE and not monitor.left
+    if is_open and monitor.kept.violation > monitor.tol and form.constraints:
+        _proven_infeasible(form, monitor)
+    is_proven = found is not None or status in ("optimal", "stationary")
+    if not is_proven and form.is_convex and monitor.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
-    reason = _reason(solver, watcher.solver, tried)
-    certificate = watcher.certificate if found is None else replace(watcher.certificate, note=str(found))
+    certificate = monitor.certificate if found is None else replace(monitor.certificate, note=str(found))
+    kept, interrupted = monitor.kept, monitor.left == "interrupted" or interrupts.pending()
     return SolveResult(
-        kept.blocks, certificate, status, watcher.solver, reason, watcher.seconds, iterations,
-        watcher.history, watcher.last_point, kept.structures, watcher.duals, watcher.left == "interrupted" or interrupts.pending(),
-        unattained=found,
+        kept.blocks, certificate, status, monitor.solver, reason, monitor.seconds, iterations, monitor.history,
+        monitor.last_point, kept.structures, monitor.duals, interrupted, unattained=found,
     )  # fmt: skip
 
 
@@ -302,21 +310,21 @@ def in_original_units(
     return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
 
 
-def _ended(form: NormalForm, name: str, watcher: Watcher, status: str) -> str:
+def _ended(form: NormalForm, monitor: Monitor, status: str) -> str:
     kind = "relative gap" if form.is_convex else "residual"
-    return f"{name} stopped at a {kind} of {watcher.certificate.distance:.1e} ({status.replace('_', ' ')})"
+    return f"stopped at a {kind} of {monitor.certificate.distance:.1e} ({status.replace('_', ' ')})"
 
 
 def _proven_infeasible(
-    form: NormalForm, watcher: Watcher, word: InfeasibleError | None = None
+    form: NormalForm, monitor: Monitor, word: InfeasibleError | None = None
 ) -> SolverError:
     """InfeasibleError with a proof of our own; where there is none, the weights found are kept, and what is known is returned."""
     typed = "; ".join(f.typed for f in form.constraints)
-    known = feasibility(form, watcher.kept.blocks)
+    known = feasibility(form, monitor.kept.blocks)
     if known.is_disproven:
         raise InfeasibleError(f"{typed}. Relax or leave out one of them", term=known.said) from word
-    if known.violation <= watcher.tol:
-        watcher(Point(known.blocks))
+    if known.violation <= monitor.tol:
+        monitor(Point(known.blocks))
         return SolverError(f"{word}; but weights that satisfy them were found")
     return SolverError(
         f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "

@@ -4,7 +4,7 @@ import numpy as np
 
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import finite_steps
-from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.solver import Point
 
 
@@ -29,10 +29,10 @@ def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
 
 def test_a_lower_point_is_the_next_start_and_not_stationary():
     form, x = above_the_cap()
-    watcher = Watcher(form, 1e-6, None)
-    assert watcher(Point(x, iteration=1))
-    assert not watcher.certificate.is_stationary(1e-6)
-    assert watcher.history[0]["residual"] > 0.1 and form.value(watcher.restart) < 0.6 * form.value(x)
+    monitor = Monitor(form, 1e-6, None)
+    assert monitor(Point(x, iteration=1))
+    assert not monitor.certificate.is_stationary(1e-6)
+    assert monitor.history[0]["residual"] > 0.1 and form.value(monitor.restart) < 0.6 * form.value(x)
 
 
 def test_no_step_leaves_the_constraints():

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.solvers.monitor import Watcher
+from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.solver import Point, breakdowns
 from tests.loops import for_each
 
@@ -52,11 +52,11 @@ def test_a_solver_that_overflows_leaves_the_model_to_the_next(monkeypatch):
 
 def test_a_point_at_infinity_is_no_best_point():
     form = _problem().form()
-    watcher = Watcher(form, 1e-6, None)
-    watcher(Point({"W": np.zeros((2, 2))}))
+    monitor = Monitor(form, 1e-6, None)
+    monitor(Point({"W": np.zeros((2, 2))}))
     with breakdowns("admm"):
-        watcher(Point({"W": np.full((2, 2), 1e300)}))
-    assert watcher.certificate.objective == pytest.approx(24 * np.log(2))
+        monitor(Point({"W": np.full((2, 2), 1e300)}))
+    assert monitor.certificate.objective == pytest.approx(24 * np.log(2))
 
 
 def test_entries_of_a_laplacian_may_be_as_large_as_numbers_get():

@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 import mtldsl as mtl
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.solvers.monitor import BestPoint, Incumbent, Watcher
+from mtldsl.solvers.monitor import Incumbent, IncumbentTracker, Monitor
 from mtldsl.solvers.routes import candidates, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
@@ -205,7 +205,7 @@ OFFERS = {
 @for_each("offers", OFFERS.values(), ids=OFFERS)
 def test_which_point_is_kept(offers):
     form = lasso().form()
-    best = BestPoint(form, 1e-6)
+    best = IncumbentTracker(form, 1e-6)
     for objective, violation, bound, kept in offers:
         best.offer(Incumbent(form.zeros(), objective, violation), bound)
         assert best.kept.objective == kept
@@ -261,16 +261,16 @@ def test_constants_where_the_slope_never_changes_sign():
 
 def test_multipliers_come_from_the_best_bound_if_need_be():
     strong = lasso(10 * np.abs(lasso().form().slope_at_zero)).form()
-    watcher = Watcher(strong, 1e-6, None)
-    watcher.set_trial_points(None)
-    watcher.look_at_guesses()
+    monitor = Monitor(strong, 1e-6, None)
+    monitor.set_trial_points(None)
+    monitor.look_at_guesses()
     u = [np.full(strong.losses[0].tasks.n_samples, 1e-3)]
-    assert watcher.kept.is_guess and watcher.duals == (None, None)
-    watcher(Point({"W": np.ones((6, 4))}, u, None, 1))
-    assert watcher.kept.is_guess and watcher.duals[0] is u
-    bound = watcher.bound
-    watcher(Point({"W": np.ones((6, 4))}, [1e4 * u[0]], None, 2))
-    assert watcher.history[-1]["dual_bound"] < bound == watcher.bound and watcher.duals[0] is u
+    assert monitor.kept.is_guess and monitor.duals == (None, None)
+    monitor(Point({"W": np.ones((6, 4))}, u, None, 1))
+    assert monitor.kept.is_guess and monitor.duals[0] is u
+    bound = monitor.bound
+    monitor(Point({"W": np.ones((6, 4))}, [1e4 * u[0]], None, 2))
+    assert monitor.history[-1]["dual_bound"] < bound == monitor.bound and monitor.duals[0] is u
 
 
 @pytest.mark.slow

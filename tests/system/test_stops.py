@@ -152,17 +152,17 @@ say(s.status, s.objective <= new.form().value(new.form().zeros()))
     "a second signal raises while the first is answered": (
         """
 import mtldsl.solvers.run
-settled = mtldsl.solvers.run.Watcher.settle
+settled = mtldsl.solvers.run.Monitor.settle
 def settle(self):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.run.Watcher.settle = settle
+mtldsl.solvers.run.Monitor.settle = settle
 soon()
 try:
     problem.solve(**LONG)
 except KeyboardInterrupt:
     say("raised")
-mtldsl.solvers.run.Watcher.settle = settled
+mtldsl.solvers.run.Monitor.settle = settled
 """,
         [["begun"], ["settling"], ["raised"]],
     ),
@@ -253,13 +253,13 @@ def test_the_command_line_writes_the_best_point_at_a_signal(number, tmp_path):
     script = """
 import mtldsl.solvers.run as d
 from mtldsl.cli import main
-real = d.Watcher.__call__
+real = d.Monitor.__call__
 def look(self, point):
     answer = real(self, point)
     if len(self.history) == 2:
         say("begun")
     return answer
-d.Watcher.__call__ = look
+d.Monitor.__call__ = look
 sys.exit(main(["solve", "problem.toml", "--output", "best.npz", "--quiet"]))
 """
     with Child(script, BEGIN, cwd=tmp_path) as child:

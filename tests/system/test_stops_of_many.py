@@ -106,7 +106,7 @@ import mtldsl.solvers.run
 def settle(self):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.run.Watcher.settle = settle
+mtldsl.solvers.run.Monitor.settle = settle
 with slow_from(cross_validation, "_run", 1):
     ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
 """,
