@@ -55,6 +55,11 @@ def main(arguments: list[str]) -> int:
         rows.write_parquet(packed, rows.read(*files))
         options.rows.unlink(missing_ok=True)
         return 0
+    if options.fit:
+        from .fit import Table, report
+
+        print(report(Table(every, rows.read(*files))))
+        return 0
     if not options.page:
         known = rows.read(*files)
         _say_what_is_missing()
@@ -136,6 +141,11 @@ def _parser() -> argparse.ArgumentParser:
         "--pack",
         action="store_true",
         help="move all rows into one small Parquet file beside --rows, which is read as well",
+    )
+    add(
+        "--fit",
+        action="store_true",
+        help="measure nothing: what the tuning half's rows say of the route table",
     )
     add("--page", action="store_true", help="measure nothing: the page from the rows alone")
     add("--no-page", action="store_true", help="measure only")

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.facts import ModelFacts
 
-__all__ = ["MAX_STEPS_ACROSS", "PATTERNS", "Between", "Pattern", "multipliers_are_near"]
+__all__ = ["MAX_STEPS_ACROSS", "PATTERNS", "Between", "Pattern", "takes_few_passes"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,13 @@ class Pattern:
 MAX_STEPS_ACROSS = 5.0
 
 
-def multipliers_are_near(form: NormalForm) -> bool:
-    """Tell whether a step of coordinate ascent, of length ridge / ||x||^2, takes a multiplier across its interval in a few."""
+def takes_few_passes(form: NormalForm) -> bool:
+    """Tell whether coordinate ascent takes few passes: samples of wide or sparse data are nearly orthogonal; on others a step, of length
+    ridge / ||x||^2, takes a multiplier across its interval in a few."""
     (loss,) = form.losses
+    facts = ModelFacts.of(form)
+    if facts.is_sparse or facts.features >= facts.samples:
+        return True
     low, high = loss.dual_interval()
     tasks = loss.tasks
     rows = tasks.X.shape[0] * tasks.n_tasks if tasks.is_shared else tasks.n_samples
@@ -79,7 +83,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "box constraints and no equation between samples: one multiplier at a time",
         first=("dual_ascent",),
         where={"loss": ("piecewise_linear",), "labels": ("sign",), "penalty": ("ridge",), "losses": (1,)},
-        when=multipliers_are_near,
+        when=takes_few_passes,
     ),
     Pattern(
         "tied tasks, few samples per feature",
