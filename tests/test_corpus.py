@@ -223,3 +223,18 @@ def test_a_page_is_made_of_rows_alone(tmp_path, every):
     assert f"2.5 x  `{problem.id}`: 0.5 s against 0.2 s (celer)" in page
     assert f"`{problem.id}` to 1e-06: time_limit; nobody does" in page
     assert (tmp_path / "corpus_judging.png").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_the_route_table_is_the_fit_s(every):
+    """Of the rows of single routes on the tuning half: no other order and no other number is better by more than one percent."""
+    from corpus.fit import Table, fitted_numbers, fitted_order
+    from corpus.rows import read
+
+    table = Table(every, read(BENCHMARKS / "results" / "corpus_own_routes.csv"))
+    present = table.mean_cost(table.first_routes(table.routes, table.holds))
+    _, least = fitted_order(table)
+    assert present <= 1.01 * least
+    worse = [row for row in fitted_numbers(table) if row[3] > 1.01 * row[5]]
+    assert not worse
+    assert present <= 1.15
