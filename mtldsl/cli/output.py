@@ -1,4 +1,4 @@
-"""Output of the command line: what it prints, and the files of predictions, pictures and reports it writes."""
+"""Output of the command line: what it prints, and the files of predictions, pictures and reports (made in `solution`) that it writes."""
 
 from __future__ import annotations
 

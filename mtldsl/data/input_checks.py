@@ -1,4 +1,4 @@
-"""Checks of inputs, labels, weights and names that a user gives, before they become tasks."""
+"""Checks of inputs, labels, weights and names that a user gives; rows whose label is missing are left out of their task."""
 
 from __future__ import annotations
 

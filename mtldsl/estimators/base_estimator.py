@@ -178,6 +178,8 @@ class ModelParameters(BaseEstimator):
 
     def _refuse_misspelt(self) -> None:
         """ModelError for a name that is nearly an argument's; `fit` says of others that the model has no such parameter."""
+        if not self._parameters:
+            return
         try:
             known = self._stated().parameters
         except MTLError:  # `fit` says what is wrong with the model

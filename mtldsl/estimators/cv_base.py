@@ -194,6 +194,8 @@ class CrossValidated(MultiTaskEstimator):
         return super().set_params(**params)
 
     def _refuse_chosen(self, given: dict[str, Any]) -> None:
+        if not given:
+            return
         try:
             known, name = self._stated().parameters, self._chosen
         except MTLError:  # `fit` says what is wrong with the model

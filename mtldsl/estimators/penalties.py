@@ -21,7 +21,7 @@ _USEFUL = (
 )  # fmt: skip
 
 #: what others write for no penalty
-_NO_PENALTY = ("none", "no", "null", "zero", "")
+NAMES_OF_NO_PENALTY = ("none", "no", "null", "zero", "")
 
 
 @lru_cache(maxsize=256)
@@ -35,7 +35,7 @@ def statement_of(loss: str, penalty: str, typed: str) -> str:
     >>> statement_of("squared_loss", "l1_norm + ridge", "MultiTaskRegressor")
     'squared_loss(W, tasks) + lam * (l1_norm(W) + ridge(W))'
     """
-    if penalty.strip().lower() in _NO_PENALTY:
+    if penalty.strip().lower() in NAMES_OF_NO_PENALTY:
         raise no_penalty(penalty, typed)
     fit = _called("loss", loss, True, typed)
     parts = [_called("penalty", one.strip(), False, typed) for one in penalty.split("+")]

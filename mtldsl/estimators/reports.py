@@ -156,9 +156,8 @@ def _score_chosen_by(last) -> tuple[str, float]:
         return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring)), best
     if not is_classifier(last):
         return "R²", best
-    return "accuracy" if last._labels.signs.shape[
-        1
-    ] == 1 or last._labels.kind != "multilabel" else "share of rows whose labels are all right", best
+    several = last._labels.kind == "multilabel" and last._labels.signs.shape[1] > 1
+    return "share of rows whose labels are all right" if several else "accuracy", best
 
 
 def _last_step(estimator, X) -> tuple[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""One number of many: a score over tasks, which says what it is the mean of, and which tasks had none."""
+"""Score of predictions over tasks, which says what it is the mean of; and the threshold that is best under a metric such as F-score."""
 
 from __future__ import annotations
 

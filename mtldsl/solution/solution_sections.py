@@ -1,4 +1,4 @@
-"""Page of a solution put together from its sections, and its panel in a notebook."""
+"""HTML page of a solution, put together from its sections and written; and its panel in a notebook."""
 
 from __future__ import annotations
 

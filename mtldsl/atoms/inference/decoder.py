@@ -1,4 +1,4 @@
-"""MAP inference: the labelling with the largest score, with a proof where there is one."""
+"""MAP inference over label graphs: the labelling with the largest score, with a proof where there is one; and the log-partition function."""
 
 from __future__ import annotations
 

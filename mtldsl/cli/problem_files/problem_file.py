@@ -1,4 +1,4 @@
-'''A problem file: data, model, solver, checks and output as TOML, read without ever running code from it.
+'''`load_problem`: a problem file read section by section into a problem, its tasks and its outputs, without ever running code from it.
 
     title = "Digits"                                     # optional
     minimize = "logistic_loss(W, tasks) + lam * trace_norm(W)"

@@ -1,4 +1,4 @@
-"""A TOML file with the place of every key and value: tomllib reads it, a second walk over the text finds where things stand."""
+"""Parser of TOML with the place of every key and value: tomllib reads it, a second walk over the text finds where things stand."""
 
 from __future__ import annotations
 

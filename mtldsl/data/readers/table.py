@@ -1,4 +1,4 @@
-"""A table that a reader found in a file: named columns of numbers or categories.
+"""A table that a reader found in a file: named columns of numbers or categories, labels 0/1 made -1/+1.
 
 `Table.tasks` makes `Tasks` of it.
 """
