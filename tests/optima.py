@@ -2,15 +2,18 @@
 
     python -m tests.optima     finds all optima anew, and stores them in optima.json
 
-An optimum is stored beside a hash of what it follows from: the model's text, the helpers of `tests.models`, and the reference. Where one of
-these has changed the optimum is found anew, in every run, until it is stored; `.ci/run` finds all of them anew, and compares.
+An optimum is stored beside a hash of what it follows from: the code of the model, of the helpers of `tests.models`, and of the reference,
+without docstrings and comments. Where one of these has changed the optimum is found anew, in every run, until it is stored; `.ci/run` finds
+all of them anew, and compares.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
+import textwrap
 from functools import cache
 from pathlib import Path
 
@@ -51,14 +54,24 @@ def stored() -> dict[str, dict]:
 
 
 def fingerprint(name: str) -> str:
-    """Return the hash of a model's text and of all that its optimum follows from."""
-    return hashlib.sha256((inspect.getsource(MODELS[name]) + _sources()).encode()).hexdigest()[:16]
+    """Return the hash of a model's code and of all that its optimum follows from."""
+    return hashlib.sha256((_code(inspect.getsource(MODELS[name])) + _sources()).encode()).hexdigest()[:16]
 
 
 @cache
 def _sources() -> str:
-    helpers = (inspect.getsource(helper) for helper in _HELPERS)
-    return "".join([*helpers, *(path.read_text() for path in sorted(REFERENCE.rglob("*.py")))])
+    texts = [inspect.getsource(helper) for helper in _HELPERS]
+    texts += [path.read_text() for path in sorted(REFERENCE.rglob("*.py"))]
+    return "".join(map(_code, texts))
+
+
+def _code(text: str) -> str:
+    """Return Python's own writing of a text, without docstrings and comments."""
+    tree = ast.parse(textwrap.dedent(text))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
 
 
 def main() -> None:
