@@ -63,8 +63,10 @@ class Multipliers(Solver):
         return FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
 
     def expected_flops(self, form: NormalForm) -> float:
-        """Those of forty Newton steps, where tasks are not tied."""
-        return 40.0 * self.flops(form) if ModelFacts.of(form).penalty in ("ridge", "entries") else math.inf
+        """Those of forty Newton steps, where tasks are not tied and every sample has a loss of its own."""
+        facts = ModelFacts.of(form)
+        is_apart = facts.penalty in ("ridge", "entries") and facts.loss == "piecewise_linear"
+        return 40.0 * self.flops(form) if is_apart else math.inf
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
