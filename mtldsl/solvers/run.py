@@ -47,8 +47,22 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Runs of a solver in the span of the samples, where these are few: every step is cheaper, and the points shown are those of the model given.
 
-#: Samples: what makes the coordinates, n^2 d multiplications, stays small against the passes over n d numbers a task that they save.
-_MOST, _MOST_A_TASK, _FEWER = 1000, 400, 2.0
+
+@dataclass(frozen=True)
+class SpanSettings:
+    """Sizes up to which steps in the span of the samples pay: its coordinates take n^2 d flops, once, and a step saves some n d per task.
+
+    samples             : most of them, n
+    samples_per_task    : and no more than so many times the tasks
+    features_per_sample : least of them, d / n
+    """
+
+    samples: int = 1000
+    samples_per_task: int = 400
+    features_per_sample: float = 2.0
+
+
+SPAN_SETTINGS = SpanSettings()
 
 
 def pays(form: NormalForm) -> bool:
@@ -60,8 +74,8 @@ def pays(form: NormalForm) -> bool:
         return False
     n, d = tasks.X.shape
     return (
-        _FEWER * n <= d
-        and n <= min(_MOST, _MOST_A_TASK * tasks.n_tasks)
+        SPAN_SETTINGS.features_per_sample * n <= d
+        and n <= min(SPAN_SETTINGS.samples, SPAN_SETTINGS.samples_per_task * tasks.n_tasks)
         and SampleSpan().accepts(form) is None
     )
 
