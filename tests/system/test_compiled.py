@@ -15,7 +15,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import mtldsl
-from mtldsl.utils import jit as module
+from mtldsl.utils import numba_internals as module
 from tests.faults.disk import largest_file
 
 HELPER = """
@@ -331,3 +331,31 @@ def test_inner_functions_are_read_for_another_caller(tmp_path, cache):
     assert again.first(x, 3) == 12.0 and hits(again.first) == 1
     third = load(path)
     assert third.second(x, 2) == 13.0 and hits(third.second) == 1
+
+
+UNTESTED = """
+import logging
+logging.basicConfig(level=logging.DEBUG, format="%(message)s", filename="log.txt")
+logging.getLogger("numba").setLevel(logging.WARNING)
+import numba
+numba.version_info = numba.version_info._replace(short=(0, 999))
+import numpy as np
+import mtldsl as mtl
+rng = np.random.default_rng(0)
+tasks = mtl.Tasks.shared(rng.normal(size=(20, 5)), rng.normal(size=(20, 3)))
+W = mtl.Weights(tasks)
+print(mtl.minimize(mtl.squared_loss(W, tasks) + 2 * mtl.l21_norm(W)).solve("coordinate_descent").status)
+import sys
+print("mtldsl.utils.numba_internals" in sys.modules, open("log.txt").read().count("plain njit"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_a_version_of_numba_that_was_not_tested(tmp_path):
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run([sys.executable, "-c", UNTESTED], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["optimal", "False", "1"]
+    assert list((tmp_path / "cache").rglob("*.nbi"))  # numba's own cache

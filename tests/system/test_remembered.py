@@ -14,7 +14,8 @@ from numba.core.codegen import CPUCodeLibrary
 from numba.core.ir import Inst
 from numba.core.types import BaseFunction
 
-from mtldsl.utils.jit import compiled, path_cache
+from mtldsl.utils.jit import compiled
+from mtldsl.utils.numba_internals import path_cache
 
 
 @compiled(inside=True, error_model="numpy")

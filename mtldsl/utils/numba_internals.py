@@ -1,0 +1,380 @@
+"""Parts of numba that are not public, for sealed files of compiled functions and a shorter compile: used by `utils.jit` alone."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import pickle
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import numba
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.ir import Inst, Var
+from numba.core.targetconfig import ConfigStack
+from numba.core.types import BaseFunction
+
+from mtldsl.utils import compilation
+
+__all__ = ["compiled", "path_cache"]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Functions compiled by numba, kept on the disk between processes where the disk allows it, and only where what is there can be vouched for.
+#
+# numba's own cache ends a program where no folder can be written to, where the disk is full, and where a file of the cache is damaged;
+# machine code with a wrong byte it runs. It also goes on with an old callee that a caller in another file was compiled with. Here, each file
+# begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
+
+with compilation.busy():  # half a second
+    import numba
+    from numba import types
+    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.registry import CPUDispatcher
+    from numba.core.targetconfig import ConfigStack
+
+
+_SEAL = 32  # bytes of a SHA-256
+_KEPT = "inner functions as bitcode, references counted by those that make arrays"  # what is in the files, apart from what it was made of
+_MAKERS = frozenset(("array", "copy", "empty", "empty_like", "full", "ones", "zeros"))
+_said = False
+
+
+def compiled(signature: str | None = None, *, inside: bool = False, **options):
+    """`utils.jit.compiled`, uncached with one warning per process where nothing can be kept.
+
+    A function that makes no arrays, and calls none that does, holds none: those it works on are its caller's, and it counts no references
+    to them, which is a tenth of the code.
+    """
+
+    options["no_cfunc_wrapper"] = True  # which C would call
+    if inside:
+        options["no_cpython_wrapper"] = True
+
+    def decorate(function):
+        options["_nrt"] = _may_hold_arrays(function)
+        made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
+        if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
+            return made
+        made.__class__ = _Inside if inside else _Compiled
+        cast(Any, made)._cache = _cache_of(function)
+        cast(Any, made).declared = signature
+        return made
+
+    return decorate
+
+
+@contextmanager
+def _without_collection():
+    """Compiling makes millions of objects, few of them garbage: looking for it takes a tenth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+class _Compiled(CPUDispatcher):
+    """What numba makes of a function, with the time that takes; a declared signature is the only one, compiled when it is first needed."""
+
+    declared: str | None = None
+    _can_compile: bool  # numba's own
+
+    def compile(self, sig):
+        with compilation.busy(), _without_collection(), path_cache():
+            if self.declared is None or not self._can_compile:
+                return super().compile(sig)
+            entry = super().compile(self.declared)
+            self.disable_compile()
+            return entry
+
+    def get_call_template(self, args, kws):
+        found = cast(Any, super()).get_call_template(args, kws)
+        caller = ConfigStack.top_or_none()
+        if caller is not None and not caller.nrt and _has_arrays(found[0].cases[0].return_type):
+            raise TypeError(
+                f"{self.__name__} returns arrays: its caller has to call it by a name of its own file, or to take them as arguments"
+            )
+        return found
+
+    def _compile_for_args(self, *args, **kwargs):
+        if self.declared is None:
+            return cast(Any, super())._compile_for_args(*args, **kwargs)
+        with compilation.busy(), global_compiler_lock:
+            if self._can_compile:  # or another thread has compiled it meanwhile
+                self.compile(self.declared)
+        return self  # called with the same arguments, which are held against that signature
+
+
+def _may_hold_arrays(function) -> bool:
+    names = function.__code__.co_names
+    called = (function.__globals__.get(name) for name in names)
+    return not _MAKERS.isdisjoint(names) or any(
+        isinstance(each, Dispatcher) and cast(Any, each).targetoptions.get("_nrt", True) for each in called
+    )
+
+
+def _has_arrays(kind) -> bool:
+    return isinstance(kind, types.Array) or any(map(_has_arrays, getattr(kind, "types", ())))
+
+
+class _Inside(_Compiled):
+    """Machine code that Python has no way into: a call would end the process."""
+
+    def compile(self, sig):
+        with only(cast(Any, self.targetctx).codegen(), self.py_func.__qualname__):
+            return super().compile(sig)
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"{self.__name__} is compiled for other compiled functions alone (inside=True)")
+
+
+def _cache_of(function):
+    try:
+        return _Cache(function)
+    except (OSError, RuntimeError) as error:  # numba: no locator available
+        _say_once(error)
+        return _Uncached(function)
+
+
+class _Uncached(NullCache):
+    """The cache of a function that nothing can be kept of."""
+
+    def __init__(self, function):
+        self._name = function.__name__
+
+    def load_overload(self, sig, target_context):
+        compilation.begins(self._name)
+
+
+class _Cache(FunctionCache):
+    """The cache of one function. Neither reading nor writing it can make a call fail."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = _stamp(function, self._impl.locator.get_source_stamp())
+        self._cache_file = _Sealed(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig, target_context):
+        found = None
+        with suppress(Exception):  # whole, but not for this numba: then the function is compiled anew
+            found = super().load_overload(sig, target_context)
+        if found is None:
+            compilation.begins(self._py_func.__name__)
+        return found
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except (OSError, pickle.PicklingError) as error:
+            _say_once(error)
+
+
+class _Sealed(IndexDataCacheFile):
+    """A file for each signature, named by it, without numba's index: two processes that write at once cannot mix up their entries."""
+
+    def flush(self):
+        for path in Path(self._cache_path).glob(f"{self._name}*"):
+            path.unlink(missing_ok=True)
+
+    def load(self, key):
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        seal, data = content[:_SEAL], content[_SEAL:]
+        return pickle.loads(data) if seal == self._seal(key, data) else None
+
+    def save(self, key, data):
+        data = self._dump(data)
+        with self._open_for_write(str(self._path(key))) as file:
+            file.write(self._seal(key, data) + data)
+
+    @property
+    def _name(self) -> str:
+        return self._index_name.removesuffix(".nbi")
+
+    def _path(self, key) -> Path:
+        which = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return Path(self._cache_path, f"{self._name}.{which}.nbc")
+
+    def _seal(self, key, data: bytes) -> bytes:
+        return hashlib.sha256(repr((self._version, self._source_stamp, key)).encode() + data).digest()
+
+
+def _stamp(function, source) -> str:
+    """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions, the constants
+    and the named tuples that this file has from others.
+    """
+    facts = [repr(source), _KEPT]
+    for name, value in sorted(function.__globals__.items()):
+        if isinstance(value, Dispatcher):
+            facts.append(
+                f"{name} {getattr(getattr(cast(Any, value)._cache, '_cache_file', None), '_source_stamp', '')}"
+            )
+        elif isinstance(value, (int, float, tuple)):
+            facts.append(f"{name} {value!r}")
+        elif isinstance(value, type) and issubclass(
+            value, tuple
+        ):  # machine code knows fields by their places
+            facts.append(f"{name} {getattr(value, '_fields', ())!r}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _say_once(error: Exception) -> None:
+    global _said
+    if not _said:
+        _said = True
+        warnings.warn(
+            f"compiled code cannot be kept on the disk ({error}); every new process compiles what it uses, which takes seconds. "
+            "Set NUMBA_CACHE_DIR to a folder that can be written to",
+            stacklevel=4,
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Inner compiled functions as their callers link them: neither optimised nor made machine code by themselves.
+#
+# numba optimises an inner function, makes machine code of it that nobody calls, and optimises it once more in every caller: here, the
+# first two are left out, a quarter of what a kernel of several functions takes to compile.
+
+
+class _Linked(JITCodeLibrary):
+    """Code that is never called by its address: it is in no engine, and has no environment there."""
+
+    @property
+    def codegen(self):
+        return self
+
+    def set_env(self, name, env):
+        """Only functions that hold Python's objects read it."""
+
+    def _optimize_final_module(self):
+        """Callers do, with what they know of the arguments."""
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0
+
+    def serialize_using_object_code(self):
+        return self.serialize_using_bitcode()
+
+
+@contextmanager
+def only(codegen, name: str) -> Iterator[None]:
+    """In this block, `codegen` makes the library called `name` such a one."""
+    with global_compiler_lock:
+        before = codegen.create_library
+
+        def create(wanted, **options):
+            return _Linked(codegen, wanted, **options) if wanted == name else before(wanted, **options)
+
+        codegen.create_library = create
+        try:
+            yield
+        finally:
+            codegen.create_library = before
+
+
+# --------------------------------------------------------------------------------------------------------------
+# What numba finds out again and again while it compiles one function, found out once.
+#
+# Which implementation an operator has for given types, it seeks at every place where the operator stands, through some twenty candidates
+# and with the whole set of compiler options compared for each; it also optimises functions that a module only declares. Both change
+# nothing of the machine code, and take a tenth of the time of compiling.
+
+_depth = 0
+
+
+@contextmanager
+def path_cache() -> Iterator[None]:
+    """In the outermost block of this name: what is remembered holds for what is compiled in it, and is forgotten afterwards."""
+    global _depth
+    with global_compiler_lock:
+        replaced = _replaced() if _depth == 0 else []
+        before = [(where, name, getattr(where, name)) for where, name, _ in replaced]
+        for where, name, new in replaced:
+            setattr(where, name, new)
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            for where, name, old in before:
+                setattr(where, name, old)
+
+
+def _replaced() -> list[tuple]:
+    new: list[tuple] = [(BaseFunction, "get_call_type", _call_types()), (Inst, "_rec_list_vars", _variables)]
+    if numba.version_info.short >= (0, 62):  # before, one manager of passes served all functions of a module
+        new.append((CPUCodeLibrary, "_optimize_functions", _optimize_defined))
+    return new
+
+
+def _call_types():
+    """`BaseFunction.get_call_type` with a memory: the signature that a function has for types of arguments, under the options of now.
+
+    An implementation compiled under other options takes the place of the one before, as it does in numba: so it does here.
+    """
+    seek = BaseFunction.get_call_type
+    found: dict[tuple, tuple] = {}
+    now: list[Any] = [None, None]  # the options on top of the stack, and their values
+
+    def get_call_type(self, context, args, kws):
+        options = ConfigStack.top_or_none()
+        if kws or options is None:
+            return seek(self, context, args, kws)
+        if options is not now[0]:
+            now[:] = options, options.values()
+        key = (self, tuple(args))
+        known = found.get(key)
+        if known is not None and (known[0] is now[1] or known[0] == now[1]):
+            return known[1]
+        values = now[1]
+        signature = seek(self, context, args, kws)
+        found[key] = values, signature
+        return signature
+
+    return get_call_type
+
+
+def _optimize_defined(self, ll_module):
+    ll_module.data_layout = self._codegen._data_layout
+    for function in ll_module.functions:
+        if not function.is_declaration:
+            passes, builder = self._codegen._function_pass_manager()
+            passes.run(function, builder)
+
+
+def _variables(self, value) -> list:
+    """The variables in a value, in their order: as numba's own, which asks the many values that are none for six types each."""
+    kind = type(value)
+    if kind is Var:
+        return [value]
+    if kind is dict:
+        value = value.values()
+    elif kind is not list and kind is not tuple:
+        return value.list_vars() if isinstance(value, Inst) else [value] if isinstance(value, Var) else []
+    found = []
+    for each in value:
+        kind = type(each)
+        if kind is Var:
+            found.append(each)
+        elif kind not in _PLAIN:
+            found += self._rec_list_vars(each)
+    return found
+
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
