@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .asked import asked, mean, share
+from .choice import section
 from .contents import contents
 from .measure import TOLERANCES
 from .pictures import draw
@@ -53,6 +54,8 @@ def write(rows: list[dict], problems: list[Problem], folder: Path, machine: str 
             picture,
         )
         parts.append(f"![performance profiles]({picture.name})\n")
+    if (choices := folder / "corpus_choice.csv").exists():
+        parts.append(section(choices))
     parts.append(contents(problems))
     (folder / "corpus.md").write_text("\n".join(parts))
     print(f"wrote {folder / 'corpus.md'}")

@@ -174,7 +174,7 @@ def _page(path: Path, ran: Ran, text: str) -> str:
     from mtldsl.display.sections import Panel
     from mtldsl.problems.separate_models import separate_models
     from mtldsl.solution.headline_sections import Facts
-    from mtldsl.solution.solution_sections import html_report
+    from mtldsl.solution.solution_page import html_report
 
     file = ran.file
     facts = Facts(

@@ -144,7 +144,7 @@ def _report(options) -> int:
     from mtldsl.solution.headline_sections import Facts, of_tasks
     from mtldsl.solution.score import as_measure
     from mtldsl.solution.solution import Solution
-    from mtldsl.solution.solution_sections import html_report
+    from mtldsl.solution.solution_page import html_report
 
     path = options.output or options.model.with_suffix(".html")
     check_ending(path, "--output", PAGES)

@@ -1,8 +1,8 @@
-"""Checks of inputs, labels, weights and names that a user gives; rows whose label is missing are left out of their task."""
+"""Checks of inputs, labels, weights and names that a user gives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,6 @@ __all__ = [
     "is_numbered",
     "labels_of",
     "numbered",
-    "of_lists",
-    "of_long_table",
-    "of_table",
     "refuse_shuffled",
     "require_finite",
     "require_visible",
@@ -426,148 +423,3 @@ def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
             else ("they must be those learned on, in the order of feature_names")
         )
     return f"{missing[0]!r} is missing" + (f", and {unknown[0]!r} was not learned on" if unknown else "")
-
-
-# --------------------------------------------------------------------------------------------------------------
-# What the constructors of `Tasks` are given, checked and cut into tasks: one table, lists, or one long table.
-#
-# Each function returns the content of a `Tasks`, by name.
-
-
-def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
-    """`Tasks.shared`."""
-    refuse_shuffled(X, Y, "Y")
-    refuse_shuffled(X, sample_weights, "sample_weights")
-    X, x_names = as_design(X, "X")
-    require_visible(X, x_names, "X")
-    Y, y_names = as_targets(Y, "Y", columns=True)
-    if Y.shape[0] != X.shape[0]:
-        raise DataError(
-            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
-            write_instead="give one row of labels per row of inputs",
-        )
-    kept = ~np.isnan(Y)
-    weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
-    m = Y.shape[1]
-    return {
-        "shared": X,
-        "targets": [Y[kept[:, i], i] for i in range(m)],
-        "mask": None if kept.all() else kept,
-        "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
-        "task_names": as_names(task_names, y_names or None, m, "task_names", "task"),
-        "feature_names": _feature_names(feature_names, x_names, X),
-    }
-
-
-def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict:
-    """`Tasks.separate`: DataError names the task. All inputs become CSR where one of them is sparse."""
-    inputs, targets = _listed(inputs, "inputs"), _listed(targets, "targets")
-    weights = None if sample_weights is None else _listed(sample_weights, "sample_weights")
-    if not inputs:
-        raise DataError("at least one task is needed", term="Tasks.separate([], ...)")
-    if len(inputs) != len(targets):
-        raise DataError(
-            f"{len(inputs)} input matrices but {len(targets)} label vectors",
-            write_instead="give one of each per task",
-        )
-    if weights is not None and len(weights) != len(inputs):
-        raise DataError(
-            f"sample_weights: {len(weights)} vectors for {len(inputs)} tasks", write_instead="give one a task"
-        )
-    names = as_names(task_names, None, len(inputs), "task_names", "task")
-    designs, labels, kept = [], [], []
-    columns: tuple[str, ...] | None = None
-    for i, (name, X, y) in enumerate(zip(names, inputs, targets, strict=True)):
-        refuse_shuffled(X, y, f"y of task {name!r}")
-        if weights is not None:
-            refuse_shuffled(X, weights[i], f"sample_weights of task {name!r}")
-        X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
-        require_visible(X, its_columns, f"X of task {name!r}")
-        y, _ = as_targets(y, f"y of task {name!r}", columns=False)
-        if X.shape[0] != y.shape[0]:
-            raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
-        if designs and X.shape[1] != designs[0].shape[1]:
-            raise DataError(
-                f"task {name!r} has {X.shape[1]} features, but task {names[0]!r} has {designs[0].shape[1]}; "
-                "all tasks need the same columns"
-            )
-        columns = columns or its_columns
-        if its_columns is not None and columns is not None and its_columns != columns:
-            j = next(
-                j for j, (mine, first) in enumerate(zip(its_columns, columns, strict=True)) if mine != first
-            )
-            raise DataError(
-                f"task {name!r}: its column {j} is named {its_columns[j]!r}, not {columns[j]!r} as in the tasks before; "
-                "all tasks need the same columns in the same order"
-            )
-        designs.append(X)
-        labels.append(y)
-        kept.append(~np.isnan(y))
-    if weights is not None:
-        given = zip(names, weights, labels, kept, strict=True)
-        weights = [as_weights(s, y.shape, f"sample_weights of task {name!r}")[k] for name, s, y, k in given]
-    complete = [bool(k.all()) for k in kept]
-    if len(designs) == 1 and fixed and complete[0]:
-        stacked = designs[0]
-    else:
-        rows = [None if all_of_it else np.flatnonzero(k) for k, all_of_it in zip(kept, complete, strict=True)]
-        stacked = stack(list(zip(designs, rows, strict=True)))
-    return {
-        "stacked": stacked,
-        "targets": [y[k] for y, k in zip(labels, kept, strict=True)],
-        "sample_weights": weights,
-        "task_names": names,
-        "feature_names": _feature_names(feature_names, columns, designs[0]),
-        "source_rows": None if all(complete) else [np.flatnonzero(k) for k in kept],
-    }
-
-
-def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
-    """`Tasks.grouped`: rows sorted by task once, where they are not already; read-only X in that order is not copied."""
-    for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
-        refuse_shuffled(X, table, what)
-    X, fixed, x_names = as_rows(X, "X")
-    require_visible(X, x_names, "X")
-    y, _ = as_targets(y, "y", columns=False)
-    if X.shape[0] != y.shape[0]:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
-    ids, index = labels_of(task_ids, X.shape[0])
-    if not ids:
-        raise DataError("Tasks.grouped: X has no rows; at least one task is needed")
-    weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
-    names = as_names(None, ids, len(ids), "task_names")
-    rows = np.flatnonzero(~np.isnan(y))
-    # radix sort where the positions of the tasks fit 16 bits, ten times as fast
-    key = index[rows].astype(np.uint16 if len(ids) <= 1 << 16 else int)
-    in_order = rows.size == y.size and bool((key[1:] >= key[:-1]).all())
-    rows = rows if in_order else rows[np.argsort(key, kind="stable")]
-    counts = np.bincount(key, minlength=len(ids))
-    ends = np.cumsum(counts)
-    return {
-        "stacked": X if in_order and fixed else stack([(X, None if in_order else rows)]),
-        "counts": counts,
-        "targets": y if in_order else y[rows],
-        "sample_weights": weights if weights is None or in_order else weights[rows],
-        "task_names": names,
-        "feature_names": _feature_names(feature_names, x_names, X),
-        # rows of the long table, for messages
-        "source_rows": [rows[a:b] for a, b in zip(ends - counts, ends, strict=True)],
-    }
-
-
-def _feature_names(given, found, X):
-    return as_names(given, found or None, X.shape[1], "feature_names", "x")
-
-
-def _listed(given, what: str) -> list:
-    """One entry a task."""
-    if isinstance(given, Mapping):
-        raise DataError(
-            "give lists of inputs and targets, in the same order; the keys of a dict go to task_names=list(keys)"
-        )
-    listed = as_list(given)
-    if listed is None:
-        raise DataError(
-            f"Tasks.separate: {what}={quoted(given)}", write_instead="give a list with one array a task"
-        )
-    return listed

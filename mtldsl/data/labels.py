@@ -16,6 +16,7 @@ __all__ = [
     "LABEL_KINDS",
     "LabelKind",
     "OneClassWarning",
+    "as_signs",
     "leave_out",
     "listed_tasks",
     "of_one_class",
@@ -174,6 +175,23 @@ def _require_both_classes(tasks: TaskData, typed) -> None:
             + Spelled(" (tasks.without_one_class() leaves out all such)", "")
             + ", or give it labels of both classes",
         )
+
+
+def as_signs(Y: np.ndarray, where) -> np.ndarray:
+    """Labels 0/1 as -1/+1 (those that are -1/+1 already stay); NaN stays. DataError for any other label."""
+    known = Y[~np.isnan(Y)]
+    if np.isin(known, (-1.0, 1.0)).all():
+        return Y
+    if not np.isin(known, (0.0, 1.0)).all():
+        other = known[~np.isin(known, (0.0, 1.0))][0]
+        raise DataError(
+            f"{where}: "
+            + Spelled.option("binary", "True")
+            + f" is for labels 0/1, but there is a label {other:g}",
+            write_instead="leave it out to keep numbers",
+            argument="binary",
+        )
+    return 2.0 * Y - 1.0
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ import numpy as np
 
 from mtldsl.data.column_shift import columns_near_zero
 from mtldsl.data.derived import scaled_by, select, select_features, standardize, take_rows, with_targets
-from mtldsl.data.input_checks import as_design, of_lists, of_long_table, of_table, unlike
+from mtldsl.data.input_checks import as_design, unlike
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
 from mtldsl.data.products import LinearMap
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
 from mtldsl.data.task_data import TaskData
+from mtldsl.data.task_parts import of_lists, of_long_table, of_table
 from mtldsl.display.displayable import Shown
 from mtldsl.display.sections import Panel
 from mtldsl.errors import DataError

@@ -26,8 +26,9 @@ from mtldsl.solution.predictors import (
     predictor_of,
     probabilities,
 )
-from mtldsl.solution.score import Score, best_threshold, mean_score, require_rows, score_of
+from mtldsl.solution.score import Score, mean_score, require_rows, score_of
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [

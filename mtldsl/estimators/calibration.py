@@ -19,7 +19,7 @@ from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import numbered
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.solution.score import best_threshold
+from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, generator, quoted
 
 __all__ = [

@@ -20,8 +20,9 @@ from mtldsl.problems.folds import ONE_CLASS, Part, data_of, make_part, needs_two
 from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
 from mtldsl.problems.path import ParameterValues, grid_of
 from mtldsl.solution.measures import OF_KINDS, Measure
-from mtldsl.solution.score import as_measure, best_threshold
+from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.progress import counted
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, one_of, quoted
 

@@ -124,7 +124,7 @@ class Pictured:
         The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
         a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.
         """
-        from mtldsl.solution.solution_sections import write_report
+        from mtldsl.solution.solution_page import write_report
 
         if tasks is not None:
             _require_rows(tasks)

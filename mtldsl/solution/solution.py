@@ -24,7 +24,7 @@ from mtldsl.solution.plots import Pictured
 from mtldsl.solution.predictors import predictor_for, predictor_of
 from mtldsl.solution.score import Score, mean_score
 from mtldsl.solution.score_intervals import ScoreIntervals, bootstrap_scores, named_score, named_scores
-from mtldsl.solution.solution_sections import panel_of
+from mtldsl.solution.solution_page import panel_of
 from mtldsl.solution.task_predictors import OverLabels
 from mtldsl.utils.caching import LazyField
 from mtldsl.utils.compilation import compiling_too
@@ -392,7 +392,7 @@ class Solution(OverLabels, OverKernels, Pictured, Shown):
         """A copy whose `thresholds` (m,) are, for every task, the best of all under the metric on these tasks.
 
         Give validation data, not those of training. `predict` and `scores` of the copy label +1 where `decision_function`,
-        which stays as it is, is at least the threshold; see `mtldsl.solution.score.best_threshold` for where it is placed.
+        which stays as it is, is at least the threshold; see `mtldsl.solution.thresholds.best_threshold` for where it is placed.
 
         metric : `FScore(beta)`, `ErrorRate()`, `PrecisionAt(k)` or `RecallAt(k)` (exactly k of these samples labelled +1), or
             your own metric; a list with one a task, or a dict {task name: metric}. None: the metric of the loss that the

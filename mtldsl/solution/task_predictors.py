@@ -15,7 +15,8 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.learned_label_graph import LabelPredictions, LearnedGraph
 from mtldsl.solution.measures import Needs
-from mtldsl.solution.score import best_threshold, checked_metrics, r_squared, score_of
+from mtldsl.solution.score import checked_metrics, r_squared, score_of
+from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.memory import require_memory
 
 if TYPE_CHECKING:

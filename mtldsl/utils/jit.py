@@ -63,9 +63,7 @@ def _log_once() -> None:
     if not _is_logged:
         _is_logged = True
         first, last = (".".join(map(str, version)) for version in TESTED_VERSIONS)
-        log.debug(
-            "numba %s: plain njit, for it was tested with %s to %s", numba.__version__, first, last
-        )
+        log.debug("numba %s: plain njit, for it was tested with %s to %s", numba.__version__, first, last)
 
 
 _is_logged = False

@@ -318,7 +318,7 @@ def report(quirk, folder, capsys):
     rows, seen = write(quirk, folder / "new.csv"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mtldsl.solution.solution_sections.html_report", lambda facts: seen.append(facts.tasks) or "page"
+            "mtldsl.solution.solution_page.html_report", lambda facts: seen.append(facts.tasks) or "page"
         )
         run(capsys, "report", path, rows, "-o", folder / "page.html")
     return found_in(seen[0])

@@ -14,7 +14,7 @@ from mtldsl.estimators import (
     OneClassWarning,
 )
 from mtldsl.estimators.calibration import out_of_fold
-from mtldsl.solution.score import best_threshold
+from mtldsl.solution.thresholds import best_threshold
 from tests.loops import for_each
 
 HINGE = "hinge_loss(W, tasks) + lam * l21_norm(W)"

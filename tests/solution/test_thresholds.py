@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, fbeta_score
 
 import mtldsl as mtl
-from mtldsl.solution.score import best_threshold
+from mtldsl.solution.thresholds import best_threshold
 from tests.loops import for_each
 from tests.models import separate, shared
 

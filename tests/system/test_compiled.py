@@ -355,7 +355,9 @@ print("mtldsl.utils.numba_internals" in sys.modules, open("log.txt").read().coun
 def test_a_version_of_numba_that_was_not_tested(tmp_path):
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run([sys.executable, "-c", UNTESTED], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", UNTESTED], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["optimal", "False", "1"]
     assert list((tmp_path / "cache").rglob("*.nbi"))  # numba's own cache

@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import changed
-from mtldsl.data.readers.table import as_signs, check_impute, filled
+from mtldsl.data.labels import as_signs
+from mtldsl.data.readers.table import check_impute, filled
 from mtldsl.data.store_chunks import require_plain
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks

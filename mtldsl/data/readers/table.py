@@ -1,4 +1,4 @@
-"""A table that a reader found in a file: named columns of numbers or categories, labels 0/1 made -1/+1.
+"""A table that a reader found in a file: named columns of numbers or categories.
 
 `Table.tasks` makes `Tasks` of it.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import changed, imputed
+from mtldsl.data.labels import as_signs
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
@@ -31,7 +32,6 @@ __all__ = [
     "answer",
     "answers_of",
     "as_numbers",
-    "as_signs",
     "check_impute",
     "codes_of",
     "filled",
@@ -206,23 +206,6 @@ def _unknown(column: TableColumn, cell: str, place: str, labels: bool) -> DataEr
         if near
         else "write one of these, or leave out the row",
     )
-
-
-def as_signs(Y: np.ndarray, where) -> np.ndarray:
-    """Labels 0/1 as -1/+1 (those that are -1/+1 already stay); NaN stays. DataError for any other label."""
-    known = Y[~np.isnan(Y)]
-    if np.isin(known, (-1.0, 1.0)).all():
-        return Y
-    if not np.isin(known, (0.0, 1.0)).all():
-        other = known[~np.isin(known, (0.0, 1.0))][0]
-        raise DataError(
-            f"{where}: "
-            + Spelled.option("binary", "True")
-            + f" is for labels 0/1, but there is a label {other:g}",
-            write_instead="leave it out to keep numbers",
-            argument="binary",
-        )
-    return 2.0 * Y - 1.0
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score, r2_score
 import mtldsl as mtl
 from mtldsl.solution.headline_sections import Facts, lead, numbers
 from mtldsl.solution.score_sections import scores
-from mtldsl.solution.solution_sections import html_report
+from mtldsl.solution.solution_page import html_report
 from tests.loops import for_each
 from tests.models import shared
 

@@ -7,7 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solution.headline_sections import Facts, lead, numbers, verdict
-from mtldsl.solution.solution_sections import _shown_good
+from mtldsl.solution.solution_page import _shown_good
 
 
 @pytest.fixture(scope="module")
