@@ -42,7 +42,6 @@ class CvxpySolver:
     needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
-    depends_on_conditioning: ClassVar[bool] = False
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):

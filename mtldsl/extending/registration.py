@@ -50,7 +50,6 @@ _MEMBERS = (
     "needs_rows",
     "takes_spans",
     "below_guesses",
-    "depends_on_conditioning",
     "refuses",
     "solves_only",
     "flops",
@@ -75,7 +74,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     ...     name = "nothing"
     >>> register_solver(Nothing())
     Traceback (most recent call last):
-    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, depends_on_conditioning, refuses, solves_only, flops, expected_flops, work, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
+    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, flops, expected_flops, work, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
     """
     shown = f"{type(solver).__name__}()"
     if isinstance(solver, type):

@@ -549,7 +549,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
         if slot is None:
             break
         chosen = get_solver(slot.route)
-        monitor.begin(chosen, slot, below_guesses=True, limit=limit_of(chosen, slot, form))
+        monitor.begin(chosen, slot, below_guesses=True, limit=limit_of(slot, form))
         try:
             with interrupts.allow_interrupts(), breakdowns(slot.route):
                 run.solver_of(chosen, form, {})(

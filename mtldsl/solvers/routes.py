@@ -287,9 +287,9 @@ def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") 
     return RoundRobin(names, last=LAST)
 
 
-def limit_of(solver: Solver, slot: Slot, form: NormalForm) -> Callable[[], float] | None:
-    """Return the flops of a first slot where steps of first order may be many: those that the route that waits is expected to take in all."""
-    if not solver.depends_on_conditioning or slot.is_lone:
+def limit_of(slot: Slot, form: NormalForm) -> Callable[[], float] | None:
+    """Return the flops of a first slot: those that the route that waits is expected to take in all; None where no route waits."""
+    if slot.is_lone:
         return None
 
     @cache

@@ -224,7 +224,7 @@ def _run_slot(
     usual = getattr(chosen, "usual_passes", None)  # (least, most) of a solver that makes passes
     if usual is not None:
         progress.expect(slot.route, usual(monitor.form))
-    monitor.begin(chosen, slot, chosen.below_guesses, limit_of(chosen, slot, easier.form))
+    monitor.begin(chosen, slot, chosen.below_guesses, limit_of(slot, easier.form))
     own = slot.point if slot.point and monitor.kept_from == slot.route else None
     try:
         with (

@@ -39,7 +39,7 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `patience`.
+    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.patience`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
@@ -69,7 +69,7 @@ class StallRule:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = work, distance
-        is_long = self.limit is not None and work > self.patience and work > self.limit()
+        is_long = self.limit is not None and work > SETTINGS.patience and work > self.limit()
         return is_long or work > 2.0 * self.at + self.patience
 
 

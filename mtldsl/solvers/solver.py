@@ -165,8 +165,6 @@ class Solver(Protocol):
     takes_spans     : whether models of few samples go to it in the coordinates of their span (`spans`)
     below_guesses   : whether no point that it ends at lies above its start, zero or the best constants by more than the accuracy asked for;
                       then these are not even looked at where it ends with a proof
-    depends_on_conditioning : whether its iterations are many where columns resemble each other: then its first slot ends where another
-                      solver is expected to be done
     """
 
     name: ClassVar[str]
@@ -179,7 +177,6 @@ class Solver(Protocol):
     needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
-    depends_on_conditioning: ClassVar[bool] = False
 
     @abstractmethod
     def refuses(self, form: NormalForm) -> str | None:
@@ -200,7 +197,8 @@ class Solver(Protocol):
         return FLOPS_PER_CALL + 2.0 * ModelFacts.of(form).product
 
     def expected_flops(self, form: NormalForm) -> float:
-        """Flops of a whole run, where it takes about as many iterations whatever the data are; else no limit."""
+        """Flops of a whole run, where it takes about as many iterations whatever the data are: the first slot of a route before it ends there. Else
+        no limit."""
         return math.inf
 
     def work(self, form: NormalForm, point: Point) -> float:

@@ -130,7 +130,6 @@ class CoordinateDescent(Solver):
 
     name = "coordinate_descent"
     summary = "coordinate descent on working sets: quadratic losses with l1, l21 or group norms"
-    depends_on_conditioning = True
     below_guesses = True  # it descends, from the start
 
     def refuses(self, form: NormalForm) -> str | None:

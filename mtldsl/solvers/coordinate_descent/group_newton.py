@@ -222,7 +222,7 @@ class GroupNewton(WorkingNewton):
         model.descend(precision)
         dW = model.weights - own
         db = -(s + border @ dW[0]) / total
-        return dW, np.array([db]), columns.forward(dW) + db
+        return (dW, np.array([db]), columns.forward(dW) + db), 2.0 * H.size
 
 
 def solve(

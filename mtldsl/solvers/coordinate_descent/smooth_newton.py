@@ -47,8 +47,8 @@ _LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
 def minimised(
     columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
 ):
-    """(dW (m, p), db (m,), the flat change of the predictions) from W (m, p), where the loss's gradient in W is this, and its slopes are
-    the state's.
+    """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
+    are the state's; the flops are those beside the matrices, where they are counted.
 
     precision : of the model's violation, relative to that at W
     goal      : slopes that are off by no more than this part of the l1 norm's are good enough
@@ -60,28 +60,28 @@ def minimised(
         task.descend(precision, goal)
         change = task.change
         if not centred:
-            return task.W - W, np.zeros(1), change
+            return (task.W - W, np.zeros(1), change), 0.0
         db = -task.sums / total
         change += db
-        return task.W - W, db, change
+        return (task.W - W, db, change), 0.0
     m = len(W)
     s = state.sums if centred else np.zeros(m)
     if isinstance(columns, DenseColumns):
         held = _held_by(columns, curvature, loss.sums(curvature) if centred else None)
         totals, border = held.totals, held.border
         reduced = gradient - border * (s / totals)[:, None] if centred else gradient.copy()
-        step = _by_gram(held, penalty, W, reduced, precision)
+        step, flops = _by_gram(held, penalty, W, reduced, precision)
     else:
         totals = loss.sums(curvature) if centred else np.ones(m)
         border = columns.pull(curvature) if centred else np.zeros_like(W)
         model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
         model.descend(max(precision, _COARSE), goal)
-        step = model.W - W
+        step, flops = model.W - W, 0.0
         del model  # its arrays are as large as what is made next
     if not centred:
-        return step, np.zeros(m), columns.forward(step)
+        return (step, np.zeros(m), columns.forward(step)), flops
     db = -(s + np.einsum("ij,ij->i", border, step)) / totals
-    return step, db, columns.forward(step) + loss.spread(db)
+    return (step, db, columns.forward(step) + loss.spread(db)), flops
 
 
 # ------------------------------------------------------------------------------------------ Gram matrices
@@ -92,6 +92,7 @@ class _GramModel:
 
     def __init__(self, gram, gradient, W, penalty: RowPenalty):
         self.gram, self.W, self.penalty, self.carried = gram, W, penalty, gradient
+        self.flops = 0.0
 
     @cached_property
     def cross(self) -> np.ndarray:
@@ -111,6 +112,7 @@ class _GramModel:
         from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_separate
 
         p = self.penalty
+        self.flops += sweep_cost(self)
         sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, 1)
 
     def descend(self, precision: float, most: int) -> bool:
@@ -118,7 +120,9 @@ class _GramModel:
 
         p = self.penalty
         rest = p.l1, p.l21, p.ridge, p.nonneg, precision, most
-        return descend_gram(self.gram, self.carried, self.W, *rest)
+        rounds = descend_gram(self.gram, self.carried, self.W, *rest)
+        self.flops += (rounds or most) * sweep_cost(self)
+        return rounds > 0
 
 
 class _Held:
@@ -148,7 +152,7 @@ def _by_gram(held: _Held, penalty, W, gradient, precision):
     model = _GramModel(gram, gradient, W.copy(), penalty)
     # where a sweep costs less than its call, many go at once
     if model.descend(precision, int(min(max(_CHEAP / max(gram.size, 1), 4 * _SWEEPS), _MOST_SWEEPS))):
-        return model.W - W
+        return model.W - W, model.flops
     goal = precision**2 * violation(penalty, W, gradient, diagonal)
     support = None
     for _ in range(_MOST_ROUNDS):
@@ -162,11 +166,13 @@ def _by_gram(held: _Held, penalty, W, gradient, precision):
         extrapolate(model, history)
         before, support = support, model.W != 0
         settled = before is not None and np.array_equal(before, support)
-        cheap = newton_cost(model) <= 2.0 * _SWEEPS * sweep_cost(model)
-        stepped = (settled or cheap) and newton_steps(model)
+        cost = newton_cost(model)
+        tries = settled or cost <= 2.0 * _SWEEPS * sweep_cost(model)
+        stepped = tries and newton_steps(model)
+        model.flops += cost / MATRIX_SPEEDUP if tries else 0.0
         if stepped and violation(penalty, model.W, model.carried, diagonal) <= goal:
             break
-    return model.W - W
+    return model.W - W, model.flops
 
 
 def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
@@ -352,7 +358,8 @@ class WorkingNewton:
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
             precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
             curvature = self._curvature(state, columns, gap)
-            change = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
+            change, flops = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
+            self.work += flops
             moved = self._step(state, penalty, own, *change)
             if moved is None:
                 return step > 0

@@ -524,7 +524,7 @@ def sweep_columns_separate(
 @compiled(fastmath={"contract"})
 def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
     """Rounds over all rows of exact steps, with a Gram matrix a task (m, p, p), until what one brings is precision^2 of what the first did;
-    whether it came to that within `most`. gradient (m, p), of the quadratic, and W are kept up to date.
+    how many rounds it took, 0 where it did not come to that within `most`. gradient (m, p), of the quadratic, and W are kept up to date.
     """
     m, p = W.shape
     pull, own, step = np.empty(m), np.empty(m), np.empty(m)
@@ -545,5 +545,5 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
         if count == 0:
             first = moved
         if moved <= precision * precision * first:
-            return True
-    return False
+            return count + 1
+    return 0

@@ -329,7 +329,6 @@ class ProximalGradient(Solver):
     name = "proximal_gradient"
     summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
     takes_spans = True
-    depends_on_conditioning = True
     below_guesses = True  # with a proof no point lies above another by more than the accuracy; without one they are looked at
 
     def refuses(self, form: NormalForm) -> str | None:

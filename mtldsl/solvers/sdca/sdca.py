@@ -250,7 +250,6 @@ class DualAscent(Solver):
     options: ClassVar[Mapping[str, object]] = {**_PLANES.options, **_SAMPLES.options, **_LABELLINGS.options}
     writes = _SAMPLES.writes
     takes_spans = True
-    depends_on_conditioning = True
 
     def _way(self, form: NormalForm) -> Solver:
         if any(map(has_one_maximum_a_task, form.losses)):
