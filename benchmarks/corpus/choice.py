@@ -38,7 +38,8 @@ def section(file: Path) -> str:
             own = [row for row in rows if (row["data"], row["choice"]) == (data, choice)]
             if own:
                 lines.append(f"| {words} | {choice} | {_figures(own)} |")
-    return "\n".join(lines) + "\n"
+    notes = file.with_name("corpus_choice_notes.txt")
+    return "\n".join(lines) + "\n\n" + (notes.read_text() if notes.exists() else "") + "\n"
 
 
 def _figures(rows: list[dict]) -> str:
