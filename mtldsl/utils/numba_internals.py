@@ -83,7 +83,7 @@ def _without_collection():
 
 
 class _Compiled(CPUDispatcher):
-    """What numba makes of a function, with the time that takes; a declared signature is the only one, compiled when it is first needed."""
+    """Compiled function of numba, with the time that it takes; a declared signature is the only one, compiled when it is first needed."""
 
     declared: str | None = None
     _can_compile: bool  # numba's own
