@@ -46,7 +46,7 @@ def page() -> str:
         "# The catalogue",
         "Every word of the language, as the code itself describes it; `mtldsl words` prints the same in a terminal, `mtldsl words NAME` everything about "
         "one. Formulas of a loss are those of one task with predictions $z_i = X_i w_i\\,(+\\,b_i)$. **Solvers** are those that take the smallest model with "
-        "the word, the fastest first; `problem.explain()` says it of yours.",
+        "the word, in the order in which they are tried; `problem.explain()` says it of yours.",
     ]
     for kind in KINDS.values():
         there = [entry for entry in entries if entry.kind == kind]

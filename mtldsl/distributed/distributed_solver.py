@@ -56,7 +56,7 @@ class DistributedSolver(Solver):
     needs_rows = False
 
     def flops(self, form: NormalForm) -> float:
-        """A pass over the rows counts the same whatever there is to compute: 25 of them without progress end a first slot."""
+        """A pass over the rows counts the same whatever there is to compute: 100 of them without progress end a first slot."""
         return FLOPS_PER_PASS
 
     def refuses(self, form: NormalForm) -> str | None:

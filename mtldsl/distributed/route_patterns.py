@@ -1,4 +1,4 @@
-"""Patterns of the choice between solvers whose passes read rows on other machines; later patterns go further behind."""
+"""Patterns of the choice between solvers whose passes read rows on other machines; earlier patterns go further behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class PatternSettings:
     parts_of_consensus : the same for the agreement of parts
     steepest_step      : of a sample's step, in units of the regularizer, up to which steps on samples are long enough
     hessian_entries    : of all tasks' Hessians, from which on Newton's passes are too dear
-    passes             : of Newton's method and of majorization, and what a pass costs per task and per reading, in products
+    passes             : of Newton's method, and by how many more majorization takes
+    prices             : of a pass, in products: per task, and per reading
     """
 
     parts_of_ascent = 1.5

@@ -1,4 +1,4 @@
-"""Facts of a model: all that the choice of a route reads, computed once from the normal form."""
+"""Facts of a model: terms that the patterns of a choice of route are stated in, computed once from the normal form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ class ModelFacts:
     loss       : "squares", "smooth", "piecewise_quadratic", "piecewise_linear", "structured", "labelings", "norm", "other", "none", or "mixed"
     labels     : of the first loss: "sign", "real", ... as its atom says
     penalty    : "none", "ridge", "entries", "rows", "groups", "columns", "spectrum", "matrix", "structure", or "mixed"; a ridge beside one counts as it
-    functions  : names of all regularizers
     samples    : of the largest task; `features` are those that any sample has
     product    : flops of a product of all inputs with the weights, about
     """
@@ -26,15 +25,8 @@ class ModelFacts:
     loss: str
     labels: str
     penalty: str
-    functions: tuple[str, ...]
-    has_ridge: bool
     has_constraints: bool
-    has_linear_maps: bool  # a function reads a linear image of the weights, not the weights
-    is_convex: bool
-    has_intercept: bool
-    has_exact_prox: bool  # of every loss
     losses: int
-    blocks: int
     shares_inputs: bool  # one X, and a label of every row and task
     is_sparse: bool
     samples: int
@@ -56,8 +48,7 @@ class ModelFacts:
     @classmethod
     def _read(cls, form: NormalForm) -> ModelFacts:
         kinds = {loss_kind(loss) for loss in form.losses}
-        regularizers = form.regularizers
-        penalties = {penalty_kind(f) for f in regularizers}
+        penalties = {penalty_kind(f) for f in form.regularizers}
         core = penalties - {"ridge"}
         tasks: list[Any] = [loss.tasks for loss in form.losses]
         d, m = max((block.shape for block in form.weight_blocks), default=(0, 0))
@@ -65,15 +56,8 @@ class ModelFacts:
             loss=_only(kinds, "none"),
             labels=form.losses[0].atom.labels if form.losses else "none",
             penalty=_only(core, "ridge" if penalties else "none"),
-            functions=tuple(f.atom.name for f in regularizers),
-            has_ridge="ridge" in penalties,
             has_constraints=bool(form.constraints),
-            has_linear_maps=any(f.map.identity_of is None for f in regularizers),
-            is_convex=form.is_convex,
-            has_intercept=any(loss.intercepts for loss in form.losses),
-            has_exact_prox=all(loss.atom.exact_prox for loss in form.losses),
             losses=len(form.losses),
-            blocks=len(form.weight_blocks),
             shares_inputs=all(loss.is_shared_complete for loss in form.losses),
             is_sparse=any(each.is_sparse for each in tasks),
             samples=max((int(each.counts.max()) for each in tasks), default=0),

@@ -1,4 +1,7 @@
-"""Table of patterns: models on which a route goes before the order of `routes.SOLVERS`, with the reason and the rows it was read off."""
+"""Table of patterns: models on which a route goes before the order of `routes.SOLVERS`, each with its reason.
+
+They were read off `benchmarks/results/corpus_own_routes.csv` by `python benchmarks/corpus --fit`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ class Pattern:
     where  : fields of `ModelFacts` -> values that they may have, or a range
     when   : a function of the form, asked where the facts are so
     later  : routes that go behind all others
-    rows   : the problems of the corpus that it was read off
     """
 
     name: str
@@ -41,7 +43,6 @@ class Pattern:
     where: Mapping[str, tuple | Between] = field(default_factory=dict)
     when: Callable[[NormalForm], bool] | None = None
     later: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
 
     def holds(self, form: NormalForm) -> bool:
         facts = ModelFacts.of(form) if self.where else None

@@ -13,6 +13,8 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mtldsl.display.displayable import Shown
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError, SolverError
@@ -159,8 +161,10 @@ def candidates(form: NormalForm) -> list[str]:
 
 def ordered_routes(form: NormalForm) -> tuple[list[str], dict[str, str]]:
     """Return all names, in the order of the table for this form, and the reasons of those that a pattern puts first."""
-    registered = tuple(SOLVERS.items())
-    if registered not in form.remembered:
+    registered = tuple((name, id(solver)) for name, solver in SOLVERS.items())
+    sizes = (*(loss.coefficients.tobytes() for loss in form.losses), *(f.coefficient for f in form.functions))
+    known = registered, sizes  # forms that differ in coefficients alone remember the same
+    if known not in form.remembered:
         order, reasons = list(SOLVERS), dict[str, str]()
         for pattern in reversed(patterns_of(form)):
             if pattern.holds(form):
@@ -173,8 +177,8 @@ def ordered_routes(form: NormalForm) -> tuple[list[str], dict[str, str]]:
                     LAST,
                 ]
                 reasons |= dict.fromkeys(first, pattern.reason)
-        form.remembered[registered] = order, reasons
-    return form.remembered[registered]
+        form.remembered[known] = order, reasons
+    return form.remembered[known]
 
 
 def patterns_of(form: NormalForm) -> Sequence[Pattern]:
@@ -294,7 +298,8 @@ def limit_of(slot: Slot, form: NormalForm) -> Callable[[], float] | None:
 
     @cache
     def limit() -> float:
-        name = slot.next()
+        with np.errstate(all="warn"):  # a step that overflows in the running route is an error there
+            name = slot.next()
         return get_solver(name).expected_flops(form) if name and name != LAST else inf
 
     return limit

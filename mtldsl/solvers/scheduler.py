@@ -19,9 +19,9 @@ class SchedulerSettings:
 
     patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
     iterations      : and no fewer than so many of the route's own iterations, however dear they are
-    growth          : times the patience, from one slot of a route to its next
+    growth          : times the patience, from one slot of a route to its next, up to `lone_iterations`, which is its last
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
-    lone_iterations : iterations without progress that end the slot of a route for which no other waits
+    lone_iterations : iterations without progress that end the last slot of a route, and one for which no other waits
     lone_progress   : the share there: not even one percent came of as many iterations again
     """
 
@@ -79,7 +79,7 @@ class Slot:
 
     number  : 0 for its first slot
     point   : where its last one ended
-    is_lone : no other route waits for its end
+    is_lone : no other route waits for its end, or it is the last one of its route
     next    : the name of the route that waits, asked when it is needed; "" where none does
     """
 
@@ -93,9 +93,11 @@ class Slot:
         """Return the rule that ends the slot of a route whose iterations take so many flops; `limit` is for first slots."""
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
-        patience = max(SETTINGS.patience, SETTINGS.iterations * flops)
-        own_limit = limit if self.number == 0 else None
-        return StallRule(patience * SETTINGS.growth**self.number, SETTINGS.progress, limit=own_limit)
+        patience = max(SETTINGS.patience, SETTINGS.iterations * flops) * SETTINGS.growth**self.number
+        if self.number and patience >= SETTINGS.lone_iterations * flops:
+            self.is_lone = True
+            return self.stall_rule(flops)
+        return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None)
 
 
 class RoundRobin:

@@ -162,7 +162,7 @@ class Solver(Protocol):
     max_iter        : the iterations that a run has where nobody says how many
     takes_nonconvex : whether it is asked about forms with functions that are not convex
     needs_rows      : whether it is asked only about losses whose rows are in this process
-    takes_spans     : whether models of few samples go to it in the coordinates of their span (`spans`)
+    takes_spans     : whether models of few samples go to it in the coordinates of their span
     below_guesses   : whether no point that it ends at lies above its start, zero or the best constants by more than the accuracy asked for;
                       then these are not even looked at where it ends with a proof
     """
@@ -194,7 +194,8 @@ class Solver(Protocol):
     def flops(self, form: NormalForm) -> float:
         """Flops of an iteration, about: two products with the data and the price of the calls. Whose iterations differ counts
         them in `Point.work`."""
-        return FLOPS_PER_CALL + 2.0 * ModelFacts.of(form).product
+        product = ModelFacts.of(form).product if form.in_memory else 0.0
+        return FLOPS_PER_CALL + 2.0 * product
 
     def expected_flops(self, form: NormalForm) -> float:
         """Flops of a whole run, where it takes about as many iterations whatever the data are: the first slot of a route before it ends there. Else

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+from numba import types
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from numba.core.ir import Inst, Var
+from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 from numba.core.types import BaseFunction
 
@@ -29,16 +33,6 @@ __all__ = ["compiled", "path_cache"]
 # numba's own cache ends a program where no folder can be written to, where the disk is full, and where a file of the cache is damaged;
 # machine code with a wrong byte it runs. It also goes on with an old callee that a caller in another file was compiled with. Here, each file
 # begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
-
-with compilation.busy():  # half a second
-    import numba
-    from numba import types
-    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.dispatcher import Dispatcher
-    from numba.core.registry import CPUDispatcher
-    from numba.core.targetconfig import ConfigStack
-
 
 _SEAL = 32  # bytes of a SHA-256
 _KEPT = "inner functions as bitcode, references counted by those that make arrays"  # what is in the files, apart from what it was made of

@@ -85,3 +85,24 @@ def test_gradient_steps_on_jumping_slopes_hand_over():
     problem = mtl.minimize(mtl.huber_loss(W, tasks) + lam * mtl.trace_norm(W))
     lam.value = 1e-3 * float(problem.lambda_max(lam))
     assert problem.solve().status == "optimal"
+
+
+def test_two_solvers_that_go_nowhere_end(problem, monkeypatch):
+    """Their last slots end after 3,000 iterations without progress, not at their `max_iter`."""
+    monkeypatch.setattr(Shows, "max_iter", 1_000_000)
+    first, second = Shows("first"), Shows("second")
+    with_solvers(monkeypatch, first, second)
+    assert problem.solve(tol=1e-7).status == "stalled"
+    assert sum(first.taken) < 20_000 and sum(second.taken) < 20_000
+
+
+def test_the_order_follows_a_parameter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    tasks = mtl.Tasks.shared(X, np.sign(X[:, :2] + rng.normal(size=(200, 2))))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(0.01, name="lam")
+    problem = mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.ridge(W))
+    chosen = []
+    for lam.value in (0.01, 1e6, 0.01):
+        chosen.append(problem.explain().chosen)
+    assert chosen == ["multipliers", "dual_ascent", "multipliers"]

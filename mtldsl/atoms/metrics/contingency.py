@@ -75,7 +75,6 @@ class FScore(Metric):
     name: ClassVar[str] = "FScore"
     meaning: ClassVar[str] = r"one minus the F-score with $\beta = <beta>$ of the labels $y'$"
     formula: ClassVar[str] = r"1-F_\beta({})"
-    has_dear_steps: ClassVar[bool] = True
 
     def __post_init__(self):
         must_be = "a number between 1e-100 and 1e100, such as beta=1.0"

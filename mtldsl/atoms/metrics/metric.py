@@ -293,7 +293,6 @@ class Metric(Atom):
     )
     #: `score_steps` is there: an exact proximal step in the predictions, with its derivative
     exact_prox: ClassVar[bool] = False
-    has_dear_steps: ClassVar[bool] = False  # `score_steps` takes many times what a look at the oracle does
     known: ClassVar[dict[str, type[Metric]]] = {}  # every metric by name, a user's own too
 
     def __init_subclass__(cls, **kwargs):
