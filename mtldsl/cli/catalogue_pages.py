@@ -269,7 +269,7 @@ def markdown() -> str:
         "",
         "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
         "",
-        "The solvers are those of the smallest model with the word, the fastest first. `problem.explain()` says those of yours. Each word has a",
+        "The solvers are those of the smallest model with the word, in the order in which they are tried. `problem.explain()` says those of yours. Each word has a",
         "reference formula in cvxpy, which checks it.",
     ]
     entries = catalogue()
