@@ -16,6 +16,7 @@ from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS
 from mtldsl.certificates.plain.plain_values import TypedPoint
+from mtldsl.errors import ProofError
 from mtldsl.language import constraints as constraint
 from mtldsl.language import expressions, objective
 from mtldsl.normal_form import canonicalize
@@ -274,9 +275,11 @@ def looked_at(request, monkeypatch):
 def does_not_come_out(monkeypatch, sabotage, build, named, **options):
     sabotage(monkeypatch)
     statement, constraints = build()
-    with pytest.raises(mtl.CrossCheckError) as caught:
+    with pytest.raises(
+        (mtl.CrossCheckError, ProofError)
+    ) as caught:  # or a bound above an objective says so first
         mtl.minimize(statement, subject_to=constraints).solve(**options)
-    assert caught.value.solution is not None
+    assert isinstance(caught.value, ProofError) or caught.value.solution is not None
     assert named in str(caught.value)
 
 
