@@ -227,7 +227,7 @@ def test_a_page_is_made_of_rows_alone(tmp_path, every):
 
 @pytest.mark.slow
 def test_the_route_table_is_the_fit_s(every):
-    """Of the rows of single routes on the tuning half: no other order and no other number is better by more than one percent."""
+    """No other order and no other number is better by more than one percent, by the rows of single routes on the tuning half."""
     from corpus.fit import Table, fitted_numbers, fitted_order
     from corpus.rows import read
 
