@@ -35,7 +35,7 @@ _CHANGE, _APART, _LATER = 2.0, 2.0, 1.2
 
 
 #: Numbers of second derivatives that may be kept here.
-_MAX_HESSIAN_NUMBERS = 2e8
+_MAX_HESSIAN_ENTRIES = 2e8
 
 #: The share of what a step moved that an inner solve may miss.
 _SHARE = 1e-3
@@ -83,7 +83,7 @@ class Consensus(DistributedSolver):
 def hessians_are_too_many(form: NormalForm) -> bool:
     """Tell whether a d x d matrix of every task is more than should be kept here."""
     (d, m), *_ = (block.shape for block in form.weight_blocks)
-    return m * (d + 1.0) ** 2 > _MAX_HESSIAN_NUMBERS
+    return m * (d + 1.0) ** 2 > _MAX_HESSIAN_ENTRIES
 
 
 class _Run:

@@ -46,7 +46,7 @@ __all__ = [
 # What solvers by passes over rows that are elsewhere have in common: which models they are for.
 
 
-#: What a pass over rows elsewhere counts as, in flops.
+#: Flops that a pass over rows elsewhere counts as.
 FLOPS_PER_PASS = 2e6
 
 

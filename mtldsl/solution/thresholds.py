@@ -11,7 +11,7 @@ from mtldsl.errors import DataError, ModelError
 __all__ = ["best_threshold"]
 
 #: Scores nearer than this share of the largest are one score: a matrix product says no more about them.
-_ROUNDING = 64 * np.finfo(float).eps
+_SAME_SCORE_SHARE = 64 * np.finfo(float).eps
 
 
 def best_threshold(
@@ -43,7 +43,7 @@ def best_threshold(
     ordered, positive = z[order], np.append(0, np.cumsum(w * (y[order] > 0)))
     negative = np.append(0, np.cumsum(w * (y[order] <= 0)))
     gaps = np.diff(ordered)
-    distinct = np.flatnonzero(gaps > _ROUNDING * max(-ordered[0], ordered[-1])) + 1
+    distinct = np.flatnonzero(gaps > _SAME_SCORE_SHARE * max(-ordered[0], ordered[-1])) + 1
     # the first `cut` samples are labelled -1: `positive[cut]` of them wrongly, and all later negatives
     cut = np.concatenate([[0], distinct, [len(z)]])
     c = positive[cut]

@@ -160,12 +160,12 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[In
 R = TypeVar("R")
 
 #: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
-_QUICK_TO_BOUND = 1_000_000
+_QUICK_BOUND_ENTRIES = 1_000_000
 
 #: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
-_FAR = 1e-2
+_FAR_GAP = 1e-2
 
-#: What is searched, and what is proven, after the end of the time limit or a signal takes so many seconds more.
+#: Seconds that a search of lines, and a proof, may take after the time limit or a signal.
 _LAST_SEARCH = _LAST_BOUND = 0.15
 
 _NO_BOUND = "stopped before a bound was computed"
@@ -174,10 +174,10 @@ _NO_BOUND = "stopped before a bound was computed"
 log = logging.getLogger("mtldsl")
 
 #: From so many lower points, one after another, a solver of a model that is not convex is sent on.
-_MOST_RESTARTS = 10
+_MAX_RESTARTS = 10
 
 #: Looks after which it is asked whether the weights run away.
-_FIRST_ASKED = 6
+_LOOKS_BEFORE_RECESSION = 6
 
 
 def _iterations(point: Point) -> float:
@@ -215,7 +215,7 @@ class Monitor:
         self.work: Callable[[Point], float] = _iterations
         self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
         self._asked = (
-            _FIRST_ASKED if has_recession_direction(form) else np.inf
+            _LOOKS_BEFORE_RECESSION if has_recession_direction(form) else np.inf
         )  # the look at which it is asked for
 
     # ------------------------------------------------------------------------------------ what is known
@@ -299,7 +299,7 @@ class Monitor:
 
     @property
     def _is_far(self) -> bool:
-        return abs(self.certificate.relative_gap) > _FAR
+        return abs(self.certificate.relative_gap) > _FAR_GAP
 
     def _offer(self, blocks: Blocks) -> None:
         one = Incumbent.guess(self.form, blocks)
@@ -331,7 +331,7 @@ class Monitor:
 
     @property
     def _is_quick_to_bound(self) -> bool:
-        return self.form.data_size <= _QUICK_TO_BOUND
+        return self.form.data_size <= _QUICK_BOUND_ENTRIES
 
     def settle(self) -> None:
         """Return what is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
@@ -374,7 +374,7 @@ class Monitor:
         if least is not None and np.isfinite(least.value):
             self.bound, self.note, self.proof = least.value, "", least
             if (
-                abs(self.certificate.relative_gap) <= _FAR
+                abs(self.certificate.relative_gap) <= _FAR_GAP
             ):  # near the end rounding counts, of which it knows less
                 self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
         if not (interrupts.can_set_alarm() or self._is_quick_to_bound):
@@ -497,7 +497,7 @@ class Monitor:
     @property
     def may_restart(self) -> bool:
         """Tell whether the same solver is to go on from `restart`; asked once after each run."""
-        if self.restart is None or self.restarts >= _MOST_RESTARTS or self.expired:
+        if self.restart is None or self.restarts >= _MAX_RESTARTS or self.expired:
             return False
         self.restarts += 1
         return True

@@ -69,7 +69,7 @@ SOLVERS: dict[str, str | Solver] = {
     "cvxpy": "mtldsl.reference.solver",
 }
 
-#: Where the patterns of models whose rows are elsewhere stand.
+#: Module of the patterns of models whose rows are elsewhere.
 DISTRIBUTED_PATTERNS = "mtldsl.distributed.route_patterns"
 
 #: the reference is the last resort

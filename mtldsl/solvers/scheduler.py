@@ -19,7 +19,8 @@ class SchedulerSettings:
 
     patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
     iterations      : and no fewer than so many of the route's own iterations, however dear they are
-    growth          : times the patience, from one slot of a route to its next, up to `lone_iterations`, which is its last
+    growth          : times the patience, from one slot of a route to its next
+    slots           : of a route, at most; in the last it has `lone_iterations`
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
     lone_iterations : iterations without progress that end the last slot of a route, and one for which no other waits
     lone_progress   : the share there: not even one percent came of as many iterations again
@@ -28,6 +29,7 @@ class SchedulerSettings:
     patience: float = 5e7
     iterations: float = 100
     growth: float = 4.0
+    slots: int = 4
     progress: float = 0.5
     lone_iterations: float = 3000
     lone_progress: float = 0.99
@@ -94,9 +96,6 @@ class Slot:
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
         patience = max(SETTINGS.patience, SETTINGS.iterations * flops) * SETTINGS.growth**self.number
-        if self.number and patience >= SETTINGS.lone_iterations * flops:
-            self.is_lone = True
-            return self.stall_rule(flops)
         return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None)
 
 
@@ -142,7 +141,7 @@ class RoundRobin:
         if not self._waiting:
             return None
         slot = self._waiting.popleft()
-        slot.is_lone = not self._waiting and name is None
+        slot.is_lone |= not self._waiting and name is None
         return slot
 
     def is_empty(self) -> bool:
@@ -161,4 +160,5 @@ class RoundRobin:
     def put_back(self, slot: Slot, point: Point) -> None:
         """The route gets another slot, from its point, unless this one was its own to the end."""
         if not slot.is_lone:
-            self._waiting.append(Slot(slot.route, slot.number + 1, point))
+            number = slot.number + 1
+            self._waiting.append(Slot(slot.route, number, point, is_lone=number + 1 == SETTINGS.slots))

@@ -63,7 +63,7 @@ class Point:
 
 
 class Watch(Protocol):
-    """What the caller hands to a solver. The outermost one, which certifies every point, is `mtldsl.solvers.monitor.Monitor`."""
+    """Callable that the caller hands to a solver. The outermost one, which certifies every point, is `mtldsl.solvers.monitor.Monitor`."""
 
     @property
     def expired(self) -> bool:

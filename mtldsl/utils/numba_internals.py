@@ -34,7 +34,7 @@ __all__ = ["compiled", "path_cache"]
 # machine code with a wrong byte it runs. It also goes on with an old callee that a caller in another file was compiled with. Here, each file
 # begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
 
-_SEAL = 32  # bytes of a SHA-256
+_SEAL_BYTES = 32  # bytes of a SHA-256
 _KEPT = "inner functions as bitcode, references counted by those that make arrays"  # what is in the files, apart from what it was made of
 _MAKERS = frozenset(("array", "copy", "empty", "empty_like", "full", "ones", "zeros"))
 _said = False
@@ -184,7 +184,7 @@ class _Sealed(IndexDataCacheFile):
             content = self._path(key).read_bytes()
         except OSError:
             return None
-        seal, data = content[:_SEAL], content[_SEAL:]
+        seal, data = content[:_SEAL_BYTES], content[_SEAL_BYTES:]
         return pickle.loads(data) if seal == self._seal(key, data) else None
 
     def save(self, key, data):
@@ -283,7 +283,7 @@ def only(codegen, name: str) -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What numba finds out again and again while it compiles one function, found out once.
+# Answers that numba seeks again and again while it compiles one function, sought once.
 #
 # Which implementation an operator has for given types, it seeks at every place where the operator stands, through some twenty candidates
 # and with the whole set of compiler options compared for each; it also optimises functions that a module only declares. Both change

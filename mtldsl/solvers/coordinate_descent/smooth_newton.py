@@ -210,7 +210,7 @@ _ROUNDING = 1e-14
 _LEAST_CURVATURE = 1e-6  # of the largest: where the loss is flat, the model stays bounded
 _MOST_DAMPING = 1.0
 #: flops from one look at the certificate to the next, where steps are dear
-_LOOK_AFTER = 5e7
+_FLOPS_BETWEEN_LOOKS = 5e7
 _NONE = None, None, 0.0  # no step's columns, curvature and gap
 
 
@@ -257,7 +257,7 @@ class WorkingNewton:
             np.negative(pull, out=pull)
             gap, excess = self._gap(state, pull, self.penalty, state.W)
             done = self.steps >= max_iter or expired() or stuck >= 3
-            is_due = self.steps >= 2 * reported + 50 or self.work >= 2.0 * shown_at + _LOOK_AFTER
+            is_due = self.steps >= 2 * reported + 50 or self.work >= 2.0 * shown_at + _FLOPS_BETWEEN_LOOKS
             if gap <= self.target or done or is_due:
                 reached, reported, shown_at = gap <= self.target, self.steps, self.work
                 if report(state, pull, self.steps) or done:
