@@ -159,8 +159,8 @@ for turn in range(1, 20):
     if closed:
         break
     known.append(k)
-solution = problem.solve(tol=1e-9)
-assert closed and solution.solver == "dual_ascent" and solution.is_optimal
+solution = problem.solve(solver="dual_ascent", tol=1e-9)
+assert closed and solution.is_optimal
 np.testing.assert_allclose(solution.objective, bound, rtol=1e-8)
 np.testing.assert_allclose(solution.W[0, 0], w, rtol=1e-5)
 print(f"\n  mtldsl: w = {solution.W[0, 0]:.4f}, objective {solution.objective:.6f}")
