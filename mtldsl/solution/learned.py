@@ -25,13 +25,15 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from mtldsl.solution.solution import Solution
+
 __all__ = [
     "CALIBRATION",
     "LearnedMatrix",
     "LearnedWeights",
-    "OverKernels",
     "calibration",
     "correlation_of",
+    "kernel_weights",
 ]
 
 
@@ -451,20 +453,14 @@ def _support(loss_duals) -> int | None:
     )
 
 
-class OverKernels:
-    """Part of `Solution`, which has `learned`."""
-
-    learned: dict[str, LearnedMatrix | LearnedWeights]
-
-    @property
-    def kernel_weights(self) -> LearnedWeights:
-        """The weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
-        found = {name: one for name, one in self.learned.items() if isinstance(one, LearnedWeights)}
-        if len(found) != 1:
-            several = (
-                f"{len(found)} such terms; write solution.learned[...] with one of {list(found)}"
-                if found
-                else "no mkl_norm"
-            )
-            raise ModelError(f"solution.kernel_weights: the model has {several}")
-        return next(iter(found.values()))
+def kernel_weights(solution: Solution) -> LearnedWeights:
+    """Return the weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
+    found = {name: one for name, one in solution.learned.items() if isinstance(one, LearnedWeights)}
+    if len(found) != 1:
+        several = (
+            f"{len(found)} such terms; write solution.learned[...] with one of {list(found)}"
+            if found
+            else "no mkl_norm"
+        )
+        raise ModelError(f"solution.kernel_weights: the model has {several}")
+    return next(iter(found.values()))

@@ -17,15 +17,14 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.displayable import Shown
 from mtldsl.display.sections import Formula, Panel
 from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, OverKernels
+from mtldsl.solution import plots, task_predictors
+from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, kernel_weights
 from mtldsl.solution.learned_label_graph import LearnedGraph
 from mtldsl.solution.npz_storage import read_fields, write_fields
-from mtldsl.solution.plots import Pictured
 from mtldsl.solution.predictors import predictor_for, predictor_of
 from mtldsl.solution.score import Score, mean_score
 from mtldsl.solution.score_intervals import ScoreIntervals, bootstrap_scores, named_score, named_scores
 from mtldsl.solution.solution_page import panel_of
-from mtldsl.solution.task_predictors import OverLabels
 from mtldsl.utils.caching import LazyField
 from mtldsl.utils.compilation import compiling_too
 from mtldsl.utils.validation import as_flag, complete, quoted
@@ -133,7 +132,7 @@ _OF_PROOFS = frozenset(
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(OverLabels, OverKernels, Pictured, Shown):
+class Solution(Shown):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
@@ -225,6 +224,18 @@ class Solution(OverLabels, OverKernels, Pictured, Shown):
     trained_on: Tasks | None = field(default=None, repr=False)  # not saved
     unattained: UnattainedInfimum | None = field(default=None, repr=False)  # not saved
     cross_check: Any = field(default=None, repr=False)  # not saved
+
+    # ------------------------------------------------------------------------ methods that stand in files of their own
+
+    frame = plots.frame
+    plot_convergence = plots.plot_convergence
+    plot_weights = plots.plot_weights
+    plot_scores = plots.plot_scores
+    plot_calibration = plots.plot_calibration
+    report = plots.report
+    kernel_weights = property(kernel_weights)
+    graph = property(task_predictors.graph)
+    edge_usage = task_predictors.edge_usage
 
     # -------------------------------------------------------------------------------------------- access
 

@@ -22,12 +22,15 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     import networkx
 
+    from mtldsl.solution.solution import Solution
+
 __all__ = [
     "Fitted",
     "Labellings",
-    "OverLabels",
     "PerTaskPredictor",
     "decided",
+    "edge_usage",
+    "graph",
     "loss_kind",
     "loss_of",
     "not_over_labels",
@@ -165,45 +168,33 @@ class Labellings:
         return self.of.schema.inputs(X)
 
 
-class OverLabels:
-    """Part of `Solution`, which has `label_graph` (None for other losses), `coef` and `loss`."""
+def graph(solution: Solution) -> networkx.Graph:
+    """Return the labels, joined by the edges whose weights are not zero.
 
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    loss: dict
-    label_graph: LearnedGraph | None
+    Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
+    minus that where they differ (> 0: they attract, < 0: they repel); `attraction`, the share of rows where that is positive;
+    `share`, its eta in [0, 1], where a k-support norm or group norm is on the edges; `added`, the round in which clique generation
+    took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
+    sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
 
-    if TYPE_CHECKING:
+    ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
+    """
+    return _label_graph(solution, "solution.graph").to_networkx()
 
-        @property
-        def schema(self) -> Schema: ...
 
-    @property
-    def graph(self) -> networkx.Graph:
-        """The labels, joined by the edges whose weights are not zero.
+def edge_usage(solution: Solution, X) -> dict[tuple[str, ...], float]:
+    """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
 
-        Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
-        minus that where they differ (> 0: they attract, < 0: they repel); `attraction`, the share of rows where that is positive;
-        `share`, its eta in [0, 1], where a k-support norm or group norm is on the edges; `added`, the round in which clique generation
-        took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
-        sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
+    Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
+    """
+    _label_graph(solution, "edge_usage(X)")
+    return Labellings(solution).edge_usage(X)
 
-        ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
-        """
-        return self._label_graph("solution.graph").to_networkx()
 
-    def edge_usage(self, X) -> dict[tuple[str, ...], float]:
-        """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
-
-        Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
-        """
-        self._label_graph("edge_usage(X)")
-        return Labellings(self).edge_usage(X)
-
-    def _label_graph(self, typed: str) -> LearnedGraph:
-        if self.label_graph is None:
-            raise not_over_labels(typed, self.loss)
-        return self.label_graph
+def _label_graph(solution: Solution, typed: str) -> LearnedGraph:
+    if solution.label_graph is None:
+        raise not_over_labels(typed, solution.loss)
+    return solution.label_graph
 
 
 def not_over_labels(typed: str, loss: dict) -> ModelError:
