@@ -216,15 +216,40 @@ class Tangent:
         return np.linalg.cholesky(gram)
 
     def half(self, X) -> np.ndarray:
-        """A (rank, d) with A^T A = X^T (I - J) X, for X (n, d), dense or CSR."""
-        grouped = _dense(self._sums @ X)
+        """Return A (rank, d) with A^T A = X^T (I - J) X, for X (n, d), dense or CSR."""
+        grouped = self._of_groups(X)
         if self.pool is None:
             return grouped / self._factor[:, None]
-        means = _dense(self._means @ X)
+        means = self._of_pools(X)
         alone = _dense(X[self._alone]) - means[self.pool[self._alone]]
         if len(self.sizes) == 0:
             return alone
         return np.vstack([alone, self._solved(grouped + self.reach @ means)])
+
+    def _of_groups(self, X) -> np.ndarray:
+        """Return the group vectors' products with X, (G, d)."""
+        if sparse.issparse(X):
+            return _dense(self._sums @ X)
+        rows, present, starts, signs = self._group_segments
+        return _segment_sums(X[rows] * signs, present, starts, len(self.sizes))
+
+    def _of_pools(self, X) -> np.ndarray:
+        """Return the means of X over the pools, (pools, d); 0 of those that are pinned."""
+        if sparse.issparse(X):
+            return _dense(self._means @ X)
+        rows, present, starts = self._pool_segments
+        sums = _segment_sums(X[rows], present, starts, len(self.pinned))
+        return sums / np.maximum(self._pool_sizes, 1)[:, None]
+
+    @cached_property
+    def _group_segments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        rows, present, starts = _segments(self.groups, np.flatnonzero(self.groups >= 0))
+        return rows, present, starts, self.signs[rows, None]
+
+    @cached_property
+    def _pool_segments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        of = np.flatnonzero(self.pool >= 0)
+        return _segments(self.pool, of[~self.pinned[self.pool[of]]])
 
     def _solved(self, grouped):
         """L^-1 grouped, (G, d)."""
@@ -303,6 +328,22 @@ class Tangent:
 
 def _steps(n: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+def _segments(labels: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the samples `of` in the order of their labels, the labels that are there, and where each begins."""
+    rows = of[np.argsort(labels[of], kind="stable")]
+    ordered = labels[rows]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return rows, ordered[starts], starts
+
+
+def _segment_sums(rows: np.ndarray, present: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray:
+    """Return the sums of the rows from each start to the next, (count, d), in the places `present`."""
+    sums = np.zeros((count, rows.shape[1]))
+    if len(starts):
+        sums[present] = np.add.reduceat(rows, starts, axis=0)
+    return sums
 
 
 def _dense(X) -> np.ndarray:
@@ -480,6 +521,18 @@ def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.n
     return a, b, mass
 
 
+def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the integers of all ranges in one array, and of each the range that it is of.
+
+    >>> _ranges(np.array([2, 9, 4]), np.array([5, 7, 5]))
+    (array([2, 3, 4, 4]), array([0, 0, 0, 2]))
+    """
+    lengths = np.maximum(stops - starts, 0)
+    of = np.repeat(np.arange(len(lengths)), lengths)
+    first = np.cumsum(lengths) - lengths
+    return starts[of] + np.arange(len(of)) - first[of], of
+
+
 def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
     """Pools of negatives at one level move freely where it is pinned, and keep their sum where it is not; positives with one
     probability move together, and with them the negatives that are flipped between their tables, and the pools' sums.
@@ -490,13 +543,14 @@ def _tangent_of_tables(rows: slice, opened, tables, b, pools) -> Tangent:
     sizes, first, shares = np.empty(G), np.empty(G, np.int64), np.empty((G, 2))
     overlaps(G, tables, b, len(pools), pools, sizes, first, shares)
     groups, pool = np.full(n, -1), np.full(n, -1)
-    for p, (low, high) in enumerate(pools[:, 3:5]):
-        pool[down[high:low]] = p
-    for i in range(G):
-        groups[up[tables[i] : tables[i + 1]]] = i
-        single = down[int(np.ceil(b[i + 1] - 1e-9)) : int(np.floor(b[i] + 1e-9))]
-        single = single[pool[single] < 0]
-        groups[single] = i
-        sizes[i] = tables[i + 1] - tables[i] + len(single)
+    places, of = _ranges(pools[:, 4], pools[:, 3])
+    pool[down[places]] = of
+    places, of = _ranges(tables[:-1], tables[1:])
+    groups[up[places]] = of
+    places, of = _ranges(np.ceil(b[1:] - 1e-9).astype(int), np.floor(b[:-1] + 1e-9).astype(int))
+    single = down[places]
+    apart = pool[single] < 0
+    groups[single[apart]] = of[apart]
+    sizes = (np.diff(tables) + np.bincount(of[apart], minlength=G)).astype(float)
     reach = reach_of(first, shares, len(pools))
     return Tangent(groups, np.ones(n), sizes, pool, pools[:, 2].astype(bool), reach)
