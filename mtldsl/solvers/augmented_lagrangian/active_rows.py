@@ -35,9 +35,9 @@ class KinkRowSettings:
     max_copied_entries       : entries of rows that are copied; more are read from the inputs, a piece at a time
     piece_entries            : entries of a piece, about
     max_copied_share         : rows, of all, that are copied for products: a product with all rows costs less than a copy of more
-    large_entries            : entries of sparse inputs from which on `max_copied_share_of_large` holds
-    max_copied_share_of_large : the share there: a copy of a fourth would be what a solve needs most memory for
-    min_unknowns_by_rows     : unknowns from which on a system in the space of rows may be chosen
+    large_entries            : entries of sparse inputs from which on `max_copied_large_share` holds
+    max_copied_large_share   : the share there: a copy of a fourth would be what a solve needs most memory for
+    min_row_system_features  : unknowns above which a system in the space of rows may be chosen
     cheap_factor_flops       : multiplications of a factorization that is not weighed against conjugate gradients
     conjugate_gradient_steps : steps that conjugate gradients are expected to take
     factor_speed_ratio       : speed of a factorization's multiplications, over that of products with one vector
@@ -49,8 +49,8 @@ class KinkRowSettings:
     piece_entries: int = 1 << 18
     max_copied_share: float = 0.25
     large_entries: int = 1 << 22
-    max_copied_share_of_large: float = 0.05
-    min_unknowns_by_rows: int = 64
+    max_copied_large_share: float = 0.05
+    min_row_system_features: int = 64
     cheap_factor_flops: float = 1e8
     conjugate_gradient_steps: int = 100
     factor_speed_ratio: float = 8.0
@@ -96,7 +96,7 @@ class HeldRows:
         an_entry = every.nnz / max(every.shape[0] * d, 1) if designs.is_sparse else 1.0
         self.entries = len(rows) * d * an_entry
         is_large = designs.is_sparse and every.nnz > SETTINGS.large_entries
-        share = SETTINGS.max_copied_share_of_large if is_large else SETTINGS.max_copied_share
+        share = SETTINGS.max_copied_large_share if is_large else SETTINGS.max_copied_share
         self.is_most = len(rows) > share * n and not (designs.is_shared and designs.rows_of is not None)
 
     def array(self, some: slice = slice(None)):
@@ -256,7 +256,7 @@ class TaskSystem:
             own[:], k = False, 0
         whole = r * D**2 + D**3 / 3
         by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
-        self.by_rows = SETTINGS.min_unknowns_by_rows < D and by_rows < 0.5 * whole
+        self.by_rows = SETTINGS.min_row_system_features < D and by_rows < 0.5 * whole
         entries = _entries(F)
         steps, speed = SETTINGS.conjugate_gradient_steps, SETTINGS.factor_speed_ratio
         products = steps * 4.0 * entries

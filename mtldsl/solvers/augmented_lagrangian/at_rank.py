@@ -66,7 +66,7 @@ __all__ = [
 class RankSettings:
     """Constants of concave functions of the spectrum and of descents at one rank.
 
-    slope_at               : singular value at which the slope at zero is read
+    slope_singular_value   : singular value at which the slope at zero is read
     slope_tol              : relative difference to the slope at a tenth of it, up to which that slope is finite
     penalty_factor         : times the penalty from which on the augmented Lagrangian is differentiable, for a descent
     start_zero_tol         : singular value of a start, relative to the largest, that is zero
@@ -79,7 +79,7 @@ class RankSettings:
     decrease_share         : of the objective, by which it is lower
     """
 
-    slope_at: float = 1e-9
+    slope_singular_value: float = 1e-9
     slope_tol: float = 1e-6
     penalty_factor: float = 2.0
     start_zero_tol: float = 1e-7
@@ -168,7 +168,7 @@ def _concave(f: FunctionTerm) -> Concave | None:
         return None if rank is None else Concave(f, rank, 0.0)
     if not hasattr(atom, "slope") or getattr(atom, "eps", 1.0) != 0.0 or not atom.exact_prox:
         return None
-    places = SETTINGS.slope_at, 0.1 * SETTINGS.slope_at
+    places = SETTINGS.slope_singular_value, 0.1 * SETTINGS.slope_singular_value
     at, nearer = (2.0 * s * float(atom.slope(np.float64(s) ** 2)) for s in places)
     if not (np.isfinite(at) and abs(at - nearer) <= SETTINGS.slope_tol * at):
         return None

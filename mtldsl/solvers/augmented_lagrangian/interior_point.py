@@ -38,23 +38,23 @@ SMALLEST_DIVISOR = 1e-300
 class InteriorSettings:
     """Constants of interior points; limits of size were measured on both sides.
 
-    bump_share         : of a diagonal of ones, added where rounding made a matrix indefinite
-    scaled_entries     : entries of the inputs that are scaled at a time
-    step_share         : of the longest step, as long as complementarity is far from its end
-    patience_iterations: iterations in which what is missing must fall by half
-    group_entries      : entries of the systems that are held at a time
-    last_gap_share     : of a task's first gap, from which on the task stands still
-    zeroing_share      : of the gap that complementarity leaves, by which zeros may raise the objective
-    zero_shares        : weights, over the room of their multipliers, that may be zero: the most that costs little is taken
-    initial_mu_ratio   : mu over what the mean residual times its interval makes
-    max_system_rows    : of the smaller side of a task
-    newton_ratio       : rows over features from which on Newton steps, which see rows at kinks alone, are faster
-    newton_entries     : entries of the inputs from which on they are
-    near_start_ratio   : rows over features from which on Newton steps from a start nearby are faster
-    near_start_flops   : multiplications of a task's system from which on they are
-    light_flops        : multiplications of a task's system that working sets of features cannot save
-    look_share         : of the gap at the last look, at which there is another: one costs as much as an iteration of a small model
-    look_ratio         : gap over the one that is asked for, from which on every iteration may be the last one
+    bump_share          : of a diagonal of ones, added where rounding made a matrix indefinite
+    scaled_entries      : entries of the inputs that are scaled at a time
+    step_share          : of the longest step, as long as complementarity is far from its end
+    patience_iterations : iterations in which what is missing must fall by half
+    group_entries       : entries of the systems that are held at a time
+    last_gap_share      : of a task's first gap, from which on the task stands still
+    zeroing_share       : of the gap that complementarity leaves, by which zeros may raise the objective
+    zero_shares         : weights, over the room of their multipliers, that may be zero: the most that costs little is taken
+    initial_mu_ratio    : mu over what the mean residual times its interval makes
+    max_system_rows     : of the smaller side of a task
+    newton_ratio        : rows over features from which on Newton steps, which see rows at kinks alone, are faster
+    newton_entries      : entries of the inputs from which on they are
+    near_start_ratio    : rows over features from which on Newton steps from a start nearby are faster
+    near_start_flops    : multiplications of a task's system from which on they are
+    light_flops         : multiplications of a task's system that working sets of features cannot save
+    look_share          : of the gap at the last look, at which there is another: one costs as much as an iteration of a small model
+    look_ratio          : gap over the one that is asked for, from which on every iteration may be the last one
     """
 
     bump_share: float = 1e-14

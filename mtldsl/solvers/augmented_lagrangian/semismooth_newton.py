@@ -37,7 +37,7 @@ class NewtonSettings:
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
-    max_stacked_unknowns         : of a task, up to which conjugate gradients have all matrices and inverses at hand
+    max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
     min_curvature_share          : the regularizer's mean curvature in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
@@ -50,7 +50,7 @@ class NewtonSettings:
     decrement_share: float = 0.1
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
-    max_stacked_unknowns: int = 200
+    max_stacked_features: int = 200
     min_curvature_share: float = 1e-3
     intercept_share: float = 1e-3
     slope_share: float = 0.3
@@ -274,7 +274,7 @@ class Newton:
         if designs.has_intercepts:
             diagonal = np.vstack([diagonal, here.T_b])
         parts = self.scores.parts(y, designs)
-        if product is not None and len(stacked) <= SETTINGS.max_stacked_unknowns:
+        if product is not None and len(stacked) <= SETTINGS.max_stacked_features:
             return self._by_inverses(stacked, parts, product, diagonal, spare, here)
         tied = None if tie is None else tie[0]
 

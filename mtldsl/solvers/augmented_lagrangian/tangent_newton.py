@@ -56,9 +56,9 @@ class TangentSettings:
     slow_share       : of their distance before, at which scores are still so far from their copies that the penalty is raised
     settled_share    : of what is missing of the gradient, at which scores are so near to their copies that it is not
     penalty_factor   : times a penalty that is raised
-    min_shift        : of every matrix
-    cut_shift        : after a step that was cut short, at least
-    lost_shift       : after no step at all, at least
+    min_shift_share  : of every matrix
+    cut_shift_share  : after a step that was cut short, at least
+    lost_shift_share : after no step at all, at least
     growth_factor    : times a shift, until the matrix is positive definite
     decay_factor     : times a shift after a whole step
     """
@@ -75,9 +75,9 @@ class TangentSettings:
     slow_share: float = 0.3
     settled_share: float = 0.1
     penalty_factor: float = 2.0
-    min_shift: float = 1e-12
-    cut_shift: float = 1e-6
-    lost_shift: float = 1e-3
+    min_shift_share: float = 1e-12
+    cut_shift_share: float = 1e-6
+    lost_shift_share: float = 1e-3
     growth_factor: float = 10.0
     decay_factor: float = 0.2
 
@@ -215,7 +215,7 @@ class Tangents:
                 pull = max(pull, float(np.linalg.norm(of_b) / max(np.linalg.norm(y, 1), 1e-300)))
             H = self._matrix(space, y)
             scale = float(np.trace(H)) / len(H)
-            x, self.shift = _solved(H, -g, max(self.shift, SETTINGS.min_shift * scale))
+            x, self.shift = _solved(H, -g, max(self.shift, SETTINGS.min_shift_share * scale))
             decrement = -float(g @ x)
             moved = float(np.vdot(y - u, y - u)) / self.penalty
             is_over = decrement <= NEWTON.decrement_share**2 * moved or decrement <= 0.0
@@ -231,12 +231,12 @@ class Tangents:
                 length, found = SETTINGS.shorter_factor * length, None
             steps += 1
             if found is None:
-                self.shift = max(SETTINGS.growth_factor * self.shift, SETTINGS.lost_shift * scale)
+                self.shift = max(SETTINGS.growth_factor * self.shift, SETTINGS.lost_shift_share * scale)
                 y = self.scores.multipliers(
                     z, u, np.full(len(u), self.penalty)
                 )  # whose derivative is asked for
                 continue
-            cut = max(4.0 * self.shift, SETTINGS.cut_shift * scale)
+            cut = max(4.0 * self.shift, SETTINGS.cut_shift_share * scale)
             self.shift = SETTINGS.decay_factor * self.shift if length == 1.0 else cut
             W, b, z, y, value = found
         self.W, self.b, self.z = W, b, z
