@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
@@ -30,7 +32,7 @@ class BestTasks:
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
     def see(self, outer: Outer | Interior, live: np.ndarray) -> None:
-        """Return where the run of the tasks `live` stands."""
+        """Keep what is best of where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
         t, conjugates = part.dual(-designs.adjoint(u))
@@ -66,11 +68,26 @@ class BestTasks:
 # --------------------------------------------------------------------------------------------------------------
 # Many features under an l1 norm: every task by itself, on a working set of features that grows by what the multipliers say is missing.
 
-_FIRST = 30  # features to begin with
-_GROWTH = 2.0  # the set at most doubles, or so
-_SHARE = 0.1  # gap on the set, of the gap on all features, at which the set is looked at anew
-_STIFF = 30.0  # penalties of a set, as multiples of the first ones, that the next set begins with at most
-_MOST = 60  # outer steps on one set
+
+@dataclass(frozen=True)
+class FeatureSetSettings:
+    """Constants of working sets of features.
+
+    initial_features    : features of the first set; every later one may grow by as many
+    growth_factor       : times its features, to which a larger set may grow
+    gap_share           : gap on the set, of the gap on all features, at which the set is looked at anew
+    max_stiffness_ratio : penalties that the next set begins with, over the first ones: stiffer ones were for a smaller set's last digits
+    max_outer_steps     : outer steps on one set
+    """
+
+    initial_features: int = 30
+    growth_factor: float = 2.0
+    gap_share: float = 0.1
+    max_stiffness_ratio: float = 30.0
+    max_outer_steps: int = 60
+
+
+SETTINGS = FeatureSetSettings()
 
 
 class FeatureTask:
@@ -103,7 +120,7 @@ class FeatureTask:
 
     def solve(self, tol: float, most: int, expired) -> bool:
         """Tell whether it is proven to a relative gap of tol, within about so many Newton steps more."""
-        end = self.steps + most
+        end, share = self.steps + most, SETTINGS.gap_share
         while self.objective - self.bound > tol * abs(self.objective):
             if self.steps >= end or expired():
                 return False
@@ -112,13 +129,13 @@ class FeatureTask:
                 return False
             outer = self._outer()
             before = self.objective - self.bound
-            for _ in range(_MOST):
+            for _ in range(SETTINGS.max_outer_steps):
                 self.steps += max(outer.step(end - self.steps), 1)
                 inside = self._see(outer)
                 gap = self.objective - self.bound
                 if gap <= tol * abs(self.objective) or expired() or self.steps >= end:
                     break
-                if inside <= max(_SHARE * gap, _SHARE * tol * abs(self.objective)) or outer.is_stalled:
+                if inside <= max(share * gap, share * tol * abs(self.objective)) or outer.is_stalled:
                     break
             self.state, self.penalties = outer.at, outer.penalties
             if outer.is_stalled and not self.objective - self.bound < 0.9 * before:
@@ -139,10 +156,9 @@ class FeatureTask:
         """Features whose multipliers are too large join, the largest first."""
         excess = self.excess.copy()
         excess[self.rows] = 0.0
-        room = max(_FIRST, int((_GROWTH - 1.0) * len(self.rows)))
-        wanted = (
-            np.flatnonzero(excess > 1.0) if len(self.rows) else np.argsort(-excess, kind="stable")[:_FIRST]
-        )
+        few = SETTINGS.initial_features
+        room = max(few, int((SETTINGS.growth_factor - 1.0) * len(self.rows)))
+        wanted = np.flatnonzero(excess > 1.0) if len(self.rows) else np.argsort(-excess, kind="stable")[:few]
         new = wanted[np.argsort(-excess[wanted], kind="stable")[:room]]
         rows = np.sort(np.concatenate([self.rows, new]))
         if self.state is not None:
@@ -160,12 +176,12 @@ class FeatureTask:
             W = np.zeros((len(self.rows), 1))
             return Outer(designs, self.scores, part, first_state(designs, W, np.zeros(1), None, None))
         run = Outer(designs, self.scores, part, self.state)
-        first, p = run.penalties, self.penalties
+        first, p, ratio = run.penalties, self.penalties, SETTINGS.max_stiffness_ratio
         # what was raised for the last digits of a smaller set is too stiff for new features
         run.penalties = type(p)(
-            np.minimum(p.loss, _STIFF * first.loss),
-            np.minimum(p.regularizer, _STIFF * first.regularizer),
-            np.maximum(p.proximal, first.proximal / _STIFF),
+            np.minimum(p.loss, ratio * first.loss),
+            np.minimum(p.regularizer, ratio * first.regularizer),
+            np.maximum(p.proximal, first.proximal / ratio),
         )
         return run
 

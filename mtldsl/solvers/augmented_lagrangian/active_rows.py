@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,20 +27,46 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The rows at kinks of one task, F of its Newton system: an array where they are few, else read from the inputs some at a time.
 
-#: entries up to which rows are copied, and about so many that are read at once of those that are not
-_FEW, _AT_ONCE = 1 << 20, 1 << 18
-#: of all rows, from which on a product with all of them costs less than a copy of those that are held
-_MOST = 0.25
-#: the same of sparse inputs of more entries than so many, of which a copy of a fourth would be what a solve needs most memory for
-_LARGE, _MOST_OF_LARGE = 1 << 22, 0.05
+
+@dataclass(frozen=True)
+class KinkRowSettings:
+    """Constants of the rows at kinks and of systems made of them.
+
+    max_copied_entries       : entries of rows that are copied; more are read from the inputs, a piece at a time
+    piece_entries            : entries of a piece, about
+    max_copied_share         : rows, of all, that are copied for products: a product with all rows costs less than a copy of more
+    large_entries            : entries of sparse inputs from which on `max_copied_large_share` holds
+    max_copied_large_share   : the share there: a copy of a fourth would be what a solve needs most memory for
+    min_row_system_features  : unknowns above which a system in the space of rows may be chosen
+    cheap_factor_flops       : multiplications of a factorization that is not weighed against conjugate gradients
+    conjugate_gradient_steps : steps that conjugate gradients are expected to take
+    factor_speed_ratio       : speed of a factorization's multiplications, over that of products with one vector
+    stacked_speed_ratio      : the same over that of products with all tasks' weights at once, which are in blocks as well
+    max_kept_entries         : entries of a matrix that is kept beside its factor
+    """
+
+    max_copied_entries: int = 1 << 20
+    piece_entries: int = 1 << 18
+    max_copied_share: float = 0.25
+    large_entries: int = 1 << 22
+    max_copied_large_share: float = 0.05
+    min_row_system_features: int = 64
+    cheap_factor_flops: float = 1e8
+    conjugate_gradient_steps: int = 100
+    factor_speed_ratio: float = 8.0
+    stacked_speed_ratio: float = 2.0
+    max_kept_entries: int = 1 << 16
+
+
+SETTINGS = KinkRowSettings()
 
 
 def held_rows(designs: Designs, k: int, part) -> Any:
     """F (r, D) with X^T (I - D) X = F^T F, the intercept's column last: single rows, or what the part's own `half` makes of them."""
     if not hasattr(part, "half"):
         F = HeldRows(designs, k, part.rows)
-        return F if F.entries > _FEW else F.array()
-    if part.rank * float(designs.loss.tasks.n_features) > _FEW:
+        return F if F.entries > SETTINGS.max_copied_entries else F.array()
+    if part.rank * float(designs.loss.tasks.n_features) > SETTINGS.max_copied_entries:
         return HeldTangent(designs, k, part)
     ones = part.half(np.ones((designs.counts[k], 1)))
     F = part.half(designs.inputs_of(k))
@@ -68,10 +95,9 @@ class HeldRows:
         every = designs.X if designs.is_shared else designs.inputs[k]
         an_entry = every.nnz / max(every.shape[0] * d, 1) if designs.is_sparse else 1.0
         self.entries = len(rows) * d * an_entry
-        is_large = designs.is_sparse and every.nnz > _LARGE
-        self.is_most = len(rows) > (_MOST_OF_LARGE if is_large else _MOST) * n and not (
-            designs.is_shared and designs.rows_of is not None
-        )
+        is_large = designs.is_sparse and every.nnz > SETTINGS.large_entries
+        share = SETTINGS.max_copied_large_share if is_large else SETTINGS.max_copied_share
+        self.is_most = len(rows) > share * n and not (designs.is_shared and designs.rows_of is not None)
 
     def array(self, some: slice = slice(None)):
         held = self.held[some]
@@ -80,7 +106,8 @@ class HeldRows:
 
     def pieces(self) -> Iterator[Any]:
         r, D = self.shape
-        step = max(int(_AT_ONCE * r / max(self.entries, 1.0)), D if self.designs.is_sparse else 64)
+        rows = int(SETTINGS.piece_entries * r / max(self.entries, 1.0))
+        step = max(rows, D if self.designs.is_sparse else 64)
         for first in range(0, r, step):
             yield self.array(slice(first, first + step))
 
@@ -120,8 +147,9 @@ def squares_of(F) -> np.ndarray:
         return F.squares()
     if sparse.issparse(F):
         total = np.zeros(F.shape[1])
-        for first in range(0, F.nnz, _AT_ONCE):  # `bincount` makes another array of the places
-            some = slice(first, first + _AT_ONCE)
+        size = SETTINGS.piece_entries
+        for first in range(0, F.nnz, size):  # `bincount` makes another array of the places
+            some = slice(first, first + size)
             total += np.bincount(F.indices[some], np.square(F.data[some]), minlength=total.size)
         return total
     return np.einsum("ij,ij->j", F, F)
@@ -141,7 +169,7 @@ class HeldTangent:
         n, d = self.X.shape
         self.shape = (tangent.rank, d + designs.has_intercepts)
         self.entries = float(self.X.nnz if designs.is_sparse else self.X.size)
-        self.is_most = designs.is_sparse or tangent.rank > _MOST * n
+        self.is_most = designs.is_sparse or tangent.rank > SETTINGS.max_copied_share * n
 
     def array(self) -> np.ndarray:
         F, border = self.tangent.half(self.X), self.designs.has_intercepts
@@ -162,7 +190,7 @@ class HeldTangent:
         return np.hstack([R, totals])
 
     def _signed_rows(self) -> Iterator[tuple[float, np.ndarray]]:
-        return self.tangent.signed_rows(self._rows, max(_AT_ONCE // self.shape[1], 64))
+        return self.tangent.signed_rows(self._rows, max(SETTINGS.piece_entries // self.shape[1], 64))
 
     def curved(self, x: np.ndarray) -> np.ndarray:
         """F^T (F x)."""
@@ -203,16 +231,6 @@ class HeldTangent:
 # --------------------------------------------------------------------------------------------------------------
 # One task's Newton system: penalty X_K^T X_K + a diagonal, X_K the rows at kinks, with the intercept's own row and column.
 
-#: from so many unknowns on, rows at kinks are counted before a system is chosen
-_MANY = 64
-#: multiplications from which on a factorization is weighed against conjugate gradients, the steps that these take, and by how much
-#: faster factorizations multiply
-_DEAR, _STEPS, _BLOCKED = 1e8, 100, 8.0
-#: the same beside products with all tasks' weights at once, which are in blocks as well
-_FASTER = 2.0
-#: entries from which on a matrix is not kept beside its factor
-_LARGE_SYSTEMS = 1 << 16
-
 
 class TaskSystem:
     """H = penalty F^T F + diag(diagonal), positive definite.
@@ -238,14 +256,16 @@ class TaskSystem:
             own[:], k = False, 0
         whole = r * D**2 + D**3 / 3
         by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
-        self.by_rows = D > _MANY and by_rows < 0.5 * whole
+        self.by_rows = SETTINGS.min_row_system_features < D and by_rows < 0.5 * whole
         entries = _entries(F)
-        products = _STEPS * 4.0 * entries
-        self.is_direct = min(by_rows, whole) <= max(_DEAR, _BLOCKED * products)
+        steps, speed = SETTINGS.conjugate_gradient_steps, SETTINGS.factor_speed_ratio
+        products = steps * 4.0 * entries
+        self.is_direct = min(by_rows, whole) <= max(SETTINGS.cheap_factor_flops, speed * products)
         self.most_products = int(
-            np.clip(_STEPS * min(by_rows, whole) / (_BLOCKED * max(products, 1.0)), _STEPS, 10 * _STEPS)
+            np.clip(steps * min(by_rows, whole) / (speed * max(products, 1.0)), steps, 10 * steps)
         )
-        self.work = (by_rows / _FASTER if self.by_rows else work_of_factor(F)) if self.is_direct else 0.0
+        work = by_rows / SETTINGS.stacked_speed_ratio if self.by_rows else work_of_factor(F)
+        self.work = work if self.is_direct else 0.0
         self.work_of_product = 4.0 * entries + (
             2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
         )
@@ -339,7 +359,7 @@ class TaskSystem:
 def work_of_factor(F) -> float:
     """Multiplications of F^T F, its factor and that one's inverse, as passes over data count them, which multiply more slowly."""
     r, D = F.shape
-    return (_entries(F) ** 2 / max(r, 1) + D**3) / _FASTER
+    return (_entries(F) ** 2 / max(r, 1) + D**3) / SETTINGS.stacked_speed_ratio
 
 
 def _entries(F) -> float:
@@ -350,7 +370,7 @@ def _factor(H: np.ndarray) -> np.ndarray:
     """The Cholesky factor, in the place of a large H, which is symmetric: its transpose lies as LAPACK has it."""
     if not H.size:
         return H
-    in_place = H.size > _LARGE_SYSTEMS and H.flags.c_contiguous
+    in_place = H.size > SETTINGS.max_kept_entries and H.flags.c_contiguous
     diagonal = np.diagonal(H).copy() if in_place else None
     c, info = lapack.dpotrf(H.T if in_place else H, lower=1, clean=0, overwrite_a=int(in_place))
     if info == 0:

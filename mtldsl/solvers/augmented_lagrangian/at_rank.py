@@ -25,15 +25,17 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
 )
 from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
+from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import Spectrum, Tangents, is_small
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
-    "NEAR",
+    "SETTINGS",
     "Concave",
     "ConcavePart",
+    "RankSettings",
     "TiltedPart",
     "concave_of",
     "descend",
@@ -59,14 +61,38 @@ __all__ = [
 # Source: Pham Dinh and Le Thi, "A D.C. optimization algorithm for solving the trust-region subproblem", SIAM J. Optim. 8 (1998); for the
 # rank, Gotoh, Takeda and Tono, "DC formulations and algorithms for sparse optimization problems", Math. Program. 169 (2018).
 
-#: A singular value this small, relative to the largest, is zero.
-_ZERO = 1e-10
 
-#: Where slopes at zero are read, relative to one; they are finite where a tenth of it has the same to this share.
-_NEAR_ZERO, _SAME = 1e-9, 1e-6
+@dataclass(frozen=True)
+class RankSettings:
+    """Constants of concave functions of the spectrum and of descents at one rank.
 
-#: The penalty of a descent, as a multiple of what makes the augmented Lagrangian differentiable.
-_MARGIN = 2.0
+    slope_singular_value   : singular value at which the slope at zero is read
+    slope_tol              : relative difference to the slope at a tenth of it, up to which that slope is finite
+    penalty_factor         : times the penalty from which on the augmented Lagrangian is differentiable, for a descent
+    start_zero_tol         : singular value of a start, relative to the largest, that is zero
+    patience_steps         : steps of the multipliers in which what is missing must fall by half
+    settled_ratio          : what is missing over tol, at which the multipliers have settled
+    max_runs               : runs, each from a point lower than the one before
+    look_ratio             : what is missing over tol, from which on a point is worth a look
+    last_look_ratio        : what is missing over tol, from which on a look that is not content is the last
+    descent_patience_steps : outer steps of a descent that neither halve what is missing nor lower the objective
+    decrease_share         : of the objective, by which it is lower
+    """
+
+    slope_singular_value: float = 1e-9
+    slope_tol: float = 1e-6
+    penalty_factor: float = 2.0
+    start_zero_tol: float = 1e-7
+    patience_steps: int = 15
+    settled_ratio: float = 0.3
+    max_runs: int = 20
+    look_ratio: float = 30.0
+    last_look_ratio: float = 1e-2
+    descent_patience_steps: int = 12
+    decrease_share: float = 1e-5
+
+
+SETTINGS = RankSettings()
 
 
 @dataclass
@@ -85,30 +111,31 @@ class Concave:
         if self.rank is not None:
             return np.where(np.arange(s.size) < self.rank, 0.0, self.weight)
         atom: Any = self.term.atom
-        alive = s > _ZERO * s.max(initial=0.0)
+        alive = s > TANGENTS.zero_tol * s.max(initial=0.0)
         safe = np.where(alive, s, 1.0)
         return np.where(alive, self.term.coefficient * 2.0 * safe * atom.slope(safe**2), self.weight)
 
     def rank_of(self, W: np.ndarray) -> int:
         """Return how many singular values of W are not zero."""
         s = singular_values(W)
-        return int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
+        return int(np.count_nonzero(s > TANGENTS.zero_tol * s.max(initial=0.0)))
 
     def least_penalty(self, W: np.ndarray, P: np.ndarray) -> float:
         """The penalty above which the function's prox is smooth around W, whose multipliers are P; inf where there is none."""
         f = self.term
         if not f.is_constraint and np.isfinite(f.atom.weak_convexity):
-            return _MARGIN * f.coefficient * f.atom.weak_convexity
+            return SETTINGS.penalty_factor * f.coefficient * f.atom.weak_convexity
         s = singular_values(W)[: self.rank_of(W)]
         jumps = [*getattr(f.atom, "kinks", ()), *([] if f.atom.is_reweighted else [0.0])]
         apart = float(np.abs(s[:, None] - jumps).min(initial=np.inf))
         pull = largest_singular_value(P)
-        return _MARGIN * pull / apart if apart > _ZERO * s.max(initial=0.0) else np.inf
+        is_apart = apart > TANGENTS.zero_tol * s.max(initial=0.0)
+        return SETTINGS.penalty_factor * pull / apart if is_apart else np.inf
 
     def tilt(self, W: np.ndarray) -> np.ndarray:
         """T, the gradient of h at W."""
         U, s, Vt = thin_svd(W)
-        bent = np.where(s > _ZERO * s.max(initial=0.0), self.weight - self.slopes(s), 0.0)
+        bent = np.where(s > TANGENTS.zero_tol * s.max(initial=0.0), self.weight - self.slopes(s), 0.0)
         return (U * bent) @ Vt
 
 
@@ -141,8 +168,9 @@ def _concave(f: FunctionTerm) -> Concave | None:
         return None if rank is None else Concave(f, rank, 0.0)
     if not hasattr(atom, "slope") or getattr(atom, "eps", 1.0) != 0.0 or not atom.exact_prox:
         return None
-    at, nearer = (2.0 * s * float(atom.slope(np.float64(s) ** 2)) for s in (_NEAR_ZERO, 0.1 * _NEAR_ZERO))
-    if not (np.isfinite(at) and abs(at - nearer) <= _SAME * at):
+    places = SETTINGS.slope_singular_value, 0.1 * SETTINGS.slope_singular_value
+    at, nearer = (2.0 * s * float(atom.slope(np.float64(s) ** 2)) for s in places)
+    if not (np.isfinite(at) and abs(at - nearer) <= SETTINGS.slope_tol * at):
         return None
     return Concave(f, None, f.coefficient * at)
 
@@ -180,13 +208,6 @@ class TiltedPart(MatrixPart):
         return found
 
 
-#: A singular value this small, relative to the largest, is zero.
-_ZERO_AT_RANK = 1e-7
-
-#: Steps of the multipliers in which what is missing must fall by half; the share of tol at which they have settled; runs, one lower than the other.
-_PATIENT, _ACCURACY, _MOST_RUNS = 15, 0.3, 20
-
-
 def why_not_at_rank(form: NormalForm) -> str | None:
     """None for one loss of samples, with a prox, of W or W R, beside ridges and functions of the spectrum that are not convex; else one
     sentence."""
@@ -221,7 +242,7 @@ def settle_at_rank(form: NormalForm, start: Point, *, tol: float, watch: Watch) 
     Where a step of a size leads lower from where a run has settled, the next one begins there, at the rank there.
     """
     at = start
-    for _ in range(_MOST_RUNS):
+    for _ in range(SETTINGS.max_runs):
         try:
             settled = _settled(form, at, tol, watch)
         except (ArithmeticError, np.linalg.LinAlgError):  # far out, where nothing holds the weights
@@ -260,12 +281,12 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     spectrum = _spectrum(form, block.name)
     steps = Tangents(designs, scores, rank, spectrum, penalty, first, right, floor)
     best, since = np.inf, 0
-    while steps.missing > _ACCURACY * tol and not watch.expired:
+    while steps.missing > SETTINGS.settled_ratio * tol and not watch.expired:
         steps.step()
         since += 1
         if steps.missing < 0.5 * best:
             best, since = steps.missing, 0
-        if since == _PATIENT:
+        if since == SETTINGS.patience_steps:
             return None
     blocks = {block.name: steps.W}
     for name in loss.intercepts:
@@ -301,7 +322,7 @@ def _rank(form: NormalForm, W: np.ndarray) -> int:
     if not rough:
         return s.size
     bounds = [getattr(f.atom, "rank", s.size) for f in rough]
-    return min([int(np.count_nonzero(s > _ZERO_AT_RANK * s[0])), *bounds])
+    return min([int(np.count_nonzero(s > SETTINGS.start_zero_tol * s[0])), *bounds])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -314,12 +335,6 @@ def _rank(form: NormalForm, W: np.ndarray) -> int:
 # Source: Rockafellar, "Convergence of augmented Lagrangian methods in extensions beyond nonlinear programming", Math. Program. 199 (2023);
 # Hang and Sarabi, "Local convergence analysis of augmented Lagrangian methods for piecewise linear-quadratic composite optimization problems",
 # SIAM J. Optim. 31 (2021).
-
-#: What is missing, as a multiple of tol, from which on a point is worth a look; below the share of tol a look that is not content is the last.
-NEAR, _SETTLED = 30.0, 1e-2
-
-#: A descent is over after so many outer steps that neither halve what is missing nor lower the objective by the share.
-_PATIENCE, _LOWER = 12, 1e-5
 
 
 def descend(
@@ -346,7 +361,7 @@ def descend(
     if not np.isfinite(least):
         return None, taken
     best, lowest, since = np.inf, np.inf, 0
-    while since < _PATIENCE and taken < limit:
+    while since < SETTINGS.descent_patience_steps and taken < limit:
         p = outer.penalties
         outer.penalties = replace(p, regularizer=np.maximum(p.regularizer, least))
         taken += max(outer.step(limit - taken), 1)
@@ -355,15 +370,15 @@ def descend(
         if watch.expired:
             watch(point)
             return point, taken
-        if missing <= NEAR * tol:
+        if missing <= SETTINGS.look_ratio * tol:
             if watch(point):
                 return point, taken
-            if missing <= _SETTLED * tol:
+            if missing <= SETTINGS.last_look_ratio * tol:
                 break
         value = form.value(point.blocks)
         since += 1
         if missing < 0.5 * best:
             best, since = missing, 0
-        if value < lowest - _LOWER * abs(lowest) and form.violation(point.blocks) <= tol:
+        if value < lowest - SETTINGS.decrease_share * abs(lowest) and form.violation(point.blocks) <= tol:
             lowest, since = value, 0
     return None, taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mtldsl.atoms.prox.composition import unsupported_reason
@@ -20,8 +21,20 @@ __all__ = [
     "Multipliers",
 ]
 
-#: Per Newton step, about.
-STEPS_OF_CONJUGATE_GRADIENTS = 30
+
+@dataclass(frozen=True)
+class MultipliersSettings:
+    """Constants of the flops that are expected.
+
+    conjugate_gradient_steps : of a Newton step on tied tasks, about
+    newton_steps             : of a whole run where tasks are not tied, about
+    """
+
+    conjugate_gradient_steps: int = 30
+    newton_steps: float = 40.0
+
+
+SETTINGS = MultipliersSettings()
 
 
 class Multipliers(Solver):
@@ -63,7 +76,7 @@ class Multipliers(Solver):
         facts = ModelFacts.of(form)
         if facts.tasks > 1 and facts.penalty not in ("ridge", "entries") and facts.loss == "piecewise_linear":
             product = facts.product / (MATRIX_SPEEDUP if facts.shares_inputs and not facts.is_sparse else 1.0)
-            return STEPS_OF_CONJUGATE_GRADIENTS * (FLOPS_PER_CALL + 2.0 * product)
+            return SETTINGS.conjugate_gradient_steps * (FLOPS_PER_CALL + 2.0 * product)
         side = min(facts.samples, facts.features)
         matrices = facts.product * side + facts.tasks * side**3 / 3.0
         return FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
@@ -72,7 +85,7 @@ class Multipliers(Solver):
         """Those of forty Newton steps, where tasks are not tied and every sample has a loss of its own."""
         facts = ModelFacts.of(form)
         is_apart = facts.penalty in ("ridge", "entries") and facts.loss == "piecewise_linear"
-        return 40.0 * self.flops(form) if is_apart else math.inf
+        return SETTINGS.newton_steps * self.flops(form) if is_apart else math.inf
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"

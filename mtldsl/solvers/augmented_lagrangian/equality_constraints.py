@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.linalg import qr
 
 from mtldsl.normal_form.form import FunctionTerm, NormalForm, SingleBlock, single_block
+from mtldsl.solvers.augmented_lagrangian.interior_point import SETTINGS as INTERIOR
 from mtldsl.solvers.augmented_lagrangian.interior_point import Factor, Interior, has_interior
 from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
@@ -22,12 +23,20 @@ __all__ = [
     "takes",
 ]
 
-_MOST = 1500  # equations: their system is dense
-_SIZE = 2e7  # entries of a task's equations times features
 
-_CLOSE = (
-    10.0  # gap that complementarity leaves, as a multiple of tol, from which on every iteration is looked at
-)
+@dataclass(frozen=True)
+class EquationSettings:
+    """Constants of linear equations.
+
+    max_equations : their system is dense
+    max_entries   : a task's equations times features
+    """
+
+    max_equations: int = 1500
+    max_entries: float = 2e7
+
+
+SETTINGS = EquationSettings()
 
 
 def takes(form: NormalForm) -> bool:
@@ -37,7 +46,7 @@ def takes(form: NormalForm) -> bool:
     if not equations or isinstance(facts, str) or not facts.loss.is_piecewise_linear:
         return False
     count, d = sum(f.map.shape[0] * f.map.shape[1] for f in equations), facts.shape[0]
-    if count > _MOST or count * d > _SIZE or not _has_rows(plain, facts):
+    if count > SETTINGS.max_equations or count * d > SETTINGS.max_entries or not _has_rows(plain, facts):
         return False
     part = RowPart(RowPenalty.of(plain.functions, facts.shape), np.ones(d))
     return has_interior(Designs(facts.loss), part)
@@ -105,7 +114,8 @@ class TiedRun:
                 return point
             objective, missing = abs(run.objectives(run.W).sum()), run.missing.sum()
             stops = run.iterations >= max_iter or watch.expired
-            if lost or stops or missing < 0.01 * looked_at or missing < _CLOSE * self.tol * objective:
+            near = INTERIOR.look_ratio * self.tol * objective
+            if lost or stops or missing < INTERIOR.look_share * looked_at or missing < near:
                 looked_at, point = missing, self._point()
                 if watch(point) or stops:
                     return point

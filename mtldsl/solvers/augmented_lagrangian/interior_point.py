@@ -14,9 +14,11 @@ from mtldsl.solvers.augmented_lagrangian.semismooth_newton import SmallTasks, St
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
+    "SETTINGS",
     "CentralSystem",
     "Factor",
     "Interior",
+    "InteriorSettings",
     "has_interior",
     "in_groups",
     "is_light",
@@ -27,8 +29,54 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # One task's system of an interior-point step, by the smaller of its two sides.
 
-_BUMP = 1e-14  # on a diagonal of ones, where rounding made a matrix indefinite
-_COPIED = 500_000  # inputs that are scaled at a time
+
+#: Divisors, and distances from the ends of an interval, stay above it.
+SMALLEST_DIVISOR = 1e-300
+
+
+@dataclass(frozen=True)
+class InteriorSettings:
+    """Constants of interior points; limits of size were measured on both sides.
+
+    bump_share          : of a diagonal of ones, added where rounding made a matrix indefinite
+    scaled_entries      : entries of the inputs that are scaled at a time
+    step_share          : of the longest step, as long as complementarity is far from its end
+    patience_iterations : iterations in which what is missing must fall by half
+    group_entries       : entries of the systems that are held at a time
+    last_gap_share      : of a task's first gap, from which on the task stands still
+    zeroing_share       : of the gap that complementarity leaves, by which zeros may raise the objective
+    zero_shares         : weights, over the room of their multipliers, that may be zero: the most that costs little is taken
+    initial_mu_ratio    : mu over what the mean residual times its interval makes
+    max_system_rows     : of the smaller side of a task
+    newton_ratio        : rows over features from which on Newton steps, which see rows at kinks alone, are faster
+    newton_entries      : entries of the inputs from which on they are
+    near_start_ratio    : rows over features from which on Newton steps from a start nearby are faster
+    near_start_flops    : multiplications of a task's system from which on they are
+    light_flops         : multiplications of a task's system that working sets of features cannot save
+    look_share          : of the gap at the last look, at which there is another: one costs as much as an iteration of a small model
+    look_ratio          : gap over the one that is asked for, from which on every iteration may be the last one
+    """
+
+    bump_share: float = 1e-14
+    scaled_entries: int = 500_000
+    step_share: float = 0.995
+    patience_iterations: int = 15
+    group_entries: float = 2e6
+    last_gap_share: float = 1e-20
+    zeroing_share: float = 0.3
+    zero_shares: tuple[float, ...] = (0.1, 1e-3, 1e-5)
+    initial_mu_ratio: float = 2.0
+    max_system_rows: int = 2500
+    newton_ratio: float = 20
+    newton_entries: float = 1.5e5
+    near_start_ratio: float = 15
+    near_start_flops: float = 3e6
+    light_flops: float = 1e7
+    look_share: float = 0.01
+    look_ratio: float = 10.0
+
+
+SETTINGS = InteriorSettings()
 
 
 class CentralSystem:
@@ -131,7 +179,7 @@ class CentralSystem:
 
 def _blocks(count: int, size: int):
     """Slices of so many rows or columns as are copied at a time."""
-    step = max(_COPIED // size, 1)
+    step = max(SETTINGS.scaled_entries // size, 1)
     return (slice(start, start + step) for start in range(0, count, step))
 
 
@@ -142,7 +190,7 @@ class Factor:
         self.scale = 1.0 / np.sqrt(A.flat[:: len(A) + 1])
         A *= self.scale
         A *= self.scale[:, None]
-        bump = _BUMP
+        bump = SETTINGS.bump_share
         c, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=0)
         while info != 0:
             if not bump < 1.0:
@@ -170,26 +218,6 @@ class Factor:
 #
 # Source: Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optim. 2 (1992).
 
-_NEARLY = 0.995  # share of the longest step, as long as complementarity is far from its end
-_PATIENCE = 15  # iterations in which what is missing must fall by half
-_TINY = 1e-300
-_TOGETHER = 2e6  # numbers in the systems that are held at a time
-_LAST = 1e-20  # products, as a share of the first ones, from which on a task stands still
-_FREE = 0.3  # of the gap that complementarity leaves, by which zeros may raise the objective
-# weights, over the room of their multipliers, that may be zero: the most that costs little is taken
-_SMALL = (0.1, 1e-3, 1e-5)
-_START = 2.0  # mu, as a share of what the mean residual times its interval makes
-_LARGEST = 2500  # of the smaller side of a task
-_TALL, _LARGE = (
-    20,
-    1.5e5,
-)  # rows over features, and inputs, from which on Newton steps, which see rows at kinks alone, are faster
-_TALL_NEAR, _HEAVY = (
-    15,
-    3e6,
-)  # rows over features, and multiplications of a task's system, from which on a start nearby pays
-_LIGHT = 1e7  # multiplications of a task's system that working sets of features cannot save
-
 
 def has_interior(designs: Designs, part) -> bool:
     """Tell whether these tasks are programs by themselves that interior points are the faster way for: measured on both sides of each limit."""
@@ -198,7 +226,8 @@ def has_interior(designs: Designs, part) -> bool:
     if np.any(part.l1 > 0.0) and not (part.penalty.nonneg or np.all(part.l1 > 0.0)):
         return False  # an interval without inside
     n, d = int(designs.counts.max()), len(part.unit)
-    return min(n, d) <= _LARGEST and not (n > _TALL * d and n * d > _LARGE)
+    is_tall = n > SETTINGS.newton_ratio * d and n * d > SETTINGS.newton_entries
+    return min(n, d) <= SETTINGS.max_system_rows and not is_tall
 
 
 def near_pays(designs: Designs, scores, part) -> bool:
@@ -207,20 +236,20 @@ def near_pays(designs: Designs, scores, part) -> bool:
     if SmallTasks.takes(designs, scores, part):
         return True
     n, d = int(designs.counts.min()), len(part.unit)
-    return not np.any(part.l1 > 0.0) and n > _TALL_NEAR * d and float(n) * d * d > _HEAVY
+    is_heavy = n > SETTINGS.near_start_ratio * d and float(n) * d * d > SETTINGS.near_start_flops
+    return is_heavy and not np.any(part.l1 > 0.0)
 
 
 def is_light(designs: Designs) -> bool:
     """Tell whether a step is so cheap that nothing is gained by leaving features out."""
-    return all(
-        n * d * min(n, d) <= _LIGHT for n, d in (designs.inputs_of(k).shape for k in range(designs.n_tasks))
-    )
+    shapes = (designs.inputs_of(k).shape for k in range(designs.n_tasks))
+    return all(n * d * min(n, d) <= SETTINGS.light_flops for n, d in shapes)
 
 
 def in_groups(designs: Designs, scores: KinkedScores, part: RowPart) -> list[tuple[np.ndarray, Interior]]:
     """Runs of so many tasks as have their systems side by side, with what these tasks are."""
     side = min(int(designs.counts.max()), len(part.unit))
-    size = max(int(_TOGETHER // side**2), 1)
+    size = max(int(SETTINGS.group_entries // side**2), 1)
     if designs.n_tasks <= size:
         return [(np.arange(designs.n_tasks), Interior(designs, scores, part))]
     groups = []
@@ -285,12 +314,12 @@ class Interior:
     def _begin(self) -> None:
         designs, scores = self.designs, self.scores
         m, d = designs.n_tasks, len(self.part.unit)
-        width = np.maximum(scores.high - scores.low, 1e-12 * scores.high.max(initial=0.0) + _TINY)
+        width = np.maximum(scores.high - scores.low, 1e-12 * scores.high.max(initial=0.0) + SMALLEST_DIVISOR)
         self.b = designs.sums(scores.kink) / designs.counts if designs.has_intercepts else np.zeros(m)
         r = designs.spread(self.b) - scores.kink
         # mu of the size of the losses: multipliers near the middle where residuals are small, near their ends where they are large
-        mu = np.maximum(designs.sums(np.abs(r) * width) / designs.counts, _TINY)
-        self.mu = _START * mu
+        mu = np.maximum(designs.sums(np.abs(r) * width) / designs.counts, SMALLEST_DIVISOR)
+        self.mu = SETTINGS.initial_mu_ratio * mu
         four = 4.0 * designs.spread(self.mu)
         x = 2.0 * r * width**2 / (four + np.sqrt(four**2 + 4.0 * r**2 * width**2))
         below, above = 0.5 * (width + x), 0.5 * (width - x)
@@ -304,7 +333,7 @@ class Interior:
             pull = designs.adjoint(self.u)
             if self.part.penalty.nonneg:
                 size = np.abs(pull) + l1
-                self.r = np.minimum(-pull, 0.5 * l1) - 0.1 * (size + size.mean(axis=0)) - _TINY
+                self.r = np.minimum(-pull, 0.5 * l1) - 0.1 * (size + size.mean(axis=0)) - SMALLEST_DIVISOR
                 above = l1 - self.r
                 self.of_weights = _Pair(
                     above, np.full((d, m), np.inf), self.mu / above, np.zeros((d, m)), False
@@ -324,7 +353,7 @@ class Interior:
         designs, part, loss = self.designs, self.part, self.of_loss
         self.iterations += 1
         # what is solved to the last digit would only lose some
-        self.goes_on = self.goes_on & (self.missing > _LAST * self.first)
+        self.goes_on = self.goes_on & (self.missing > SETTINGS.last_gap_share * self.first)
         miss_z = designs.forward(self.W, self.b) - self.scores.kink - (loss.up - loss.down)
         miss_d = self._missing_stationarity()
         miss_b = designs.sums(self.u)
@@ -354,7 +383,8 @@ class Interior:
         nothing = ((0.0, 0.0), (0.0, 0.0))
         du, _, _, moves, dr, weight_moves = predicted = solved(0.0, nothing)
         primal, dual = self._longest(predicted)
-        share = (self._mean_product(primal, dual, predicted) / np.maximum(self.mu, _TINY)).clip(0.0, 1.0) ** 3
+        mu = self._mean_product(primal, dual, predicted)
+        share = (mu / np.maximum(self.mu, SMALLEST_DIVISOR)).clip(0.0, 1.0) ** 3
         of_loss = -moves[0] * du, moves[1] * du
         of_weights = (-weight_moves[0] * dr, weight_moves[1] * dr) if self.has_l1 else (0.0, 0.0)
         corrected = solved(share * self.mu, (of_loss, of_weights))
@@ -397,7 +427,7 @@ class Interior:
         if self.part.has_ridge:
             primal = dual = np.minimum(primal, dual)
         # a fall by all that there is, or more, is cut short
-        return tuple(self.goes_on / np.maximum(-each / _NEARLY, 1.0) for each in (primal, dual))
+        return tuple(self.goes_on / np.maximum(-each / SETTINGS.step_share, 1.0) for each in (primal, dual))
 
     def _mean_product(self, primal: Any = 0.0, dual: Any = 0.0, moves: Any = None):
         """(m,) mu, after such steps."""
@@ -457,12 +487,12 @@ class Interior:
             pair = self.of_weights
             scale = self.part.l1 if not self.part.penalty.nonneg else np.maximum(np.abs(self.r), self.part.l1)
             size = np.maximum(pair.up, pair.down) * scale
-            room = np.where(pair.up > pair.down, pair.above, pair.below) / np.maximum(scale, _TINY)
-            typical = np.maximum(size.max(axis=0), _TINY)
+            room = np.where(pair.up > pair.down, pair.above, pair.below) / np.maximum(scale, SMALLEST_DIVISOR)
+            typical = np.maximum(size.max(axis=0), SMALLEST_DIVISOR)
             # where the loss is heavy, a small weight may count: zero is for what costs nothing to speak of
-            most = self.objectives(self.W) + _FREE * self.missing
+            most = self.objectives(self.W) + SETTINGS.zeroing_share * self.missing
             dear = np.ones(len(most), bool)
-            for share in _SMALL:
+            for share in SETTINGS.zero_shares:
                 some = np.where(size < share * room * typical, 0.0, self.W)
                 some = np.maximum(some, 0.0) if self.part.penalty.nonneg else some
                 v = np.where(dear, some, v)
@@ -479,4 +509,4 @@ class Interior:
 
     @property
     def is_stalled(self) -> bool:
-        return self.since >= _PATIENCE
+        return self.since >= SETTINGS.patience_iterations

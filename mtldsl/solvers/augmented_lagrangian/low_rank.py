@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.augmented_lagrangian.at_rank import SETTINGS as AT_RANK
 from mtldsl.solvers.augmented_lagrangian.at_rank import (
-    NEAR,
     Concave,
     TiltedPart,
     concave_of,
@@ -35,21 +35,38 @@ __all__ = [
     "SpectralRun",
 ]
 
-#: The duality gap of the convex relative that is close enough for a start, and the most iterations.
-_GAP, _STEPS = 1e-3, 300
 
-#: The weight of what a bound on the rank forbids, at first as a share of the losses' pull at zero; then it is raised by the factor until
-#: the bound holds, and is a multiple of their pull there.
-_FIRST, _RAISE, _ENOUGH, _LEAST = 0.1, 2.0, 1.5, 1.2
+@dataclass(frozen=True)
+class LowRankSettings:
+    """Constants of models with one function of the spectrum that is not convex.
 
-#: Outer steps of a tilted model are taken until what is missing is this share of the tilt's last move; at most so many.
-_SHARE, _MOST_STEPS = 0.1, 12
+    start_tol            : relative gap of the convex relative that is close enough for a start
+    max_start_iterations : of the solver that finds it
+    initial_weight_share : weight of what a bound on the rank forbids, of the losses' pull at zero
+    raise_factor         : times that weight, until the bound holds
+    min_weight_ratio     : weight over the losses' pull, once the bound holds, below which it is raised
+    raised_weight_ratio  : weight over the losses' pull after that
+    tilt_share           : what is missing over the tilt's last move, at which the tilted model is solved
+    max_tilt_steps       : outer steps of one tilted model
+    patience_steps       : steps of the multipliers at one rank in which what is missing must fall by half
+    restart_factor       : times the Newton steps so far, after which a descent begins anew
+    max_descents         : after them others have their turn
+    """
 
-#: Steps of the multipliers on the matrices of one rank in which what is missing must fall by half.
-_PATIENT = 20
+    start_tol: float = 1e-3
+    max_start_iterations: int = 300
+    initial_weight_share: float = 0.1
+    raise_factor: float = 2.0
+    min_weight_ratio: float = 1.2
+    raised_weight_ratio: float = 1.5
+    tilt_share: float = 0.1
+    max_tilt_steps: int = 12
+    patience_steps: int = 20
+    restart_factor: float = 1.5
+    max_descents: int = 8
 
-#: A descent begins anew after so many times the Newton steps; at most so many, and then others have their turn.
-_AGAIN, _DESCENTS = 1.5, 8
+
+SETTINGS = LowRankSettings()
 
 
 class SpectralRun:
@@ -66,7 +83,7 @@ class SpectralRun:
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         if self.concave.rank is not None:
-            self.concave.weight = _FIRST * self._pull_at_zero()
+            self.concave.weight = SETTINGS.initial_weight_share * self._pull_at_zero()
         start = self._convex_start(watch) if self.start is None else self.start
         bare = bare_start(self.form, self.tol, watch) if self.start is None else None
         if bare is not None and self.form.value(bare.blocks) < self.form.value(start.blocks) and watch(bare):
@@ -88,7 +105,8 @@ class SpectralRun:
                 continue
             moved = self._tilt(run)
             missing = float(run.outer.residuals.worst.max())
-            if self._is_over or max(moved, missing) <= NEAR * self.tol or self.taken >= _AGAIN * shown:
+            is_near = max(moved, missing) <= AT_RANK.look_ratio * self.tol
+            if self._is_over or is_near or self.taken >= SETTINGS.restart_factor * shown:
                 shown = self.taken
                 point = self._point(run)
                 if watch(point) or self._is_over:
@@ -97,8 +115,8 @@ class SpectralRun:
                 found = self._descend(run)
                 if found is not None:
                     return found
-                again, descents = int(_AGAIN * self.taken), descents + 1
-                if descents == _DESCENTS:
+                again, descents = int(SETTINGS.restart_factor * self.taken), descents + 1
+                if descents == SETTINGS.max_descents:
                     point = self._point(run)
                     self.watch(point)
                     return point
@@ -121,14 +139,15 @@ class SpectralRun:
 
     def _convex_start(self, watch: Watch) -> Point:
         """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
-        convex = relaxed(self.form, self.concave)
+        convex, tol = relaxed(self.form, self.concave), SETTINGS.start_tol
 
         def is_close(point: Point) -> bool:
-            return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+            return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(tol)
 
         rough = Until(watch, is_close)
         solver = get_solver(next(accepting_routes(convex)))
-        found = solver.solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+        most = SETTINGS.max_start_iterations
+        found = solver.solve(convex, tol=tol, max_iter=most, start=None, watch=rough)
         return Point(found.blocks, None if found.loss_duals is None else list(found.loss_duals))
 
     # ------------------------------------------------------------------------------------------------ tilting
@@ -142,9 +161,9 @@ class SpectralRun:
         return run
 
     def _settle(self, run: Run, moved: float) -> None:
-        for _ in range(_MOST_STEPS):
+        for _ in range(SETTINGS.max_tilt_steps):
             self.taken += max(run.outer.step(self.limit - self.taken), 1)
-            if self._is_over or run.outer.residuals.worst.max() <= _SHARE * moved:
+            if self._is_over or run.outer.residuals.worst.max() <= SETTINGS.tilt_share * moved:
                 return
 
     def _tilt(self, run: Run) -> float:
@@ -158,15 +177,15 @@ class SpectralRun:
         return float(np.linalg.norm(change) / size)
 
     def _is_raised(self, run: Run) -> bool:
-        """Return where a bound on the rank does not hold, or would not by itself: what it forbids weighs more now."""
+        """Raise the weight of what a bound on the rank forbids, where it does not hold or would not by itself; tell whether it was."""
         concave = self.concave
         if concave.rank is None:
             return False
         pull = largest_singular_value(run.designs.adjoint(run.outer.at.u))
         if concave.rank_of(run.outer.at.v) > concave.rank:
-            concave.weight *= _RAISE
-        elif concave.weight < _LEAST * pull:
-            concave.weight = _ENOUGH * pull
+            concave.weight *= SETTINGS.raise_factor
+        elif concave.weight < SETTINGS.min_weight_ratio * pull:
+            concave.weight = SETTINGS.raised_weight_ratio * pull
         else:
             return False
         part = TiltedPart(relaxed(self.form, concave).functions, run.designs.unit(), self.place)
@@ -225,9 +244,9 @@ class SpectralRun:
             for name in run.loss.intercepts:
                 blocks[name] = run.designs.intercepts(steps.W, steps.b)[None, :]
             point = Point(blocks, [run.scores.duals(steps.u)], None, self.taken)
-            is_last = self._is_over or since >= _PATIENT
-            if (is_last or steps.missing <= NEAR * self.tol) and (self.watch(point) or is_last):
-                point.stopped = "stalled" if since >= _PATIENT else ""
+            is_last = self._is_over or since >= SETTINGS.patience_steps
+            if (is_last or steps.missing <= AT_RANK.look_ratio * self.tol) and (self.watch(point) or is_last):
+                point.stopped = "stalled" if since >= SETTINGS.patience_steps else ""
                 return point
 
 

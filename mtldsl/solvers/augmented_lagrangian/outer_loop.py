@@ -27,16 +27,46 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A first phase of ADMM on the same copies: cheap steps that end where Newton's begin, with penalties that balance task by task.
 
-_RELAXATION = 1.6
-_BALANCE = 10  # iterations between two looks at the penalties
-_UNBALANCED = 3.0
-_LEAST, _LEAST_MULTIPLIERS = (
-    1e-2,
-    1e-6,
-)  # parts of their usual sizes below which scores and multipliers count as so large
-_FARTHEST = 1e6  # penalties stay within so many times the first ones, and such a part of them
-_ROWS = 1000  # of the inputs that are centred at a time
-_LARGEST = 1500  # unknowns or rows of one task's system
+
+@dataclass(frozen=True)
+class SplittingSettings:
+    """Constants of the first phase, ADMM.
+
+    relaxation_factor    : of over-relaxation
+    balance_iterations   : between two looks at the penalties
+    balance_ratio        : of one residual over the other, from which on a penalty is doubled or halved
+    min_score_share      : of their usual size, which smaller scores count as
+    min_multiplier_share : of their usual size, which smaller multipliers count as
+    max_penalty_ratio    : penalties over the first ones, and the first ones over them
+    centred_rows         : of the inputs, that are centred at a time
+    max_system_rows      : unknowns or rows of one task's system
+    early_iterations     : before each of the first looks
+    look_iterations      : before each later one
+    newton_tol           : relative gap from which on Newton's steps take over where they are the faster ones
+    max_slow_iterations  : where Newton's steps are the faster ones
+    max_fast_iterations  : where ADMM's are the faster ones to the end
+    shown_ratio          : iterations at a point that is shown, over those at the one before, where it is not the end
+    halving_steps        : Newton steps in which the gap falls by half, as a rule
+    """
+
+    relaxation_factor: float = 1.6
+    balance_iterations: int = 10
+    balance_ratio: float = 3.0
+    min_score_share: float = 1e-2
+    min_multiplier_share: float = 1e-6
+    max_penalty_ratio: float = 1e6
+    centred_rows: int = 1000
+    max_system_rows: int = 1500
+    early_iterations: tuple[int, ...] = (10, 10, 20, 20, 20, 20)
+    look_iterations: int = 40
+    newton_tol: float = 1e-2
+    max_slow_iterations: int = 420
+    max_fast_iterations: int = 2000
+    shown_ratio: float = 1.5
+    halving_steps: int = 4
+
+
+SPLITTING = SplittingSettings()
 
 
 class Spectra:
@@ -56,14 +86,14 @@ class Spectra:
 
     @staticmethod
     def fits(designs: Designs, d: int) -> bool:
-        return min(d, int(designs.counts.max())) <= _LARGEST
+        return min(d, int(designs.counts.max())) <= SPLITTING.max_system_rows
 
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         designs, X = self.designs, self.designs.inputs_of(k)
         (n, d), zero = X.shape, np.zeros(X.shape[1])
         gram: Any
         if not designs.is_sparse:
-            gram, rows = (np.zeros((d, d)), _ROWS) if d <= n else (None, n)
+            gram, rows = (np.zeros((d, d)), SPLITTING.centred_rows) if d <= n else (None, n)
             for start in range(0, n, rows):  # without a copy of all rows
                 block = X[start : start + rows]
                 block = (block if designs.means is None else block - designs.means[:, k]) / self.unit
@@ -123,8 +153,8 @@ class Splitting:
         # a task whose scores, or multipliers, are zero in the end has nothing that its residual could be compared with
         roots = np.sqrt(designs.counts)
         self.least = (
-            _LEAST * roots * scores.spread_of_scores(designs),
-            _LEAST_MULTIPLIERS * roots * scores.sizes(designs),
+            SPLITTING.min_score_share * roots * scores.spread_of_scores(designs),
+            SPLITTING.min_multiplier_share * roots * scores.sizes(designs),
         )
         self.first = penalties
 
@@ -132,7 +162,7 @@ class Splitting:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
         means = self.spectra.means
         W, b, u, P, v, copy = self.at.W, self.at.b, self.at.u, self.at.P, self.at.v, self.copy
-        z = self.at.z
+        z, factor = self.at.z, SPLITTING.relaxation_factor
         for _ in range(iterations):
             p = self.penalties
             s, M = designs.spread(p.loss), part.metric(p.regularizer)
@@ -146,15 +176,15 @@ class Splitting:
             if designs.has_intercepts:
                 b = totals / (p.loss * designs.counts) - (means * scaled).sum(axis=0)
             z = designs.forward(W, b)
-            mixed = _RELAXATION * z + (1.0 - _RELAXATION) * copy
+            mixed = factor * z + (1.0 - factor) * copy
             y = self.scores.near_multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
-            between = _RELAXATION * W + (1.0 - _RELAXATION) * v if part.has_copy else W
+            between = factor * W + (1.0 - factor) * v if part.has_copy else W
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
             self.iterations += 1
-            if self.iterations % _BALANCE == 0:
+            if self.iterations % SPLITTING.balance_iterations == 0:
                 self._balance(
                     z - copy,
                     copy - before,
@@ -191,29 +221,23 @@ class Splitting:
         of_weights = _factors(
             columns(v_apart) / (size + tiny), p.regularizer * columns(v_moved) / (columns(P) + tiny)
         )
-        first = self.first
-        loss = np.clip(of_loss * p.loss, first.loss / _FARTHEST, first.loss * _FARTHEST)
+        first, ratio = self.first, SPLITTING.max_penalty_ratio
+        loss = np.clip(of_loss * p.loss, first.loss / ratio, first.loss * ratio)
         regularizer = p.regularizer
         if self.part.has_copy:
             regularizer = np.clip(
-                of_weights * p.regularizer, first.regularizer / _FARTHEST, first.regularizer * _FARTHEST
+                of_weights * p.regularizer, first.regularizer / ratio, first.regularizer * ratio
             )
         self.penalties = Penalties(loss, regularizer, p.proximal)
 
 
 def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-    return np.where(primal > _UNBALANCED * dual, 2.0, np.where(dual > _UNBALANCED * primal, 0.5, 1.0))
+    ratio = SPLITTING.balance_ratio
+    return np.where(primal > ratio * dual, 2.0, np.where(dual > ratio * primal, 0.5, 1.0))
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Where Newton's steps begin badly: ADMM on the same copies until its bound comes near.
-
-_FIRST, _LOOK = (10, 10, 20, 20, 20, 20), 40  # iterations before the first looks, and before each later one
-_NEAR = 1e-2  # relative gap from which on Newton's steps take over where they are the faster ones
-_MOST, _MOST_FAST = 420, 2000  # iterations, and where they are the faster ones to the end
-_RARELY = 1.5  # times as many iterations between two points that are shown, where they are not the end
-_STEPS = 4  # Newton steps in which the gap falls by half, as a rule
-_PROXIMAL = 0.1  # the first share of the regularizer's penalty
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
@@ -223,23 +247,24 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
     known, gaps, shown_at = _Known(run), [], 0
-    price = _STEPS * _price_of_a_step(run)
+    price, early = SPLITTING.halving_steps * _price_of_a_step(run), SPLITTING.early_iterations
     for look in count():
-        planned = _FIRST[look] if look < len(_FIRST) else _LOOK
+        planned = early[look] if look < len(early) else SPLITTING.look_iterations
         outer.at = splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
         iterations = splitting.iterations
         point = known.look(outer, iterations)
         stops = iterations >= max_iter or watch.expired
-        if stops or known.gap <= run.tol or iterations >= _RARELY * shown_at:
+        if stops or known.gap <= run.tol or iterations >= SPLITTING.shown_ratio * shown_at:
             shown_at = iterations
             if watch(point or run._point(outer, iterations)) or stops:
                 return iterations, point or run._point(outer, iterations)
         gaps.append((iterations, known.gap))
         is_slow = _to_halve(gaps) > price
-        if iterations >= (_MOST if is_slow else _MOST_FAST) or (is_slow and known.gap <= _NEAR):
+        most = SPLITTING.max_slow_iterations if is_slow else SPLITTING.max_fast_iterations
+        if iterations >= most or (is_slow and known.gap <= SPLITTING.newton_tol):
             break
-    outer.penalties = Penalties(p.loss, p.regularizer, _PROXIMAL * p.regularizer)
+    outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
 
@@ -287,27 +312,58 @@ def _to_halve(gaps: list[tuple[int, float]]) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # The method of multipliers: outer steps, whose penalties grow by what is missing and by what Newton's method makes of them.
 
-_FEW, _SOME, _MORE, _MANY = 2, 8, 20, 30  # Newton steps of an outer step that is easy, ..., hard
-_EASY, _USUAL, _HARD = 2.0, 1.4, 0.7  # penalties after it
-_GIVE, _MOST_GIVE = (
-    2.0,
-    10.0,
-)  # how much faster the proximal term gives way where its pull is the worst of what is missing
-_FIRMER = 2.0  # the proximal term after a hard one: it is what makes Newton's systems regular
-_SMALL, _SMALLER = (
-    (0.3, 0.1),
-    0.03,
-)  # disagreement of scores and of weights, of the worst, that needs no higher penalty; a lower one
-_LOWER = 0.2
-#: near the solution the first penalties are so many times as high, and the first proximal term this share: what outer steps would make of them
-#: in turn. Measured on the digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
-_NEAR_PENALTY, _NEAR_PROXIMAL = 16.0, 0.05
-_PATIENCE = 15  # outer steps in which what is missing must fall by half
+
+@dataclass(frozen=True)
+class OuterSettings:
+    """Constants of outer steps.
+
+    easy_steps            : Newton steps of an outer step that is easy
+    quick_steps           : of one after which the proximal term gives way by up to `quick_fall_factor`
+    slow_steps            : of one after which it gives way by `fall_factor`
+    hard_steps            : from which on an outer step is hard
+    easy_factor           : times the penalties after an easy step
+    usual_factor          : after a usual one
+    hard_factor           : after a hard one
+    fall_factor           : times the speed at which the proximal term gives way, where its pull is the worst of what is missing
+    quick_fall_factor     : the same after a quick step, at most
+    firm_factor           : times the proximal term after a hard step: it is what makes Newton's systems regular
+    agreeing_score_share  : disagreement of scores, of the worst, that needs no higher penalty
+    agreeing_weight_share : the same of weights
+    lower_weight_share    : the same of weights that needs a lower penalty
+    lower_factor          : times that penalty
+    proximal_share        : of the regularizer's penalty, for the first proximal term
+    near_factor           : times the first penalties near the solution: what outer steps would make of them in turn. Measured on the
+                            digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
+    near_proximal_share   : of the first proximal term, near the solution
+    patience_steps        : outer steps in which what is missing must fall by half
+    """
+
+    easy_steps: int = 2
+    quick_steps: int = 8
+    slow_steps: int = 20
+    hard_steps: int = 30
+    easy_factor: float = 2.0
+    usual_factor: float = 1.4
+    hard_factor: float = 0.7
+    fall_factor: float = 2.0
+    quick_fall_factor: float = 10.0
+    firm_factor: float = 2.0
+    agreeing_score_share: float = 0.3
+    agreeing_weight_share: float = 0.1
+    lower_weight_share: float = 0.03
+    lower_factor: float = 0.2
+    proximal_share: float = 0.1
+    near_factor: float = 16.0
+    near_proximal_share: float = 0.05
+    patience_steps: int = 15
+
+
+SETTINGS = OuterSettings()
 
 
 @dataclass
 class Residuals:
-    """What is missing, one number a task, relative: scores from their copies, weights from theirs, and the pull of the proximal term."""
+    """Residuals, relative, one number a task: scores from their copies, weights from theirs, and the pull of the proximal term."""
 
     scores: np.ndarray
     weights: np.ndarray
@@ -360,7 +416,7 @@ class Outer:
 
     @property
     def is_stalled(self) -> bool:
-        return self.since >= _PATIENCE
+        return self.since >= SETTINGS.patience_steps
 
     def on(self, keep: np.ndarray) -> Outer:
         """The run of some tasks alone, where they are not tied."""
@@ -393,9 +449,10 @@ class Outer:
             curvature = np.full(len(loss), (loss * self.designs.counts).mean())
         if not self.part.has_copy:
             curvature = self.part.metric(loss)[0]
+        share = SETTINGS.proximal_share
         if is_near:
-            return Penalties(_NEAR_PENALTY * loss, curvature, _NEAR_PROXIMAL * _PROXIMAL * curvature)
-        return Penalties(loss, curvature, _PROXIMAL * curvature)
+            share, loss = SETTINGS.near_proximal_share * share, SETTINGS.near_factor * loss
+        return Penalties(loss, curvature, share * curvature)
 
     def _residuals(self, new: State) -> Residuals:
         designs, at, p, unit = self.designs, self.at, self.penalties, self.part.unit[:, None]
@@ -411,23 +468,25 @@ class Outer:
 
     def _raise(self, steps: np.ndarray) -> None:
         """Penalties grow while Newton's method is quick, but for those of what agrees well already; the proximal term gives way."""
-        p, now = self.penalties, self.residuals
-        factor = np.where(steps <= _FEW, _EASY, np.where(steps < _MANY, _USUAL, _HARD))
+        p, now, s = self.penalties, self.residuals, SETTINGS
+        factor = np.where(steps < s.hard_steps, s.usual_factor, s.hard_factor)
+        factor = np.where(steps <= s.easy_steps, s.easy_factor, factor)
         if not self.part.is_separable:
             factor = np.full(len(factor), factor.min())
         others = np.maximum(np.maximum(now.scores, now.weights), 1e-300)
-        most = np.where(steps <= _SOME, _MOST_GIVE, np.where(steps <= _MORE, _GIVE, 1.0))
-        give = np.clip(np.sqrt(now.pull / others), np.minimum(most, _GIVE), most)
+        most = np.where(steps <= s.slow_steps, s.fall_factor, 1.0)
+        most = np.where(steps <= s.quick_steps, s.quick_fall_factor, most)
+        give = np.clip(np.sqrt(now.pull / others), np.minimum(most, s.fall_factor), most)
         give = np.where(now.pull >= now.worst, give, 1.0)
-        give = np.where(steps >= _MANY, 1.0 / _FIRMER, give)
+        give = np.where(steps >= s.hard_steps, 1.0 / s.firm_factor, give)
         if not self.part.is_separable:
             give = np.full(len(give), give.min())
-        hard = steps > _FEW
+        hard, shares = steps > s.easy_steps, (s.agreeing_score_share, s.agreeing_weight_share)
         of_scores, of_weights = (
             np.where(hard & (missing < share * now.worst), np.minimum(factor, 1.0), factor)
-            for missing, share in zip((now.scores, now.weights), _SMALL, strict=True)
+            for missing, share in zip((now.scores, now.weights), shares, strict=True)
         )
-        of_weights = np.where(now.weights < _SMALLER * now.worst, _LOWER, of_weights)
+        of_weights = np.where(now.weights < s.lower_weight_share * now.worst, s.lower_factor, of_weights)
         of_weights = of_weights if self.part.has_copy else 1.0
         self.penalties = Penalties(
             p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)

@@ -31,7 +31,22 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The regularizer's copy where it is anything with an exact prox: its derivative comes as products, for conjugate gradients.
 
-_DIFFERENCE = 1e-7  # relative step of differences
+
+@dataclass(frozen=True)
+class ProxSettings:
+    """Constants of proximal steps.
+
+    difference_share : of a size, as step of differences
+    near_tol         : relative gap of a step near the last one up to which one of Newton's method is enough in a method that comes back:
+                       measured, from 1e-6 to .1 ADMM takes as many iterations as with exact steps, and at .01 and .1 these are evaluated
+                       once instead of three times
+    """
+
+    difference_share: float = 1e-7
+    near_tol: float = 1e-2
+
+
+SETTINGS = ProxSettings()
 
 
 class MatrixPart:
@@ -83,7 +98,7 @@ class MatrixPart:
             norm = np.linalg.norm(H)
             if norm == 0.0:
                 return H
-            step = _DIFFERENCE * max(size, 1e-12) / norm
+            step = SETTINGS.difference_share * max(size, 1e-12) / norm
             return H - (self.prox(V + step * H, M) - v) / step
 
         return product, 0.5
@@ -100,7 +115,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray, least: float):
     """
     U, s, Vt = svd(V)
     kept = s - np.einsum("ij,ij->j", U, v @ Vt.T)  # s - f(s)
-    moved = s * (1.0 + _DIFFERENCE) + 1e-300
+    moved = s * (1.0 + SETTINGS.difference_share) + 1e-300
     f = np.einsum("ij,ij->j", U, prox((U * moved) @ Vt) @ Vt.T)
     slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), least, 1.0)
     slopes = np.where(s > 0, slopes, 1.0)
@@ -400,10 +415,6 @@ class SmoothScores:
 # --------------------------------------------------------------------------------------------------------------
 # Structured hinges in score space: one exact proximal step a task, and its derivative as sums of rows of the inputs.
 
-#: relative gap of a step near the last one up to which one of Newton's method is enough in a method that comes back to it: measured, from
-#: 1e-6 to .1 ADMM takes as many iterations as with exact steps, and at .01 and .1 these are evaluated once instead of three times
-_ROUGH = 1e-2
-
 
 class StructuredScores:
     """sum_i c_i G_i(z_i): at scores z with multipliers u and penalties s the new multipliers are s (t - prox(t)) = -2 c y p, t = z + u / s,
@@ -451,9 +462,8 @@ class StructuredScores:
     def near_multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """The same by steps that follow the last ones to first order, where these are near: for a method that comes back to them."""
         self.last = None
-        for _ in self._steps(
-            z + u / penalties, self.coefficients / penalties[self.starts], np.arange(len(self.apart)), _ROUGH
-        ):
+        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
+        for _ in self._steps(t, steps, np.arange(len(self.apart)), SETTINGS.near_tol):
             pass
         return self.slopes * self.flips
 

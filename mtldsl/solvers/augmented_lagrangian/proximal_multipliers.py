@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.active_features import BestTasks, FeatureTask
+from mtldsl.solvers.augmented_lagrangian.interior_point import SETTINGS as INTERIOR
 from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups, is_light
 from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer, first_phase, first_state
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
@@ -29,22 +31,31 @@ __all__ = [
     "is_by_rows",
 ]
 
-#: what is missing, as a multiple of tol, from which on every step may be the last one
-_NEAR = 300.0
 
-#: gap that complementarity leaves, as a multiple of the one that is asked for, from which on every iteration may be the last one
-_NEARLY_DONE = 10.0
-#: share of it at the last look at which there is another one: a look costs as much as an iteration of a small model
-_RARELY = 0.01
+@dataclass(frozen=True)
+class RunSettings:
+    """Constants of a run.
 
-#: share of the features that multipliers between the kinks ask for, below which working sets are worth it: measured, .35 are and .59 are not
-_FEW_FEATURES = 0.45
-#: the same as a share of the smaller side, where interior points are the other way, with dense inputs and with sparse ones, of which
-#: working sets make dense columns: measured, .4 and .2 are and .6 and .3 are not; and the features of a set from which on it is of no use
-_FEW_DENSE, _FEW_SPARSE, _MOST_OF_SIDE = 0.5, 0.25, 0.6
+    look_ratio            : what is missing over tol, from which on every step may be the last one
+    max_wanted_share      : features that multipliers between the kinks ask for, of all, below which working sets are worth it:
+                            measured, .35 are and .59 are not
+    max_dense_side_share  : the same of the smaller side, where interior points are the other way: measured, .4 are and .6 are not
+    max_sparse_side_share : the same with sparse inputs, of which working sets make dense columns: measured, .2 are and .3 are not
+    set_side_share        : features of a set, of the smaller side, from which on it is of no use
+    neighbour_tol         : relative gap of a start that is a neighbour's solution
+    max_neighbour_steps   : Newton steps from there
+    """
 
-#: a start whose gap is at most this share of its objective is a neighbour's solution, and may take so many Newton steps
-_NEIGHBOUR, _STEPS_OF_NEIGHBOUR = 0.25, 60
+    look_ratio: float = 300.0
+    max_wanted_share: float = 0.45
+    max_dense_side_share: float = 0.5
+    max_sparse_side_share: float = 0.25
+    set_side_share: float = 0.6
+    neighbour_tol: float = 0.25
+    max_neighbour_steps: int = 60
+
+
+SETTINGS = RunSettings()
 
 
 class Run:
@@ -108,10 +119,10 @@ class Run:
 
     def from_neighbour(self, max_iter: int, watch: Watch) -> Point | None:
         """Newton steps from a start near the solution; None where it is not near, or they take longer than interior points would."""
-        tasks, steps = self.tasks, min(max_iter, _STEPS_OF_NEIGHBOUR)
+        tasks, steps = self.tasks, min(max_iter, SETTINGS.max_neighbour_steps)
         assert tasks is not None  # where there is an interior
         tasks.see(self.outer, np.arange(self.designs.n_tasks))
-        if not tasks.within(_NEIGHBOUR):
+        if not tasks.within(SETTINGS.neighbour_tol):
             return None
         self.looked_at = 0.0  # a look that is not the last one tells nothing new of a point nearby
         point = self.run(steps, watch)
@@ -132,11 +143,11 @@ class Run:
                 missing = float(sum(run.missing.sum() for _, run in groups))
                 stops = iterations >= max_iter or watch.expired
                 is_stalled = any(run.is_stalled for _, run in groups)
-                near = _NEARLY_DONE * self.tol * abs(tasks.objectives.sum())
-                if stops or is_stalled or missing < max(_RARELY * looked_at, near):
+                near = INTERIOR.look_ratio * self.tol * abs(tasks.objectives.sum())
+                if stops or is_stalled or missing < max(INTERIOR.look_share * looked_at, near):
                     for ids, run in groups:
                         tasks.see(run, ids)
-                    if stops or missing < _RARELY * looked_at or tasks.within(self.tol):
+                    if stops or missing < INTERIOR.look_share * looked_at or tasks.within(self.tol):
                         looked_at = missing
                         point = self._made(tasks.v, tasks.b, tasks.u, iterations, None)
                         if watch(point) or stops:
@@ -163,12 +174,13 @@ class Run:
             return None
         side = min(len(self.part.unit), designs.counts.min()) if self.has_interior else np.inf
         tasks = [
-            FeatureTask(designs, i, self.scores, self.part, _MOST_OF_SIDE * side)
+            FeatureTask(designs, i, self.scores, self.part, SETTINGS.set_side_share * side)
             for i in range(designs.n_tasks)
         ]
         wanted = np.mean([task.wanted for task in tasks])
-        few = wanted * len(self.part.unit) < (_FEW_SPARSE if designs.is_sparse else _FEW_DENSE) * side
-        return tasks if few and wanted < _FEW_FEATURES else None
+        share = SETTINGS.max_sparse_side_share if designs.is_sparse else SETTINGS.max_dense_side_share
+        few = wanted * len(self.part.unit) < share * side
+        return tasks if few and wanted < SETTINGS.max_wanted_share else None
 
     def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point | None:
         """All tasks to one digit, then to the next; None where sets grow so large that interior points are for all features."""
@@ -203,7 +215,7 @@ class Run:
         if self.loss.has_score_steps:  # whose outer steps cost many looks
             return True
         missing = float(outer.residuals.worst.max())
-        near = self.tasks.within(self.tol) if self.tasks is not None else missing < _NEAR * self.tol
+        near = missing < SETTINGS.look_ratio * self.tol if self.tasks is None else self.tasks.within(self.tol)
         if near or missing < 0.1 * self.looked_at:
             self.looked_at = missing
             return True

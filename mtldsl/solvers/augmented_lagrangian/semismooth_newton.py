@@ -12,8 +12,9 @@ from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.linear_systems.factorizations import inverses
 
 __all__ = [
-    "STACKED",
+    "SETTINGS",
     "Newton",
+    "NewtonSettings",
     "Penalties",
     "SmallTasks",
     "State",
@@ -23,10 +24,39 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Outer steps of small tasks beside a ridge, one compiled call a task: numpy's calls would cost more there than what they compute.
 
-#: entries of a task's inputs up to which a pass for each task costs no more than one for all tasks together: they stay in the processor's cache
-_SMALL = 1 << 18
-#: features from which on factorizations are LAPACK's
-_FEW = 200
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """Constants of semismooth Newton steps.
+
+    max_cached_entries           : of a task's inputs, up to which a pass for each task costs no more than one for all tasks together:
+                                   they stay in the processor's cache
+    max_compiled_features        : with more, factorizations are LAPACK's
+    max_search_steps             : looks of a line search
+    max_newton_steps             : of an outer step
+    decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
+    conjugate_gradient_tol       : in the preconditioner's norm
+    max_conjugate_gradient_steps : where no system says how many
+    max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
+    min_curvature_share          : the regularizer's mean curvature in the preconditioner
+    intercept_share              : of the proximal term, that intercepts feel
+    slope_share                  : of the first slope, at which the line search ends
+    """
+
+    max_cached_entries: int = 1 << 18
+    max_compiled_features: int = 200
+    max_search_steps: int = 12
+    max_newton_steps: int = 40
+    decrement_share: float = 0.1
+    conjugate_gradient_tol: float = 0.05
+    max_conjugate_gradient_steps: int = 150
+    max_stacked_features: int = 200
+    min_curvature_share: float = 1e-3
+    intercept_share: float = 1e-3
+    slope_share: float = 0.3
+
+
+SETTINGS = NewtonSettings()
 
 
 class SmallTasks:
@@ -47,24 +77,26 @@ class SmallTasks:
         """Tell whether they are small and dense, and none of their rows is left out."""
         if not (isinstance(scores, KinkedScores) and isinstance(part, RidgePart)):
             return False
-        if designs.is_sparse or designs.rows_of is not None or not 0 < len(part.unit) <= _FEW:
+        if designs.is_sparse or designs.rows_of is not None:
             return False
-        every = [designs.X] if designs.is_shared else designs.inputs
+        if not 0 < len(part.unit) <= SETTINGS.max_compiled_features:
+            return False
+        every, size = [designs.X] if designs.is_shared else designs.inputs, SETTINGS.max_cached_entries
         return all(
-            type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.size <= _SMALL
+            type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.size <= size
             for X in every
         )
 
-    def minimize(self, at, penalties, y, pull, settings) -> tuple | None:
+    def minimize(self, at, penalties, y, pull, most: int) -> tuple | None:
         """(W, b, z, y, steps (m,)); None where rounding made a system indefinite.
 
-        y, pull  : the multipliers at the start of the step, flat, and X^T y (d, m)
-        settings : (most steps, looks of a line search, accuracy, flatness, share of the proximal term that intercepts feel)
+        y, pull : the multipliers at the start of the step, flat, and X^T y (d, m)
+        most    : Newton steps at most
         """
         from mtldsl.solvers.augmented_lagrangian.newton_kernels import minimize_kinked
 
         designs, scores = self.designs, self.scores
-        most, searches, accuracy, flat, of_intercepts = settings
+        searches, accuracy, flat = SETTINGS.max_search_steps, SETTINGS.decrement_share, SETTINGS.slope_share
         W, P, pull = (np.array(each.T, order="C") for each in (at.W, at.P, pull))
         b, z, y = at.b.copy(), at.z.copy(), y.copy()
         ridge, steps = float(self.part.ridge[0, 0]), np.zeros(designs.n_tasks, int)
@@ -72,7 +104,7 @@ class SmallTasks:
             rows = slice(int(designs.offsets[k]), int(designs.offsets[k + 1]))
             mean = self.nowhere if designs.means is None else np.ascontiguousarray(designs.means[:, k])
             proximal = float(penalties.proximal[k])
-            of_intercept = of_intercepts * proximal if designs.has_intercepts else -1.0
+            of_intercept = SETTINGS.intercept_share * proximal if designs.has_intercepts else -1.0
             F, held, H, ones, t, g, dW, W0, change = self.room
             b[k], steps[k], solved = minimize_kinked(
                 designs.inputs_of(k), mean, z[rows], at.u[rows], y[rows], scores.kink[rows], scores.low[rows], scores.high[rows],
@@ -93,17 +125,6 @@ class SmallTasks:
 #
 # is convex and differentiable; its gradient X^T y + Q + T (W - W_k) holds the new multipliers y and Q. Newton's matrix of a task is
 # s X^T (I - D_L) X + M (I - D_R) + T. The slope along a direction costs no product with the data: the line search is exact.
-
-_SEARCHES = 12  # looks of a line search
-_MOST = 40  # Newton steps of an outer step
-_ACCURACY = (
-    0.1  # Newton's decrement, as a share of the change of the multipliers, at which an outer step ends
-)
-_FORCING, _MOST_PRODUCTS = 0.05, 150  # of conjugate gradients
-STACKED = 200  # unknowns a task up to which conjugate gradients have all matrices and inverses at hand
-_LEAST = 1e-3  # of the regularizer's mean curvature, in the preconditioner
-_OF_INTERCEPTS = 1e-3  # share of the proximal term that intercepts feel
-_FLAT = 0.3  # slope, as a share of the first, at which the line search ends
 
 
 @dataclass
@@ -135,7 +156,7 @@ class _Lagrangian:
         self.s = designs.spread(penalties.loss)
         self.M = part.metric(penalties.regularizer)
         self.T = penalties.proximal * part.unit[:, None] ** 2
-        self.T_b = _OF_INTERCEPTS * penalties.proximal
+        self.T_b = SETTINGS.intercept_share * penalties.proximal
 
     def multipliers(self, W, z):
         """(y, Q) at weights W, whose scores are z."""
@@ -172,23 +193,24 @@ class Newton:
         """Return what each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
         return per_task if self.part.is_separable else np.full(len(per_task), per_task.sum())
 
-    def minimize(self, at: State, penalties: Penalties, most: int = _MOST) -> tuple[State, np.ndarray]:
+    def minimize(
+        self, at: State, penalties: Penalties, most: int = SETTINGS.max_newton_steps
+    ) -> tuple[State, np.ndarray]:
         """(the state at the minimiser of phi, about; Newton steps taken (m,)), after at most so many steps."""
-        designs, part = self.designs, self.part
+        designs, part, most = self.designs, self.part, min(most, SETTINGS.max_newton_steps)
         here = _Lagrangian(designs, self.scores, part, at, penalties)
         W, b, z = at.W.copy(), at.b.copy(), at.z.copy()
         y, Q = here.multipliers(W, z)
         if self.small is not None:
-            settings = (min(most, _MOST), _SEARCHES, _ACCURACY, _FLAT, _OF_INTERCEPTS)
-            found = self.small.minimize(at, penalties, y, designs.adjoint(y), settings)
+            found = self.small.minimize(at, penalties, y, designs.adjoint(y), most)
             if found is not None:
                 W, b, z, y, steps = found
                 _, Q = here.multipliers(W, z)
                 return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
         steps = np.zeros(designs.n_tasks, int)
-        for _ in range(min(most, _MOST)):
+        for _ in range(most):
             g, g_b, moved = here.gradient(W, b, y, Q)
-            enough = _ACCURACY**2 * self.pooled(moved)
+            enough = SETTINGS.decrement_share**2 * self.pooled(moved)
             goes_on = self.pooled(here.most_decrement(g, g_b)) > enough
             if not goes_on.any():
                 break
@@ -220,8 +242,9 @@ class Newton:
 
         t = ones = np.ones_like(first)
         value, y, Q = look(t)
-        low, at_low, high, at_high, enough = np.zeros_like(first), first, t, value, _FLAT * np.abs(first)
-        for _ in range(_SEARCHES):
+        low, at_low, high, at_high = np.zeros_like(first), first, t, value
+        enough = SETTINGS.slope_share * np.abs(first)
+        for _ in range(SETTINGS.max_search_steps):
             off = (value > enough) | ((value < -enough) & (t < 1.0))
             if not off.any():
                 break
@@ -243,7 +266,7 @@ class Newton:
         product, spare, tie = None, 0.0, None
         if hasattr(part, "derivative"):
             product, mean = part.derivative(M)
-            spare = M * max(mean, _LEAST)
+            spare = M * max(mean, SETTINGS.min_curvature_share)
             diagonal = spare + here.T
         else:
             diagonal = part.diagonal(M) + here.T
@@ -251,7 +274,7 @@ class Newton:
         if designs.has_intercepts:
             diagonal = np.vstack([diagonal, here.T_b])
         parts = self.scores.parts(y, designs)
-        if product is not None and len(stacked) <= STACKED:
+        if product is not None and len(stacked) <= SETTINGS.max_stacked_features:
             return self._by_inverses(stacked, parts, product, diagonal, spare, here)
         tied = None if tie is None else tie[0]
 
@@ -333,8 +356,8 @@ def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:
     )
 
 
-def _conjugate_gradients(apply, rhs, precondition, most=_MOST_PRODUCTS):
-    """apply^-1 rhs to _FORCING in the preconditioner's norm, in at most so many steps."""
+def _conjugate_gradients(apply, rhs, precondition, most=SETTINGS.max_conjugate_gradient_steps):
+    """Return apply^-1 rhs, to `conjugate_gradient_tol` in the preconditioner's norm, in at most so many steps."""
     x, r = np.zeros_like(rhs), rhs.copy()
     z = precondition(r)
     p, rz = z, np.vdot(r, z)
@@ -349,7 +372,7 @@ def _conjugate_gradients(apply, rhs, precondition, most=_MOST_PRODUCTS):
         r -= alpha * Ap
         z = precondition(r)
         new = np.vdot(r, z)
-        if new <= _FORCING**2 * first:
+        if new <= SETTINGS.conjugate_gradient_tol**2 * first:
             break
         p = z + (new / rz) * p
         rz = new

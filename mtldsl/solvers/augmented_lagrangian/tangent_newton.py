@@ -27,43 +27,68 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mtldsl.solvers.augmented_lagrangian.active_rows import gram_of, held_rows
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import SETTINGS as NEWTON
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
+    "SETTINGS",
     "Spectrum",
+    "TangentSettings",
     "Tangents",
     "is_small",
 ]
 
-#: Step of the differences that second derivatives are made of, relative to a singular value.
-_DIFFERENCE = 1e-6
 
-#: Directions of a tangent space, of which Newton's matrix is made.
-_MOST_DIRECTIONS = 2000
+@dataclass(frozen=True)
+class TangentSettings:
+    """Constants of Newton steps on the matrices of one rank; shifts are added to Newton's matrix, relative to its diagonal.
 
-#: A singular value this small, relative to the largest, is zero.
-_ZERO = 1e-10
+    difference_share : of a singular value, as step of the differences that second derivatives are made of
+    max_directions   : of a tangent space, of which Newton's matrix is made
+    zero_tol         : singular value, relative to the largest, that is zero
+    max_newton_steps : of an outer step
+    descent_share    : of the decrement, that the line search asks for
+    rounding_share   : of the objective, that rounding may hide
+    shorter_factor   : times the length of a step, for the next look of the line search
+    max_search_steps : looks of a line search
+    easy_steps       : Newton steps of an outer step that raises the penalty
+    slow_share       : of their distance before, at which scores are still so far from their copies that the penalty is raised
+    settled_share    : of what is missing of the gradient, at which scores are so near to their copies that it is not
+    penalty_factor   : times a penalty that is raised
+    min_shift_share  : of every matrix
+    cut_shift_share  : after a step that was cut short, at least
+    lost_shift_share : after no step at all, at least
+    growth_factor    : times a shift, until the matrix is positive definite
+    decay_factor     : times a shift after a whole step
+    """
 
-#: Newton steps of an outer step, and its end: Newton's decrement, as a share of the change of the multipliers.
-_NEWTON, _ACCURACY = 60, 0.1
+    difference_share: float = 1e-6
+    max_directions: int = 2000
+    zero_tol: float = 1e-10
+    max_newton_steps: int = 60
+    descent_share: float = 1e-4
+    rounding_share: float = 3e-15
+    shorter_factor: float = 0.4
+    max_search_steps: int = 10
+    easy_steps: int = 3
+    slow_share: float = 0.3
+    settled_share: float = 0.1
+    penalty_factor: float = 2.0
+    min_shift_share: float = 1e-12
+    cut_shift_share: float = 1e-6
+    lost_shift_share: float = 1e-3
+    growth_factor: float = 10.0
+    decay_factor: float = 0.2
 
-#: The line search: the share of the decrement that it asks for, what rounding may hide of the objective, how much shorter it tries, how often.
-_DESCENT, _ROUNDING, _SHORTER, _LOOKS = 1e-4, 3e-15, 0.4, 10
 
-#: An outer step of so few Newton steps, or one after which scores are still apart from their copies by this share of before, raises the
-#: penalty by the factor, unless they are apart by less than this share of what is missing of the gradient.
-_EASY, _SLOW, _RAISE, _SETTLED = 3, 0.3, 2.0, 0.1
-
-#: What is added to Newton's matrix, relative to its diagonal: the least; where a step was cut short, and where there was none at all; by
-#: how much it grows until the matrix is positive definite; and what remains of it after a whole step.
-_LEAST, _CUT, _LOST, _GROW, _FADE = 1e-12, 1e-6, 1e-3, 10.0, 0.2
+SETTINGS = TangentSettings()
 
 
 def is_small(shape: tuple[int, int], rank: int) -> bool:
     """Tell whether Newton's matrix of a tangent space is worth making."""
     d, m = shape
-    return rank <= min(d, m) and rank * (d + m) + m <= _MOST_DIRECTIONS
+    return rank <= min(d, m) and rank * (d + m) + m <= SETTINGS.max_directions
 
 
 @dataclass
@@ -94,13 +119,13 @@ class Spectrum:
         Source: Lewis and Sendov, "Twice differentiable spectral functions", SIAM J. Matrix Anal. Appl. 23 (2001).
         """
         r, slopes = s.size, self.ratios(s) * s
-        step = _DIFFERENCE * s
+        step = SETTINGS.difference_share * s
         ends = [self.ratios(s + t) * (s + t) for t in (step, -step)]
         second = np.where(
             step > 0, (ends[0] - ends[1]) / (2.0 * np.where(step > 0, step, 1.0)), self.ratios(s)
         )
         apart, together = s[:, None] - s, s[:, None] + s
-        same = np.abs(apart) <= _DIFFERENCE * together
+        same = np.abs(apart) <= SETTINGS.difference_share * together
         symmetric = np.where(
             same, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / np.where(same, 1.0, apart)
         )
@@ -149,8 +174,9 @@ class Tangents:
         y, steps, pull = self._minimise()
         before, self.apart = self.apart, float(np.linalg.norm(y - self.u)) / self.penalty / self.size
         self.u, self.missing = y, max(self.apart, pull)
-        if self.apart > _SETTLED * pull and (self.apart > _SLOW * before or steps <= _EASY):
-            self.penalty *= _RAISE
+        is_slow = self.apart > SETTINGS.slow_share * before or steps <= SETTINGS.easy_steps
+        if is_slow and self.apart > SETTINGS.settled_share * pull:
+            self.penalty *= SETTINGS.penalty_factor
         return max(steps, 1)
 
     def _rounded(self, W: np.ndarray) -> np.ndarray:
@@ -189,26 +215,29 @@ class Tangents:
                 pull = max(pull, float(np.linalg.norm(of_b) / max(np.linalg.norm(y, 1), 1e-300)))
             H = self._matrix(space, y)
             scale = float(np.trace(H)) / len(H)
-            x, self.shift = _solved(H, -g, max(self.shift, _LEAST * scale))
+            x, self.shift = _solved(H, -g, max(self.shift, SETTINGS.min_shift_share * scale))
             decrement = -float(g @ x)
             moved = float(np.vdot(y - u, y - u)) / self.penalty
-            if steps >= _NEWTON or decrement <= _ACCURACY**2 * moved or decrement <= 0.0:
+            is_over = decrement <= NEWTON.decrement_share**2 * moved or decrement <= 0.0
+            if is_over or steps >= SETTINGS.max_newton_steps:
                 break
             dW, db = space.matrix(x[: space.size]), x[space.size :] if has_b else np.zeros(m)
             length, found = 1.0, None
-            for _ in range(_LOOKS):
+            for _ in range(SETTINGS.max_search_steps):
                 found = self._looked(W + length * dW, b + length * db)
-                if found[-1] <= value - _DESCENT * length * decrement + _ROUNDING * abs(value):
+                wanted = value - SETTINGS.descent_share * length * decrement
+                if found[-1] <= wanted + SETTINGS.rounding_share * abs(value):
                     break
-                length, found = _SHORTER * length, None
+                length, found = SETTINGS.shorter_factor * length, None
             steps += 1
             if found is None:
-                self.shift = max(_GROW * self.shift, _LOST * scale)
+                self.shift = max(SETTINGS.growth_factor * self.shift, SETTINGS.lost_shift_share * scale)
                 y = self.scores.multipliers(
                     z, u, np.full(len(u), self.penalty)
                 )  # whose derivative is asked for
                 continue
-            self.shift = _FADE * self.shift if length == 1.0 else max(4.0 * self.shift, _CUT * scale)
+            cut = max(4.0 * self.shift, SETTINGS.cut_shift_share * scale)
+            self.shift = SETTINGS.decay_factor * self.shift if length == 1.0 else cut
             W, b, z, y, value = found
         self.W, self.b, self.z = W, b, z
         return y, steps, pull
@@ -221,10 +250,10 @@ class Tangents:
         return W, b, z, y, self._value(W, z, y)
 
     def _space(self, W: np.ndarray, pull: np.ndarray) -> _Space:
-        """Return where singular values are zero, their directions are those in which the loss pulls most."""
+        """Return the tangent space at W; directions of singular values that are zero are those in which the loss pulls most."""
         r = self.rank
         U, s, Vt = np.linalg.svd(W, full_matrices=True)
-        alive = int(np.count_nonzero(s[:r] > _ZERO * s[0])) if s[0] > 0 else 0
+        alive = int(np.count_nonzero(s[:r] > SETTINGS.zero_tol * s[0])) if s[0] > 0 else 0
         if alive < r:
             P, _, Rt = np.linalg.svd(U[:, alive:].T @ pull @ Vt[alive:].T, full_matrices=True)
             U[:, alive:] = U[:, alive:] @ P
@@ -326,4 +355,4 @@ def _solved(H: np.ndarray, rhs: np.ndarray, least: float) -> tuple[np.ndarray, f
             factor = cho_factor(H, lower=True, check_finite=False)
             return cho_solve(factor, rhs, check_finite=False), shift
         except np.linalg.LinAlgError:
-            shift *= _GROW
+            shift *= SETTINGS.growth_factor

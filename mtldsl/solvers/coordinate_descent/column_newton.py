@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,8 @@ from scipy import sparse
 
 from mtldsl.data.row_storage import ByFeatures, squared_products
 from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
@@ -31,13 +34,26 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Columns of sparse inputs for one task, where they lie among all, and the second-order model through its predictions.
 
-_SWEEPS = 5  # over rows that are not zero, before all are swept again; from one extrapolation to the next
-_MOST = 20  # rounds
-_FAR, _COARSE = (
-    0.1,
-    0.2,
-)  # from such a precision on this one will do: a sweep costs as much as all else of a step
-_LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """Constants of columns; an all-rows limit is one up to which a working set is not worth its bookkeeping.
+
+    scaled_entries    : that a Gram matrix scales at once
+    all_rows_features : of dense inputs
+    all_rows_flops    : multiplications for all Gram matrices of dense inputs
+    all_rows_entries  : of sparse inputs of one task: a sweep over so many takes less time than the calls around it
+    max_copied_share  : of the entries of a large sparse X
+    """
+
+    scaled_entries: int = 2_000_000
+    all_rows_features: int = 64
+    all_rows_flops: int = 4_000_000
+    all_rows_entries: int = 20_000
+    max_copied_share: float = 0.125
+
+
+SETTINGS = ColumnSettings()
 
 
 class ColumnsOfTask:
@@ -97,7 +113,7 @@ class TaskModel:
         self.border, diagonal = columns.weighed(D)
         if total > 0.0:
             self.curvature = diagonal - self.border**2 / total
-            self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
+            self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
         else:
             self.total, self.curvature = 1.0, diagonal
             self.border[:] = 0.0
@@ -115,22 +131,22 @@ class TaskModel:
 
     def descend(self, precision: float, goal: float) -> None:
         """Until a sweep over all rows brings precision^2 of what the first did, or no slope is off by more than `goal` of its l1."""
-        precision = _COARSE if precision >= _FAR else precision
+        precision = DESCENT.coarse_tol if precision >= DESCENT.far_tol else precision
         share = precision**2
         may_extrapolate = len(self.D) <= self.columns.arrays[1][-1]  # else the iterates outgrow the inputs
-        at_once = may_extrapolate and precision < _COARSE
-        first, done = self.rounds(share, 0.0, goal, 1 if at_once else 2, 0 if at_once else _SWEEPS)
-        for _ in range(_MOST):
+        at_once = may_extrapolate and precision < DESCENT.coarse_tol
+        first, done = self.rounds(share, 0.0, goal, 1 if at_once else 2, 0 if at_once else ROUND_SWEEPS)
+        for _ in range(DESCENT.max_rounds):
             if done:
                 return
             if may_extrapolate:
                 self._extrapolated(share, first, goal)
-            done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else _SWEEPS)[1]
+            done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else ROUND_SWEEPS)[1]
 
     def _extrapolated(self, share: float, first: float, goal: float) -> None:
-        history = History(self, _SWEEPS)
+        history = History(self, ROUND_SWEEPS)
         history.add(self)
-        for _ in range(_SWEEPS):
+        for _ in range(ROUND_SWEEPS):
             if self.rounds(share, first, goal, 0, 1)[1]:
                 return
             history.add(self)
@@ -154,8 +170,6 @@ class TaskModel:
 # The inputs as Newton's method sees them: all features for a look, columns of some rows of W in between.
 #
 # Everything is transposed, tasks first: W (m, d); predictions and slopes are flat, task after task.
-
-_AT_ONCE = 2_000_000  # numbers that a Gram matrix scales at once
 
 
 class DenseColumns:
@@ -181,7 +195,8 @@ class DenseColumns:
 
     def squared_pull(self, u) -> np.ndarray:
         """`pull` of columns with all entries squared."""
-        out, at_once = np.zeros((self.n_tasks, len(self.rows))), max(_AT_ONCE // max(len(self.rows), 1), 1)
+        p = len(self.rows)
+        out, at_once = np.zeros((self.n_tasks, p)), max(SETTINGS.scaled_entries // max(p, 1), 1)
         for i, C in enumerate(self.columns):
             table = (
                 u.reshape(self.n_tasks, -1)
@@ -207,7 +222,7 @@ class DenseColumns:
         def fill(i: int, _) -> None:
             a, b = self.offsets[i], self.offsets[i + 1]
             C = self.columns[0 if self.is_shared else i]
-            at_once = max(_AT_ONCE // max(p, 1), 1)
+            at_once = max(SETTINGS.scaled_entries // max(p, 1), 1)
             for first in range(
                 0, b - a, at_once
             ):  # a scaled copy of them all would be as large as the inputs
@@ -292,16 +307,9 @@ class Design:
     @property
     def prefers_all_rows(self) -> bool:
         if self.is_sparse:
-            return self.n_tasks == 1 and self.transposed.T.nnz <= _FEW_ENTRIES
+            return self.n_tasks == 1 and self.transposed.T.nnz <= SETTINGS.all_rows_entries
         d = self.n_features
-        return d <= _FEW and self.offsets[-1] * d * d <= _CHEAP
-
-
-#: up to so many features, and multiplications for all Gram matrices, a working set is not worth its bookkeeping
-_FEW, _CHEAP = 64, 4_000_000
-_MUCH = 0.125  # of the entries of a large sparse X
-#: the same of sparse inputs of one task: a sweep over so many takes less time than the calls around it
-_FEW_ENTRIES = 20_000
+        return d <= SETTINGS.all_rows_features and self.offsets[-1] * d * d <= SETTINGS.all_rows_flops
 
 
 class SharedDesign(Design):
@@ -324,7 +332,7 @@ class SharedDesign(Design):
     def would_copy_most_of_X(self, rows) -> bool:
         if not self.is_sparse or self.n_tasks == 1 or self.transposed.is_stored:
             return False
-        return float(self.transposed.counts[rows].sum()) > _MUCH * self.X.nnz
+        return float(self.transposed.counts[rows].sum()) > SETTINGS.max_copied_share * self.X.nnz
 
     def columns(self, rows):
         if self.is_sparse and self.n_tasks == 1:
@@ -376,8 +384,6 @@ def design_of_task(X, transposed=None) -> SharedDesign:
 # --------------------------------------------------------------------------------------------------------------
 # The second-order model through the predictions, for sparse inputs of several tasks: its slopes V = u + D (X dW) are kept, not Gram matrices.
 
-_MOST_ROUNDS = 20
-
 
 class ColumnModel:
     """W (m, p) and, as `carried`, V: (n, m) of one matrix for all tasks, else flat. The intercepts' steps are not written into V, and
@@ -397,7 +403,7 @@ class ColumnModel:
         self.carried = self._own_layout(slope)
         self.border, self.totals, self.sums, self.centred = border, totals, sums.copy(), bool(border.any())
         self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
-        self.curvature[self.curvature <= _LEAST * diagonal] = 0.0
+        self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
         self.kernel: Any
         self.matrix: tuple = (X.indptr, X.indices, X.data)
         if self.is_table:
@@ -438,16 +444,16 @@ class ColumnModel:
         may_extrapolate = (
             self.carried.size <= self.matrix[0][-1]
         )  # else the iterates to remember outgrow the inputs
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(DESCENT.max_rounds):
             moved = self.sweep(every, goal)
             first = moved if first is None else first
             if moved <= precision**2 * first:
                 return
             rows = np.flatnonzero(self.W.any(axis=0))
-            history = History(self, _SWEEPS) if may_extrapolate else None
+            history = History(self, ROUND_SWEEPS) if may_extrapolate else None
             if history is not None:
                 history.add(self)
-            for _ in range(_SWEEPS):  # what is zero mostly stays so
+            for _ in range(ROUND_SWEEPS):  # what is zero mostly stays so
                 moved = self.sweep(rows, goal)
                 if history is not None:
                     history.add(self)

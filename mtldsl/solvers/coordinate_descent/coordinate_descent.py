@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,28 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Without a norm that ties tasks together, each is a lasso of its own: solved one by one, each on its own working set.
 
-_MOST = 5_000_000  # entries of Gram matrices; below, all tasks go in step, in compiled loops
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """Constants of tasks that have nothing in common; loops over tasks cost more than small tasks together.
+
+    max_gram_entries      : of all tasks' Gram matrices, up to which tasks go in step, in compiled loops
+    max_together_features : up to which smooth tasks go together
+    max_together_flops    : multiplications for all Gram matrices of dense inputs, up to which they do
+    """
+
+    max_gram_entries: int = 5_000_000
+    max_together_features: int = 32
+    max_together_flops: int = 20_000_000
+
+
+SETTINGS = TaskSettings()
 
 
 def pays(loss: LossTerm, penalty: RowPenalty) -> bool:
     shared = loss.is_shared_complete and loss.uniform_scale is not None
     m, d = penalty.l1.shape
-    return not penalty.l21.any() and not shared and m * d * d > _MOST
+    return not penalty.l21.any() and not shared and m * d * d > SETTINGS.max_gram_entries
 
 
 class TasksApart:
@@ -217,10 +232,6 @@ SOLVER = CoordinateDescent()
 # --------------------------------------------------------------------------------------------------------------
 # Smooth losses under l1 and l21 norms, perhaps with a ridge and W >= 0: all tasks on one working set, or each on its own.
 
-#: up to so many features, or multiplications for all Gram matrices, tasks that have nothing in common go together all the same: loops
-#: over tasks cost more
-_FEW_FEATURES, _CHEAP = 32, 20_000_000
-
 
 def unsupported_reason(form: NormalForm) -> str | None:
     """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under row-sparse penalties; else a sentence."""
@@ -245,7 +256,8 @@ def solve(
         b = np.array(start.blocks[facts.intercept][0])
     run = _Run(form, facts, penalty, tol, max_iter, watch)
     d, samples = W.shape[1], facts.loss.tasks.n_samples
-    few = d <= _FEW_FEATURES or (samples * d * d <= _CHEAP and not facts.loss.tasks.is_sparse)
+    cheap = samples * d * d <= SETTINGS.max_together_flops and not facts.loss.tasks.is_sparse
+    few = d <= SETTINGS.max_together_features or cheap
     apart = not penalty.l21.any() and len(W) > 1 and not few
     if apart:
         return run.apart(W, b), True

@@ -7,25 +7,42 @@ then one root in one unknown.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
+from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
 
 __all__ = [
+    "SETTINGS",
     "GroupDescent",
+    "GroupSettings",
     "unsupported_reason",
 ]
 
-_WIDEST = 300  # features of a group, whose eigenvectors are found
-_MEMORY = 5  # sweeps of a round, which an extrapolation ends
-_MOST_ROUNDS = 40  # between two looks at all groups
-_MOST_WORK = 5e7  # operations between two questions for the time
-_MOST_ROWS = 4000  # features of all groups in the working set
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """Constants of descent on groups of features.
+
+    max_group_features   : of a group, whose eigenvectors are found
+    max_rounds           : of sweeps and an extrapolation, of one model or between two looks at all groups
+    max_set_features     : of all groups in a working set of squares
+    max_hessian_features : of all groups in a working set of Newton steps, of which a Hessian is made
+    """
+
+    max_group_features: int = 300
+    max_rounds: int = 40
+    max_set_features: int = 4000
+    max_hessian_features: int = 2000
+
+
+SETTINGS = GroupSettings()
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
@@ -50,8 +67,8 @@ def unsupported_reason(form: NormalForm) -> str | None:
     labels, weights = found
     if labels.min() < 0 or weights.min() <= 0:
         return f"{grouped[0].typed} leaves some rows without any penalty."
-    if np.bincount(labels).max() > _WIDEST:
-        return f"{grouped[0].typed} has a group of more than {_WIDEST} rows."
+    if np.bincount(labels).max() > SETTINGS.max_group_features:
+        return f"{grouped[0].typed} has a group of more than {SETTINGS.max_group_features} rows."
     return None
 
 
@@ -132,14 +149,15 @@ class GroupDescent:
             )
             gap = _relative_gap(norms, self.thresholds, self.ridge, value, square, along)
             reached, done = gap <= self.target, sweeps >= max_iter or watch.expired
-            if reached or done or sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + _MOST_WORK:
+            is_due = sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + DESCENT.look_flops
+            if reached or done or is_due:
                 reported, shown_at = sweeps, self.work
                 point = replace(self._point(W, R, pull, norms, sweeps), work=self.work)
                 if watch(point) or done:
                     return point
                 self.target *= 0.3 if reached else 1.0
             groups = self._next_groups(norms, self._support(W))
-            if sum(len(self.members[k]) for k in groups) > _MOST_ROWS:
+            if sum(len(self.members[k]) for k in groups) > SETTINGS.max_set_features:
                 return self._point(W, R, pull, norms, sweeps)  # another solver goes on
             state = self._state(groups, W)
             sweeps += self._descend(state, max(0.5 * self.target, 0.03 * gap), watch)
@@ -181,13 +199,13 @@ class GroupDescent:
 
     def _descend(self, state: _State, target: float, watch: Watch) -> int:
         m, p = state.W.shape
-        at_once = max(int(_MOST_WORK / (2.0 * _MEMORY * m * p * p)), 1)
+        at_once = max(int(DESCENT.look_flops / (2.0 * ROUND_SWEEPS * m * p * p)), 1)
         done, reached = 0, False
-        while done < _MOST_ROUNDS and not reached and not (done and watch.expired):
-            rounds, reached = state.rounds(min(at_once, _MOST_ROUNDS - done), target)
+        while done < SETTINGS.max_rounds and not reached and not (done and watch.expired):
+            rounds, reached = state.rounds(min(at_once, SETTINGS.max_rounds - done), target)
             done += rounds
-        self.work += 4.0 * _MEMORY * done * m * p * p
-        return _MEMORY * done
+        self.work += 4.0 * ROUND_SWEEPS * done * m * p * p
+        return ROUND_SWEEPS * done
 
     def _point(self, W, R, pull, norms, sweeps: int) -> Point:
         blocks = {self.name: W.copy()}

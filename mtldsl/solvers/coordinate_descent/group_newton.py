@@ -14,6 +14,8 @@ import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import design_of
+from mtldsl.solvers.coordinate_descent.group_descent import SETTINGS
+from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
@@ -25,10 +27,6 @@ __all__ = [
     "solve",
     "unsupported_reason",
 ]
-
-_WIDEST = 300  # features of a group, whose eigenvectors are found
-_MOST_ROWS = 2000  # features of all groups in the working set: a Hessian is made of them
-_SWEEPS, _MOST_ROUNDS = 5, 40  # sweeps from one extrapolation to the next
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
@@ -50,8 +48,8 @@ def unsupported_reason(form: NormalForm) -> str | None:
     labels, weights = grouped[0]
     if labels.min() < 0 or weights.min() <= 0:
         return "some rows are without any penalty."
-    if np.bincount(labels).max() > _WIDEST:
-        return f"a group has more than {_WIDEST} rows."
+    if np.bincount(labels).max() > SETTINGS.max_group_features:
+        return f"a group has more than {SETTINGS.max_group_features} rows."
     return None
 
 
@@ -160,10 +158,10 @@ class GroupModel:
     def descend(self, precision: float) -> None:
         """Until a sweep brings precision^2 of what the first did."""
         first = None
-        for _ in range(_MOST_ROUNDS):
-            history = History(self, _SWEEPS)
+        for _ in range(SETTINGS.max_rounds):
+            history = History(self, ROUND_SWEEPS)
             history.add(self)
-            for _ in range(_SWEEPS):
+            for _ in range(ROUND_SWEEPS):
                 moved = self.sweep()
                 first = moved if first is None else first
                 if moved <= precision**2 * first:
@@ -197,7 +195,7 @@ class GroupNewton(WorkingNewton):
             rows = np.concatenate([part.ravel() for part in parts])  # in the order that the model wants
             if rows.size == self.design.n_features:
                 rows = self._all()
-            self.gave_up |= rows.size > _MOST_ROWS
+            self.gave_up |= rows.size > SETTINGS.max_hessian_features
         return rows, is_short
 
     def _look(self, pull, penalty: GroupPenalty, W):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from mtldsl.solvers.design.row_penalty import RowPenalty
 
 __all__ = [
-    "WIDE",
+    "ROUND_SWEEPS",
+    "SETTINGS",
+    "DescentSettings",
     "GramState",
     "ResidualState",
     "SeparateResidualState",
@@ -29,9 +32,46 @@ __all__ = [
 # tie tasks together, u_j = sqrt(a_j) v_j: Woodbury's identity solves the m p unknowns with matrices of size p only, through
 # S = I - sum_i diag(u_i) A_i^{-1} diag(u_i).
 
-#: relative to the largest curvature: makes collinear columns, among which the data cannot choose, share a step
-_REGULARIZATION = 1e-13
-_FRACTIONS = np.array([1.0, 0.5, 0.25, 0.1])
+
+#: Sweeps of a round, which an extrapolation ends; compiled rounds read it.
+ROUND_SWEEPS = 5
+
+
+@dataclass(frozen=True)
+class DescentSettings:
+    """Constants of quadratic models, and those that several modules of coordinate descent read.
+
+    max_rounds           : rounds of sweeps and an extrapolation, of one model or between two looks at all rows
+    look_flops           : flops from one look at the certificate, or one question for the time, to the next
+    near_share           : of the slope that would move a row: rows whose gradient is this near to it stay in the working set
+    min_curvature_share  : of a column's curvature, that an intercept leaves; below, it explains the column
+    far_tol              : precision of a model far from the solution, relative to the violation at its start
+    coarse_tol           : the same of models that are descended through predictions: a sweep costs as much as all else of a step
+    regularization_share : of the largest curvature: makes collinear columns, among which the data cannot choose, share a step
+    step_shares          : of a Newton step that are tried, in turn
+    cheap_gram_rows      : rows up to which a Gram matrix is never dear; its Newton steps are for what sweeps are slow with
+    block_rows           : rows of a block
+    block_sweeps         : over a block once it is in cache
+    one_block_tasks      : tasks up to which matrix products are no faster than sweeps through one block
+    one_block_rows       : rows of that one block
+    """
+
+    max_rounds: int = 20
+    look_flops: float = 5e7
+    near_share: float = 0.2
+    min_curvature_share: float = 1e-12
+    far_tol: float = 0.1
+    coarse_tol: float = 0.2
+    regularization_share: float = 1e-13
+    step_shares: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1)
+    cheap_gram_rows: int = 128
+    block_rows: int = 64
+    block_sweeps: int = 2
+    one_block_tasks: int = 4
+    one_block_rows: int = 512
+
+
+SETTINGS = DescentSettings()
 
 
 def newton_cost(state) -> float:
@@ -80,7 +120,7 @@ def _joint_step(state) -> bool:
         return False
     keeps_sign = penalty.nonneg | (penalty.l1[:, rows] > 0)
     before = state.objective(W, state.carried)
-    for fraction in _FRACTIONS:
+    for fraction in SETTINGS.step_shares:
         moved = here + fraction * step
         moved[keeps_sign & (moved * here <= 0)] = 0.0
         trial = np.zeros_like(W)
@@ -141,7 +181,7 @@ def _is_one_system(state) -> bool:
 def _one_system(gram, rows, diagonal, ties, rhs):
     """The same A for all tasks: sum_i diag(u_i) A^{-1} diag(u_i) is an entrywise product."""
     A = gram[rows[:, None], rows]
-    A[np.diag_indices(len(A))] += diagonal + _REGULARIZATION * A.diagonal().max()
+    A[np.diag_indices(len(A))] += diagonal + SETTINGS.regularization_share * A.diagonal().max()
     inverse = np.linalg.inv(A)
     first = rhs @ inverse
     shared = _shared_part(np.einsum("ij,ij->j", ties, first), inverse * (ties.T @ ties))
@@ -153,7 +193,8 @@ def _systems(gram, tasks, rows, diagonal, free):
     A = gram[rows[:, None], rows][None] if gram.ndim == 2 else gram[tasks[:, None, None], rows[:, None], rows]
     A = A * (free[:, :, None] & free[:, None, :])
     at = np.arange(len(rows))
-    A[:, at, at] += np.where(free, diagonal + _REGULARIZATION * A[:, at, at].max(initial=0.0), 1.0)
+    added = SETTINGS.regularization_share * A[:, at, at].max(initial=0.0)
+    A[:, at, at] += np.where(free, diagonal + added, 1.0)
     return A
 
 
@@ -167,7 +208,7 @@ def _tied_systems(A, ties, rhs):
 
 def _shared_part(rhs, coupling):
     """(I - coupling)^{-1} rhs."""
-    return np.linalg.solve(np.eye(len(coupling)) * (1.0 + _REGULARIZATION) - coupling, rhs)
+    return np.linalg.solve(np.eye(len(coupling)) * (1.0 + SETTINGS.regularization_share) - coupling, rhs)
 
 
 def sweep_cost(state) -> float:
@@ -178,8 +219,6 @@ def sweep_cost(state) -> float:
 
 # --------------------------------------------------------------------------------------------------------------
 # An iterate of coordinate descent on many rows of sparse inputs: the residual, and columns as they are stored.
-
-_FEW = 128  # rows up to which a Gram matrix is never dear; its Newton steps are for what sweeps are slow with
 
 
 class SparseState:
@@ -256,7 +295,7 @@ class SparseState:
 def _has_small_gram(design, rows) -> bool:
     """Tell whether a Gram matrix, whose making takes as long as many sweeps, makes a sweep cheaper, or is small in any case."""
     p = len(rows)
-    return p <= _FEW or float(p) * p <= float(design.Xt.counts[rows].sum())
+    return p <= SETTINGS.cheap_gram_rows or float(p) * p <= float(design.Xt.counts[rows].sum())
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -264,11 +303,6 @@ def _has_small_gram(design, rows) -> bool:
 #
 # Where rows are many, one after another would be bound by memory. So they are taken in blocks: a matrix product brings a block's
 # gradients, the compiled sweep works on the block's own small Gram matrix, a matrix product passes its steps on.
-
-_BLOCK = 64
-_SWEEPS = 2  # over a block once it is in cache
-#: so few tasks make matrix products no faster than sweeps through so many rows as one block
-_FEW_TASKS, WIDE = 4, 512
 
 
 class _State:
@@ -289,10 +323,8 @@ class _State:
         self.columns: Any = None
 
     def _split(self) -> list[slice]:
-        p = len(self.rows)
-        return (
-            [slice(0, p)] if p <= 2 * _BLOCK else [slice(a, min(a + _BLOCK, p)) for a in range(0, p, _BLOCK)]
-        )
+        p, size = len(self.rows), SETTINGS.block_rows
+        return [slice(0, p)] if p <= 2 * size else [slice(a, min(a + size, p)) for a in range(0, p, size)]
 
     def sweep_into(self, past_W, past_carried) -> None:
         """As many sweeps as these have rows, each of which keeps what a sweep has made of W and of what is carried."""
@@ -306,9 +338,9 @@ class _State:
     def _descend(self, gram, gradient, W, block: slice) -> None:
         from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_shared
 
-        penalty = self.penalty
-        l1 = np.ascontiguousarray(penalty.l1[:, block])
-        sweep_shared(gram, gradient, W, l1, penalty.l21[block], penalty.ridge[block], penalty.nonneg, _SWEEPS)
+        p, sweeps = self.penalty, SETTINGS.block_sweeps
+        l1 = np.ascontiguousarray(p.l1[:, block])
+        sweep_shared(gram, gradient, W, l1, p.l21[block], p.ridge[block], p.nonneg, sweeps)
 
     def objective(self, W, carried) -> float:
         return self.smooth(W, carried) + self.penalty.value(W)
@@ -346,7 +378,8 @@ class GramState(_Gradients):
     def __init__(self, design, penalty, rows, W, gram, columns):
         super().__init__(design, penalty, rows, W, gram)
         self.columns = columns
-        self.runs_rounds = len(rows) <= (2 * _BLOCK if len(W) > _FEW_TASKS else WIDE)
+        few = len(W) <= SETTINGS.one_block_tasks
+        self.runs_rounds = len(rows) <= (SETTINGS.one_block_rows if few else 2 * SETTINGS.block_rows)
         if not self.runs_rounds:
             self.blocks = self._split()
             self.diagonal = [np.ascontiguousarray(gram[b, b]) for b in self.blocks]
@@ -362,7 +395,7 @@ class GramState(_Gradients):
         dual_W = np.empty(self.W.size)
         done, gap, settled = rounds_shared(
             self.gram, self.cross, self.design.square, self.carried, self.W,
-            p.l1, p.l21, p.ridge, p.nonneg, _SWEEPS, most, target, dual_W, np.empty(len(self.rows)),
+            p.l1, p.l21, p.ridge, p.nonneg, SETTINGS.block_sweeps, most, target, dual_W, np.empty(len(self.rows)),
         )  # fmt: skip
         self.dual_W = dual_W.reshape(self.W.shape)
         return done, gap, settled
@@ -413,10 +446,8 @@ class SeparateState(_Gradients):
     def sweep(self) -> None:
         from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_separate
 
-        penalty = self.penalty
-        sweep_separate(
-            self.gram, self.carried, self.W, penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS
-        )
+        p, sweeps = self.penalty, SETTINGS.block_sweeps
+        sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, sweeps)
 
 
 class SeparateResidualState(_State):
@@ -440,7 +471,7 @@ class SeparateResidualState(_State):
         penalty = self.penalty
         sweep_separate_residual(
             self.columns, self.offsets, self.squares, self.carried, self.W,
-            penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, _SWEEPS,
+            penalty.l1, penalty.l21, penalty.ridge, penalty.nonneg, SETTINGS.block_sweeps,
         )  # fmt: skip
 
     def smooth(self, W, carried) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.sweep_kernels import (
     _thresholded,
     bound_of,
@@ -126,19 +127,20 @@ def descend_columns(
 # solution the first is far ahead, also where its objective is not lower (Massias, Vaiter, Gramfort and Salmon, "Dual extrapolation for
 # sparse generalized linear models", JMLR 2020).
 
-_MEMORY = 5  # sweeps from one extrapolation to the next
-_FULL = (
-    5  # every so many sweeps through columns go over all rows, those between over the rows that are not zero
-)
-_TINY = float(np.finfo(float).tiny)
-#: numbers of a residual up to which those of earlier sweeps are remembered; of larger ones, an extrapolated one is made from the columns,
-#: which costs at most half a sweep
-_REMEMBERED = 1 << 17
+#: Sweeps through columns of which one goes over all rows, the others over the rows that are not zero.
+SWEEPS_PER_FULL_SWEEP = 5
+
+#: Smallest normal number: divisors stay above it.
+SMALLEST_NUMBER = float(np.finfo(float).tiny)
+
+#: Entries of a residual up to which those of earlier sweeps are remembered; of larger ones, an extrapolated one is made from the columns,
+#: which costs at most half a sweep.
+MAX_REMEMBERED_ENTRIES = 1 << 17
 
 
 @compiled(inside=True, fastmath={"contract"})
 def _relative(objective, bound):
-    return (objective - bound) / max(abs(objective), abs(bound), _TINY)
+    return (objective - bound) / max(abs(objective), abs(bound), SMALLEST_NUMBER)
 
 
 @compiled(inside=True)
@@ -220,30 +222,30 @@ def _products(A, B, C):
 def rounds_shared(
     gram, cross, square, gradient, W, l1, l21, ridge, nonneg, n_sweeps, most, target, dual_W, excess
 ):
-    """Up to `most` rounds of `_MEMORY` times n_sweeps sweeps as `sweep_shared` does them, until the relative gap is at most target.
+    """Up to `most` rounds of `ROUND_SWEEPS` times n_sweeps sweeps as `sweep_shared` does them, until the relative gap is at most target.
 
     gram (p, p), cross (m, p) and square = ||Y||^2 are the quadratic; gradient (m, p) and W (m, p) are kept up to date.
     Returns (rounds, gap, settled): whether the last two rounds ended on the same support. dual_W (m p,) is set to the weights whose residual
     proves the bound; excess (p,) is room.
     """
     m, p = W.shape
-    past_W, past_gradients = np.empty((_MEMORY + 1, m * p)), np.empty((_MEMORY + 1, m * p))
+    past_W, past_gradients = np.empty((ROUND_SWEEPS + 1, m * p)), np.empty((ROUND_SWEEPS + 1, m * p))
     other, other_gradient = np.empty((m, p)), np.empty((m, p))
     flat_W, flat_gradient = W.reshape(m * p), gradient.reshape(m * p)
-    small, weights = np.empty((_MEMORY, _MEMORY)), np.empty(_MEMORY)
+    small, weights = np.empty((ROUND_SWEEPS, ROUND_SWEEPS)), np.empty(ROUND_SWEEPS)
     objective, bound, gap, settled = np.inf, -np.inf, np.inf, False
     done = 0
     while done < most:
         _copy(flat_W, past_W[0])
         _copy(flat_gradient, past_gradients[0])
-        for k in range(_MEMORY):
+        for k in range(ROUND_SWEEPS):
             sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps)
             _copy(flat_W, past_W[k + 1])
             _copy(flat_gradient, past_gradients[k + 1])
         done += 1
         settled = True
         for i in range(m * p):
-            if (past_W[0, i] != 0.0) != (past_W[_MEMORY, i] != 0.0):
+            if (past_W[0, i] != 0.0) != (past_W[ROUND_SWEEPS, i] != 0.0):
                 settled = False
                 break
         for trial in range(2):  # the iterate, then the extrapolated one; one place to compile for both
@@ -330,27 +332,27 @@ def rounds_of_columns(
     they are."""
     m, p = W.shape
     n = len(residual)
-    remembers = n * m <= _REMEMBERED
+    remembers = n * m <= MAX_REMEMBERED_ENTRIES
     past_W, past_residuals = (
-        np.empty((_MEMORY + 1, m * p)),
-        np.empty((_MEMORY + 1, n * m if remembers else 0)),
+        np.empty((ROUND_SWEEPS + 1, m * p)),
+        np.empty((ROUND_SWEEPS + 1, n * m if remembers else 0)),
     )
     other, carried, pull = np.empty((m, p)), np.empty((n, m)), np.empty((m, p))
     flat_W, flat_residual = W.reshape(m * p), residual.reshape(n * m)
-    small, weights, shift = np.empty((_MEMORY, _MEMORY)), np.empty(_MEMORY), np.empty(m)
+    small, weights, shift = np.empty((ROUND_SWEEPS, ROUND_SWEEPS)), np.empty(ROUND_SWEEPS), np.empty(m)
     objective, bound, gap = np.inf, -np.inf, np.inf
     done = 0
     while done < most:
         _copy(flat_W, past_W[0])
         if remembers:
             _copy(flat_residual, past_residuals[0])
-        for k in range(_MEMORY):
+        for k in range(ROUND_SWEEPS):
             sweep_columns(
                 data,
                 indices,
                 indptr,
                 rows,
-                k % _FULL != 0,
+                k % SWEEPS_PER_FULL_SWEEP != 0,
                 means,
                 squares,
                 residual,
@@ -494,22 +496,22 @@ def _penalty_and_gauge(W, gradient, starts, thresholds, ridge):
 
 @compiled(fastmath={"contract"})
 def rounds_of_groups(gram, cross, square, gradient, W, starts, thresholds, ridge, most, target):
-    """Up to `most` rounds of _MEMORY sweeps and an extrapolation, until the relative gap of the problem on these groups is at most target.
+    """Up to `most` rounds of `ROUND_SWEEPS` sweeps and an extrapolation, until the relative gap of the problem on these groups is at most target.
 
     cross (m, p) and square = ||Y||^2 with gram are the quadratic; gradient = W gram - cross and W (m, p) are kept up to date. thresholds > 0.
     The dual point is the residual R of the iterate: a ridge takes up what is beyond the dual balls; without one, it is the best t R
     within them. Returns (rounds, gap).
     """
     m, p = W.shape
-    past_W, past_gradients = np.empty((_MEMORY + 1, m * p)), np.empty((_MEMORY + 1, m * p))
+    past_W, past_gradients = np.empty((ROUND_SWEEPS + 1, m * p)), np.empty((ROUND_SWEEPS + 1, m * p))
     other, other_gradient = np.empty((m, p)), np.empty((m, p))
     flat_W, flat_gradient = W.reshape(m * p), gradient.reshape(m * p)
-    small, weights = np.empty((_MEMORY, _MEMORY)), np.empty(_MEMORY)
+    small, weights = np.empty((ROUND_SWEEPS, ROUND_SWEEPS)), np.empty(ROUND_SWEEPS)
     done, gap = 0, np.inf
     while done < most:
         _copy(flat_W, past_W[0])
         _copy(flat_gradient, past_gradients[0])
-        for k in range(_MEMORY):
+        for k in range(ROUND_SWEEPS):
             _sweep_groups(gram, gradient, W, starts, thresholds, ridge)
             _copy(flat_W, past_W[k + 1])
             _copy(flat_gradient, past_gradients[k + 1])

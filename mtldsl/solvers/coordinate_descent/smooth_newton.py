@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,13 @@ from mtldsl.solvers.coordinate_descent.column_newton import (
     Design,
     TaskModel,
 )
-from mtldsl.solvers.coordinate_descent.quadratic_model import newton_cost, newton_steps, sweep_cost
+from mtldsl.solvers.coordinate_descent.quadratic_model import (
+    ROUND_SWEEPS,
+    newton_cost,
+    newton_steps,
+    sweep_cost,
+)
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
@@ -36,12 +42,36 @@ __all__ = [
 #
 # The intercepts are eliminated: whatever the weights' step, theirs is the best for it.
 
-_SWEEPS = 5  # from one extrapolation to the next
-_MOST_ROUNDS = 20
-_MOST_SWEEPS = 100
-_COARSE = 0.2  # precision of models that are descended through predictions: a sweep costs as much as all else of a step
-_CHEAP = 200_000  # numbers of Gram matrices that are read before anything but sweeps is tried
-_LEAST = 1e-12  # of a column's curvature: below, an intercept explains it
+
+@dataclass(frozen=True)
+class SmoothNewtonSettings:
+    """Constants of Newton steps on working sets.
+
+    max_call_sweeps    : sweeps in one call, where one costs less than its call
+    swept_entries      : of Gram matrices, that are read before anything but sweeps is tried
+    end_tol            : precision of a model at the solution, relative to the violation at its start
+    max_steps          : Newton steps on one working set
+    max_short_steps    : where others violate too
+    descent_share      : of the decrease that the slopes promise
+    min_step_share     : of a Newton step
+    rounding_share     : of the objective
+    min_damping_share  : of the largest curvature: where the loss is flat, the model stays bounded
+    max_damping_share  : of it, after steps that were cut short
+    """
+
+    max_call_sweeps: int = 100
+    swept_entries: int = 200_000
+    end_tol: float = 0.01
+    max_steps: int = 8
+    max_short_steps: int = 2
+    descent_share: float = 1e-4
+    min_step_share: float = 2.0**-20
+    rounding_share: float = 1e-14
+    min_damping_share: float = 1e-6
+    max_damping_share: float = 1.0
+
+
+SETTINGS = SmoothNewtonSettings()
 
 
 def minimised(
@@ -75,7 +105,7 @@ def minimised(
         totals = loss.sums(curvature) if centred else np.ones(m)
         border = columns.pull(curvature) if centred else np.zeros_like(W)
         model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
-        model.descend(max(precision, _COARSE), goal)
+        model.descend(max(precision, DESCENT.coarse_tol), goal)
         step, flops = model.W - W, 0.0
         del model  # its arrays are as large as what is made next
     if not centred:
@@ -136,7 +166,7 @@ class _Held:
         if totals is not None:
             before = diagonal.copy()
             gram -= self.border[:, :, None] * (self.border / totals[:, None])[:, None, :]  # pyrefly: ignore[unsupported-operation]
-            diagonal[diagonal <= _LEAST * before] = 0.0
+            diagonal[diagonal <= DESCENT.min_curvature_share * before] = 0.0
 
 
 def _held_by(columns: DenseColumns, curvature, totals) -> _Held:
@@ -151,14 +181,15 @@ def _by_gram(held: _Held, penalty, W, gradient, precision):
     gram, diagonal = held.gram, held.diagonal
     model = _GramModel(gram, gradient, W.copy(), penalty)
     # where a sweep costs less than its call, many go at once
-    if model.descend(precision, int(min(max(_CHEAP / max(gram.size, 1), 4 * _SWEEPS), _MOST_SWEEPS))):
+    sweeps = max(SETTINGS.swept_entries / max(gram.size, 1), 4 * ROUND_SWEEPS)
+    if model.descend(precision, int(min(sweeps, SETTINGS.max_call_sweeps))):
         return model.W - W, model.flops
     goal = precision**2 * violation(penalty, W, gradient, diagonal)
     support = None
-    for _ in range(_MOST_ROUNDS):
-        history = History(model, _SWEEPS)
+    for _ in range(DESCENT.max_rounds):
+        history = History(model, ROUND_SWEEPS)
         history.add(model)
-        for _ in range(_SWEEPS):
+        for _ in range(ROUND_SWEEPS):
             model.sweep()
             history.add(model)
         if violation(penalty, model.W, model.carried, diagonal) <= goal:
@@ -167,7 +198,7 @@ def _by_gram(held: _Held, penalty, W, gradient, precision):
         before, support = support, model.W != 0
         settled = before is not None and np.array_equal(before, support)
         cost = newton_cost(model)
-        tries = settled or cost <= 2.0 * _SWEEPS * sweep_cost(model)
+        tries = settled or cost <= 2.0 * ROUND_SWEEPS * sweep_cost(model)
         stepped = tries and newton_steps(model)
         model.flops += cost / MATRIX_SPEEDUP if tries else 0.0
         if stepped and violation(penalty, model.W, model.carried, diagonal) <= goal:
@@ -198,20 +229,9 @@ def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
 # Yuan, Ho and Lin, "An improved GLMNET for l1-regularized logistic regression", JMLR 13 (2012) (the second-order model, descended by
 # coordinates).
 
-_NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
-_PRECISION, _FINEST = (
-    0.1,
-    0.01,
-)  # of a model, relative to the violation at its start: far from the solution, and at its end
-_MOST_STEPS, _FEW_STEPS = 8, 2  # Newton steps on one working set; the same where others violate too
-_DESCENT = 1e-4  # of the decrease that the slopes promise
-_SHORTEST = 2.0**-20
-_ROUNDING = 1e-14
-_LEAST_CURVATURE = 1e-6  # of the largest: where the loss is flat, the model stays bounded
-_MOST_DAMPING = 1.0
-#: flops from one look at the certificate to the next, where steps are dear
-_FLOPS_BETWEEN_LOOKS = 5e7
-_NONE = None, None, 0.0  # no step's columns, curvature and gap
+
+#: No step's columns, curvature and gap.
+NO_STEP = None, None, 0.0
 
 
 class State:
@@ -233,8 +253,8 @@ class WorkingNewton:
     def __init__(self, loss: SmoothLoss, design: Design, penalty: RowPenalty, centred: bool, tol: float):
         self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
         self.penalty, self.apart = self._prepared(penalty)
-        self.damping, self.steps = _LEAST_CURVATURE, 0
-        self.last: Any = _NONE
+        self.damping, self.steps = SETTINGS.min_damping_share, 0
+        self.last: Any = NO_STEP
         self.gave_up = False  # where a working set would be too large
         self.work = 0.0  # in flops
 
@@ -257,7 +277,7 @@ class WorkingNewton:
             np.negative(pull, out=pull)
             gap, excess = self._gap(state, pull, self.penalty, state.W)
             done = self.steps >= max_iter or expired() or stuck >= 3
-            is_due = self.steps >= 2 * reported + 50 or self.work >= 2.0 * shown_at + _FLOPS_BETWEEN_LOOKS
+            is_due = self.steps >= 2 * reported + 50 or self.work >= 2.0 * shown_at + DESCENT.look_flops
             if gap <= self.target or done or is_due:
                 reached, reported, shown_at = gap <= self.target, self.steps, self.work
                 if report(state, pull, self.steps) or done:
@@ -271,10 +291,8 @@ class WorkingNewton:
             if rows is not None:
                 columns = None  # before there are others
                 columns = self.design.columns(rows)
-            most = (
-                1 if len(columns.rows) == self.design.n_features else _FEW_STEPS if is_short else _MOST_STEPS
-            )
-            most = min(most, max_iter - self.steps)
+            most = SETTINGS.max_short_steps if is_short else SETTINGS.max_steps
+            most = min(1 if len(columns.rows) == self.design.n_features else most, max_iter - self.steps)
             moved = self._descend(state, columns, -pull.take(columns.rows, axis=1), gap, most, expired)
             stuck = 0 if moved else stuck + 1
 
@@ -298,7 +316,7 @@ class WorkingNewton:
         is_short = new.size > most
         if is_short:
             new = np.sort(new[np.argpartition(-excess[new], most)[:most]])
-        keep = inside & (used | (excess > -_NEAR * self._levels()))
+        keep = inside & (used | (excess > -DESCENT.near_share * self._levels()))
         keep[new] = True
         rows = np.flatnonzero(keep)
         # a feature of sparse inputs that stays out costs a sweep in six
@@ -356,7 +374,7 @@ class WorkingNewton:
             matrices = 0.0 if self.design.is_sparse else 2.0 * self.design.offsets[-1] * rows.size**2
             self.work += 10.0 * FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
-            precision = min(max(gap, 0.3 * self.target / gap, _FINEST), _PRECISION)
+            precision = min(max(gap, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
             curvature = self._curvature(state, columns, gap)
             change, flops = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
             self.work += flops
@@ -368,7 +386,7 @@ class WorkingNewton:
         return True
 
     def _curvature(self, state: State, columns, gap: float):
-        """That of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
+        """Return that of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
         if known is not columns or gap * gap > self.target * before:
             # where every sample's loss is straight, as Huber's far out, the curvature that it may come to
@@ -389,16 +407,17 @@ class WorkingNewton:
         after = self._penalised(penalty, W)
         promised = self._together(loss.sums(state.u * dz)) + after - before
         start = self._together(state.values) + before
-        rounding = _ROUNDING * np.abs(start)
+        rounding = SETTINGS.rounding_share * np.abs(start)
         t, fraction, z = np.ones(1), np.ones(len(promised)), state.z + dz
         values = loss.values(z)
         while True:
             reached = self._together(values) + after
-            fails = ~(reached <= start + _DESCENT * fraction * promised + rounding) & (fraction > 0)
+            wanted = start + SETTINGS.descent_share * fraction * promised
+            fails = ~(reached <= wanted + rounding) & (fraction > 0)
             if not fails.any():
                 break
             fraction = np.where(fails, 0.5 * fraction, fraction)
-            fraction[fraction < _SHORTEST] = 0.0
+            fraction[fraction < SETTINGS.min_step_share] = 0.0
             t = np.broadcast_to(fraction, len(own))
             W = own + t[:, None] * dW
             after = self._penalised(penalty, W)
@@ -406,11 +425,11 @@ class WorkingNewton:
             values = loss.values(z)
         smallest = float(fraction.min())
         if smallest < 1.0:
-            self.last = _NONE
+            self.last = NO_STEP
         if smallest == 1.0:
-            self.damping = max(0.1 * self.damping, _LEAST_CURVATURE)
+            self.damping = max(0.1 * self.damping, SETTINGS.min_damping_share)
         elif smallest < 0.3:
-            self.damping = min(max(10.0 * self.damping, 1e-3), _MOST_DAMPING)
+            self.damping = min(max(10.0 * self.damping, 1e-3), SETTINGS.max_damping_share)
         if not fraction.any():
             return None
         state.b = state.b + t * db

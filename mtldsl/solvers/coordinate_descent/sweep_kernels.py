@@ -90,8 +90,8 @@ def penalty_value(W, l1, l21, ridge, nonneg):
 
 @compiled(inside=True, fastmath={"contract"})
 def bound_of(pull, sign, W, l1, l21, ridge, nonneg, square, along, excess):
-    """What the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality, below 0 by how far it is from
-    that.
+    """Bound that the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality, below 0 by how far it
+    is from that.
 
     sign * pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that
     t times the dual balls hold what no ridge takes up; W, whose residual R is, tells how much the ridges take.

@@ -17,11 +17,13 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import Rows
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
+    ROUND_SWEEPS,
     ResidualState,
     newton_cost,
     newton_steps,
     sweep_cost,
 )
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
 from mtldsl.solvers.numerics.extrapolation import History, extrapolate
 from mtldsl.solvers.solver import Point, Until, Watch
@@ -38,8 +40,25 @@ __all__ = [
 #
 # A product with all features is paid a few times only; in between the problem is a small one of the same kind.
 
-_FEWEST_ROWS = 200  # below, all rows are solved for at once
-_PRECISION = 0.1  # of the small problem, relative to the largest violation outside
+
+@dataclass(frozen=True)
+class WorkingSetSettings:
+    """Constants of working sets.
+
+    min_rows      : of a weight matrix; fewer are solved for at once
+    violation_tol : of the small problem, relative to the largest violation outside
+    gap_share     : of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
+    call_flops    : in the time that a Newton step takes beside its own
+    """
+
+    min_rows: int = 200
+    violation_tol: float = 0.1
+    gap_share: float = 0.1
+    call_flops: float = 3e6
+
+
+SETTINGS = WorkingSetSettings()
+
 
 Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
 
@@ -47,7 +66,7 @@ Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
 def pays(form: NormalForm) -> bool:
     """Tell whether this is a form of one large weight matrix itself whose penalties leave out rows."""
     facts = single_block(form, several_losses=True)
-    if isinstance(facts, str) or facts.shape[0] < _FEWEST_ROWS:
+    if isinstance(facts, str) or facts.shape[0] < SETTINGS.min_rows:
         return False
     return unsupported_reason(form.functions, facts.shape) is None
 
@@ -74,9 +93,9 @@ class RowSelection:
             if new.size == 0 or done:
                 if watch(point) or done:
                     return point
-                precision *= _PRECISION
+                precision *= SETTINGS.violation_tol
             else:
-                precision = min(precision, _PRECISION * float(excess[new].max()))
+                precision = min(precision, SETTINGS.violation_tol * float(excess[new].max()))
                 support = int(blocks[self.block.name].any(axis=1).sum())
                 most = max(int(math.sqrt(d * m)), 2 * support)
                 if new.size > most:
@@ -120,17 +139,6 @@ def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
     return max(_largest_row(r) for r in residual.values()) <= precision
 
 
-_MEMORY = 5  # sweeps from one extrapolation to the next
-_MOST_ROUNDS = 20  # of _MEMORY sweeps between two looks at all rows
-
-_PYTHON = 3e6  # operations in the time that a Newton step takes beside its own
-_MOST_WORK = 5e7  # operations between two questions for the time
-_TINY = float(np.finfo(float).tiny)
-#: of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
-_SHARE = 0.1
-_NEAR = 0.2  # rows whose gradient is this near to what would move them stay in the working set
-
-
 @dataclass
 class Look:
     """A view of all rows: by how much each violates optimality, and the relative gap."""
@@ -166,16 +174,17 @@ class WorkingSet:
                 rows is not None or was_shown or look.gap > self.target
             ):  # else the start is good enough to be shown
                 known = self.descend(
-                    state, rounds, max(0.5 * self.target, _SHARE * look.gap), max_iter, expired
+                    state, rounds, max(0.5 * self.target, SETTINGS.gap_share * look.gap), max_iter, expired
                 )
                 # where these are all rows, the last gap of the rounds is that of a look
                 seen = known <= self.target and len(state.rows) == W.shape[1]
                 before, look = look, Look(look.excess, known) if seen else self.look(state)
-                if isinstance(state, ResidualState) and rounds == _MOST_ROUNDS and look.gap > self.target:
+                is_slow = rounds == DESCENT.max_rounds and look.gap > self.target
+                if is_slow and isinstance(state, ResidualState):
                     state.is_slow = self.design.residuals_are_slow = True
                 rounds = self.rounds_needed(rounds, before.gap, look.gap)
             done, reached = self.sweeps >= max_iter or expired(), look.gap <= self.target
-            is_due = self.sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + _MOST_WORK
+            is_due = self.sweeps >= 2 * reported + 100 or self.work >= 2.0 * shown_at + DESCENT.look_flops
             if reached or done or is_due:
                 reported, shown_at, was_shown = self.sweeps, self.work, True
                 if report(state, self.sweeps) or done:
@@ -218,7 +227,7 @@ class WorkingSet:
         most = max(self.design.most_new, 2 * support.size)
         if new.size > most:
             new = np.sort(new[np.argpartition(-look.excess[new], most)[:most]])
-        near = look.excess > -_NEAR * self.reach
+        near = look.excess > -DESCENT.near_share * self.reach
         near[support] = True
         rows = np.concatenate([state.rows[near[state.rows]], new])
         return rows if rows.size < known.size else np.arange(known.size)
@@ -226,16 +235,16 @@ class WorkingSet:
     def rounds_needed(self, rounds: int, before: float, after: float) -> int:
         """For the gap to reach the target at the rate of the last rounds."""
         if not 0 < after < before:
-            return min(2 * rounds, _MOST_ROUNDS)
+            return min(2 * rounds, DESCENT.max_rounds)
         needed = rounds * math.log(max(after / self.target, 1.1)) / math.log(before / after)
-        return min(max(math.ceil(needed), 1), 2 * rounds, _MOST_ROUNDS)
+        return min(max(math.ceil(needed), 1), 2 * rounds, DESCENT.max_rounds)
 
     def descend(self, state, rounds: int, target: float, max_iter: int, expired) -> float:
         """Sweeps, with extrapolations: until the gap on these rows is below target, where it is known, else some rounds. Returns the gap
         where the last step knew it, else inf."""
-        left, support = _MOST_ROUNDS if state.knows_gap else rounds, None
+        left, support = DESCENT.max_rounds if state.knows_gap else rounds, None
         while left > 0:
-            most = min(left, -(-(max_iter - self.sweeps) // _MEMORY))
+            most = min(left, -(-(max_iter - self.sweeps) // ROUND_SWEEPS))
             if state.runs_rounds:
                 done, gap, settled = state.rounds(max(_rounds_at_once(state, most), 1), target)
                 reached = gap <= target
@@ -243,8 +252,8 @@ class WorkingSet:
                 done, reached, gap = 1, one_round(state, target), math.inf
                 before, support = support, state.W != 0
                 settled = before is not None and np.array_equal(before, support)
-            self.sweeps += _MEMORY * done
-            self.work += _MEMORY * done * _own_cost(state)
+            self.sweeps += ROUND_SWEEPS * done
+            self.work += ROUND_SWEEPS * done * _own_cost(state)
             left -= done
             if reached or self.sweeps >= max_iter or expired():
                 return gap
@@ -252,7 +261,7 @@ class WorkingSet:
                 continue
             # far from the solution's support a large system is not worth its price
             step = newton_cost(state)
-            if not (settled or step <= 2.0 * _MEMORY * sweep_cost(state)):
+            if not (settled or step <= 2.0 * ROUND_SWEEPS * sweep_cost(state)):
                 continue
             self.work += step
             if newton_steps(state):
@@ -265,16 +274,16 @@ class WorkingSet:
 def _rounds_at_once(state, most: int) -> int:
     """Rounds in one call, `most` or fewer, in which nobody asks for the time: as much work as a Newton step where there are such, and no
     long wait."""
-    round_ = 2.0 * _MEMORY * _own_cost(state)
-    if state.takes_newton and most * round_ <= _PYTHON:
+    round_ = 2.0 * ROUND_SWEEPS * _own_cost(state)
+    if state.takes_newton and most * round_ <= SETTINGS.call_flops:
         return most
-    work = newton_cost(state) + _PYTHON if state.takes_newton else _MOST_WORK
-    return min(max(int(min(work, _MOST_WORK) / round_), 1), most)
+    work = newton_cost(state) + SETTINGS.call_flops if state.takes_newton else DESCENT.look_flops
+    return min(max(int(min(work, DESCENT.look_flops) / round_), 1), most)
 
 
 def one_round(state, target: float) -> bool:
     """Sweeps and an extrapolation; whether the gap on the rows is known, and at most target."""
-    history = History(state, _MEMORY)
+    history = History(state, ROUND_SWEEPS)
     history.add(state)
     assert history.carried is not None  # kept where compiled rounds are taken
     state.sweep_into(history.W[1:], history.carried[1:])
@@ -312,4 +321,4 @@ def objective_and_bound(
 
 def relative(objective: float, bound: float) -> float:
     """The gap over the larger of the two."""
-    return (objective - bound) / max(abs(objective), abs(bound), _TINY)
+    return (objective - bound) / max(abs(objective), abs(bound), float(np.finfo(float).tiny))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,40 @@ import numpy as np
 from mtldsl.normal_form.form import LossTerm, NormalForm, SingleBlock, single_block
 
 __all__ = [
+    "SETTINGS",
+    "DesignSettings",
     "SmoothLoss",
     "one_smooth_loss",
 ]
 
-_LONG = 10_000  # samples of every task from which on a loop over tasks costs nothing
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """Constants of designs.
+
+    min_loop_samples      : of every task, above which a loop over tasks costs nothing
+    max_gram_share        : entries of matrices of the features' size, together, of those of a large sparse X
+    min_searched_features : above which a few that matter are worth a search
+    chunk_entries         : of the inputs of tasks that are worked on together: their products stay in a cache
+    min_curvature_share   : of the largest second derivative, that samples on a flat part of their loss keep
+    cached_samples        : whose features are picked at once, while they are in the cache
+    move_flops            : products that cost as much as a number that is moved
+    cheap_gram_flops      : multiplications of a whole Gram matrix that costs no more than a few working sets
+    slow_gram_rows        : whose Gram matrix, and Newton steps on it, are the way out where sweeps through the residual are slow
+    """
+
+    min_loop_samples: int = 10_000
+    max_gram_share: float = 0.25
+    min_searched_features: int = 500
+    chunk_entries: int = 1_000_000
+    min_curvature_share: float = 1e-3
+    cached_samples: int = 256
+    move_flops: float = 64.0
+    cheap_gram_flops: float = 5e7
+    slow_gram_rows: int = 4000
+
+
+SETTINGS = DesignSettings()
 
 
 def one_smooth_loss(form: NormalForm) -> SingleBlock | str:
@@ -72,7 +102,7 @@ class SmoothLoss:
     def values(self, z) -> np.ndarray:
         """(m,)."""
         with np.errstate(over="ignore"):  # a step may lead far out, and is not taken then
-            if self.counts.min() > _LONG:  # some samples at a time
+            if self.counts.min() > SETTINGS.min_loop_samples:  # some samples at a time
                 ends = pairwise(self.offsets.tolist())
                 return np.array(
                     [self.atom.value(z[a:b], self.targets[a:b], self._scale(a, b)) for a, b in ends]

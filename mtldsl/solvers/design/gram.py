@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.design.design import SETTINGS
 
 __all__ = [
     "bordered_gram",
@@ -15,15 +16,13 @@ __all__ = [
     "without_intercept",
 ]
 
-#: of the entries of a large sparse X: matrices of the features' size may have so many together
-_SHARE = 0.25
-
 
 def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:
     """Tell whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
     if not (loss.is_shared_complete and loss.tasks.is_sparse):
         return False
-    return not loss.tasks.by_features.is_stored and copies * size * size > _SHARE * loss.tasks.X.nnz
+    tasks = loss.tasks
+    return not tasks.by_features.is_stored and copies * size * size > SETTINGS.max_gram_share * tasks.X.nnz
 
 
 def bordered_gram(loss: LossTerm, weights) -> np.ndarray:

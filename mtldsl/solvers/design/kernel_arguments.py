@@ -161,7 +161,7 @@ class Line(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
+    """Arrays that a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
     (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,),
     what it costs as a whole (slots + 1,) and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
 

@@ -15,14 +15,15 @@ from scipy import sparse
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.data.row_storage import ByFeatures
 from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
-    WIDE,
     GramState,
     ResidualState,
     SeparateResidualState,
     SeparateState,
     SparseState,
 )
+from mtldsl.solvers.design.design import SETTINGS
 from mtldsl.solvers.design.gram import centred_gram
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.utils.caching import cached_property
@@ -33,11 +34,6 @@ __all__ = [
     "SharedRows",
     "make_design",
 ]
-
-#: Samples whose features are picked at once, while they are in the cache; a number that is moved costs as much as so many products.
-_IN_CACHE, _LIKE_PRODUCTS = 256, 64.0
-_CHEAP_GRAM = 5e7  # multiplications
-_LARGEST_GRAM = 4000  # rows whose Gram matrix, and Newton steps on it, are the way out where sweeps through the residual are slow
 
 
 def make_design(loss: LossTerm) -> SharedRows | SeparateRows:
@@ -99,8 +95,9 @@ class SharedRows:
 
     @property
     def _has_cheap_gram(self) -> bool:
-        fits = not self.sparse and self.n_tasks == 1 and self.n_features <= min(WIDE, 2 * self.n_samples)
-        return fits and self.n_samples * self.n_features**2 <= _CHEAP_GRAM
+        rows = min(DESCENT.one_block_rows, 2 * self.n_samples)
+        fits = not self.sparse and self.n_tasks == 1 and self.n_features <= rows
+        return fits and self.n_samples * self.n_features**2 <= SETTINGS.cheap_gram_flops
 
     def state(
         self, penalty: RowPenalty, rows, W, old: GramState | ResidualState | SparseState | None
@@ -125,7 +122,8 @@ class SharedRows:
             columns[new], columns[kept] = self._columns(rows[new]), old.columns[place[rows[kept]]]
         else:
             columns = self._columns(rows)
-        if len(rows) > max(2 * self.n_samples, _LARGEST_GRAM if self.residuals_are_slow else WIDE):
+        most = SETTINGS.slow_gram_rows if self.residuals_are_slow else DESCENT.one_block_rows
+        if len(rows) > max(2 * self.n_samples, most):
             return ResidualState(self, penalty, rows, own, columns)
         if not isinstance(old, GramState) or not len(kept):
             gram = inner_product(columns, columns.T)
@@ -191,11 +189,11 @@ class SharedRows:
         columns = np.empty((len(rows), self.n_samples))
 
         def fill(_, block: slice) -> None:
-            for part in slabs(block.stop - block.start, _IN_CACHE):
+            for part in slabs(block.stop - block.start, SETTINGS.cached_samples):
                 some = slice(block.start + part.start, min(block.start + part.stop, block.stop))
                 columns[:, some] = self.X[some, rows].T
 
-        in_blocks(self.n_samples, _LIKE_PRODUCTS * columns.size, fill)
+        in_blocks(self.n_samples, SETTINGS.move_flops * columns.size, fill)
         if self.centred:
             columns -= self.x_means[rows, None]
         return columns

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.data.products import require_gram_memory
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, single_block
+from mtldsl.solvers.design.design import SETTINGS
 from mtldsl.solvers.design.gram import bordered_gram, gram_product, without_intercept
 from mtldsl.utils.interrupts import eigh, factor_of
 from mtldsl.utils.memory import require_memory
@@ -27,9 +28,6 @@ __all__ = [
 
 # --------------------------------------------------------------------------------------------------------------
 # Quadratic losses of one weight matrix, reduced to what does not grow with the samples; intercepts eliminated.
-
-#: Samples on a flat part of their loss keep this share of the largest second derivative.
-_LEAST_CURVATURE = 1e-3
 
 
 def why_not_quadratic(form: NormalForm) -> str | None:
@@ -120,7 +118,7 @@ def curvature_data(form: NormalForm, x: Blocks) -> tuple[QuadraticData, np.ndarr
         z = loss.predictions(x)
         h = 1e-4 * (1.0 + np.abs(z))
         second = (loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h)
-        weights.append(np.maximum(second, _LEAST_CURVATURE * second.max(initial=0.0)))
+        weights.append(np.maximum(second, SETTINGS.min_curvature_share * second.max(initial=0.0)))
     gram, x_mean, counts = _grams(form, weights)
     return QuadraticData(block.name, gram, np.zeros(block.shape), 0.0), x_mean, counts
 
@@ -150,9 +148,6 @@ def _weights(loss: LossTerm):
 
 # --------------------------------------------------------------------------------------------------------------
 # Losses that depend on a task's residuals by their norm alone, reduced to what does not grow with the samples.
-
-#: Entries of the inputs of tasks that are worked on together: their products stay in a cache.
-_CHUNK = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +286,7 @@ def _separate(loss: LossTerm, centred: bool):
     start = 0
     while start < m:
         end = start + 1
-        while end < m and (end + 1 - start) * int(rows[order[end]]) * d <= _CHUNK:
+        while end < m and (end + 1 - start) * int(rows[order[end]]) * d <= SETTINGS.chunk_entries:
             end += 1
         members = order[start:end]
         k = int(rows[members].max())

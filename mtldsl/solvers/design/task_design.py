@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm
+from mtldsl.solvers.design.design import SETTINGS
 
 __all__ = [
     "Designs",
 ]
-
-_MANY = 500
 
 
 class Designs:
@@ -61,7 +60,7 @@ class Designs:
     @property
     def is_many(self) -> bool:
         """Tell whether the features are so many that a few of them are worth a search."""
-        return self.loss.tasks.n_features > _MANY
+        return self.loss.tasks.n_features > SETTINGS.min_searched_features
 
     @property
     def n_tasks(self) -> int:
