@@ -12,12 +12,16 @@ from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
 from mtldsl.solvers.numerics.projections import projected
 
 __all__ = [
+    "VALUE_ROUNDING_SHARE",
     "Lines",
     "best_between",
     "best_of_ray",
     "plain_points",
     "plain_rays",
 ]
+
+#: A change of a value below this, relative to its size, is rounding.
+VALUE_ROUNDING_SHARE = 1e-13
 
 #: c is searched by factors of 16 from 1 on, at most so often, until the objective rises; then by golden sections of log c.
 _FACTOR, _FACTORS, _SECTIONS = 16.0, 15, 36
