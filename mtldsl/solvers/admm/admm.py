@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
@@ -22,14 +23,30 @@ from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
 from mtldsl.solvers.solver import MATRIX_SPEEDUP, Point, Solver, Watch
 
-__all__ = ["ADMM", "SOLVER"]
+__all__ = [
+    "ADMM",
+    "SETTINGS",
+    "SOLVER",
+    "ADMMSettings",
+]
+
+
+@dataclass(frozen=True)
+class ADMMSettings:
+    """Iterations that most runs take.
+
+    usual_iterations : however badly columns are conditioned
+    kink_iterations  : where the loss has kinks and the penalty is none of entries or rows: 20 to 550
+    """
+
+    usual_iterations: int = 100
+    kink_iterations: int = 300
+
+
+SETTINGS = ADMMSettings()
+
 
 INNER = ("planes", "frank_wolfe")
-
-#: Iterations that most runs take, however badly columns are conditioned.
-USUAL_ITERATIONS = 100
-#: The same where the loss has kinks and the penalty is none of entries or rows: 20 to 550.
-USUAL_ITERATIONS_WITH_KINKS = 300
 
 
 class ADMM(Solver):
@@ -105,7 +122,7 @@ class ADMM(Solver):
         systems = 1 if facts.shares_inputs else facts.tasks
         factors = facts.product * side * systems / facts.tasks + systems * side**3 / 3.0
         return factors / MATRIX_SPEEDUP + (
-            USUAL_ITERATIONS_WITH_KINKS if has_kinks else USUAL_ITERATIONS
+            SETTINGS.kink_iterations if has_kinks else SETTINGS.usual_iterations
         ) * flops_of_iteration(form)
 
     def solve(

@@ -22,14 +22,54 @@ from mtldsl.solvers.numerics.projections import dykstra
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
-    "STEP",
+    "SETTINGS",
     "Iteration",
     "MethodOfMultipliers",
     "NewtonPhase",
+    "NewtonPhaseSettings",
     "PointMaker",
     "Standing",
     "flops_of_iteration",
 ]
+
+
+@dataclass(frozen=True)
+class NewtonPhaseSettings:
+    """Prices and limits of the method of multipliers.
+
+    check_iterations      : of ADMM before its pace is judged
+    typical_newton_steps  : that a well-begun run takes
+    step_iterations       : of ADMM that a Newton step costs
+    cg_step_iterations    : the same with conjugate gradients
+    look_flops            : of a Newton step, from which on each one is worth a look at the certificate
+    raise_factor          : of penalties where disagreement fell too slowly
+    slow_ratio            : of a disagreement to the one before, above which it fell too slowly
+    fine_tol_share        : of tol: a disagreement below it needs no higher penalty
+    lower_factor          : of penalties after `hard_newton_steps`
+    hard_newton_steps     : of an outer step whose penalties were too high
+    penalty_max_factor    : by which penalties rise at most
+    cg_penalty_max_factor : the same with conjugate gradients
+    newton_steps          : of one outer step
+    patience_steps        : outer steps in which disagreement must fall by half
+    """
+
+    check_iterations: int = 100
+    typical_newton_steps: int = 30
+    step_iterations: float = 10.0
+    cg_step_iterations: float = 100.0
+    look_flops: float = 2e8
+    raise_factor: float = 3.0
+    slow_ratio: float = 0.3
+    fine_tol_share: float = 0.01
+    lower_factor: float = 0.5
+    hard_newton_steps: int = 30
+    penalty_max_factor: float = 1e7
+    cg_penalty_max_factor: float = 10.0
+    newton_steps: int = 50
+    patience_steps: int = 8
+
+
+SETTINGS = NewtonPhaseSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -50,7 +90,7 @@ __all__ = [
 
 @dataclass
 class Standing:
-    """Where a run stands: x, K x + k, w = prox(xi) and the scaled multipliers u = xi - w."""
+    """Standing of a run: x, K x + k, w = prox(xi) and the scaled multipliers u = xi - w."""
 
     x: Blocks
     image: np.ndarray
@@ -178,20 +218,6 @@ def _norm(x: Blocks) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # When ADMM hands over to the method of multipliers, how that raises its penalties, and when it hands back.
 
-_FIRST = 100  # iterations of ADMM before its pace is judged
-_TYPICAL_STEPS = 30  # Newton steps that a well-begun run takes
-STEP = 10.0  # price of a Newton step in iterations of ADMM
-_STEP_WITH_PRODUCTS = 100.0  # the same with conjugate gradients
-_LARGE = 2e8  # multiplications in a Newton step from which on each one is worth a look at the certificate
-_RAISE = 3.0  # penalties, where disagreement fell by less than _SLOW
-_SLOW = 0.3
-_FINE = 0.01  # disagreement below this times tol needs no higher penalty
-_LOWER = 0.5  # penalties, where Newton took _MANY_STEPS
-_MANY_STEPS = 30
-_CAP, _CAP_WITH_PRODUCTS = 1e7, 10.0  # no penalty rises more than that
-_NEWTON_STEPS = 50  # of one outer step
-_PATIENCE = 8  # outer steps in which disagreement must fall by half
-
 
 class NewtonPhase:
     """The method of multipliers for one run of ADMM."""
@@ -202,10 +228,10 @@ class NewtonPhase:
         self.check = np.inf
         if split.size and hasattr(update, "newton_solver"):
             self.method = MethodOfMultipliers(split, update, target)
-            self.check = _FIRST
-            self.price = _TYPICAL_STEPS * sum(_price(copy) for copy in split.copies)
+            self.check = SETTINGS.check_iterations
+            self.price = SETTINGS.typical_newton_steps * sum(_price(copy) for copy in split.copies)
             work = sum(loss.tasks.n_samples * loss.tasks.n_features**2 for loss in split.form.losses)
-            self.is_large = work > _LARGE
+            self.is_large = work > SETTINGS.look_flops
 
     def is_due(self, residual: float) -> bool:
         """Tell whether ADMM, at its pace over the last half of its iterations, needs longer than Newton steps would."""
@@ -226,13 +252,15 @@ class NewtonPhase:
 
         Returns (stopped, standing, penalties of its multipliers, iteration).
         """
-        largest = penalties * np.where(self.method.has_parts, _CAP, _CAP_WITH_PRODUCTS)
+        largest = penalties * np.where(
+            self.method.has_parts, SETTINGS.penalty_max_factor, SETTINGS.cg_penalty_max_factor
+        )
         smallest = penalties
         began, best, best_at, last = iteration, np.inf, 0, None
         for outer in range(10_000):
             for steps, (here, is_near) in enumerate(self.method.newton_steps(at, penalties, accuracy)):
                 at, iteration = here, iteration + 1
-                if is_near or steps == _NEWTON_STEPS:
+                if is_near or steps == SETTINGS.newton_steps:
                     break
                 if self.is_large and report(at, penalties, iteration):
                     return True, at, penalties, iteration
@@ -242,17 +270,21 @@ class NewtonPhase:
             worst = float(apart.max())
             if worst < 0.5 * best:
                 best, best_at = worst, outer
-            if outer - best_at >= _PATIENCE or (steps == 0 and outer > best_at + 2):
+            if outer - best_at >= SETTINGS.patience_steps or (steps == 0 and outer > best_at + 2):
                 break
             if last is not None:
-                slow = (apart > _SLOW * last) & (apart > _FINE * self.tol)
-                factor = _LOWER if steps >= _MANY_STEPS else np.where(slow, _RAISE, 1.0)
+                slow = (apart > SETTINGS.slow_ratio * last) & (apart > SETTINGS.fine_tol_share * self.tol)
+                factor = (
+                    SETTINGS.lower_factor
+                    if steps >= SETTINGS.hard_newton_steps
+                    else np.where(slow, SETTINGS.raise_factor, 1.0)
+                )
                 changed = np.clip(factor * penalties, smallest, largest)
                 at.u = at.u * self.split.metric(penalties) / self.split.metric(changed)
                 penalties = changed
             last = apart
             accuracy = max(min(accuracy, 0.2 * worst), 1e-14)
-        self.check = len(self.residuals) + 2 * (iteration - began) + _FIRST
+        self.check = len(self.residuals) + 2 * (iteration - began) + SETTINGS.check_iterations
         return False, at, penalties, iteration
 
     def _disagreement(self, at: Standing) -> np.ndarray:
@@ -280,11 +312,15 @@ def _price(copy: Copy) -> float:
     """Return what the copy's curvature costs: a loss's Gram matrices, the differences of a prox, or conjugate gradients."""
     kind = curvature_kind(copy)
     if kind is None:
-        return _STEP_WITH_PRODUCTS
+        return SETTINGS.cg_step_iterations
     if copy.is_loss:
         tasks = copy.term.tasks
-        return STEP + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
-    return {"entries": STEP, "columns": STEP + copy.shape[0], "rows": STEP + copy.shape[1]}[kind]
+        return SETTINGS.step_iterations + 0.25 * min(tasks.n_features, int(tasks.counts.max()))
+    return {
+        "entries": SETTINGS.step_iterations,
+        "columns": SETTINGS.step_iterations + copy.shape[0],
+        "rows": SETTINGS.step_iterations + copy.shape[1],
+    }[kind]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -475,7 +511,7 @@ class Iteration:
         began, extra = iteration, self.extra
 
         def report(at: Standing, penalties: np.ndarray, iteration: int) -> bool:
-            self.extra = extra + (STEP - 1.0) * (iteration - began)
+            self.extra = extra + (SETTINGS.step_iterations - 1.0) * (iteration - began)
             self.s = at.w + self.split.metric(penalties) * at.u / self.metric
             at.point = self._point(at.x, at.w, self.split.metric(penalties) * at.u, iteration)
             return watch(at.point) or iteration >= max_iter

@@ -10,17 +10,17 @@ __all__ = [
     "Bundle",
 ]
 
-_FIRST_CAPACITY = 16
-
 
 class Bundle:
     """Planes of all tasks: slopes in the weights (with the intercept as a last entry), offsets, weights beta on a simplex.
 
     The true labelling's plane, zero, is always there at place 0. What certifies them later, the planes in the predictions, is
     kept beside them in the oracle's compact form.
+
+    capacity : planes a task that there is room for at first; the room doubles
     """
 
-    def __init__(self, oracle: Oracle, capacity: int = _FIRST_CAPACITY):
+    def __init__(self, oracle: Oracle, capacity: int = 16):
         n_tasks, self.size = oracle.tasks.n_tasks, oracle.size
         self.oracle = oracle
         self._allocate(n_tasks, capacity)
@@ -85,7 +85,9 @@ class Bundle:
         )  # fmt: skip
         self.stored[i].append(stored)
 
-    def proximal_steps(self, B: np.ndarray, steps: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+    def proximal_steps(
+        self, B: np.ndarray, steps: np.ndarray, tol: float = 1e-14
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(V, promised): argmin of steps[i] * model_i + 1/2 ||. - B[i]||^2 (m, D), and the models' values there."""
         from mtldsl.solvers.cutting_planes.plane_kernels import proximal_steps
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm
@@ -9,10 +11,23 @@ from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
+    "SETTINGS",
     "FrankWolfe",
+    "FrankWolfeSettings",
 ]
 
-INNER_TOLERANCE = 1e-5  # gap of a W-step, relative to c_i G_i(0): epsilon_F in the paper
+
+@dataclass(frozen=True)
+class FrankWolfeSettings:
+    """Accuracy of the W-step.
+
+    ascent_tol : gap of a W-step, relative to c_i G_i(0): epsilon_F in the paper
+    """
+
+    ascent_tol: float = 1e-5
+
+
+SETTINGS = FrankWolfeSettings()
 
 
 class FrankWolfe:
@@ -69,7 +84,7 @@ class FrankWolfe:
         for _ in range(self.most_steps):
             found = self.oracle(W)
             gap = found.values - delta - np.einsum("ij,ij->i", slope, W)
-            open_tasks = np.flatnonzero(gap > INNER_TOLERANCE * self.at_zero)
+            open_tasks = np.flatnonzero(gap > SETTINGS.ascent_tol * self.at_zero)
             if open_tasks.size == 0 or watch.expired:
                 break
             self.steps += 1

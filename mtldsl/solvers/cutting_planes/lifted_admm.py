@@ -16,18 +16,33 @@ from mtldsl.solvers.cutting_planes.oracle import Oracle
 from mtldsl.solvers.solver import Point, Translated, Watch
 
 __all__ = [
+    "SETTINGS",
     "LiftedRun",
+    "LiftedSettings",
     "PlaneFunction",
     "plane_function",
 ]
 
 
+@dataclass(frozen=True)
+class LiftedSettings:
+    """Limits of a prox, and of the planes kept for the next.
+
+    prox_tol      : gap of a prox, relative to the terms that cancel in it
+    prox_rounds   : of one prox
+    idle_programs : quadratic programs without weight after which a plane is dropped
+    """
+
+    prox_tol: float = 1e-13
+    prox_rounds: int = 1000
+    idle_programs: int = 200
+
+
+SETTINGS = LiftedSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # A loss with an oracle as a function of the weights, with an exact prox: how it enters ADMM beside anything else.
-
-_EXACT = 1e-13  # gap of a prox, relative to the terms that cancel in it
-_MOST_ROUNDS = 1000
-_IDLE = 200  # quadratic programs without weight after which a plane is dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +72,17 @@ class PlaneFunction(LossOfWeights):
 
     def _solve(self, B: np.ndarray, step: float) -> np.ndarray:
         bundle, steps = self.bundle, step * self.oracle.coefficients
-        for _ in range(_MOST_ROUNDS):
-            V, promised = bundle.proximal_steps(B, steps, _EXACT)
+        for _ in range(SETTINGS.prox_rounds):
+            V, promised = bundle.proximal_steps(B, steps, SETTINGS.prox_tol)
             found = self.oracle(V)
             size = np.abs(found.deltas) + np.einsum("ij,ij->i", np.abs(found.slopes), np.abs(V))
-            violated = found.values - promised > _EXACT * (size + np.abs(promised))
+            violated = found.values - promised > SETTINGS.prox_tol * (size + np.abs(promised))
             # a plane that the model has already is violated by rounding alone
-            violated &= found.values > bundle.values(V) + _EXACT * size
+            violated &= found.values > bundle.values(V) + SETTINGS.prox_tol * size
             if not violated.any():
                 break
             bundle.add(found, np.flatnonzero(violated))
-        bundle.drop_idle(_IDLE)
+        bundle.drop_idle(SETTINGS.idle_programs)
         return V
 
     def curvature_blocks(self, W, step) -> np.ndarray:

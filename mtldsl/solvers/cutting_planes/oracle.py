@@ -12,6 +12,7 @@ import numpy as np
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.structured_term import Mixture
+from mtldsl.solvers.solver import FLOPS_PER_CALL
 
 __all__ = [
     "Oracle",
@@ -20,10 +21,6 @@ __all__ = [
     "has_oracle",
     "intercept_unit",
 ]
-
-
-#: what a round of calls from Python costs, in multiplications
-_CALLS = 1e5
 
 
 def has_oracle(loss: LossTerm) -> bool:
@@ -75,7 +72,9 @@ class Oracle:
     @cached_property
     def work(self) -> float:
         """Return what a look costs, in multiplications: two products with the data, and what calls from Python cost whatever the size."""
-        return _CALLS + 2.0 * sum(float(X.nnz if self.tasks.is_sparse else X.size) for X in self.tasks.inputs)
+        return FLOPS_PER_CALL + 2.0 * sum(
+            float(X.nnz if self.tasks.is_sparse else X.size) for X in self.tasks.inputs
+        )
 
     def is_of_the_same(self, other: Oracle) -> bool:
         """Tell whether planes of the one are planes of the other."""

@@ -10,8 +10,10 @@ __all__ = [
     "solve_program",
 ]
 
-_SMALL = 1e-10  # an entry of a column below this part of its largest does not limit a step
-_TIE = 1e-13
+#: An entry of a column below this part of its largest does not limit a step.
+PIVOT_SHARE = 1e-10
+#: Two steps this close are equally long: the larger pivot leaves.
+TIE_TOL = 1e-13
 
 
 @compiled(
@@ -62,15 +64,15 @@ def solve_program(planes, deltas, n, scale, half, basis, place, inverse, x, y, p
         leaving, end = -1, 0.0
         for r in range(D + 1):
             change = -sign * column[r]
-            if abs(change) > _SMALL * largest:
+            if abs(change) > PIVOT_SHARE * largest:
                 bound = 0.0  # of a plane's weight from below; its others are the sum's
                 if basis[r] < 0:
                     bound = half[-1 - basis[r]] if change > 0.0 else -half[-1 - basis[r]]
                 elif change > 0.0:
                     bound = np.inf
                 room = max((bound - x[r]) / change, 0.0)
-                if room < longest - _TIE or (
-                    room <= longest + _TIE and leaving >= 0 and abs(change) > abs(column[leaving])
+                if room < longest - TIE_TOL or (
+                    room <= longest + TIE_TOL and leaving >= 0 and abs(change) > abs(column[leaving])
                 ):
                     longest, leaving = min(room, longest), r
                     end = 1.0 if change > 0.0 else -1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +18,23 @@ from mtldsl.solvers.cutting_planes.oracle import (
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
 
 __all__ = [
+    "SETTINGS",
     "TasksAscent",
+    "TasksSettings",
 ]
 
-_QP = 1e-14  # accuracy of the quadratic programs
-_IDLE = 50  # rounds without weight after which a plane is dropped
+
+@dataclass(frozen=True)
+class TasksSettings:
+    """Limit of the planes kept.
+
+    idle_rounds : rounds without weight after which a plane is dropped
+    """
+
+    idle_rounds: int = 50
+
+
+SETTINGS = TasksSettings()
 
 
 class TasksAscent(Solver):
@@ -88,7 +101,7 @@ class _Run:
         best, best_value = np.zeros((m, self.oracle.size)), np.full(m, np.inf)
         next_look = 1
         for iteration in range(1, max_iter + 1):
-            W, promised = self.bundle.proximal_steps(np.zeros_like(best), steps, _QP)
+            W, promised = self.bundle.proximal_steps(np.zeros_like(best), steps)
             bound = self.coefficients * promised + 0.5 * self.modulus * np.einsum("ij,ij->i", W, W)
             asked = W if iteration == 1 else best + self.pull * (W - best)
             for at in (
@@ -110,8 +123,8 @@ class _Run:
                 point = self._point(best, iteration)
                 if watch(point) or last:
                     return point
-            if iteration % _IDLE == 0:
-                self.bundle.drop_idle(_IDLE)
+            if iteration % SETTINGS.idle_rounds == 0:
+                self.bundle.drop_idle(SETTINGS.idle_rounds)
         return point
 
     def _point(self, W: np.ndarray, iteration: int) -> Point:

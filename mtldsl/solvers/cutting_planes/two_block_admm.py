@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,15 +11,59 @@ from mtldsl.atoms.prox.composition import prox_of_sum
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
+from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
+    "SETTINGS",
     "Estimate",
     "Finish",
     "LinearFinish",
     "TwoBlocks",
+    "TwoBlocksSettings",
 ]
+
+
+@dataclass(frozen=True)
+class TwoBlocksSettings:
+    """Limits of ADMM's rounds, and of the linear programs that end them.
+
+    pull_share      : of the way from the best point to the program's, where the oracle is asked
+    program_tol     : of the linear programs, relative to the largest offset
+    refactor_pivots : after which an inverse is made anew
+    patience_rounds : without half of the gap, and as many more as half of the unknowns of a task
+    usual_pivots    : of a program that begins with the last one's basis
+    pivot_factor    : pivots of one program, times its rows and columns
+    look_rounds     : between two looks at the objective
+    memory_steps    : that an extrapolation draws on, at most: older ones belong to a poorer model
+    balance_rounds  : between two looks at the penalty
+    zero_norm       : below which a matrix counts as zero: quotients would overflow
+    balance_ratio   : of residuals, from which on the penalty changes
+    idle_rounds     : without weight after which a plane is dropped
+    programs_tol    : relative gap from which on linear programs take over where there are any
+    programs_rounds : they come at once where they cost no more than so many rounds
+    programs_factor : of their expected cost, which they may take, and of the rounds before they come again
+    """
+
+    pull_share: float = 0.5
+    program_tol: float = 1e-13
+    refactor_pivots: int = 50
+    patience_rounds: int = 10
+    usual_pivots: int = 5
+    pivot_factor: int = 20
+    look_rounds: int = 5
+    memory_steps: int = 5
+    balance_rounds: int = 10
+    zero_norm: float = 1e-150
+    balance_ratio: float = 5.0
+    idle_rounds: int = 30
+    programs_tol: float = 1e-3
+    programs_rounds: int = 80
+    programs_factor: float = 4.0
+
+
+SETTINGS = TwoBlocksSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -80,13 +125,6 @@ class Estimate:
 # --------------------------------------------------------------------------------------------------------------
 # Under an l1 norm alone the model is a linear program a task: a simplex method ends what ADMM only approaches.
 
-_PULL = 0.5  # where between the best point and the program's the oracle is asked
-_ACCURACY = 1e-13  # of the programs, relative to the largest offset
-_REFACTOR = 50  # pivots after which an inverse is made anew
-_PATIENCE = 10  # rounds without half of the gap, and as many more as half of the unknowns of a task
-_USUAL_PIVOTS = 5  # of a program that begins with the last one's basis
-_MOST_PIVOTS = 20  # of one program, times its rows and columns
-
 
 class Finish(NamedTuple):
     """Points (m, D), weights of the planes and the factors that make multipliers of them, the objective."""
@@ -134,7 +172,7 @@ class LinearFinish:
     def price(oracle: Oracle) -> float:
         """Return what programs to the end cost, in multiplications: two looks at the oracle a round, some pivots a task, and in the end a few more
         rounds than there are unknowns."""
-        pivots = _USUAL_PIVOTS * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
+        pivots = SETTINGS.usual_pivots * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
         return (oracle.size + 10) * (2.0 * oracle.work + pivots)
 
     def run(self, S: np.ndarray, tol: float, budget: float, expired) -> Finish:
@@ -146,7 +184,7 @@ class LinearFinish:
         beta, shrink = self.bundle.beta.copy(), np.zeros(len(S))
         tasks = np.arange(len(S))
         self.bundle.add(at, tasks)
-        spent, gaps_seen, patience = 0.0, [], _PATIENCE + self.oracle.size // 2
+        spent, gaps_seen, patience = 0.0, [], SETTINGS.patience_rounds + self.oracle.size // 2
         while True:
             w, own, work = self._programs(tasks)
             spent += work + 2.0 * self.oracle.work
@@ -166,7 +204,7 @@ class LinearFinish:
                 break
             tasks = np.flatnonzero(gaps > 0.5 * tol * total / len(S))
             base = S.copy()
-            for share in (_PULL, 1.0):
+            for share in (SETTINGS.pull_share, 1.0):
                 V = base + share * (w - base)
                 at = self.oracle(V)
                 heights = self._norms(V) + c * at.values
@@ -185,13 +223,13 @@ class LinearFinish:
         bundle, D, work = self.bundle, self.oracle.size, 0.0
         for i in tasks.tolist():
             n = int(bundle.counts[i])
-            tol = _ACCURACY * max(float(bundle.deltas[i].max()), 1e-300)
-            for _ in range(_MOST_PIVOTS * (D + n) // _REFACTOR + 1):
+            tol = SETTINGS.program_tol * max(float(bundle.deltas[i].max()), 1e-300)
+            for _ in range(SETTINGS.pivot_factor * (D + n) // SETTINGS.refactor_pivots + 1):
                 left = solve_program(
                     bundle.planes[i], bundle.deltas[i], n, self.scale[i], self.half[i],
-                    self.basis[i], self.place[i], self.inverse[i], self.x[i], self.y[i], _REFACTOR, tol,
+                    self.basis[i], self.place[i], self.inverse[i], self.x[i], self.y[i], SETTINGS.refactor_pivots, tol,
                 )  # fmt: skip
-                work += (_REFACTOR - left + 1) * (3.0 * D + n) * D
+                work += (SETTINGS.refactor_pivots - left + 1) * (3.0 * D + n) * D
                 if left > 0:
                     break
                 self._refactor(i)
@@ -220,18 +258,6 @@ class LinearFinish:
 # --------------------------------------------------------------------------------------------------------------
 # ADMM between a regularizer with an exact prox and a loss with an oracle: the prox of one, quadratic programs over planes of the other.
 
-_LOOK = 5  # rounds between two looks at the objective
-_MEMORY = 5  # steps that an extrapolation draws on, at most: older ones belong to a poorer model
-_BALANCE = 10  # rounds between two looks at the penalty
-_SMALLEST = 1e-150  # norm below which a matrix counts as zero: quotients would overflow
-_UNBALANCED = 5.0  # quotient of residuals from which on it changes
-_FARTHEST = 1e9  # and it stays within so many times the first one, and such a part of it
-_IDLE = 30  # rounds without weight after which a plane is dropped
-_NEAR = 1e-3  # relative gap from which on linear programs take over where there are any
-_FIRST_PROGRAMS = 80  # they come first where that costs no more than so many rounds, and again where it costs half of those that have been
-_OVER = 4.0  # times what they are expected to cost is what they may
-_QP = 1e-14  # accuracy of the quadratic programs
-
 
 class TwoBlocks:
     """minimize h(S) + sum_i c_i G_i(w_i) subject to W = S, by over-relaxed ADMM (matrices here are tasks first, (m, D)).
@@ -257,13 +283,16 @@ class TwoBlocks:
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
         self.estimate = Estimate(form, self.d)
-        self.anderson = Anderson(min(memory, _MEMORY)) if memory > 0 else None
+        self.anderson = Anderson(min(memory, SETTINGS.memory_steps)) if memory > 0 else None
         self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
         if LinearFinish.fits(form):
             self.price = LinearFinish.price(self.oracle)
             rounds = self.price / self.oracle.work
-            self.as_many = _OVER * rounds
-            self.finish_at, self.next_programs = _NEAR, 1 if rounds <= _FIRST_PROGRAMS else self.as_many
+            self.as_many = SETTINGS.programs_factor * rounds
+            self.finish_at, self.next_programs = (
+                SETTINGS.programs_tol,
+                1 if rounds <= SETTINGS.programs_rounds else self.as_many,
+            )
         state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
         if not self.bundle.is_new:
@@ -299,7 +328,9 @@ class TwoBlocks:
         tasks, shown, next_show = np.arange(self.m), 0, 1
         best_S, best_F = self.S, np.inf
         if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
-            best_S, best_F, is_done = self._by_programs(best_S, best_F, 1, _OVER * self.price, watch)
+            best_S, best_F, is_done = self._by_programs(
+                best_S, best_F, 1, SETTINGS.programs_factor * self.price, watch
+            )
             if is_done or watch.expired:
                 return self.shown
         for iteration in range(1, max_iter + 1):
@@ -308,12 +339,12 @@ class TwoBlocks:
             B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
             if self.anderson is not None:
                 B = self.anderson.step((self.W - self.Z / mu).ravel(), B.ravel(), 1.0).reshape(B.shape)
-            self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu, _QP)
+            self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu)
             self.Z = -self.coefficients[:, None] * self.bundle.slopes()
             self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
             asked = self.W if self.pull == 1.0 else best_S + self.pull * (self.W - best_S)
             self.bundle.add(self.oracle(asked), tasks)
-            look = iteration % _LOOK == 0 or iteration == 1
+            look = iteration % SETTINGS.look_rounds == 0 or iteration == 1
             if look:
                 at_S = self.oracle(self.S)
                 value = float(self.coefficients @ at_S.values) + self.estimate.penalty(self.S)
@@ -323,7 +354,7 @@ class TwoBlocks:
                 gap = self.estimate.gap(best_F)
                 is_near = self.finish_at is not None and gap <= self.finish_at
                 if is_near or self.next_programs <= iteration:
-                    budget = np.inf if is_near else _OVER * self.price
+                    budget = np.inf if is_near else SETTINGS.programs_factor * self.price
                     best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
                     if is_done:
                         return self.shown
@@ -337,10 +368,10 @@ class TwoBlocks:
                 point = self._point(best_S, iteration)
                 if watch(point) or last:
                     return point
-            if iteration % _BALANCE == 0:
+            if iteration % SETTINGS.balance_rounds == 0:
                 self._balance(S_before)
-            if iteration % _IDLE == 0:
-                self.bundle.drop_idle(_IDLE)
+            if iteration % SETTINGS.idle_rounds == 0:
+                self.bundle.drop_idle(SETTINGS.idle_rounds)
                 self.estimate.forget()
         raise AssertionError("the last round returns")
 
@@ -354,13 +385,14 @@ class TwoBlocks:
     def _balance(self, S_before: np.ndarray) -> None:
         """Double or halve the penalty where one normalised residual is five times the other."""
         size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
-        if not (size > _SMALLEST and of_dual > _SMALLEST):  # at zero, neither says anything
+        if not (size > SETTINGS.zero_norm and of_dual > SETTINGS.zero_norm):  # at zero, neither says anything
             return
         primal = np.linalg.norm(self.W - self.S) / size
         dual = self.mu * np.linalg.norm(self.S - S_before) / of_dual
-        if max(primal, dual) > _UNBALANCED * min(primal, dual):
+        if max(primal, dual) > SETTINGS.balance_ratio * min(primal, dual):
             mu = self.mu * (2.0 if primal > dual else 0.5)
-            if not self.first_mu / _FARTHEST <= mu <= self.first_mu * _FARTHEST:
+            widest = operator_splitting.SETTINGS.penalty_range_factor
+            if not self.first_mu / widest <= mu <= self.first_mu * widest:
                 return
             self.mu = mu
             if self.anderson is not None:

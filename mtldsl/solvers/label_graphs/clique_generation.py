@@ -133,7 +133,7 @@ SOLVER = CliqueGeneration()
 
 
 class LabellingAscent(Solver):
-    """What `clique_generation` does between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.Ascent`.
+    """Steps of `clique_generation` between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.Ascent`.
 
     seed : of the order in which samples are visited
     """

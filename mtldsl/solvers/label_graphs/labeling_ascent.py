@@ -33,18 +33,40 @@ from mtldsl.solvers.design.kernel_arguments import (
 from mtldsl.utils.memory import gib
 
 __all__ = [
+    "SETTINGS",
     "Ascent",
     "CliqueForm",
     "Constants",
+    "LabelingSettings",
     "clique_form",
 ]
 
 
+@dataclass(frozen=True)
+class LabelingSettings:
+    """Limits of the ascent on labellings.
+
+    dense_entries        : of sparse inputs that are made dense
+    proximal_start_ratio : of the proximal term's weight to that of the penalty on the cliques, at first
+    proximal_min_ratio   : the same at least
+    sample_steps         : on one sample before the next has its turn
+    mixed_labellings     : that a sample can mix, to begin with
+    labelling_tol        : a labelling this little higher than the lowest one of a sample, relatively, is no higher
+    """
+
+    dense_entries: int = 200_000_000
+    proximal_start_ratio: float = 5.0
+    proximal_min_ratio: float = 0.05
+    sample_steps: int = 5
+    mixed_labellings: int = 12
+    labelling_tol: float = 1e-14
+
+
+SETTINGS = LabelingSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # The models that dual ascent on labellings takes, read from the normal form.
-
-#: Sparse inputs are made dense up to this many numbers.
-_LARGEST_DENSE = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -95,7 +117,7 @@ def clique_form(form: NormalForm) -> CliqueForm | str:
     if starts != places:
         return f"{loss.typed} is not of NodeWeights and EdgeWeights themselves, but of expressions of them."
     names = [entry.block for entry in entries]
-    if loss.tasks.is_sparse and loss.tasks.n_features * len(loss.truth) > _LARGEST_DENSE:
+    if loss.tasks.is_sparse and loss.tasks.n_features * len(loss.truth) > SETTINGS.dense_entries:
         return f"{loss.typed} has sparse inputs that would take {gib(8.0 * loss.tasks.n_features * len(loss.truth))} as dense ones."
     nodes, edges = names[0], names[1] if len(names) > 1 else None
     coefficients: dict[str, float] = {}
@@ -216,15 +238,6 @@ class Constants:
 # --------------------------------------------------------------------------------------------------------------
 # Dual ascent on labellings with a given set of cliques: random labellings of samples, and the weights that they stand for.
 
-#: The weight of the proximal term, over that of the penalty on the cliques, at first and at least.
-PROXIMAL, _LEAST_PROXIMAL = 5.0, 0.05
-#: Steps on one sample before the next has its turn.
-_STEPS = 5
-#: Labellings that a sample can mix, to begin with.
-_SLOTS = 12
-#: A labelling this little higher than the lowest one of a sample, relatively, is no higher.
-_ACCURACY = 1e-14
-
 
 class Ascent:
     """The dual of  min a/2 ||U||^2 + b Omega_r(V) + sum_i w_i H_i(U, V), V being zero outside the active cliques.
@@ -260,8 +273,8 @@ class Ascent:
                 state[key].copy() for key in ("labels", "alpha", "counts")
             )
         else:
-            self.labels = np.zeros((n, _SLOTS, K), dtype=np.uint8)
-            self.alpha = np.zeros((n, _SLOTS))
+            self.labels = np.zeros((n, SETTINGS.mixed_labellings, K), dtype=np.uint8)
+            self.alpha = np.zeros((n, SETTINGS.mixed_labellings))
             self.labels[:, 0], self.alpha[:, 0] = self.truth, 1.0
             self.counts = np.ones(n, dtype=np.int64)
         self.activate(np.empty(0, dtype=np.int64))
@@ -283,7 +296,7 @@ class Ascent:
         self.decoder, self._seen = self.atom.decoder_of(self.cliques), None
         self.r = min(self.model.r, self.cliques.n_cliques)
         self.is_smooth = self.cliques.n_cliques <= self.r
-        self.tau = 0.0 if self.is_smooth else PROXIMAL
+        self.tau = 0.0 if self.is_smooth else SETTINGS.proximal_start_ratio
         self.order = np.arange(self.cliques.n_cliques, dtype=np.int64)
         self.centre = np.zeros((self.cliques.n_entries - self._nodes, self.X.shape[1]))
         if centre is not None and self.cliques.n_cliques:
@@ -347,7 +360,7 @@ class Ascent:
             search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
-                tuple(search), tuple(room), _STEPS, _ACCURACY,
+                tuple(search), tuple(room), SETTINGS.sample_steps, SETTINGS.labelling_tol,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
         self._settle(full)
@@ -430,7 +443,7 @@ class Ascent:
     def loosen(self) -> None:
         """A smaller proximal term: the centre then moves further, and what is solved between is less smooth."""
         if self.tau > 0.0:
-            self.tau = max(0.5 * self.tau, _LEAST_PROXIMAL)
+            self.tau = max(0.5 * self.tau, SETTINGS.proximal_min_ratio)
             self.recompute()
 
     def shares(self, squares=None) -> np.ndarray:

@@ -34,7 +34,7 @@ __all__ = [
 # The compiled loop of dual ascent on labellings: one pass over samples, weight moved between labellings of each.
 
 #: A step is long enough where the dual value rises along it by no more than this share of what it did.
-_SLACK = 0.1
+STEP_SLACK_SHARE = 0.1
 
 
 @compiled(inside=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -228,7 +228,7 @@ def _line_search(gamma, line, products, squares, order, r, tau, room):
         slope = line.base - gamma * line.fall
         for j in range(n):
             slope += tried[groups[j]] * (products[ups[j]] - products[downs[j]] - gamma * bend)
-        if abs(slope) <= _SLACK * rise or (slope > 0.0 and gamma == longest):
+        if abs(slope) <= STEP_SLACK_SHARE * rise or (slope > 0.0 and gamma == longest):
             break
         if slope > 0.0:
             lower, at_lower = gamma, slope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,67 @@ from mtldsl.solvers.label_graphs.labeling_ascent import Ascent
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
+    "SETTINGS",
     "FaceSteps",
     "Growth",
+    "PricingSettings",
     "Restricted",
 ]
 
 
+@dataclass(frozen=True)
+class PricingSettings:
+    """Limits of steps on faces, of the restricted problem, and of what joins it.
+
+    cg_steps             : conjugate gradients in one step on a face
+    cg_share             : of the residual, which ends them
+    flat_share           : of the steepest curvature: below it the dual is flat but for rounding
+    face_min_epochs      : between two steps on faces
+    face_max_epochs      : the same where they do not pay
+    face_start_epochs    : before the first one
+    face_gain_ratio      : of a step's rise of the dual value to the last epoch's, from which on it pays
+    look_ratio           : of the gap seen during an epoch to the one asked for, below which the objective is computed
+    look_epochs          : after which it is computed anyway
+    centre_start_epochs  : from one centre to the next, at first
+    centre_max_epochs    : the same at most: weights of a rough solution make a bad centre
+    idle_centres         : without a lower gap, after which a centre stays twice as long
+    proximal_gap_share   : of the gap without the proximal term: with it, the problem is solved well
+    report_epochs        : after which the caller is shown a point, whether the problem is solved or not
+    restricted_gap_share : of the gap left over all cliques, to which the restricted problem is solved
+    restricted_tol_share : the least of that, as a share of tol
+    final_tol_share      : of tol, where no clique is missing any more
+    growth_start_tol     : gap of the first problem
+    selection_tol        : gap of those by whose drops of the objective a graph is selected
+    drop_share           : of the largest drop of the objective: a round that lowers it by less ends the selection of a graph (CGM, section 4)
+    """
+
+    cg_steps: int = 20
+    cg_share: float = 0.1
+    flat_share: float = 1e-14
+    face_min_epochs: int = 1
+    face_max_epochs: int = 32
+    face_start_epochs: int = 8
+    face_gain_ratio: float = 2.0
+    look_ratio: float = 2.0
+    look_epochs: int = 8
+    centre_start_epochs: int = 2
+    centre_max_epochs: int = 16
+    idle_centres: int = 40
+    proximal_gap_share: float = 0.1
+    report_epochs: int = 200
+    restricted_gap_share: float = 0.25
+    restricted_tol_share: float = 0.4
+    final_tol_share: float = 0.95
+    growth_start_tol: float = 0.1
+    selection_tol: float = 2e-3
+    drop_share: float = 0.1
+
+
+SETTINGS = PricingSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # All weights of all samples at once: a step on the face of the simplices where the random labellings are.
-
-#: Products of conjugate gradients in one step at most, and the reduction of the residual that ends them.
-_PRODUCTS, _REDUCTION = 20, 0.1
-#: Directions along which the dual is flat but for rounding.
-_FLAT = 1e-14
-#: Epochs between two steps, at least and at most; and before the first one.
-_FEWEST, _MOST, _FIRST = 1, 32, 8
-#: A step pays where it raises the dual value by so many times what the last epoch did.
-_PAYS = 2.0
 
 
 class FaceSteps:
@@ -39,15 +84,19 @@ class FaceSteps:
     """
 
     def __init__(self, ascent: Ascent):
-        self.ascent, self.pause, self.next = ascent, _FEWEST, _FIRST
+        self.ascent, self.pause, self.next = ascent, SETTINGS.face_min_epochs, SETTINGS.face_start_epochs
 
     def after_epoch(self, gain: float) -> None:
         """A step where it is time for one; `gain` is what the epoch has added to the dual value."""
         if self.ascent.epochs < self.next:
             return
         own = self.step()
-        pays = own > _PAYS * max(gain, 0.0)
-        self.pause = max(_FEWEST, self.pause // 2) if pays else min(_MOST, 2 * self.pause)
+        pays = own > SETTINGS.face_gain_ratio * max(gain, 0.0)
+        self.pause = (
+            max(SETTINGS.face_min_epochs, self.pause // 2)
+            if pays
+            else min(SETTINGS.face_max_epochs, 2 * self.pause)
+        )
         self.next = self.ascent.epochs + self.pause
 
     def step(self) -> float:
@@ -93,12 +142,12 @@ class _Face:
         way, residual = np.zeros_like(slope), slope
         search, size = residual, float(residual @ residual)
         first, steepest = size, self._steepest()
-        for _ in range(_PRODUCTS):
-            if size <= _REDUCTION**2 * first:
+        for _ in range(SETTINGS.cg_steps):
+            if size <= SETTINGS.cg_share**2 * first:
                 break
             bent = self._bent(search)
             curvature = float(search @ bent)
-            if not curvature > _FLAT * float(search @ search) * steepest:
+            if not curvature > SETTINGS.flat_share * float(search @ search) * steepest:
                 break
             length = size / curvature
             way = way + length * search
@@ -153,19 +202,12 @@ class _Face:
 # --------------------------------------------------------------------------------------------------------------
 # The problem with the active cliques alone, solved to a gap: passes over samples, steps on faces, and the proximal centre behind them.
 
-#: The objective is computed where the gap seen during an epoch is this near to the one asked for, or after so many epochs.
-_NEAR, _AT_LEAST_EVERY = 2.0, 8
-#: Epochs from one centre to the next, at first and at most. Where the gap does not fall for so many centres, a centre stays twice as
-#: long: weights of a rough solution make a bad centre.
-_STAYS, _STAYS_AT_MOST, _IN_VAIN = 2, 16, 40
-#: The problem with its proximal term is solved well where its gap is this share of that without.
-_SOLVED = 0.1
-#: Epochs after which the caller is shown a point, that of this problem, whether it is solved or not.
-_LOOK = 200
-
 
 class Restricted:
-    """What the last `solve` left: gap, the relative one; blocks, the weights with the lowest objective; told_to_stop, by the caller's look."""
+    """The problem of the active cliques, and what its last `solve` left.
+
+    gap : the relative one;  blocks : weights with the lowest objective;  told_to_stop : by the caller's look
+    """
 
     def __init__(self, ascent: Ascent):
         self.ascent, self.faces = ascent, FaceSteps(ascent)
@@ -176,15 +218,15 @@ class Restricted:
         """Epochs until the relative gap is below `inner`; returns the lowest objective seen. scale: an objective known before, or inf."""
         ascent, lowest, highest = self.ascent, np.inf, -np.inf
         began = improved = last_look = ascent.epochs
-        stays, smallest, next_look = _STAYS, np.inf, began + _LOOK
+        stays, smallest, next_look = SETTINGS.centre_start_epochs, np.inf, began + SETTINGS.report_epochs
         while True:
             before = ascent.raised()
             seen = ascent.epoch()
             self.faces.after_epoch(ascent.raised() - before)
             size = min(scale, lowest)
-            near = seen <= _NEAR * inner * (abs(size) if np.isfinite(size) else 1.0)
+            near = seen <= SETTINGS.look_ratio * inner * (abs(size) if np.isfinite(size) else 1.0)
             done = watch.expired or ascent.epochs >= max_iter
-            if near or done or ascent.epochs - last_look >= _AT_LEAST_EVERY:
+            if near or done or ascent.epochs - last_look >= SETTINGS.look_epochs:
                 last_look, value = ascent.epochs, ascent.primal()
                 if value < lowest:
                     lowest, self.blocks = value, ascent.blocks()
@@ -193,31 +235,23 @@ class Restricted:
                 if self.gap <= inner or done:
                     return lowest
                 if ascent.epochs >= next_look:
-                    next_look = ascent.epochs + max(_LOOK, (ascent.epochs - began) // 2)
+                    next_look = ascent.epochs + max(SETTINGS.report_epochs, (ascent.epochs - began) // 2)
                     self.told_to_stop = look()
                     if self.told_to_stop:
                         return lowest
-                if seen < _SOLVED * (lowest - highest):  # the centre is what is left to move
+                # the centre is what is left to move
+                if seen < SETTINGS.proximal_gap_share * (lowest - highest):
                     ascent.loosen()
                 if self.gap < 0.7 * smallest:
                     improved, smallest = ascent.epochs, self.gap
-                elif ascent.epochs - improved > _IN_VAIN * stays:
-                    improved, stays = ascent.epochs, min(2 * stays, _STAYS_AT_MOST)
+                elif ascent.epochs - improved > SETTINGS.idle_centres * stays:
+                    improved, stays = ascent.epochs, min(2 * stays, SETTINGS.centre_max_epochs)
             if ascent.epochs % stays == 0:
                 ascent.recentre()
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Which cliques join next, and when enough have.
-
-#: The restricted problem is solved to this share of the gap that is left over all cliques, and of tol at least.
-_INNER, _OF_TOL = 0.25, 0.4
-#: Where no clique is missing any more, to this share of tol.
-_ENOUGH = 0.95
-#: The first problem, and those by whose drops of the objective a graph is selected.
-_FIRST_GROWTH, _SELECTING = 0.1, 2e-3
-#: A round that lowers the objective by less than this share of the largest drop ends the selection of a graph (CGM, section 4).
-_DROP = 0.1
 
 
 def _places(state: dict, cliques: Cliques) -> np.ndarray:
@@ -258,7 +292,7 @@ class Growth:
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         ascent, before = self.ascent, None
-        inner = max(_SELECTING, self.tol) if self.graph_selection else _FIRST_GROWTH
+        inner = max(SETTINGS.selection_tol, self.tol) if self.graph_selection else SETTINGS.growth_start_tol
         while True:
             value = self._solved(inner, max_iter, watch)
             norms = ascent.clique_norms()
@@ -276,18 +310,18 @@ class Growth:
                     ascent.activate(ascent.active[left[ascent.active]])
                     self.restricted.gap = np.inf
                 if self.restricted.gap > self.tol:
-                    self._solved(_ENOUGH * self.tol, max_iter, watch)
+                    self._solved(SETTINGS.final_tol_share * self.tol, max_iter, watch)
                     point = self._point(ascent.dual(ascent.clique_norms())[1])
                     watch(point)
                 if self.restricted.gap <= self.tol:
                     point.stopped = "selected"
                 return point
             gap = (self.best - self.bound) / max(abs(self.best), 1e-300)
-            inner = max(_INNER * gap, _OF_TOL * self.tol)
+            inner = max(SETTINGS.restricted_gap_share * gap, SETTINGS.restricted_tol_share * self.tol)
             if self.graph_selection:
-                inner = min(inner, max(_SELECTING, self.tol))
+                inner = min(inner, max(SETTINGS.selection_tol, self.tol))
             if not joining.size:  # what is left is the gap of this problem
-                inner = min(_ENOUGH * self.tol, 0.5 * self.restricted.gap)
+                inner = min(SETTINGS.final_tol_share * self.tol, 0.5 * self.restricted.gap)
                 continue
             before = value
             self._join(joining)
@@ -335,7 +369,11 @@ class Growth:
 
     def _fell_too_little(self) -> bool:
         """The rule of CGM: then the cliques of the last round are not worth their place."""
-        return self.graph_selection and bool(self.drops) and self.drops[-1] < _DROP * max(0.0, *self.drops)
+        return (
+            self.graph_selection
+            and bool(self.drops)
+            and self.drops[-1] < SETTINGS.drop_share * max(0.0, *self.drops)
+        )
 
     def _point(self, share: float) -> Point:
         ascent = self.ascent

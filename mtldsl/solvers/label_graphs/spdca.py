@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.solvers.design.kernel_arguments import Search
+from mtldsl.solvers.label_graphs import labeling_ascent, pricing
 from mtldsl.solvers.label_graphs.labeling_ascent import Ascent
 from mtldsl.solvers.label_graphs.pricing import Growth
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
+    "SETTINGS",
     "SmoothedAscent",
     "SmoothedGrowth",
+    "SmoothedSettings",
 ]
 
-#: sigma where none is given, as a share of the coefficient of the penalty on the cliques.
-_SIGMA = 0.1
-#: A labelling this little higher than the mixture of a sample, relatively, is no higher.
-_ACCURACY = 1e-14
-#: A restricted problem is solved, smoothed, to this share of the gap that is left, and to this share of tol at least.
-_INNER, _OF_TOL = 0.25, 0.4
-#: Every epoch has a row in the history up to this one; then one in as many hundredths of those before.
-_EVERY_ONE, _HUNDREDTHS = 100, 2
+
+@dataclass(frozen=True)
+class SmoothedSettings:
+    """Constants of the smoothed ascent.
+
+    smoothing_share : of the coefficient of the penalty on the cliques: sigma where none is given
+    history_epochs  : up to which every epoch has a row in the history
+    history_percent : of the epochs before, between two rows from then on
+    """
+
+    smoothing_share: float = 0.1
+    history_epochs: int = 100
+    history_percent: int = 2
+
+
+SETTINGS = SmoothedSettings()
 
 
 class SmoothedAscent(Ascent):
@@ -36,7 +49,9 @@ class SmoothedAscent(Ascent):
     """
 
     def __init__(self, model, seed: int = 0, state: dict | None = None, sigma: float | None = None):
-        self.sigma = (_SIGMA * model.b if sigma is None else sigma) if model.selects else 0.0
+        self.sigma = (
+            (SETTINGS.smoothing_share * model.b if sigma is None else sigma) if model.selects else 0.0
+        )
         self.modulus = min(model.a, self.sigma if model.selects else model.b)
         self.seen_losses = np.nan
         super().__init__(model, seed, state)
@@ -58,7 +73,7 @@ class SmoothedAscent(Ascent):
             search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
             gap_of_these, losses, full_of_these = step_each(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), self.modulus, tuple(self.moved),
-                tuple(self.mixtures), tuple(search), _ACCURACY,
+                tuple(self.mixtures), tuple(search), labeling_ascent.SETTINGS.labelling_tol,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
             self.seen_losses += losses
@@ -92,14 +107,15 @@ class SmoothedGrowth(Growth):
     def run(self, max_iter: int, watch: Watch) -> Point:
         ascent, before, enough = self.ascent, None, False
         inner, next_look = 0.1, 1
+        least = pricing.SETTINGS.restricted_tol_share * self.tol
         while True:
             ascent.epoch()
             done = watch.expired or ascent.epochs >= max_iter
             if ascent.epochs < next_look and not done:
                 continue
             next_look = ascent.epochs + 1
-            if ascent.epochs > _EVERY_ONE:
-                next_look += ascent.epochs * _HUNDREDTHS // 100
+            if ascent.epochs > SETTINGS.history_epochs:
+                next_look += ascent.epochs * SETTINGS.history_percent // 100
             value, norms = ascent.primal(), ascent.clique_norms()
             bound, share = ascent.dual(norms)
             self.best, self.bound, self.blocks = (
@@ -118,12 +134,13 @@ class SmoothedGrowth(Growth):
             joining = self._joining(norms)
             enough = enough or self._is_enough(value, before, joining)
             if enough or not joining.size:
-                if left <= _OF_TOL * self.tol:
+                if left <= least:
                     point.stopped = "selected" if enough else "stalled"
                     return point
-                inner = _OF_TOL * self.tol
+                inner = least
                 continue
-            inner = max(_INNER * (self.best - self.bound) / max(abs(self.best), 1e-300), _OF_TOL * self.tol)
+            gap = (self.best - self.bound) / max(abs(self.best), 1e-300)
+            inner = max(pricing.SETTINGS.restricted_gap_share * gap, least)
             before = value
             self._join(joining)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,34 @@ from mtldsl.utils.interrupts import eigh, lstsq, svd
 from mtldsl.utils.parallel import slabs
 
 __all__ = [
+    "SETTINGS",
     "SOLVER",
     "ClosedForm",
+    "ClosedFormSettings",
 ]
 
-_LARGEST_DENSE = 1500  # unknowns in one dense system over all tasks
-_LARGEST_TASK = 4000  # unknowns in one task's dense system
-_WORTH_A_FACTOR = 1e6  # multiplications of a task: those of small ones go together, in stacks
-_LARGEST_UNEVENNESS = 1e5  # of the columns' lengths, up to which singular values tell them all
-_EPS = float(np.finfo(float).eps)
+
+@dataclass(frozen=True)
+class ClosedFormSettings:
+    """Sizes up to which systems are solved at once.
+
+    dense_features   : unknowns in one dense system over all tasks
+    task_features    : unknowns in one task's dense system
+    factor_flops     : of a task, from which on it has a factor of its own: small ones go together, in stacks
+    unevenness_ratio : of the longest column to the shortest, up to which singular values tell them all
+    """
+
+    dense_features: int = 1500
+    task_features: int = 4000
+    factor_flops: float = 1e6
+    unevenness_ratio: float = 1e5
+
+
+SETTINGS = ClosedFormSettings()
+
+
+#: Relative rounding of a double.
+MACHINE_EPS = float(np.finfo(float).eps)
 
 
 class ClosedForm(Solver):
@@ -176,7 +196,7 @@ def shared(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None
         return None
     loss, block, intercept = plain
     L, weights = _task_penalty(split, loss.tasks.n_tasks), np.asarray(split.curvature_weights(0))
-    if L is None or (min(loss.tasks.X.shape) > _LARGEST_TASK and not loss.tasks.is_sparse):
+    if L is None or (min(loss.tasks.X.shape) > SETTINGS.task_features and not loss.tasks.is_sparse):
         return None
     if weights.ndim == 0:
         system = SharedRidge(loss, L, float(weights))
@@ -200,7 +220,7 @@ def spectral(split: Split) -> Blocks | None:
     X, Y = loss.tasks.X, loss.tasks.targets.reshape(loss.tasks.n_tasks, -1).T
     x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if intercept else (0.0, 0.0)
     X = X - x_mean
-    if _unevenness(X) > _LARGEST_UNEVENNESS:
+    if _unevenness(X) > SETTINGS.unevenness_ratio:
         return (
             None  # singular values are exact to rounding of the largest: columns of small units drown in it
         )
@@ -246,10 +266,10 @@ def apart(split: Split) -> Blocks | None:
         return None
     loss, block, intercept = plain
     L = _task_penalty(split, loss.tasks.n_tasks)
-    if L is None or L.ndim != 1 or loss.tasks.n_features > _LARGEST_TASK:
+    if L is None or L.ndim != 1 or loss.tasks.n_features > SETTINGS.task_features:
         return None
     d, rows = loss.tasks.n_features, loss.tasks.n_samples / loss.tasks.n_tasks
-    if (rows + d) * d * d < _WORTH_A_FACTOR:
+    if (rows + d) * d * d < SETTINGS.factor_flops:
         return None
     weights = np.broadcast_to(np.asarray(split.curvature_weights(0), dtype=float), loss.tasks.n_samples)
     found = separate_ridge(loss, L, weights)
@@ -278,12 +298,12 @@ def least_squares(split: Split) -> Blocks | None:
 
 def _least_squares(X, y) -> Any:
     """argmin ||X w - y||, of smallest norm; where columns are uneven, once they have length one: no unit drowns a feature in rounding."""
-    if _unevenness(X) <= _LARGEST_UNEVENNESS:
-        return lstsq(X, y, _EPS)
+    if _unevenness(X) <= SETTINGS.unevenness_ratio:
+        return lstsq(X, y, MACHINE_EPS)
     length = np.linalg.norm(X, axis=0)
     length[length == 0.0] = 1.0
-    w = lstsq(X / length, y, _EPS)
-    w += lstsq(X / length, y - X @ (w / length), _EPS)  # what rounding left of the residual
+    w = lstsq(X / length, y, MACHINE_EPS)
+    w += lstsq(X / length, y - X @ (w / length), MACHINE_EPS)  # what rounding left of the residual
     return w / length
 
 
@@ -299,11 +319,11 @@ def _unevenness(X) -> float:
 def normal_equations(split: Split) -> Blocks:
     """Any maps, any blocks."""
     layout = Layout(split.form)
-    fits = layout.has_columns and layout.depth <= _LARGEST_TASK
+    fits = layout.has_columns and layout.depth <= SETTINGS.task_features
     size = sum(rows * columns for rows, columns in split.form.shapes.values())
     if fits and not couples_tasks(split):
         update = TaskwiseUpdate(split, layout)
-    elif size <= _LARGEST_DENSE:
+    elif size <= SETTINGS.dense_features:
         update = DenseUpdate(split)
     else:
         update = ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None, 1e-15, 5000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
@@ -9,6 +11,8 @@ from mtldsl.utils.interrupts import eigh, leave_if_late
 from mtldsl.utils.parallel import in_blocks
 
 __all__ = [
+    "SETTINGS",
+    "FactorSettings",
     "Shifted",
     "inverses",
     "is_regular",
@@ -16,18 +20,40 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class FactorSettings:
+    """Limits of factors, and what counts as rounding in them.
+
+    pivot_tol         : least pivot of a Cholesky factor, diagonals being 1: below, rank is judged by eigenvalues
+    numpy_rows        : up to which the loop inside numpy beats a third of the arithmetic
+    null_share        : of the largest eigenvalue, up to which one is zero
+    factored_shifts   : different shifts, beyond which eigenvectors cost less than factors
+    shifted_pivot_tol : least pivot beside its diagonal, where a shift is 0: below, rank is for singular values to judge
+    unevenness_ratio  : of the diagonal's largest entry to its smallest, up to which eigenvalues tell all of it
+    rounding_factor   : units of rounding that an entry of M is taken to carry, relative to its row's and its column's diagonal
+    """
+
+    pivot_tol: float = 1e-6
+    numpy_rows: int = 40
+    null_share: float = 1e-13
+    factored_shifts: int = 12
+    shifted_pivot_tol: float = 1e-12
+    unevenness_ratio: float = 1e10
+    rounding_factor: float = 8.0
+
+
+SETTINGS = FactorSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Cholesky factors of large matrices, block by block, so that a signal and a time limit are heard between two blocks.
 
-#: Up to this side a factor takes half a second at most, and LAPACK makes it in one call.
-_WHOLE = 4000
 
-_BLOCK = 1024
-
-
-def upper_factor(H: np.ndarray, whole: int = _WHOLE, block: int = _BLOCK) -> tuple[np.ndarray, int]:
+def upper_factor(H: np.ndarray, whole: int = 4000, block: int = 1024) -> tuple[np.ndarray, int]:
     """(U, 0) with H = U^T U, what is below its diagonal being left as it comes; (anything, where it broke off) if H is not positive
     definite. H (n, n) is symmetric, in the order of C, and overwritten.
+
+    whole : rows up to which LAPACK makes it in one call, of half a second at most;  block : rows of a block, otherwise
     """
     n, F = len(H), H.T
     if n <= whole:
@@ -51,10 +77,6 @@ def upper_factor(H: np.ndarray, whole: int = _WHOLE, block: int = _BLOCK) -> tup
 # --------------------------------------------------------------------------------------------------------------
 # Stacks of small symmetric matrices, inverted.
 
-_SMALLEST_PIVOT = 1e-6  # of a Cholesky factor, diagonals being 1: below, rank is judged by eigenvalues
-_SMALL = 40  # up to here the loop inside numpy beats a third of the arithmetic
-_NULL = 1e-13  # eigenvalues this small against the largest are zero
-
 
 def inverses(H: np.ndarray) -> np.ndarray:
     """The inverses of symmetric positive semidefinite H (g, D, D); pseudo-inverses where rank is lacking.
@@ -62,7 +84,7 @@ def inverses(H: np.ndarray) -> np.ndarray:
     The size alone says by which routine, never the machine: the same input, the same bits. Small ones in blocks, where these are worth it:
     numpy's LAPACK lets go of Python's lock, scipy's does not.
     """
-    if H.shape[1] >= _SMALL:
+    if H.shape[1] >= SETTINGS.numpy_rows:
         return _inverses(H, by_numpy=False)
     found = np.empty_like(H)
 
@@ -75,7 +97,7 @@ def inverses(H: np.ndarray) -> np.ndarray:
 
 def is_regular(H: np.ndarray) -> bool:
     """Tell whether every matrix of the stack has full rank, far from rounding."""
-    return _pivots(H / _outer(H)) > _SMALLEST_PIVOT
+    return _pivots(H / _outer(H)) > SETTINGS.pivot_tol
 
 
 def _inverses(H: np.ndarray, by_numpy: bool) -> np.ndarray:
@@ -83,11 +105,11 @@ def _inverses(H: np.ndarray, by_numpy: bool) -> np.ndarray:
     outer = _outer(H)
     H = H / outer
     if by_numpy:
-        return (np.linalg.inv(H) if _pivots(H) > _SMALLEST_PIVOT else _pseudo_inverses(H)) / outer
+        return (np.linalg.inv(H) if _pivots(H) > SETTINGS.pivot_tol else _pseudo_inverses(H)) / outer
     inverse = np.empty_like(H)
     for i, matrix in enumerate(H):
         factor, failed = lapack.dpotrf(matrix, lower=False, clean=False)
-        if failed or np.diag(factor).min() <= _SMALLEST_PIVOT:
+        if failed or np.diag(factor).min() <= SETTINGS.pivot_tol:
             return _pseudo_inverses(H) / outer
         inverse[i] = lapack.dpotri(factor, lower=False)[0]
     below = np.tri(H.shape[1], k=-1, dtype=bool)  # dpotri leaves that half undefined
@@ -96,7 +118,7 @@ def _inverses(H: np.ndarray, by_numpy: bool) -> np.ndarray:
 
 def _pseudo_inverses(H: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(H)
-    kept = values > _NULL * values[:, -1:]
+    kept = values > SETTINGS.null_share * values[:, -1:]
     vectors = vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
     return vectors @ vectors.transpose(0, 2, 1)
 
@@ -118,15 +140,6 @@ def _pivots(H: np.ndarray) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # Systems (M + shift_j I) x_j = b_j of one symmetric matrix and some shifts: factors, or eigenvectors where shifts are many.
 
-_MOST_FACTORS = 12  # different shifts, beyond which eigenvectors cost less than factors
-_SMALLEST_PIVOT_SHIFTED = (
-    1e-12  # of a factor beside its diagonal, where a shift is 0: below, rank is for singular values to judge
-)
-_LARGEST_UNEVENNESS = 1e10  # of the diagonal, up to which eigenvalues tell all of it
-_UNITS = (
-    8.0  # of rounding that an entry of M is taken to carry, relative to its row's and its column's diagonal
-)
-
 
 class Shifted:
     """M (p, p) positive semidefinite, which is overwritten; shifts (m,) >= 0; room: numbers that factors may take.
@@ -143,7 +156,7 @@ class Shifted:
             values, place = np.unique(shifts, return_inverse=True)
             self.groups = [(float(value), np.flatnonzero(place == k)) for k, value in enumerate(values)]
         self.is_regular = False
-        if len(values) == 1 or (len(values) <= _MOST_FACTORS and len(values) * M.size <= room):
+        if len(values) == 1 or (len(values) <= SETTINGS.factored_shifts and len(values) * M.size <= room):
             self._factorize(M)
         else:
             self._diagonalize(M)
@@ -157,7 +170,7 @@ class Shifted:
             if failed:
                 return
             if value == 0.0 and np.any(
-                np.square(np.diagonal(factor)) <= _SMALLEST_PIVOT_SHIFTED * self.diagonal
+                np.square(np.diagonal(factor)) <= SETTINGS.shifted_pivot_tol * self.diagonal
             ):
                 return
             self.factors.append(factor)
@@ -166,11 +179,11 @@ class Shifted:
     def _diagonalize(self, M) -> None:
         self.factors = None
         largest, smallest = self.diagonal.max(initial=0.0), self.diagonal.min(initial=np.inf)
-        if largest > _LARGEST_UNEVENNESS * smallest:
+        if largest > SETTINGS.unevenness_ratio * smallest:
             return
         values, self.vectors = eigh(M)
         self.values = np.maximum(values, 0.0)
-        self.is_regular = self.shifts.min() > 0 or values[0] > _SMALLEST_PIVOT_SHIFTED * values[-1]
+        self.is_regular = self.shifts.min() > 0 or values[0] > SETTINGS.shifted_pivot_tol * values[-1]
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """(m, p): row j solves the system of shift j."""
@@ -190,7 +203,7 @@ class Shifted:
         """
         sizes = np.square(X) @ self.diagonal + self.shifts * np.einsum("ij,ij->i", X, X)
         residual = (
-            np.square(_UNITS * np.finfo(float).eps)
+            np.square(SETTINGS.rounding_factor * np.finfo(float).eps)
             * sizes
             * (self.diagonal.sum() + self.diagonal.size * self.shifts)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -25,13 +26,42 @@ from mtldsl.solvers.linear_systems.task_matrices import (
 from mtldsl.utils.memory import require_memory
 
 __all__ = [
+    "SETTINGS",
     "ConjugateGradientUpdate",
     "DenseUpdate",
     "KernelUpdate",
+    "SystemSettings",
     "TaskwiseUpdate",
     "choose_x_update",
     "conjugate_gradients",
 ]
+
+
+@dataclass(frozen=True)
+class SystemSettings:
+    """Sizes of systems, and what their solutions leave of a residual.
+
+    refinement_ratio : of X^T T X to P, from which on a step of refinement follows (measured without: gaps that stay at .1)
+    rounding_share   : of the right-hand side, what conjugate gradients leave at least
+    task_features    : unknowns in one task's system
+    kernel_features  : unknowns up to which rows are not counted
+    kernel_rows      : rows of one task's system in the space of rows
+    correction_rank  : of what couples the tasks' systems
+    factor_entries   : of that coupling's factor
+    dense_features   : unknowns in one system over all tasks
+    """
+
+    refinement_ratio: float = 1e5
+    rounding_share: float = 1e-15
+    task_features: int = 2500
+    kernel_features: int = 400
+    kernel_rows: int = 4000
+    correction_rank: int = 2000
+    factor_entries: int = 30_000_000
+    dense_features: int = 1200
+
+
+SETTINGS = SystemSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -104,10 +134,6 @@ class DenseUpdate:
 #     (X^T T X + P)^-1 = P^-1 - P^-1 X^T (T^-1 + X P^-1 X^T)^-1 X P^-1,
 #
 # a matrix of the rows' size. An intercept is eliminated from the bordered system.
-
-#: of X^T T X over P, from which on a step of refinement follows: what rounding leaves of the two terms, large ones that all but cancel, is
-#: multiplied by as much again in the loss's gradient, whose image has to lie in the dual balls (measured: gaps that stay at .1)
-_ILL_CONDITIONED = 1e5
 
 
 class KernelUpdate:
@@ -207,7 +233,9 @@ class KernelUpdate:
             x = at_once(r)
             return x + at_once(r - P * x - self.tasks.adjoint(theta * self.tasks.forward(x)))
 
-        apart = refined if np.max(theta) * np.max(over) * self.largest > _ILL_CONDITIONED else at_once
+        apart = (
+            refined if np.max(theta) * np.max(over) * self.largest > SETTINGS.refinement_ratio else at_once
+        )
 
         block, intercept = self.block, self.intercept
         if intercept is None:
@@ -261,10 +289,6 @@ def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # ADMM's x-update by preconditioned conjugate gradients: for maps that mix tasks, where a dense system is too large.
 
-#: what one x-update leaves of its first residual: far less than an iteration of ADMM gains
-_REDUCTION = 1e-6
-_ROUNDING = 1e-15
-
 
 def _dot(a: Blocks, b: Blocks) -> float:
     return float(sum(np.vdot(a[name], b[name]) for name in a))
@@ -276,7 +300,7 @@ def conjugate_gradients(
     """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first (or rounding)."""
     product = apply(x)
     residual = {name: rhs[name] - product[name] for name in rhs}
-    floor = _ROUNDING * np.sqrt(_dot(rhs, rhs))
+    floor = SETTINGS.rounding_share * np.sqrt(_dot(rhs, rhs))
     target = max(reduction * np.sqrt(_dot(residual, residual)), floor)
     x = {name: array.copy() for name, array in x.items()}
     direction, last = None, 1.0
@@ -301,9 +325,12 @@ def conjugate_gradients(
 
 
 class ConjugateGradientUpdate:
-    """No matrix over all tasks; the systems of the tasks apart, where there are such, are the preconditioner."""
+    """No matrix over all tasks; the systems of the tasks apart, where there are such, are the preconditioner.
 
-    def __init__(self, split: Split, tasks_apart, reduction: float = _REDUCTION, max_iter: int = 300):
+    reduction : what one x-update leaves of its first residual: far less than an iteration of ADMM gains
+    """
+
+    def __init__(self, split: Split, tasks_apart, reduction: float = 1e-6, max_iter: int = 300):
         self.split, self.tasks_apart = split, tasks_apart
         self.reduction, self.max_iter = reduction, max_iter
         # mean diagonals by random signs e: the mean of <e, H e> is the trace of H
@@ -344,18 +371,11 @@ class ConjugateGradientUpdate:
 
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
-_LARGEST_TASK = 2500  # unknowns in one task's system
-_SMALL_TASK = 400  # unknowns up to which rows are not counted
-_LARGEST_ROWS = 4000  # rows of one task's system in the space of rows
-_LARGEST_CORRECTION = 2000  # rank of what couples the tasks' systems
-_LARGEST_FACTOR = 30_000_000  # entries of its factor
-_LARGEST_DENSE = 1200  # unknowns in one system over all tasks
-
 
 def choose_x_update(split: Split):
     """The x-update that fits the structure."""
     layout = Layout(split.form)
-    fits = layout.has_columns and layout.depth <= _LARGEST_TASK
+    fits = layout.has_columns and layout.depth <= SETTINGS.task_features
     if _are_fewer_rows(split.form) and KernelUpdate.fits(split):
         return KernelUpdate(split)
     mixed = [mixes_tasks(copy, split.form) for copy in split.copies]
@@ -364,20 +384,20 @@ def choose_x_update(split: Split):
     )
     if fits and not couples_tasks(split):
         size = layout.depth * layout.n_tasks
-        if rank == 0 or (rank <= _LARGEST_CORRECTION and rank * size <= _LARGEST_FACTOR):
+        if rank == 0 or (rank <= SETTINGS.correction_rank and rank * size <= SETTINGS.factor_entries):
             update = TaskwiseUpdate(split, layout, mixed)
             if rank == 0 or update.stands_alone():
                 return update
     size = sum(rows * columns for rows, columns in split.form.shapes.values())
-    if size <= _LARGEST_DENSE and size * split.size <= _LARGEST_FACTOR:
+    if size <= SETTINGS.dense_features and size * split.size <= SETTINGS.factor_entries:
         return DenseUpdate(split)
     return ConjugateGradientUpdate(split, TaskwiseUpdate(split, layout) if fits else None)
 
 
-def _are_fewer_rows(form: NormalForm, most: int = _LARGEST_ROWS) -> bool:
+def _are_fewer_rows(form: NormalForm) -> bool:
     features = max(rows for rows, _ in form.shapes.values())
     rows = max((int(loss.tasks.counts.max()) for loss in form.losses), default=features)
-    return features > _SMALL_TASK and 2 * rows < features and rows <= most
+    return features > SETTINGS.kernel_features and 2 * rows < features and rows <= SETTINGS.kernel_rows
 
 
 class TaskwiseUpdate:
@@ -437,7 +457,10 @@ class TaskwiseUpdate:
                 factors.append(self._factor(copy, part.vectors))
                 scales.append(part.scales)
         rank = sum(scale.size for scale in scales)
-        if rank > _LARGEST_CORRECTION or rank * self.layout.depth * self.layout.n_tasks > _LARGEST_FACTOR:
+        if (
+            rank > SETTINGS.correction_rank
+            or rank * self.layout.depth * self.layout.n_tasks > SETTINGS.factor_entries
+        ):
             return None
         return self._solver(H, factors, scales)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,18 +17,51 @@ from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
+    "SETTINGS",
+    "RidgeSettings",
     "SharedRidge",
     "conjugate_solutions",
     "separate_ridge",
 ]
 
 
+@dataclass(frozen=True)
+class RidgeSettings:
+    """Limits of conjugate gradients, refinement and sparse inputs.
+
+    cg_iterations       : of all tasks at once
+    rounding_share      : of the objective, a gap that no step makes smaller
+    target_factor       : from one gap asked for to the next, after a solution that was not exact enough
+    exact_share         : of the objective, a gap below which no step of refinement is taken
+    task_steps          : of refinement, on a task by itself
+    level_share         : of the largest l_j: so near to one another they are one, so near to zero they are zero
+    shared_steps        : of refinement, on one X
+    means_share         : of the labels' squares: where their means are more, taking these off costs two digits
+    formed_rows         : smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs
+    factored_rows       : the same where a factor of it costs less than `factored_iterations` of conjugate gradients
+    blocked_factor      : by which multiplications of a factor are faster
+    factored_iterations : of conjugate gradients for all tasks
+    """
+
+    cg_iterations: int = 20_000
+    rounding_share: float = 1e-16
+    target_factor: float = 1e-2
+    exact_share: float = 1e-14
+    task_steps: int = 5
+    level_share: float = 1e-13
+    shared_steps: int = 4
+    means_share: float = 0.99
+    formed_rows: int = 500
+    factored_rows: int = 2000
+    blocked_factor: float = 8.0
+    factored_iterations: int = 30
+
+
+SETTINGS = RidgeSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Ridge on large sparse inputs: conjugate gradients for all tasks at once, without any matrix but X.
-
-_MOST = 20_000
-_ROUNDING = 1e-16  # a gap beside the objective that no step makes smaller
-_NEARER = 1e-2  # how much smaller the gap is asked for after a solution that was not exact enough
 
 
 Product = Callable[[np.ndarray], np.ndarray]
@@ -47,7 +81,7 @@ def conjugate_solutions(
     shifts = (levels / weight)[:, None]
     R, A, V = Y.copy(), np.zeros_like(Y), 0.0
     direction, energy, target = R.copy(), np.einsum("ij,ij->i", R, R), 0.1 * tol
-    for iteration in range(1, _MOST + 1):
+    for iteration in range(1, SETTINGS.cg_iterations + 1):
         pulled = onto_features(direction)
         moved = image(pulled) + shifts * direction
         curved = np.einsum("ij,ij->i", direction, moved)
@@ -60,11 +94,11 @@ def conjugate_solutions(
         size = 0.5 * weight * float(np.vdot(left, left))
         size += 0.5 * float(levels @ np.einsum("ij,ij->i", V, V))
         gap = 0.5 * weight * float(energy.sum())
-        if gap <= target * size or iteration == _MOST or not step.any():
+        if gap <= target * size or iteration == SETTINGS.cg_iterations or not step.any():
             yield V, A
-            if gap <= _ROUNDING * size or not step.any():
+            if gap <= SETTINGS.rounding_share * size or not step.any():
                 return
-            target *= _NEARER
+            target *= SETTINGS.target_factor
         turn = np.divide(energy, before, out=np.zeros_like(energy), where=before > 0)[:, None]
         direction = R + turn * direction
 
@@ -75,9 +109,6 @@ def conjugate_solutions(
 #     minimize over w, b    1/2 sum_k s_k (<x_k, w> + b - y_k)^2 + l / 2 ||w||^2
 #
 # A task's Gram matrix is not held beside those of others. What rounding leaves of a solution is removed by steps with residuals through X itself.
-
-_EXACT = 1e-14  # the relative gap below which no step is taken
-_MOST_STEPS = 5
 
 
 def separate_ridge(
@@ -135,7 +166,9 @@ class _Task:
         w = system.solve(target[None])[0]
         objective = 0.5 * float(self.s @ np.square(self.y) - target @ w)
         smallest = np.inf
-        for _ in range(_MOST_STEPS if system.error(w[None])[0] > _EXACT * objective else 0):
+        for _ in range(
+            SETTINGS.task_steps if system.error(w[None])[0] > SETTINGS.exact_share * objective else 0
+        ):
             residual = self.y - (self.X @ w - self.x_mean @ w)
             slope = self._onto_features(residual) - level * w
             step = system.solve(slope[None])[0]
@@ -158,13 +191,6 @@ class _Task:
 #
 # With L = U diag(l) U^T and V = W U the tasks come apart: (c Xc^T S Xc + l_j I) v_j = c Xc^T S Yc u_j, Xc and Yc being centred where
 # there is an intercept. What rounding leaves of a solution is removed by steps of refinement, with residuals through X itself.
-
-_SAME = 1e-13  # of the largest l_j: so near to one another they are one, so near to zero they are zero
-_MOST_STEPS_SHARED_RIDGE = 4
-_MOSTLY_MEANS = 0.99  # of the labels' squares: where their means are more, taking these off costs two digits
-#: The smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs, and up to which where a factor of it, whose
-#: multiplications are so many times as fast, costs less than so many steps of conjugate gradients for all tasks.
-_SMALL_SPARSE, _LARGEST_SPARSE, _BLOCKED, _STEPS = 500, 2000, 8.0, 30
 
 
 #: weights (d, m), intercepts (m,) or None, and the loss's multipliers, flat, where they are not the gradient at these
@@ -203,7 +229,7 @@ class SharedRidge:
             float(np.vdot(self.weighted(self.labels), self.labels)),
             self.weight * self.total * float(self.y_means @ self.y_means),
         )
-        if means <= _MOSTLY_MEANS * whole:
+        if means <= SETTINGS.means_share * whole:
             return self.onto_features(self.weighted(self.labels)), whole - means
         return self.onto_features(self.weighted(self.Y)), float(np.vdot(self.weighted(self.Y), self.Y))
 
@@ -220,10 +246,10 @@ class SharedRidge:
         if not system.shifted.is_regular:
             return
         state = system.shifted.solve(system.target)
-        if system.error(state) <= _EXACT * system.objective(state):
+        if system.error(state) <= SETTINGS.exact_share * system.objective(state):
             yield self._as_typed(*system.weights(state))
         smallest = np.inf
-        for _ in range(_MOST_STEPS_SHARED_RIDGE):
+        for _ in range(SETTINGS.shared_steps):
             gap, step = system.refinement(state)
             if not gap < 0.25 * smallest:
                 return
@@ -234,9 +260,13 @@ class SharedRidge:
     def _prefers_products(self) -> bool:
         """Tell whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
         side = min(self.X.shape)
-        if not self.tasks.is_sparse or side <= _SMALL_SPARSE:
+        if not self.tasks.is_sparse or side <= SETTINGS.formed_rows:
             return False
-        return side > _LARGEST_SPARSE or side**3 / (3.0 * _BLOCKED) > _STEPS * 4.0 * self.X.nnz * self.m
+        return (
+            side > SETTINGS.factored_rows
+            or side**3 / (3.0 * SETTINGS.blocked_factor)
+            > SETTINGS.factored_iterations * 4.0 * self.X.nnz * self.m
+        )
 
     def image(self, V) -> np.ndarray:
         """V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
@@ -337,7 +367,7 @@ def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     if L.ndim == 1:
         return L.astype(float), None
     levels, rotation = eigh(L)
-    close = _SAME * np.abs(levels).max(initial=0.0)
+    close = SETTINGS.level_share * np.abs(levels).max(initial=0.0)
     levels[np.abs(levels) <= close] = 0.0
     for j in range(1, len(levels)):  # they are sorted
         if levels[j] - levels[j - 1] <= close:

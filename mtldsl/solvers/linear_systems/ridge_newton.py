@@ -22,20 +22,56 @@ from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
 
 __all__ = [
+    "SETTINGS",
     "Bordered",
     "Made",
     "RidgeNewton",
+    "RidgeNewtonSettings",
     "RidgeState",
     "solve",
     "unsupported_reason",
 ]
 
 
+@dataclass(frozen=True)
+class RidgeNewtonSettings:
+    """Limits of factors and steps.
+
+    diagonal_products : that a diagonal costs, and saves as soon as slopes curve otherwise
+    hessian_rows      : of a Hessian that is formed
+    hessian_entries   : of all tasks' Hessians
+    cg_iterations     : in one step
+    forcing_share     : of the residual, what conjugate gradients leave at most
+    decrease_share    : of the promised decrease, which a step keeps
+    step_min_share    : of a step, below which a task does not move
+    rounding_share    : of a task's loss: a rise below it is rounding
+    damping_min_share : of the largest curvature, which every sample has at least
+    damping_max_share : the same after short steps
+    jitter_share      : of its diagonal, added to a matrix before it is factored
+    sure_share        : of the target: an estimate below it need not be made finer
+    kernel_rows       : samples up to which L with L L^T = X X^T stands in the place of X
+    """
+
+    diagonal_products: int = 8
+    hessian_rows: int = 1500
+    hessian_entries: int = 20_000_000
+    cg_iterations: int = 200
+    forcing_share: float = 0.1
+    decrease_share: float = 1e-4
+    step_min_share: float = 2.0**-20
+    rounding_share: float = 1e-14
+    damping_min_share: float = 1e-6
+    damping_max_share: float = 1.0
+    jitter_share: float = 1e-13
+    sure_share: float = 0.1
+    kernel_rows: int = 1000
+
+
+SETTINGS = RidgeNewtonSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # The inputs with a column of ones for an intercept: products, and factors of Hessians or what stands for them.
-
-_WORTH_DIAGONAL = 8  # products: what a diagonal costs, and what it saves as soon as slopes curve otherwise
-_LARGEST_SIDE, _LARGEST = 1500, 20_000_000  # of a Hessian, and entries of all
 
 
 @dataclass
@@ -66,11 +102,13 @@ class Bordered:
         self.counts = np.diff(self.offsets)
         p = design.n_features + 1
         self.has_factors = (
-            isinstance(self.columns, DenseColumns) and p <= _LARGEST_SIDE and self.m * p * p <= _LARGEST
+            isinstance(self.columns, DenseColumns)
+            and p <= SETTINGS.hessian_rows
+            and self.m * p * p <= SETTINGS.hessian_entries
         )
         # a product with a vector runs at a quarter of the speed of a product of matrices
         self.products_worth_factors = (
-            max(p / 15.0 if self.m == 1 else p / 6.0, 1.0) if self.has_factors else _WORTH_DIAGONAL
+            max(p / 15.0 if self.m == 1 else p / 6.0, 1.0) if self.has_factors else SETTINGS.diagonal_products
         )
 
     def forward(self, V) -> np.ndarray:
@@ -167,14 +205,6 @@ def _solve(factor, r) -> np.ndarray:
     return dpotrs(factor, r, lower=True)[0]
 
 
-_MOST_PRODUCTS = 200  # of conjugate gradients in one step
-_FORCING = 0.1
-_DESCENT, _SHORTEST, _ROUNDING = 1e-4, 2.0**-20, 1e-14
-_LEAST_CURVATURE, _MOST_DAMPING = 1e-6, 1.0
-_JITTER = 1e-13
-_SURELY = 0.1  # of the target: an estimate below it need not be made finer
-
-
 class RidgeState:
     """V (m, d + 1), the last column being the intercepts (zero where there are none), flat predictions, and the loss there."""
 
@@ -193,7 +223,7 @@ class RidgeNewton:
     def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
-        self.products, self.damping = 0, _LEAST_CURVATURE
+        self.products, self.damping = 0, SETTINGS.damping_min_share
         self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):
@@ -205,7 +235,7 @@ class RidgeNewton:
             objective = float(state.values.sum()) + 0.5 * float(np.vdot(self.ridge * V, V))
             scale = max(abs(objective), np.finfo(float).tiny)
             gap = float(gaps.sum()) / scale
-            if _SURELY * self.target < gap <= self.target and self.inputs.centred:
+            if SETTINGS.sure_share * self.target < gap <= self.target and self.inputs.centred:
                 gap = self._balanced_gap(state) / scale
             done = steps >= max_iter or expired() or stuck
             if gap <= self.target or done or steps >= 2 * reported + 50:
@@ -217,7 +247,9 @@ class RidgeNewton:
             # a task that is within its share of the target has arrived
             open_ = gaps > 0.3 * self.target * scale / len(gaps)
             goal = np.sqrt(0.1 * self.target * scale / len(gaps) / np.maximum(gaps, np.finfo(float).tiny))
-            step = self._newton(state, np.where(open_[:, None], slope, 0.0), np.clip(goal, 1e-4, _FORCING))
+            step = self._newton(
+                state, np.where(open_[:, None], slope, 0.0), np.clip(goal, 1e-4, SETTINGS.forcing_share)
+            )
             stuck = not self._move(state, step, slope)
             V = state.V
 
@@ -250,7 +282,7 @@ class RidgeNewton:
         """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
         D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
-            self.factors = self.inputs.factors(D, self.ridge, _JITTER, self.factors is not None)
+            self.factors = self.inputs.factors(D, self.ridge, SETTINGS.jitter_share, self.factors is not None)
         solve = self._conjugate_gradients_of_one if len(slope) == 1 else self._conjugate_gradients
         step = solve(D, slope, goal)
         self.inputs.made.serve(self.products)
@@ -262,7 +294,7 @@ class RidgeNewton:
         y = self.factors(r)
         p, size = y.copy(), np.einsum("ij,ij->i", r, y)
         enough, self.products = goal**2 * size, 0
-        while self.products < _MOST_PRODUCTS:
+        while self.products < SETTINGS.cg_iterations:
             self.products += 1
             Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
             along = np.einsum("ij,ij->i", p, Hp)
@@ -285,7 +317,7 @@ class RidgeNewton:
         y = self.factors(r)
         p, size = y, float(np.vdot(r, y))
         enough, self.products = float(goal[0]) ** 2 * size, 0
-        while self.products < _MOST_PRODUCTS:
+        while self.products < SETTINGS.cg_iterations:
             self.products += 1
             Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
             along = float(np.vdot(p, Hp))
@@ -311,19 +343,21 @@ class RidgeNewton:
             z = state.z + (dz if fraction.min() == 1.0 else self.loss.spread(fraction) * dz)
             values = self.loss.values(z)
             change = values - state.values + fraction * (linear + fraction * square)
-            allowed = _DESCENT * fraction * promised + _ROUNDING * np.abs(state.values)
+            allowed = SETTINGS.decrease_share * fraction * promised + SETTINGS.rounding_share * np.abs(
+                state.values
+            )
             fails = ~(change <= allowed) & (fraction > 0)
             if not fails.any():
                 break
             fraction = np.where(fails, 0.5 * fraction, fraction)
-            fraction[fraction < _SHORTEST] = 0.0
+            fraction[fraction < SETTINGS.step_min_share] = 0.0
         if not fraction.any():
             return False
         smallest = float(fraction[promised < 0].min())
         if smallest == 1.0:
-            self.damping = max(0.1 * self.damping, _LEAST_CURVATURE)
+            self.damping = max(0.1 * self.damping, SETTINGS.damping_min_share)
         elif smallest < 0.3:
-            self.damping = min(max(10.0 * self.damping, 1e-3), _MOST_DAMPING)
+            self.damping = min(max(10.0 * self.damping, 1e-3), SETTINGS.damping_max_share)
         state.V = state.V + fraction[:, None] * step
         state.move_to(z, values)
         return True
@@ -331,8 +365,6 @@ class RidgeNewton:
 
 # --------------------------------------------------------------------------------------------------------------
 # Smooth losses under a ridge and nothing else: Newton's method, on the kernel's side where features outnumber samples.
-
-_LARGEST_KERNEL = 1000  # samples
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
@@ -406,10 +438,10 @@ def _by_kernel(design, ridge) -> SharedDesign | None:
     if not isinstance(design, SharedDesign) or design.is_sparse or not np.all(ridge == ridge[:, :1]):
         return None
     n, d = design.X.shape
-    if 1.5 * n > d or n > _LARGEST_KERNEL:
+    if 1.5 * n > d or n > SETTINGS.kernel_rows:
         return None
     K = design.X @ design.X.T
-    K[np.diag_indices(n)] += _JITTER * max(float(K.trace()) / n, np.finfo(float).tiny)
+    K[np.diag_indices(n)] += SETTINGS.jitter_share * max(float(K.trace()) / n, np.finfo(float).tiny)
     try:
         L = cholesky(K, lower=True, check_finite=False)
     except LinAlgError:

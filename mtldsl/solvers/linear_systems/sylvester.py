@@ -30,23 +30,30 @@ from mtldsl.utils.memory import require_memory
 
 __all__ = [
     "METHODS",
+    "SETTINGS",
     "Penalty",
+    "SylvesterSettings",
     "fitting_method",
     "solve_weights",
     "unsupported_reason",
 ]
 
-#: A residual this small, relative to C, is what gradients stop at.
-_ACCURACY = 1e-13
 
-#: Features up to which an eigendecomposition is cheaper than conjugate gradients (measured with 20 tasks).
-_LARGEST_SPECTRUM = 1200
+@dataclass(frozen=True)
+class SylvesterSettings:
+    """Sizes up to which a method pays.
 
-#: Condition of a covariance up to which its inverse may enter a system.
-_LARGEST_CONDITION = 1e8
+    spectrum_features       : up to which an eigendecomposition is cheaper than conjugate gradients (measured with 20 tasks)
+    condition_ratio         : of a covariance's eigenvalues, up to which its inverse may enter a system
+    preconditioner_features : up to which conjugate gradients are preconditioned by a factorization a task
+    """
 
-#: Unknowns up to which conjugate gradients are preconditioned by a factorization a task.
-_LARGEST_FACTOR = 3000
+    spectrum_features: int = 1200
+    condition_ratio: float = 1e8
+    preconditioner_features: int = 3000
+
+
+SETTINGS = SylvesterSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +87,7 @@ def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
     """The fastest that fits: measured in benchmarks/papers/fetr.py."""
     if (
         unsupported_reason("simultaneous_diagonalization", data, penalties) is None
-        and data.shape[0] <= _LARGEST_SPECTRUM
+        and data.shape[0] <= SETTINGS.spectrum_features
     ):
         return "simultaneous_diagonalization"
     d, m = data.shape
@@ -88,7 +95,7 @@ def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
 
 
 def solve_weights(
-    method: str, data: QuadraticData, penalties: list[Penalty], start: np.ndarray, accuracy: float = _ACCURACY
+    method: str, data: QuadraticData, penalties: list[Penalty], start: np.ndarray, accuracy: float = 1e-13
 ) -> np.ndarray:
     """The minimiser W; `start` and `accuracy` are for the two methods that iterate. SolverError where the method does not fit."""
     reason = unsupported_reason(method, data, penalties)
@@ -202,7 +209,7 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
 def task_preconditioner(data: QuadraticData, penalties: list[Penalty]):
     """W -> (K_i + sum_k (B_k)_ii A_k)^{-1} w_i, one factorization a task; None where that is too expensive."""
     d, m = data.shape
-    if d > _LARGEST_FACTOR or m * d * d > 50_000_000:
+    if d > SETTINGS.preconditioner_features or m * d * d > 50_000_000:
         return None
     inverses = np.linalg.inv(task_systems(data, penalties))
     return lambda W: np.matmul(inverses, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
@@ -224,7 +231,7 @@ def _is_regular(penalty: Penalty) -> bool:
     spectra = [S.eigenvalues() for S in (penalty.rows, penalty.columns)]
     if not all(np.isfinite(values[-1]) for values in spectra):
         return False
-    return not penalty.inverts_covariance or all(v[-1] < _LARGEST_CONDITION * v[0] for v in spectra)
+    return not penalty.inverts_covariance or all(v[-1] < SETTINGS.condition_ratio * v[0] for v in spectra)
 
 
 METHODS = {

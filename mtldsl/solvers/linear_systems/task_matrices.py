@@ -12,8 +12,10 @@ from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, Loss
 from mtldsl.solvers.design.gram import gram_and_border
 
 __all__ = [
+    "SETTINGS",
     "Copy",
     "Curvature",
+    "CurvatureSettings",
     "Curvatures",
     "Layout",
     "Part",
@@ -29,6 +31,23 @@ __all__ = [
     "places",
     "quadratic_matrices",
 ]
+
+
+@dataclass(frozen=True)
+class CurvatureSettings:
+    """Constants of the differences that stand for a prox's derivative.
+
+    difference_ratio : relative step of differences
+    zero_tol         : what differences leave of a zero
+    line_entries     : of a row (or column) whose derivative is found entry by entry
+    """
+
+    difference_ratio: float = 1e-7
+    zero_tol: float = 1e-5
+    line_entries: int = 160
+
+
+SETTINGS = CurvatureSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -217,10 +236,6 @@ def _loss_profile(loss: LossTerm) -> np.ndarray | None:
 # The curvature M (I - D) that a copied term adds to the augmented Lagrangian, D the derivative of its prox, in parts that linear
 # algebra can use: a diagonal, blocks within columns, a few rank-one terms, or products only.
 
-_DIFFERENCE = 1e-7  # relative step of differences of the prox
-_ZERO = 1e-5  # what differences leave of a zero
-_LARGEST_ROW = 160  # entries of a row (or column) whose derivative is found entry by entry
-
 
 @dataclass
 class Part:
@@ -257,7 +272,7 @@ class Curvatures:
         size = np.linalg.norm(part)
         if size == 0.0:
             return np.zeros_like(part)
-        step = _DIFFERENCE * max(np.linalg.norm(self.xi[copy.rows]), 1e-12) / size
+        step = SETTINGS.difference_ratio * max(np.linalg.norm(self.xi[copy.rows]), 1e-12) / size
         moved = self.split.prox(self.xi + step * change, self.metric, [copy])[copy.rows]
         return self.metric[copy.rows] * (part - (moved - self.w[copy.rows]) / step)
 
@@ -276,19 +291,19 @@ def curvature_kind(copy: Copy) -> str | None:
     kind: str | None = copy.term.atom.separable
     if kind == "entries":
         return kind
-    if kind == "columns" and copy.shape[0] <= _LARGEST_ROW:
+    if kind == "columns" and copy.shape[0] <= SETTINGS.line_entries:
         return kind
-    return "rows" if kind == "rows" and copy.shape[1] <= _LARGEST_ROW else None
+    return "rows" if kind == "rows" and copy.shape[1] <= SETTINGS.line_entries else None
 
 
 def _by_entries(split, copy, xi, w, metric) -> Part:
     here = np.abs(xi[copy.rows])
-    change = _DIFFERENCE * (here + here.mean() + np.finfo(float).tiny)
+    change = SETTINGS.difference_ratio * (here + here.mean() + np.finfo(float).tiny)
     moved = xi.copy()
     moved[copy.rows] += change
     slopes = (split.prox(moved, metric, [copy])[copy.rows] - w[copy.rows]) / change
     slopes = np.clip(slopes, 0.0, 1.0)
-    return Part(weights=metric[copy.rows] * np.where(slopes > 1.0 - _ZERO, 0.0, 1.0 - slopes))
+    return Part(weights=metric[copy.rows] * np.where(slopes > 1.0 - SETTINGS.zero_tol, 0.0, 1.0 - slopes))
 
 
 def _derivatives(split, copy, xi, metric, axis: int) -> np.ndarray:
@@ -297,11 +312,11 @@ def _derivatives(split, copy, xi, metric, axis: int) -> np.ndarray:
     size = np.abs(xi[copy.rows]).reshape(copy.shape).max(axis=axis, initial=0.0)
     size = size + size.mean() + np.finfo(float).tiny  # one a line
     # At a kink, differences in several entries would belong to different sides of it: move off it first.
-    side = _DIFFERENCE * np.random.default_rng(0).uniform(-1.0, 1.0, copy.shape)
+    side = SETTINGS.difference_ratio * np.random.default_rng(0).uniform(-1.0, 1.0, copy.shape)
     here = xi.copy()
     here[copy.rows] += (side * np.expand_dims(size, axis)).ravel()
     w = split.prox(here, metric, [copy])[copy.rows]
-    change = 1e-3 * _DIFFERENCE * size
+    change = 1e-3 * SETTINGS.difference_ratio * size
     D = np.empty((lines, length, length))
     for k in range(length):
         at = (slice(None), k) if axis == 1 else k
@@ -325,19 +340,19 @@ def _by_rows(split, copy, xi, w, metric) -> Part:
     weights = np.zeros((p, q))
     vectors, scales = [], []
     for r, B in enumerate(_derivatives(split, copy, xi, metric, axis=1)):
-        bound = np.diag(B) > _ZERO
+        bound = np.diag(B) > SETTINGS.zero_tol
         count = int(bound.sum())
         if count == 0:
             continue
         B = B[np.ix_(bound, bound)]
-        if np.abs(B - np.diag(np.diag(B))).max() <= _ZERO:
+        if np.abs(B - np.diag(np.diag(B))).max() <= SETTINGS.zero_tol:
             weights[r, bound] = np.diag(B)
             continue
         values, basis = np.linalg.eigh(B)
         usual = values[count // 2]
         weights[r, bound] = usual
         for value, vector in zip(values - usual, basis.T, strict=True):
-            if abs(value) > _ZERO:
+            if abs(value) > SETTINGS.zero_tol:
                 whole = np.zeros((p, q))
                 whole[r, bound] = vector
                 vectors.append(whole.ravel())

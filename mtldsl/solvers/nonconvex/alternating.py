@@ -44,9 +44,6 @@ _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm
 #: Those for tasks and spectrum reweighted in closed form.
 _REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 
-#: The fudge factor of the flip-flop algorithm, as in the paper.
-_FUDGE = 1e-3
-
 
 class Alternating(Solver):
     """For models that learn matrices beside the weights, or penalise the spectrum by a concave function that is reweighted.
@@ -134,7 +131,7 @@ class Alternating(Solver):
             return minimize_profile(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         if method == "joint":
             return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
-        update = update_in_turn if method == "block" else flip_flop(_FUDGE if fudge is None else fudge)
+        update = update_in_turn if method == "block" else flip_flop(fudge)
         return alternate(
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.solver import Point, Rhythm, Watch
 
 __all__ = [
+    "SETTINGS",
+    "AlternationSettings",
     "accelerate",
     "alternate",
     "alternate_smoothed",
@@ -30,11 +33,40 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class AlternationSettings:
+    """Limits of steps in turn and of joint steps.
+
+    memory_steps          : joint steps that an extrapolation draws on
+    model_start_tol       : accuracy of a step's convex model at first
+    model_share           : accuracy of a step's convex model, as a share of the residual asked for
+    model_min_tol         : accuracy below which no step moves any more
+    descent_start_steps   : steps before the first descent; doubled from one descent to the next
+    descent_newton_steps  : Newton steps of the first descent; doubled likewise
+    fudge_factor          : of the flip-flop algorithm where none is given, as in the paper
+    smoothing_start_ratio : of the first eps to the largest singular value
+    smoothing_factor      : eps from one iteration to the next; on three tasks of rank two 0.9 ends 1e-5 above the optimum, 0.97 1e-6 (300 iterations), 0.99 2e-7 (1,000)
+    """
+
+    memory_steps: int = 10
+    model_start_tol: float = 1e-4
+    model_share: float = 0.1
+    model_min_tol: float = 1e-14
+    descent_start_steps: int = 1
+    descent_newton_steps: int = 40
+    fudge_factor: float = 1e-3
+    smoothing_start_ratio: float = 0.1
+    smoothing_factor: float = 0.98
+
+
+SETTINGS = AlternationSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Block-coordinate minimisation: the weights with the matrices kept, then the matrices in closed form, and again.
 
 #: A rise of the objective by less than this, relative to the terms that it is the sum of, is rounding.
-ROUNDING = 1e-10
+RISE_ROUNDING_SHARE = 1e-10
 
 
 def starting_matrices(form: NormalForm) -> Structures:
@@ -103,25 +135,18 @@ def assert_descent(before: float, value: float, iteration: int, allowed: float) 
         )
 
 
-def flip_flop(fudge: float):
-    """The update of the flip-flop algorithm, one matrix after another."""
+def flip_flop(fudge: float | None):
+    """Return the update of the flip-flop algorithm, one matrix after another."""
+    share = SETTINGS.fudge_factor if fudge is None else fudge
 
     def update(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
-        return _one_by_one(form, x, structures, lambda structure, *at: structure.flip_flop(*at, fudge))
+        return _one_by_one(form, x, structures, lambda structure, *at: structure.flip_flop(*at, share))
 
     return update
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Joint steps with Anderson acceleration: each step minimises a convex majoriser of the profile, which touches it where it is.
-
-_MEMORY = 10
-
-#: The accuracy of a step's convex model, first and as a share of the residual asked for.
-_FIRST_ACCURACY, _SHARE, _BEST_ACCURACY = 1e-4, 0.1, 1e-14
-
-#: Steps before the first descent, and the Newton steps that it may take; both are doubled from one to the next.
-_FIRST_DESCENT, _NEWTON_STEPS = 1, 40
 
 
 class Descents:
@@ -137,7 +162,7 @@ class Descents:
         facts = single_block(form)
         has_kinks = not isinstance(facts, str) and facts.loss.is_piecewise_linear
         self.concave = reweighted_of(form) if has_kinks else None
-        self.due, self.limit = _FIRST_DESCENT, _NEWTON_STEPS
+        self.due, self.limit = SETTINGS.descent_start_steps, SETTINGS.descent_newton_steps
 
     def after(self, point: Point) -> Point | None:
         """The last point of a descent with which the run ends, else None."""
@@ -159,8 +184,8 @@ def accelerate(
     step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
     """Weights, then all matrices together. An extrapolation from earlier steps is kept where it leads lower than the plain step."""
-    layout, anderson = Layout(form), Anderson(_MEMORY, growth=np.inf)
-    accuracy = _FIRST_ACCURACY
+    layout, anderson = Layout(form), Anderson(SETTINGS.memory_steps, growth=np.inf)
+    accuracy = SETTINGS.model_start_tol
     plain = step.solve(structures, x, accuracy)
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
     size, looks = step.size(plain.blocks), Rhythm(watch, max_iter)
@@ -187,20 +212,18 @@ def accelerate(
         found = descents.after(image)
         if found is not None:
             return found
-        if moved == 0.0 and accuracy <= _BEST_ACCURACY:  # rounding: no step moves any more
+        if moved == 0.0 and accuracy <= SETTINGS.model_min_tol:  # rounding: no step moves any more
             watch(image)
             return image
         if moved**2 <= 10.0 * accuracy:  # steps are no longer than their errors
-            accuracy = max(0.01 * accuracy, _BEST_ACCURACY, min(_SHARE * tol, 1e-6) ** 2)
+            accuracy = max(
+                0.01 * accuracy, SETTINGS.model_min_tol, min(SETTINGS.model_share * tol, 1e-6) ** 2
+            )
     return image
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Alternation with covariances of bounded trace: smoothed, since a covariance that has become singular never recovers.
-
-#: The smoothing at first, relative to the largest singular value, and what is left of it after an iteration. Measured on three
-#: tasks of rank two: 0.9 ends 1e-5 above the optimum, 0.97 1e-6 (300 iterations), 0.99 2e-7 (1,000).
-_FIRST, _KEPT = 0.1, 0.98
 
 
 def alternate_smoothed(
@@ -219,8 +242,8 @@ def alternate_smoothed(
         x, point.iteration = point.blocks, iteration
         images = [term.map.forward(x) for term in terms]
         if eps is None:
-            eps = _FIRST * max(np.linalg.norm(W, 2) for W in images)
-        eps = max(_KEPT * eps, np.finfo(float).tiny)
+            eps = SETTINGS.smoothing_start_ratio * max(np.linalg.norm(W, 2) for W in images)
+        eps = max(SETTINGS.smoothing_factor * eps, np.finfo(float).tiny)
         structures, added = {}, 0.0
         for term, W in zip(terms, images, strict=True):
             structure: Any = term.structure  # `smoothed` is of those that are solved so

@@ -10,42 +10,61 @@ import numpy as np
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Remembered
 from mtldsl.solvers.design.sufficient_statistics import RadialData
-from mtldsl.solvers.nonconvex.block_updates import ROUNDING, assert_descent
+from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE, assert_descent
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_step
 from mtldsl.solvers.nonconvex.reweighting import Evaluation, Reweighting
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
+    "SETTINGS",
+    "MajorizationSettings",
     "minimize_reweighted",
 ]
 
-_MEMORY = 8
 
-#: Accelerated steps before the first Newton step; after one that fails, 4, 8, ... up to the second number.
-_STEPS_FIRST, _MOST_STEPS = 8, 60
+@dataclass(frozen=True)
+class MajorizationSettings:
+    """Limits of reweighting steps, and of the Newton steps and smoothed stages between them.
 
-#: For a kink in the losses: the first smoothing relative to a typical norm of labels, the factor between stages, the
-#: residual to which a stage is solved, how far above the smoothing every norm must be for stages to be left out, and
-#: the steps after which that is asked.
-_SMOOTHING, _FACTOR, _STAGE, _CLEAR, _STEPS_TO_TELL = 1e-2, 0.1, 1e-2, 5.0, 4
+    memory_steps            : steps that an extrapolation draws on
+    accelerated_start_steps : accelerated steps before the first Newton step
+    accelerated_max_steps   : the same after a Newton step that fails: 4, 8, ... up to this
+    smoothing_start_ratio   : where losses have a kink, of the first smoothing to a typical norm of labels
+    smoothing_factor        : from one smoothing to the next
+    stage_tol               : residual to which a stage is solved
+    kink_clearance_ratio    : of every norm to the smoothing, above which stages are left out
+    kink_steps              : steps after which that is asked
+    smoothing_tol_share     : the smoothing that stays, as a share of tol
+    smoothing_min_ratio     : the least that rounding allows to stay, of a typical norm of labels
+    look_interval_steps     : between looks at the certificate, which cost passes over the data, no fewer than this
+    look_interval_share     : and no less than this share of all steps
+    residual_min_tol        : a residual of its own that is small enough, whatever the caller finds
+    idle_steps              : steps in a row that gain nothing but rounding, which end a descent
+    """
 
-#: The smoothing that stays: this share of tol, but no less than rounding allows.
-_LAST_SMOOTHING, _LEAST_SMOOTHING = 0.1, 1e-9
+    memory_steps: int = 8
+    accelerated_start_steps: int = 8
+    accelerated_max_steps: int = 60
+    smoothing_start_ratio: float = 1e-2
+    smoothing_factor: float = 0.1
+    stage_tol: float = 1e-2
+    kink_clearance_ratio: float = 5.0
+    kink_steps: int = 4
+    smoothing_tol_share: float = 0.1
+    smoothing_min_ratio: float = 1e-9
+    look_interval_steps: int = 25
+    look_interval_share: float = 0.5
+    residual_min_tol: float = 1e-13
+    idle_steps: int = 20
 
-#: Steps after which a look at the certificate, which costs passes over the data, is worth its price: so many, and a share of all.
-_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK = 25, 0.5
 
-#: A residual of its own that is small enough, whatever the caller finds.
-_LEAST_TARGET = 1e-13
-
-#: Steps in a row that gain nothing but rounding.
-_IDLE = 20
+SETTINGS = MajorizationSettings()
 
 
 @dataclass(eq=False)
 class _Run:
-    """What a run remembers."""
+    """Memory of a run."""
 
     model: Reweighting
     watch: Watch
@@ -67,7 +86,7 @@ class _Run:
 
     def is_due(self) -> bool:
         """Tell whether it is time for a look at the certificate."""
-        wait = max(_STEPS_WITHOUT_LOOK, _SHARE_WITHOUT_LOOK * self.looked)
+        wait = max(SETTINGS.look_interval_steps, SETTINGS.look_interval_share * self.looked)
         if not self.watch.expired and self.iteration - self.looked < wait:
             return False
         self.looked = self.iteration
@@ -116,7 +135,7 @@ def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method:
         run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
         at, stopped = _through_kinks(run, at, method)
         if not stopped and form is not forms[-1]:
-            at, stopped = _descend(run, run.model.evaluate(at.W), method, _STAGE)
+            at, stopped = _descend(run, run.model.evaluate(at.W), method, SETTINGS.stage_tol)
         if stopped or run.iteration >= max_iter:
             point = run.point(at)
             if not stopped:
@@ -130,7 +149,7 @@ def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method:
             return run.point(at)
         run.remember(at, run.model.step(at))
         point = run.point(at)
-        ended = run.settled or run.iteration >= max_iter or target < _LEAST_TARGET
+        ended = run.settled or run.iteration >= max_iter or target < SETTINGS.residual_min_tol
         if watch(point) or watch.expired or ended:
             return point
         target *= 0.1
@@ -142,13 +161,16 @@ def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, 
     if model.data.loss.atom.smooth:
         return at, False
     typical = model.data.typical_norm
-    model.eps, least = _SMOOTHING * typical, max(_LAST_SMOOTHING * run.tol, _LEAST_SMOOTHING) * typical
+    model.eps, least = (
+        SETTINGS.smoothing_start_ratio * typical,
+        max(SETTINGS.smoothing_tol_share * run.tol, SETTINGS.smoothing_min_ratio) * typical,
+    )
     at = model.evaluate(at.W)
-    while run.iteration < min(_STEPS_TO_TELL, run.max_iter):
+    while run.iteration < min(SETTINGS.kink_steps, run.max_iter):
         at = _plain(run, at)
-    while at.norms.min() <= _CLEAR * model.eps:
-        at, stopped = _descend(run, model.evaluate(at.W), method, _STAGE)
-        model.eps = max(_FACTOR * model.eps, least)
+    while at.norms.min() <= SETTINGS.kink_clearance_ratio * model.eps:
+        at, stopped = _descend(run, model.evaluate(at.W), method, SETTINGS.stage_tol)
+        model.eps = max(SETTINGS.smoothing_factor * model.eps, least)
         if stopped or run.iteration >= run.max_iter or model.eps == least:
             break
     else:
@@ -160,7 +182,7 @@ def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, 
 def _plain(run: _Run, at: Evaluation) -> Evaluation:
     run.iteration += 1
     after = run.model.evaluate(run.model.step(at))
-    assert_descent(at.value, after.value, run.iteration, ROUNDING * run.model.size(at))
+    assert_descent(at.value, after.value, run.iteration, RISE_ROUNDING_SHARE * run.model.size(at))
     run.values.append(after.value)
     return after
 
@@ -168,8 +190,8 @@ def _plain(run: _Run, at: Evaluation) -> Evaluation:
 def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
     """Steps until the gradient is `target` times its parts: (where that is, whether the caller asked to stop)."""
     model = run.model
-    anderson = None if method == "block" else Anderson(_MEMORY, growth=np.inf)
-    budget, failures, idle = _STEPS_FIRST if method == "newton" else np.inf, 0, 0
+    anderson = None if method == "block" else Anderson(SETTINGS.memory_steps, growth=np.inf)
+    budget, failures, idle = SETTINGS.accelerated_start_steps if method == "newton" else np.inf, 0, 0
     lowest = np.inf
     while True:
         size = model.size(at)
@@ -190,16 +212,16 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
                 anderson.reset()
             if after is None:
                 failures += 1
-                budget = min(2 ** (failures + 1), _MOST_STEPS)
+                budget = min(2 ** (failures + 1), SETTINGS.accelerated_max_steps)
                 continue
             failures = 0
         run.iteration += 1
-        assert_descent(at.value, after.value, run.iteration, ROUNDING * size)
+        assert_descent(at.value, after.value, run.iteration, RISE_ROUNDING_SHARE * size)
         run.values.append(after.value)
         gains = after.value < at.value - 1e-15 * size or residual < 0.9 * lowest
         lowest, idle = min(lowest, residual), 0 if gains else idle + 1
         at = run.at = after
-        if idle == _IDLE:
+        if idle == SETTINGS.idle_steps:
             run.settled = True
             return at, False
 

@@ -14,8 +14,10 @@ __all__ = [
     "algorithm_1",
 ]
 
-#: The paper's eps_2 ("eps in MATLAB") where the loss has none, and its convergence test (20).
-_MACHINE, _CHANGE = np.finfo(float).eps, 1e-6
+#: The paper's eps_2 ("eps in MATLAB") where the loss has none.
+MACHINE_EPS = np.finfo(float).eps
+#: The paper's convergence test (20).
+CHANGE_TOL = 1e-6
 
 
 def algorithm_1(form: NormalForm, x: Blocks, *, max_iter: int, watch: Watch) -> Point:
@@ -28,7 +30,7 @@ def algorithm_1(form: NormalForm, x: Blocks, *, max_iter: int, watch: Watch) -> 
     """
     data = radial_data(form)
     model = Reweighting(form, data)
-    model.eps = 0.0 if data.loss.atom.smooth else _MACHINE
+    model.eps = 0.0 if data.loss.atom.smooth else MACHINE_EPS
     at, before, values = model.evaluate(x[data.block]), np.inf, []
     for iteration in range(1, max_iter + 1):
         (a, rest), v = model.spectral_weights(at), model.task_weights(at)
@@ -49,7 +51,9 @@ def algorithm_1(form: NormalForm, x: Blocks, *, max_iter: int, watch: Watch) -> 
         at = model.evaluate(W)
         values.append(at.value)
         surrogate = 0.5 * float(v @ at.norms**2) + 0.5 * float(np.vdot(W, D @ W))
-        done = (iteration > 1 and abs(before - surrogate) <= _CHANGE * abs(before)) or iteration == max_iter
+        done = (
+            iteration > 1 and abs(before - surrogate) <= CHANGE_TOL * abs(before)
+        ) or iteration == max_iter
         before = surrogate
         point = Point(data.blocks(at.W), iteration=iteration, notes={"objectives": values})
         if done or iteration.bit_count() == 1 or watch.expired:

@@ -15,12 +15,43 @@ from mtldsl.solvers.nonconvex.reweighting import Evaluation, Inverses, Reweighti
 from mtldsl.solvers.nonconvex.variable_projection import invert_separate
 
 __all__ = [
+    "SETTINGS",
     "Direction",
+    "NewtonSettings",
     "SecondOrder",
     "newton_at_rank",
     "newton_step",
     "why_not_fixed_rank",
 ]
+
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """Limits of Newton steps on reweighted models.
+
+    coarse_features           : unknowns of the coarse system of the turning metric: features times singular pairs that are alive
+    cg_steps                  : conjugate gradient steps for one direction
+    extension_steps           : extensions of a step along negative curvature, each three times as long
+    difference_ratio          : relative steps of the differences that stand for second derivatives
+    newton_steps              : Newton steps among the matrices of one rank
+    residual_tol              : residual on the manifold that ends them
+    falling_ratio             : a smallest singular value that falls to this part of itself in a step may be on its way to zero
+    smoothing_ratio           : of the smoothing of a kink in the losses to a typical norm of labels
+    unweighed_curvature_share : of the losses' curvature, for directions that no penalty weighs, in the metric of the conjugate gradients
+    """
+
+    coarse_features: int = 500
+    cg_steps: int = 100
+    extension_steps: int = 12
+    difference_ratio: float = 1e-5
+    newton_steps: int = 100
+    residual_tol: float = 1e-12
+    falling_ratio: float = 0.3
+    smoothing_ratio: float = 1e-9
+    unweighed_curvature_share: float = 1e-4
+
+
+SETTINGS = NewtonSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -36,18 +67,6 @@ __all__ = [
 #
 # Source: Steihaug, "The conjugate gradient method and trust regions in large scale optimization", SIAM J. Numer. Anal. 20 (1983);
 # for the Hessian, Lewis and Sendov, "Twice differentiable spectral functions", SIAM J. Matrix Anal. Appl. 23 (2001).
-
-#: Unknowns of the coarse system of the turning metric: features times singular pairs that are alive.
-_LARGEST_COARSE = 500
-
-#: Conjugate gradient steps for one direction.
-_MOST_STEPS = 100
-
-#: Extensions of a step along negative curvature, each three times as long.
-_EXTENSIONS = 12
-
-#: Relative steps of the differences that stand for second derivatives.
-_DIFFERENCE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +85,7 @@ class _WeightedGrams:
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """Where to go from a point."""
+    """Directions in which to go from a point."""
 
     newton: (
         np.ndarray | None
@@ -96,7 +115,7 @@ class SecondOrder:
         """G -> M^{-1} G for M in which turning one singular pair towards another costs min(a_i, a_j); None for large problems."""
         grams = self.model.task_grams
         alive = int(np.count_nonzero(a < 0.5 * rest))
-        if grams is None or alive * len(self.U) > _LARGEST_COARSE:
+        if grams is None or alive * len(self.U) > SETTINGS.coarse_features:
             return None
         a = np.append(a, rest)
         weighted: Any = _WeightedGrams(self.weights[:, None, None] * grams)
@@ -126,7 +145,7 @@ class SecondOrder:
         z = self.metric(r)
         p, rz = z, float(np.vdot(r, z))
         first, target = z, accuracy**2 * rz
-        for k in range(1, _MOST_STEPS + 1):
+        for k in range(1, SETTINGS.cg_steps + 1):
             Hp = self.hessian(p)
             curvature = float(np.vdot(p, Hp))
             if curvature <= 0.0:
@@ -163,7 +182,7 @@ def newton_step(
         p = found.negative if np.vdot(gradient, found.negative) <= 0 else -found.negative
         length = np.linalg.norm(found.first if found.newton is None else found.newton)
         tau = length / max(np.linalg.norm(p), np.finfo(float).tiny)
-        for _ in range(_EXTENSIONS):
+        for _ in range(SETTINGS.extension_steps):
             after = model.evaluate(base + tau * p)
             if not after.value < best.value:
                 break
@@ -174,7 +193,7 @@ def newton_step(
 def _bend(model: Reweighting, at: Evaluation) -> np.ndarray:
     """(dv/dt) / t of every task's weight v(t), t the norm of its residuals: (m,)."""
     t = np.hypot(at.norms, model.eps)
-    h = _DIFFERENCE * np.where(t > 0, t, 1.0)
+    h = SETTINGS.difference_ratio * np.where(t > 0, t, 1.0)
     weight = model.data.loss.atom.weight_of_norm
     with np.errstate(divide="ignore", invalid="ignore"):
         bend = (weight(t + h) - weight(t - h)) / (2.0 * h * t)
@@ -183,11 +202,11 @@ def _bend(model: Reweighting, at: Evaluation) -> np.ndarray:
 
 def _quotients(model: Reweighting, s, a) -> tuple[np.ndarray, np.ndarray]:
     slopes = a * s
-    h = _DIFFERENCE * (s + _DIFFERENCE * max(float(s.max(initial=0.0)), 1e-300))
+    h = SETTINGS.difference_ratio * (s + SETTINGS.difference_ratio * max(float(s.max(initial=0.0)), 1e-300))
     low = np.maximum(s - h, 0.0)
     second = (model.slope(s + h) - model.slope(low)) / (s + h - low)
     apart, total = s[:, None] - s, s[:, None] + s
-    near = np.abs(apart) <= _DIFFERENCE * total
+    near = np.abs(apart) <= SETTINGS.difference_ratio * total
     with np.errstate(divide="ignore", invalid="ignore"):
         symmetric = np.where(near, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / apart)
         antisymmetric = np.where(total > 0, (slopes[:, None] + slopes) / total, a)
@@ -204,18 +223,6 @@ def _quotients(model: Reweighting, s, a) -> tuple[np.ndarray, np.ndarray]:
 #
 # Source: Vandereycken, "Low-rank matrix completion by Riemannian optimization", SIAM J. Optim. 23 (2013), prop. 2.3; Bareilles,
 # Iutzeler and Malick, "Newton acceleration on manifolds identified by proximal gradient methods", Math. Program. 200 (2023).
-
-#: Newton steps, and the residual on the manifold that ends them.
-_STEPS, _TARGET = 100, 1e-12
-
-#: A smallest singular value that falls to this share of itself in a step may be on its way to zero.
-_FALLING = 0.3
-
-#: The smoothing of a kink in the losses, relative to a typical norm of labels.
-_SMOOTHING = 1e-9
-
-#: Directions that no penalty weighs have this share of the losses' curvature in the metric of the conjugate gradients.
-_LEAST_WEIGHT = 1e-4
 
 
 def why_not_fixed_rank(form: NormalForm) -> str | None:
@@ -253,7 +260,7 @@ class _FixedRank(Reweighting):
         return a, float(a.min(initial=np.inf))
 
     def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
-        least = _LEAST_WEIGHT * self.curvature(v)
+        least = SETTINGS.unweighed_curvature_share * self.curvature(v)
         return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
 
 
@@ -292,21 +299,21 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     """
     model = _FixedRank(form, data, rank)
     if not data.loss.atom.smooth:  # a task that is fitted exactly has no weight otherwise
-        model.eps = _SMOOTHING * data.typical_norm
+        model.eps = SETTINGS.smoothing_ratio * data.typical_norm
     at = model.evaluate(W)
-    for _ in range(_STEPS):
+    for _ in range(SETTINGS.newton_steps):
         of_losses, of_penalties = model.gradient_parts(at)
         gradient = of_losses + of_penalties
         whole = np.linalg.norm(data.gradient(at.residuals, model.task_weights(at)))  # its tangent may vanish
         size = max(whole, np.linalg.norm(of_penalties), model.least_gradient)
         residual = float(np.linalg.norm(gradient)) / size
-        if residual <= _TARGET or expired():
+        if residual <= SETTINGS.residual_tol or expired():
             break
         after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)), _OnManifold)
         after = _along(model, at, gradient, found.first) if after is None else after
         if after is None:
             break
-        if after.singular.size and after.singular[-1] < _FALLING * at.singular[-1]:
+        if after.singular.size and after.singular[-1] < SETTINGS.falling_ratio * at.singular[-1]:
             lower = _FixedRank(form, data, model.rank - 1)
             lower.eps = model.eps
             without = lower.evaluate(after.W)

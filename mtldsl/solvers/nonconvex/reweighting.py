@@ -26,9 +26,11 @@ from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk
 from mtldsl.utils.interrupts import eigh
 
 __all__ = [
+    "SETTINGS",
     "Evaluation",
     "Inverses",
     "Reweighting",
+    "ReweightingSettings",
     "fitting_stages",
     "relaxed_forms",
     "ridge_of",
@@ -37,20 +39,38 @@ __all__ = [
     "why_not_reweighted",
 ]
 
-#: A direction that no penalty weighs, as large singular values under a capped trace norm, has this share of the largest weight.
-_LEAST_WEIGHT = 1e-9
 
-#: Added to the diagonal of a task's system, relative to its trace, and where it is singular all the same.
-_REGULAR, _SURELY_REGULAR = 1e-16, 1e-13
+@dataclass(frozen=True)
+class ReweightingSettings:
+    """Limits of the majoriser's systems, and of the easier models on the way.
 
-#: A singular direction with this share of the weight of one that is zero counts as zero in the metric.
-_ALIKE = 0.7
+    unweighed_share           : of the largest weight, for a direction that no penalty weighs: large singular values under a capped trace norm
+    diagonal_share            : added to the diagonal of a task's system, relative to its trace
+    singular_diagonal_share   : the same where the system is singular all the same
+    alive_ratio               : a singular direction with this part of the weight of one that is zero counts as zero in the metric
+    gram_entries              : of all tasks' Gram matrices together, up to which they are formed
+    unweighed_curvature_share : of the losses' curvature, the least weight where no direction is weighed
+    eps_factor                : from one easier model to the next
+    easy_eps_ratio            : of eps to the largest squared singular value, easy for Newton's method (on School 2e-4 is, 2e-6 is not)
+    stages                    : easier models, at most
+    rough_steps               : reweighting steps to tell the size of the singular values
+    rough_smoothing_ratio     : of the smoothing of a loss's kink there to a typical norm of labels
+    """
 
-#: Entries of all tasks' Gram matrices together, where these are formed.
-_MOST_GRAM_ENTRIES = 4_000_000
+    unweighed_share: float = 1e-9
+    diagonal_share: float = 1e-16
+    singular_diagonal_share: float = 1e-13
+    alive_ratio: float = 0.7
+    gram_entries: int = 4_000_000
+    unweighed_curvature_share: float = 1e-5
+    eps_factor: float = 0.1
+    easy_eps_ratio: float = 2e-4
+    stages: int = 8
+    rough_steps: int = 3
+    rough_smoothing_ratio: float = 1e-2
 
-#: The same where no direction is weighed, relative to the curvature of the losses.
-_LEAST_SHARE = 1e-5
+
+SETTINGS = ReweightingSettings()
 
 
 def why_not_radial(form: NormalForm) -> str | None:
@@ -120,7 +140,7 @@ class Reweighting:
     def task_grams(self) -> np.ndarray | None:
         """X_i^T X_i of every task, (m, d, d); None where they are too many numbers."""
         d, m = self.data.shape
-        if m * d * d > _MOST_GRAM_ENTRIES:
+        if m * d * d > SETTINGS.gram_entries:
             return None
         grams = np.empty((m, d, d))
         for chunk in self.data.chunks:
@@ -199,11 +219,15 @@ class Reweighting:
 
     def _least_weight(self, a, rest: float, v) -> float:
         largest = max(float(a.max(initial=0.0)), rest)
-        return _LEAST_WEIGHT * largest if largest > 0 else _LEAST_SHARE * self.curvature(v)
+        return (
+            SETTINGS.unweighed_share * largest
+            if largest > 0
+            else SETTINGS.unweighed_curvature_share * self.curvature(v)
+        )
 
     def metric(self, at: Evaluation, a, rest: float, v) -> Inverses:
         """Nearly the same, for conjugate gradients: directions that weigh almost as much as a singular value of zero count as such."""
-        alive = a < _ALIKE * rest
+        alive = a < SETTINGS.alive_ratio * rest
         return self.inverses(replace(at, basis=at.basis[:, alive]), a[alive], rest, v)
 
     def curvature(self, v) -> float:
@@ -218,7 +242,7 @@ class Reweighting:
         if self.weighs_all(at):
             return self.inverses(at, a, rest, v).minimizer()
         # every direction is given a weight, more than it asks for: of a majoriser that lies higher, but touches as well
-        least = _LEAST_SHARE * self.curvature(v)
+        least = SETTINGS.unweighed_curvature_share * self.curvature(v)
         inverses = self.inverses(at, np.maximum(a, least), max(rest, least), v)
         return at.W - inverses.apply(sum(self.gradient_parts(at)))
 
@@ -278,7 +302,7 @@ class _Inner:
         else:
             diagonal = np.arange(inner.shape[1])
             traces = np.einsum("cii->c", inner)
-            inner[:, diagonal, diagonal] += (s + _REGULAR * traces)[:, None]
+            inner[:, diagonal, diagonal] += (s + SETTINGS.diagonal_share * traces)[:, None]
             self.matrices = inner
 
     def solve(self, z) -> np.ndarray:
@@ -293,7 +317,9 @@ class _Inner:
         except np.linalg.LinAlgError:
             diagonal = np.arange(self.matrices.shape[1])
             traces = np.einsum("cii->c", self.matrices)
-            self.matrices[:, diagonal, diagonal] += (_SURELY_REGULAR * traces + np.finfo(float).tiny)[:, None]
+            self.matrices[:, diagonal, diagonal] += (
+                SETTINGS.singular_diagonal_share * traces + np.finfo(float).tiny
+            )[:, None]
             return function(self.matrices, *more)
 
     def apply(self, z) -> np.ndarray:
@@ -307,16 +333,6 @@ class _Inner:
 # --------------------------------------------------------------------------------------------------------------
 # Easier models on the way to one that is not convex: the same with a larger eps, which has fewer stationary points.
 
-#: What eps falls to between two of them.
-_FACTOR = 0.1
-
-#: eps relative to the largest squared singular value that Newton's method finds easy (measured on School: 2e-4 is, 2e-6 is not), and
-#: how many stages there are at most.
-_EASY, _MOST = 2e-4, 8
-
-#: Reweighting steps to tell the size of the singular values, and the smoothing of a loss's kink for these.
-_STEPS, _SMOOTHING = 3, 1e-2
-
 
 def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
     """As many forms with the eps of every reweighted term made larger, the easiest first. SolverError where stages is not a count."""
@@ -326,10 +342,10 @@ def relaxed_forms(form: NormalForm, stages: int) -> list[NormalForm]:
             term=typed,
             write_instead="write how many easier models to solve before, a whole number such as 3, or 0 for none",
         )
-    refused = LargerEps(1.0 / _FACTOR).accepts(form) if stages else None
+    refused = LargerEps(1.0 / SETTINGS.eps_factor).accepts(form) if stages else None
     if refused is not None:
         raise SolverError(f"{refused}", term=typed, write_instead="leave continuation out")
-    return [LargerEps(_FACTOR**-k).apply(form)[0] for k in range(stages, 0, -1)]
+    return [LargerEps(SETTINGS.eps_factor**-k).apply(form)[0] for k in range(stages, 0, -1)]
 
 
 def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
@@ -337,16 +353,16 @@ def fitting_stages(form: NormalForm, data: RadialData, x: Blocks) -> int:
     largest = rough_fit(form, data, x[data.block]).singular.max(initial=0.0)
     reweighted: Any = [f for f in form.functions if f.atom.is_reweighted]  # these have an eps
     least = min(f.atom.eps / f.map.multiple_of(data.block) ** 2 for f in reweighted)
-    missing = np.log10(max(_EASY * largest**2 / least, 1.0))
-    return int(min(np.ceil(missing - 0.5), _MOST))
+    missing = np.log10(max(SETTINGS.easy_eps_ratio * largest**2 / least, 1.0))
+    return int(min(np.ceil(missing - 0.5), SETTINGS.stages))
 
 
 def rough_fit(form: NormalForm, data: RadialData, W) -> Evaluation:
     """After a few reweighting steps from W: enough to tell the size of the singular values."""
     model = Reweighting(form, data)
     if not data.loss.atom.smooth:
-        model.eps = _SMOOTHING * data.typical_norm
+        model.eps = SETTINGS.rough_smoothing_ratio * data.typical_norm
     at = model.evaluate(W)
-    for _ in range(_STEPS):
+    for _ in range(SETTINGS.rough_steps):
         at = model.evaluate(model.step(at))
     return at

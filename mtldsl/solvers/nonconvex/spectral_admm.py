@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,21 +23,65 @@ from mtldsl.solvers.starts import bare_start
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
+    "SETTINGS",
     "Nonconvex",
+    "SpectralSettings",
     "relaxed_start",
     "smoothed_start",
 ]
 
 
+@dataclass(frozen=True)
+class SpectralSettings:
+    """Limits of starts, rounds and penalties.
+
+    relaxed_tol             : gap to which the convex relative is solved
+    relaxed_iterations      : iterations of its solver
+    trace_norm_share        : least coefficient of a trace norm, relative to that of the penalty in whose place it stands
+    ridge_share             : of the losses' gradient at zero by the features: a ridge where nothing else bounds the weights
+    smoothed_start_ratio    : of the first smoothed model's eps to the largest squared singular value
+    smoothed_end_ratio      : the same of the last one; tenfold steps between them
+    smoothed_tol            : residual to which the last smoothed model is solved
+    smoothed_min_iterations : iterations of all smoothed models together, however dear they are
+    smoothed_max_iterations : the same, however cheap they are
+    smoothed_flops          : multiplications of small matrices that a start is worth
+    alive_ratio             : of singular values that are not zero to the root of the last eps
+    round_iterations        : iterations of the first round, which is plain; then rounds are accelerated and plain in turn
+    round_factor            : from one round's length to the next
+    memory_steps            : steps that an extrapolation draws on
+    modulus_factor          : of a penalty to the modulus that makes its function convex: its proximal step then has one minimum
+    disagreement_tol        : of copies after a plain round, above which they do not settle and the penalty is raised
+    penalty_factor          : by which it is raised
+    newton_tol              : residual from which on Newton steps are tried
+    newton_factor           : and again after so many times the iterations
+    """
+
+    relaxed_tol: float = 1e-3
+    relaxed_iterations: int = 300
+    trace_norm_share: float = 1e-3
+    ridge_share: float = 1e-3
+    smoothed_start_ratio: float = 1e-3
+    smoothed_end_ratio: float = 1e-10
+    smoothed_tol: float = 1e-5
+    smoothed_min_iterations: int = 40
+    smoothed_max_iterations: int = 400
+    smoothed_flops: float = 2e10
+    alive_ratio: float = 10.0
+    round_iterations: int = 150
+    round_factor: float = 1.4
+    memory_steps: int = 10
+    modulus_factor: float = 2.0
+    disagreement_tol: float = 0.03
+    penalty_factor: float = 2.0
+    newton_tol: float = 0.1
+    newton_factor: float = 2.0
+
+
+SETTINGS = SpectralSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Where to start on a model with an exact penalty that is not convex: at the solution of a convex relative.
-
-#: The duality gap that is close enough, and the most iterations.
-_GAP, _STEPS = 1e-3, 300
-
-#: The least coefficient of a trace norm, as a share of that of the penalty in whose place it stands; and of a ridge where nothing
-#: else bounds the weights, as a share of the losses' gradient at zero by the features.
-_LEAST, _RIDGE = 1e-3, 1e-3
 
 
 def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
@@ -54,7 +98,9 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
         if not any(f.map.multiple_of(block.name) for f in functions):
             own = LinearMap((Entry(block.name),), block.shape)
             functions.append(
-                FunctionTerm(Ridge(), _RIDGE * form.slope_at_zero / block.shape[0], own, "ridge")
+                FunctionTerm(
+                    Ridge(), SETTINGS.ridge_share * form.slope_at_zero / block.shape[0], own, "ridge"
+                )
             )
     convex = replace(form, functions=tuple(functions))
     name = next(accepting_routes(convex), None)
@@ -62,30 +108,24 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
         return form.zeros()
 
     def is_close(point: Point) -> bool:
-        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(_GAP)
+        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(
+            SETTINGS.relaxed_tol
+        )
 
     rough = Until(watch, is_close)
-    get_solver(name).solve(convex, tol=_GAP, max_iter=_STEPS, start=None, watch=rough)
+    get_solver(name).solve(
+        convex, tol=SETTINGS.relaxed_tol, max_iter=SETTINGS.relaxed_iterations, start=None, watch=rough
+    )
     return form.zeros() if rough.last is None else rough.last.blocks
 
 
 def _coefficient(f: FunctionTerm) -> float:
     """Return what the penalty charges for a singular value of one."""
-    return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), _LEAST)
+    return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), SETTINGS.trace_norm_share)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Where to start on a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
-
-#: eps of the first and of the last smoothed model, relative to the largest squared singular value; tenfold steps between them.
-_FIRST, _LAST = 1e-3, 1e-10
-
-#: The residual to which the last one is solved, and the most iterations of all together: so many multiplications of small matrices
-#: are a start worth.
-_TOL, _FEWEST, _MOST, _WORK = 1e-5, 40, 400, 2e10
-
-#: Singular values above this many times the root of the last eps are not zero.
-_ALIVE = 10.0
 
 
 def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarray | None:
@@ -96,15 +136,28 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
     x = form.zeros()
     form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
     at = rough_fit(first, data, x[data.block])
-    stages = np.geomspace(_FIRST, _LAST, 8) * max(at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny)
+    stages = np.geomspace(SETTINGS.smoothed_start_ratio, SETTINGS.smoothed_end_ratio, 8) * max(
+        at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny
+    )
     forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
     step = sum(10.0 * chunk.R.size * chunk.R.shape[-2] for chunk in data.chunks)
-    most = int(min(max(_WORK / step, _FEWEST), _MOST))
+    most = int(
+        min(
+            max(SETTINGS.smoothed_flops / step, SETTINGS.smoothed_min_iterations),
+            SETTINGS.smoothed_max_iterations,
+        )
+    )
     point = minimize_reweighted(
-        forms, data, {data.block: at.W}, method="newton", tol=_TOL, max_iter=most, watch=Until(watch)
+        forms,
+        data,
+        {data.block: at.W},
+        method="newton",
+        tol=SETTINGS.smoothed_tol,
+        max_iter=most,
+        watch=Until(watch),
     )
     W = point.blocks[data.block]
-    rank = int(np.count_nonzero(svd(W, compute_uv=False) > _ALIVE * np.sqrt(stages[-1])))
+    rank = int(np.count_nonzero(svd(W, compute_uv=False) > SETTINGS.alive_ratio * np.sqrt(stages[-1])))
     last = Until(watch, asks=most // 4)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 
@@ -124,18 +177,6 @@ def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
 
 # --------------------------------------------------------------------------------------------------------------
 # ADMM where functions of the spectrum are not convex but have an exact proximal step; at the end, Newton steps at the rank found.
-
-#: Iterations in a round, which first is plain, then accelerated, and so on; each round is longer than the one before by the factor.
-_ROUND, _LONGER, _MEMORY = 150, 1.4, 10
-
-#: A penalty is this many times the modulus that makes its function convex: its proximal step then has one minimum.
-_MARGIN = 2.0
-
-#: Copies that are further apart than this after a plain round do not settle: the penalty is raised.
-_APART, _RAISE = 0.03, 2.0
-
-#: A residual from which on Newton steps are tried, and again after so many times the iterations.
-_NEAR, _AGAIN = 0.1, 2.0
 
 
 class Nonconvex:
@@ -160,11 +201,13 @@ class Nonconvex:
             finished = self._at_rank(data, point, watch)
             if finished is not None:
                 return finished
-        iteration = Iteration(self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=_MEMORY)
+        iteration = Iteration(
+            self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=SETTINGS.memory_steps
+        )
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
         assert anderson is not None  # its memory is not 0
-        done, tried, length, plain = 0, 0, _ROUND, True
+        done, tried, length, plain = 0, 0, SETTINGS.round_iterations, True
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
@@ -173,19 +216,19 @@ class Nonconvex:
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
                 return point
-            near = newton and done >= _AGAIN * tried
-            if near and (data is None or self._residual(point) <= _NEAR):
+            near = newton and done >= SETTINGS.newton_factor * tried
+            if near and (data is None or self._residual(point) <= SETTINGS.newton_tol):
                 tried = done
                 finished = self._at_rank(data, point, watch)
                 if finished is not None:
                     return finished
-            if plain and self._apart(iteration) > _APART:
+            if plain and self._apart(iteration) > SETTINGS.disagreement_tol:
                 penalties = iteration.penalties.copy()
-                penalties[self._rough_copies(iteration)] *= _RAISE
+                penalties[self._rough_copies(iteration)] *= SETTINGS.penalty_factor
                 iteration.change_penalties(penalties)
             else:
                 plain = not plain
-            length = int(_LONGER * length)
+            length = int(SETTINGS.round_factor * length)
 
     def _first(self, data, watch: Watch) -> tuple[Point, bool]:
         """(where to start, whether the caller is content with it already)."""
@@ -232,7 +275,7 @@ class Nonconvex:
         for j in self._rough_copies(iteration):
             term = iteration.split.copies[j].term
             modulus = term.coefficient * term.atom.weak_convexity
-            penalties[j] = _MARGIN * modulus if np.isfinite(modulus) else penalties[j]
+            penalties[j] = SETTINGS.modulus_factor * modulus if np.isfinite(modulus) else penalties[j]
         return penalties
 
     def _apart(self, iteration: Iteration) -> float:

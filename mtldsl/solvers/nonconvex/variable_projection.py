@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from mtldsl.solvers.design.sufficient_statistics import QuadraticData, curvature
 from mtldsl.solvers.linear_systems.task_matrices import Layout
 from mtldsl.solvers.nonconvex.block_updates import assert_descent
 from mtldsl.solvers.nonconvex.weights_step import LinearStep
+from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
     "LBFGS",
+    "SETTINGS",
     "Evaluation",
+    "ProfileSettings",
     "invert_separate",
     "metric_at",
     "minimize_profile",
@@ -26,14 +30,47 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class ProfileSettings:
+    """Limits of the line search, the metric and the L-BFGS steps on the profile.
+
+    decrease_share           : sufficient decrease of the line search
+    curvature_share          : sufficient curvature of the line search
+    search_steps             : trials of the line search, beyond which there is no step
+    factor_entries           : of all factors of the metric together
+    factor_rows              : of the one for all tasks together
+    spectrum_features        : up to which the Gram matrix is diagonalized
+    diagonal_share           : of the largest curvature, added so that factorizations exist
+    memory_steps             : pairs that L-BFGS remembers
+    metric_iterations        : after which the metric is chosen anew
+    joint_steps              : before L-BFGS, which they bring near
+    joint_tol                : accuracy of these steps
+    gram_flops               : that Gram matrices of non-quadratic losses may take
+    look_interval_iterations : after which a look is worth its price, whatever that is
+    cheap_look_entries       : scalars of data up to which a look at the certificate costs a few milliseconds
+    """
+
+    decrease_share: float = 1e-4
+    curvature_share: float = 0.9
+    search_steps: int = 30
+    factor_entries: int = 40_000_000
+    factor_rows: int = 1500
+    spectrum_features: int = 1200
+    diagonal_share: float = 1e-14
+    memory_steps: int = 10
+    metric_iterations: int = 40
+    joint_steps: int = 4
+    joint_tol: float = 1e-5
+    gram_flops: int = 2_000_000_000
+    look_interval_iterations: int = 200
+    cheap_look_entries: int = 2_000_000
+
+
+SETTINGS = ProfileSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # L-BFGS whose first guess of the inverse Hessian is given: a good metric is worth more than a long memory.
-
-#: Sufficient decrease and curvature of the line search; beyond so many trials there is no step.
-_DECREASE, _CURVATURE, _TRIALS = 1e-4, 0.9, 30
-
-#: A change of the value below this, relative to its size, is rounding: then slopes decide.
-_ROUNDING = 1e-13
 
 Evaluation = tuple[float, np.ndarray]  # value, gradient
 
@@ -108,19 +145,19 @@ class LBFGS:
 
     def _search(self, direction: np.ndarray, slope: float) -> tuple[np.ndarray, float, np.ndarray] | None:
         low, high, t = 0.0, np.inf, 1.0
-        for _ in range(_TRIALS):
+        for _ in range(SETTINGS.search_steps):
             x = self.x + t * direction
             value, gradient = self.function(x)
             now = float(gradient @ direction)
-            lower = value <= self.value + _DECREASE * t * slope
-            same = abs(value - self.value) <= _ROUNDING * max(abs(self.value), self.size)
-            if not lower and not (same and now <= -(1.0 - 2.0 * _DECREASE) * slope):
+            lower = value <= self.value + SETTINGS.decrease_share * t * slope
+            same = abs(value - self.value) <= VALUE_ROUNDING_SHARE * max(abs(self.value), self.size)
+            if not lower and not (same and now <= -(1.0 - 2.0 * SETTINGS.decrease_share) * slope):
                 high = t
                 if low == 0.0:  # the minimum of the parabola through both values and the first slope
                     parabola = -0.5 * slope * t * t / (value - self.value - slope * t)
                     t = min(max(parabola, 0.1 * t), 0.6 * t) if np.isfinite(parabola) else 0.5 * t
                     continue
-            elif now < _CURVATURE * slope:
+            elif now < SETTINGS.curvature_share * slope:
                 low = t
             else:
                 self.scale *= np.sqrt(min(max(t, 0.5), 2.0))
@@ -142,21 +179,12 @@ class LBFGS:
 # every row: measured, no loss). Where they do not, exactly on the span of the columns that are alive (w_j below that of a zero), all tasks together, and task by task on what that leaves: a balanced
 # two-level preconditioner (Mandel, "Balancing domain decomposition", Comm. Numer. Methods Engrg. 9 (1993)).
 
-#: Entries of all factors together, and the side of the one for all tasks together.
-_LARGEST_ENTRIES, _LARGEST_SIDE = 40_000_000, 1500
-
-#: Features up to which the Gram matrix is diagonalized.
-_LARGEST_SPECTRUM = 1200
-
-#: Relative to the largest curvature, so that factorizations exist.
-_FLOOR = 1e-14
-
 
 def metric_at(form: NormalForm, data: QuadraticData, W: np.ndarray):
     """G -> H^{-1} G at the weights W; `data` holds the losses' curvature. None where no closed form is known, or a dear one."""
     (d, m), shared = data.shape, data.is_shared
     entries = min(d, m) ** 3 if shared else m * d * d
-    if entries > _LARGEST_ENTRIES or (shared and d > _LARGEST_SPECTRUM):
+    if entries > SETTINGS.factor_entries or (shared and d > SETTINGS.spectrum_features):
         return None
     turning, extra = _turning(form, data.block, W)
     if turning is None:
@@ -192,7 +220,8 @@ def _between(U, weights, gram) -> np.ndarray:
     system = gram + (U * (weights[:-1] - weights[-1])) @ U.T
     diagonal = np.diag_indices(len(system))
     system[diagonal] += weights[-1]
-    system[diagonal] += _FLOOR * system[diagonal].max() or 1.0  # nothing weighs anything: any metric does
+    # nothing weighs anything: any metric does
+    system[diagonal] += SETTINGS.diagonal_share * system[diagonal].max() or 1.0
     return system
 
 
@@ -203,11 +232,11 @@ def _invert_shared(data: QuadraticData, U, V, M, extra):
     levels = (
         np.maximum(values, 0.0)[:, None] + M[-1] + extra
     )  # (d, r + 1), the last for what is orthogonal to V
-    levels += _FLOOR * levels.max()
+    levels += SETTINGS.diagonal_share * levels.max()
     roots = np.sqrt(np.maximum(M[-1, :-1, None] - M[:-1, :-1].T, 0.0))  # (column j, row i)
     inner = np.stack([(P / column[:, None]).T @ P for column in levels[:, :-1].T])
     inner = np.eye(P.shape[1]) - roots[:, :, None] * inner * roots[:, None, :]
-    inverses = np.linalg.inv(inner + _FLOOR * np.eye(P.shape[1]))
+    inverses = np.linalg.inv(inner + SETTINGS.diagonal_share * np.eye(P.shape[1]))
 
     def invert(G):
         G = Q.T @ G
@@ -228,7 +257,7 @@ def invert_separate(data: QuadraticData, U, V, M, extra):
     alive = M[:-1, -1] < 0.5 * M[-1, -1]
     A = V[:, alive]  # (m, r)
     side = d * A.shape[1]
-    if not 0 < side <= _LARGEST_SIDE:
+    if not 0 < side <= SETTINGS.factor_rows:
         return task_by_task
     # sum over tasks of V_tj V_tk K_t, and the weights of u_i v_j^T
     coarse = np.einsum("tj,tk,tab->jakb", A, A, np.broadcast_to(data.gram, (m, d, d)), optimize=True)
@@ -266,21 +295,6 @@ def _task_by_task(data: QuadraticData, U, V, M, extra):
 
 # --------------------------------------------------------------------------------------------------------------
 # Quasi-Newton steps on the profile: the objective with every learned matrix at its best, a smooth function of the weights.
-
-#: Pairs that L-BFGS remembers; iterations after which its metric is chosen anew.
-_MEMORY, _ROUND = 10, 40
-
-#: Joint steps before L-BFGS, and their accuracy: they bring it near.
-_STEPS_FIRST, _ACCURACY_FIRST = 4, 1e-5
-
-#: Multiplications that Gram matrices of non-quadratic losses may take.
-_LARGEST_GRAM_WORK = 2_000_000_000
-
-#: Iterations after which a look is worth its price, whatever that is.
-_WITHOUT_LOOK = 200
-
-#: Scalars of data up to which a look at the certificate costs a few milliseconds.
-_CHEAP_LOOK = 2_000_000
 
 
 def why_not_smooth(form: NormalForm) -> str | None:
@@ -374,7 +388,7 @@ class _DataProfile:
 
 def _pays(loss) -> bool:
     """Tell whether Gram matrices of the samples are cheap enough to be formed anew in every round."""
-    return loss.tasks.n_samples * loss.tasks.n_features**2 <= _LARGEST_GRAM_WORK
+    return loss.tasks.n_samples * loss.tasks.n_features**2 <= SETTINGS.gram_flops
 
 
 def _penalties(form: NormalForm, x: Blocks, into: Blocks) -> tuple[float, Blocks]:
@@ -394,11 +408,11 @@ def _penalties(form: NormalForm, x: Blocks, into: Blocks) -> tuple[float, Blocks
 def minimize_profile(
     step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
-    """A few joint steps, then L-BFGS in a metric that is chosen anew every `_ROUND` iterations, until `watch` is content."""
-    cheap = form.data_size <= _CHEAP_LOOK
-    first, value = min(_STEPS_FIRST, max_iter), np.inf
+    """A few joint steps, then L-BFGS in a metric that is chosen anew now and then, until `watch` is content."""
+    cheap = form.data_size <= SETTINGS.cheap_look_entries
+    first, value = min(SETTINGS.joint_steps, max_iter), np.inf
     for iteration in range(1, first + 1):
-        x = step.solve(structures, x, _ACCURACY_FIRST).blocks
+        x = step.solve(structures, x, SETTINGS.joint_tol).blocks
         structures = learned_matrices(form, x)
         before, value = value, step.value(x)
         assert_descent(before, value, iteration, step.rise * step.size(x))
@@ -420,8 +434,8 @@ def minimize_profile(
 
     while True:
         started = iteration
-        search = LBFGS(function, flat, profile.metric(flat), _MEMORY, size)
-        while iteration - started < _ROUND:
+        search = LBFGS(function, flat, profile.metric(flat), SETTINGS.memory_steps, size)
+        while iteration - started < SETTINGS.metric_iterations:
             before = search.value
             moved = search.step()
             iteration += moved
@@ -429,7 +443,7 @@ def minimize_profile(
             end = residual <= target or not moved or iteration >= max_iter or watch.expired
             # a few looks on the way for the history, and for those who interrupt a long run
             due = cheap and (iteration - first).bit_count() == 1
-            if end or due or iteration - looked >= _WITHOUT_LOOK:
+            if end or due or iteration - looked >= SETTINGS.look_interval_iterations:
                 point = Point(profile.blocks(search.x), iteration=iteration)
                 if watch(point) or watch.expired or iteration >= max_iter:
                     return point

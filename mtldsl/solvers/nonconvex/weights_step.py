@@ -18,16 +18,35 @@ from mtldsl.normal_form.reductions.coordinates import White, Whitened
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, kept_value
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, quadratic_data, why_not_quadratic
 from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, fitting_method, solve_weights
-from mtldsl.solvers.nonconvex.block_updates import ROUNDING
+from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE
 from mtldsl.solvers.routes import accepting_routes, get_solver, refusal
 from mtldsl.solvers.solver import Point, Until, Watch
 
 __all__ = [
+    "SETTINGS",
     "ConvexStep",
     "LinearStep",
+    "WeightsSettings",
     "weights_step",
     "why_not_linear",
 ]
+
+
+@dataclass(frozen=True)
+class WeightsSettings:
+    """Limits of one step on the weights.
+
+    step_iterations : iterations of an inner solver
+    limit_tol       : a gap this small that does not shrink is as small as it gets
+    idle_looks      : looks over which it does not shrink
+    """
+
+    step_iterations: int = 5000
+    limit_tol: float = 1e-9
+    idle_looks: int = 4
+
+
+SETTINGS = WeightsSettings()
 
 
 def why_not_linear(form: NormalForm) -> str | None:
@@ -82,7 +101,7 @@ class LinearStep:
     form: NormalForm
     data: QuadraticData
     method: str = "auto"
-    rise: float = ROUNDING  # of the objective between steps, relative to `size`
+    rise: float = RISE_ROUNDING_SHARE  # of the objective between steps, relative to `size`
 
     @property
     def name(self) -> str:
@@ -125,10 +144,6 @@ class LinearStep:
         return abs(self.data.constant) + sum(abs(f.value(x)) for f in self.form.functions)
 
 
-#: Iterations of one step.
-_MOST = 5000
-
-
 class ConvexStep:
     """Any convex model: the first of the fast solvers that reaches the accuracy. Never returns worse weights than it is given."""
 
@@ -137,7 +152,7 @@ class ConvexStep:
         self.before: Point | None = None
         self.reached: str | None = None  # the solver that brought the last step to its accuracy
         self._whitened = Whitened()
-        self.rise = ROUNDING
+        self.rise = RISE_ROUNDING_SHARE
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
@@ -156,7 +171,13 @@ class ConvexStep:
             self.rise = 100.0 * max(accuracy, kept.violation(x))
         for name in self._order(easier):
             solver = get_solver(name)
-            solver.solve(easier, tol=accuracy, max_iter=min(solver.max_iter, _MOST), start=start, watch=inner)
+            solver.solve(
+                easier,
+                tol=accuracy,
+                max_iter=min(solver.max_iter, SETTINGS.step_iterations),
+                start=start,
+                watch=inner,
+            )
             if inner.satisfied or self.watch.expired:
                 self.reached = name if inner.satisfied else self.reached
                 break
@@ -193,12 +214,8 @@ class ConvexStep:
         return losses + sum(abs(f.value(x)) for f in self.form.functions)
 
 
-#: A gap this small that does not shrink over so many looks is as small as it gets.
-_LIMIT, _IDLE_LOOKS = 1e-9, 4
-
-
 class _Found:
-    """Whether an inner solver has reached its accuracy, or makes no progress; keeps its best point."""
+    """Judge of an inner solver: it has reached its accuracy, or makes no progress; keeps its best point."""
 
     def __init__(self, kept: NormalForm, accuracy: float):
         self.kept, self.accuracy = kept, accuracy
@@ -218,5 +235,5 @@ class _Found:
         # near the limit of double precision more looks bring nothing
         self.idle = self.idle + 1 if gap > 0.7 * self.gap else 0
         self.gap = min(gap, self.gap)
-        at_limit = gap <= _LIMIT and self.idle >= _IDLE_LOOKS
+        at_limit = gap <= SETTINGS.limit_tol and self.idle >= SETTINGS.idle_looks
         return feasible and (gap <= self.accuracy or at_limit)

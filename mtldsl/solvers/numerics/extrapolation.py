@@ -5,15 +5,29 @@ Source: Bertrand and Massias, "Anderson acceleration of coordinate descent", AIS
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 __all__ = [
+    "SETTINGS",
+    "ExtrapolationSettings",
     "History",
     "extrapolate",
 ]
 
-#: numbers of what is carried beside the weights up to which that of earlier iterates is kept
-_REMEMBERED = 1 << 17
+
+@dataclass(frozen=True)
+class ExtrapolationSettings:
+    """Limit of what is carried.
+
+    remembered_entries : of what is carried beside the weights, up to which that of earlier iterates is kept
+    """
+
+    remembered_entries: int = 1 << 17
+
+
+SETTINGS = ExtrapolationSettings()
 
 
 class History:
@@ -25,7 +39,7 @@ class History:
     def __init__(self, state, sweeps: int):
         self.W = np.empty((sweeps + 1, state.W.size))
         self.carried = None
-        if state.carried.size <= _REMEMBERED or not hasattr(state, "carried_at"):
+        if state.carried.size <= SETTINGS.remembered_entries or not hasattr(state, "carried_at"):
             self.carried = np.empty((sweeps + 1, state.carried.size))
         self.n = 0
 

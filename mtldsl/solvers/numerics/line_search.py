@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,9 @@ from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
 from mtldsl.solvers.numerics.projections import projected
 
 __all__ = [
+    "SETTINGS",
+    "VALUE_ROUNDING_SHARE",
+    "LineSearchSettings",
     "Lines",
     "best_between",
     "best_of_ray",
@@ -19,15 +23,34 @@ __all__ = [
     "plain_rays",
 ]
 
-#: c is searched by factors of 16 from 1 on, at most so often, until the objective rises; then by golden sections of log c.
-_FACTOR, _FACTORS, _SECTIONS = 16.0, 15, 36
-_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-#: Steps of conjugate gradients towards a least-squares fit; each is worth two products with the data.
-_STEPS = 8
+#: A change of a value below this, relative to its size, is rounding.
+VALUE_ROUNDING_SHARE = 1e-13
+
+#: Share of an interval that a golden section leaves.
+GOLDEN_RATIO = 0.5 * (np.sqrt(5.0) - 1.0)
+
+
+@dataclass(frozen=True)
+class LineSearchSettings:
+    """Limits of the search along a line.
+
+    bracket_factor : from one c to the next, from 1 on, until the objective rises
+    bracket_steps  : of these
+    section_steps  : golden sections of log c, then
+    fit_steps      : of conjugate gradients towards a least-squares fit, each worth two products with the data
+    """
+
+    bracket_factor: float = 16.0
+    bracket_steps: int = 15
+    section_steps: int = 36
+    fit_steps: int = 8
+
+
+SETTINGS = LineSearchSettings()
 
 
 class Lines:
-    """Which lines are searched in a run, and when: at the 8th, 16th, 32nd ... look."""
+    """Lines that are searched in a run, and when: at the 8th, 16th, 32nd ... look."""
 
     def __init__(self, form: NormalForm):
         self.form = form
@@ -113,7 +136,7 @@ def _fit(form: NormalForm, labels: list[np.ndarray], inverse: Blocks) -> Blocks:
     nothing = [loss.predictions(form.zeros()) for loss in form.losses]  # of the maps' constant parts
     v, residual = form.zeros(), labels
     direction, before = None, 1.0
-    for _ in range(_STEPS):
+    for _ in range(SETTINGS.fit_steps):
         g = _adjoint(form, residual)
         scaled = {name: inverse[name] * g[name] for name in g}
         now = sum(float(np.vdot(g[name], scaled[name])) for name in g)
@@ -194,27 +217,30 @@ class _Line:
         """
         with np.errstate(over="ignore", invalid="ignore"):  # far out, the value is inf
             here = self(0.0)
-            c, value, factor = 1.0, self(1.0), 1.0 / _FACTOR
-            if not bounded and (up := self(_FACTOR)) < min(value, here):
-                c, value, factor = _FACTOR, up, _FACTOR
-            for _ in range(_FACTORS):
+            c, value, factor = 1.0, self(1.0), 1.0 / SETTINGS.bracket_factor
+            if not bounded and (up := self(SETTINGS.bracket_factor)) < min(value, here):
+                c, value, factor = SETTINGS.bracket_factor, up, SETTINGS.bracket_factor
+            for _ in range(SETTINGS.bracket_steps):
                 following = self(c * factor)
                 if following >= value and value < here:
                     break
                 c, value = c * factor, following
             if not value < here:
                 return None
-            low, high = np.log(c / _FACTOR), np.log(min(c * _FACTOR, 1.0) if bounded else c * _FACTOR)
-            a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            low, high = (
+                np.log(c / SETTINGS.bracket_factor),
+                np.log(min(c * SETTINGS.bracket_factor, 1.0) if bounded else c * SETTINGS.bracket_factor),
+            )
+            a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
             at_a, at_b = self(np.exp(a)), self(np.exp(b))
-            for _ in range(_SECTIONS):
+            for _ in range(SETTINGS.section_steps):
                 if at_a <= at_b:
                     high, b, at_b = b, a, at_a
-                    a = high - _GOLDEN * (high - low)
+                    a = high - GOLDEN_RATIO * (high - low)
                     at_a = self(np.exp(a))
                 else:
                     low, a, at_a = a, b, at_b
-                    b = low + _GOLDEN * (high - low)
+                    b = low + GOLDEN_RATIO * (high - low)
                     at_b = self(np.exp(b))
         best, at = min((value, c), (at_a, np.exp(a)), (at_b, np.exp(b)))
         return {name: self.x[name] + at * self.v[name] for name in self.x}

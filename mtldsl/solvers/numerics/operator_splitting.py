@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.solvers.linear_systems.task_matrices import Split
 
 __all__ = [
+    "SETTINGS",
     "Balance",
+    "SplittingSettings",
     "first_penalties",
 ]
+
+
+@dataclass(frozen=True)
+class SplittingSettings:
+    """Constants that splittings share.
+
+    relaxation_factor    : of over-relaxation
+    penalty_range_factor : a penalty stays within it of its scale on either side; a loss that is all but flat balances at none, and steps overflow
+    """
+
+    relaxation_factor: float = 1.6
+    penalty_range_factor: float = 1e9
+
+
+SETTINGS = SplittingSettings()
 
 
 def first_penalties(split: Split, mean_quadratic: float, diagonals: list[float]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,30 @@ from mtldsl.solvers.design.gram import bordered_gram, gram_outgrows_inputs, gram
 from mtldsl.solvers.linear_systems.task_matrices import Layout
 
 __all__ = [
+    "SETTINGS",
     "DataPiece",
     "FunctionPiece",
     "GramPiece",
+    "GramSettings",
     "Partition",
     "ProximalPart",
     "SmoothPart",
     "block_weights",
     "partition",
 ]
+
+
+@dataclass(frozen=True)
+class GramSettings:
+    """Limit of the Gram matrices.
+
+    gram_entries : of all tasks' Gram matrices, up to which they stand in the place of the data
+    """
+
+    gram_entries: int = 30_000_000
+
+
+SETTINGS = GramSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -120,8 +136,6 @@ class ProximalPart:
 # Each piece is f(A x + a). What is kept of an iterate are its images, arrays affine in x: those of an extrapolated point are
 # extrapolated too, at no product's price.
 
-_LARGEST_GRAM = 30_000_000  # entries
-
 
 class DataPiece:
     """A loss through its predictions."""
@@ -163,7 +177,7 @@ class GramPiece:
         rows = loss.tasks.n_samples / m
         if gram_outgrows_inputs(loss, d, copies=2):
             return False
-        return d <= 1.5 * rows and (1 if one else m) * d * d <= _LARGEST_GRAM
+        return d <= 1.5 * rows and (1 if one else m) * d * d <= SETTINGS.gram_entries
 
     def image(self, blocks: Blocks) -> np.ndarray:
         W = self.loss.map.forward(blocks)

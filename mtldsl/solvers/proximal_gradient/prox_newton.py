@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,51 @@ from scipy import sparse
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.solvers.design.gram import bordered_gram
 from mtldsl.solvers.linear_systems.task_matrices import Layout, places
+from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
 __all__ = [
+    "SETTINGS",
     "ProximalNewton",
+    "ProximalNewtonSettings",
     "QuadraticSplitting",
     "gradient_steps_first",
     "unsupported_reason",
 ]
 
 
+@dataclass(frozen=True)
+class ProximalNewtonSettings:
+    """Limits of models, and of the splitting that minimises them.
+
+    balance_ratio    : of the balanced penalty to the present one, from which on it changes
+    hessian_entries  : of all tasks' Hessians
+    hessian_rows     : of one Hessian
+    forcing_share    : of the residual at the point where the model was made, which is left of it
+    model_iterations : of the splitting, on one model
+    gradient_steps   : of proximal gradients that are worth a try before the first model
+    step_shares      : of a step, tried in turn
+    damping_share    : of the largest curvature, added to the diagonal: models stay bounded where losses are flat (Huber, far out)
+    """
+
+    balance_ratio: float = 4.0
+    hessian_entries: int = 20_000_000
+    hessian_rows: int = 800
+    forcing_share: float = 0.03
+    model_iterations: int = 500
+    gradient_steps: int = 30
+    step_shares: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
+    damping_share: float = 1e-9
+
+
+SETTINGS = ProximalNewtonSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # A quadratic that is block diagonal over tasks, plus h with a cheap prox: Douglas-Rachford splitting with small cached systems.
-
-_RELAXATION = 1.6
-_OFF_BALANCE = 4.0
-#: The penalty stays within this factor of the mean curvature on either side: where the quadratic is all but flat (losses of separable
-#: labels, far out), residuals balance at no penalty at all, and the next steps 1 / penalty would overflow.
-_FARTHEST = 1e9
 
 
 class QuadraticSplitting:
@@ -94,16 +120,17 @@ class QuadraticSplitting:
             if iteration > 1 and done(w, self.y, -self.apply(self.hessian, difference) - M * difference):
                 return
             if iteration >= balance_at and w_before is not None:
-                penalty = np.clip(self.penalty * self._factor(x, w, w_before), 1.0 / _FARTHEST, _FARTHEST)
+                widest = operator_splitting.SETTINGS.penalty_range_factor
+                penalty = np.clip(self.penalty * self._factor(x, w, w_before), 1.0 / widest, widest)
                 balance_at, interval = iteration + interval, int(1.5 * interval)
-                if not 1.0 / _OFF_BALANCE < penalty / self.penalty < _OFF_BALANCE:
+                if not 1.0 / SETTINGS.balance_ratio < penalty / self.penalty < SETTINGS.balance_ratio:
                     self.penalty = float(penalty)
                     self._factorize()
                     anderson.reset()
                     s, w_before = w + self.y / (self.penalty * self.metric), None
                     continue
             w_before = w
-            image = s + _RELAXATION * difference
+            image = s + operator_splitting.SETTINGS.relaxation_factor * difference
             root = np.sqrt(M)
             s = anderson.step(s.ravel(), image.ravel(), np.broadcast_to(root, s.shape).ravel()).reshape(
                 s.shape
@@ -123,16 +150,6 @@ class QuadraticSplitting:
 # --------------------------------------------------------------------------------------------------------------
 # Proximal Newton: the losses' second-order model, minimised together with h by splitting; exact at once for quadratic losses.
 
-_LARGEST = 20_000_000  # entries of all Hessians
-_LARGEST_SIDE = 800
-_FORCING = 0.03  # the model's residual, relative to that of the point it was made at
-_MOST_INNER = 500
-_FEWEST_STEPS = 30
-_FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
-#: added to the Hessian's diagonal, in units of the largest curvature: where the losses are flat (a Huber loss far from its
-#: targets) the model stays bounded
-_LEAST_DAMPING = 1e-9
-
 
 def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
     """None where the Hessian is block diagonal over tasks and small enough, else the reason."""
@@ -149,7 +166,7 @@ def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
             return f"{loss.typed} is a loss of products of weights with matrices"
         if loss.map.shape[1] not in columns:
             return f"{loss.typed} has another number of tasks"
-    if rows > _LARGEST_SIDE or systems(form) * rows**2 > _LARGEST:
+    if rows > SETTINGS.hessian_rows or systems(form) * rows**2 > SETTINGS.hessian_entries:
         return "its Hessian is too large"
     return None
 
@@ -174,13 +191,13 @@ def gradient_steps_first(form: NormalForm) -> int:
     gradient = 4.0 * (m * p * p if all(GramPiece.pays(loss) for loss in form.losses) else samples * p)
     steps = int(2.0 * newton / gradient)
     if all(loss.atom.quadratic is not None for loss in form.losses):
-        return steps if steps >= _FEWEST_STEPS else 0
+        return steps if steps >= SETTINGS.gradient_steps else 0
     # Newton's method is at its best near the solution, and starts its steps from a model that many gradients would pay for
-    return max(2 * steps, _FEWEST_STEPS)
+    return max(2 * steps, SETTINGS.gradient_steps)
 
 
 class ProximalNewton:
-    """From a point x on: minimise the model within `_FORCING`, go there as far as the objective falls, repeat."""
+    """From a point x on: minimise the model roughly, go there as far as the objective falls, repeat."""
 
     def __init__(
         self, form: NormalForm, proximal: ProximalPart, x, y=None, iteration: int = 0, work: float = 0.0
@@ -235,12 +252,13 @@ class ProximalNewton:
             self.iteration += 1
             hessian = self._hessian(predictions)
             unit = max(unit, float(np.mean(np.diagonal(hessian, axis1=-2, axis2=-1))))
-            hessian = hessian + max(damping, _LEAST_DAMPING) * unit * np.eye(len(x))
+            hessian = hessian + max(damping, SETTINGS.damping_share) * unit * np.eye(len(x))
             splitting.w = x
             splitting.set_quadratic(hessian, splitting.apply(hessian, x) - gradient)
-            goal = _FORCING * residual
+            goal = SETTINGS.forcing_share * residual
             splitting.run(
-                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal, _MOST_INNER
+                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal,
+                SETTINGS.model_iterations,
             )
             step = splitting.w - x
             change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
@@ -264,9 +282,10 @@ class ProximalNewton:
 
     def _fraction(self, x, step, predictions, change, objective) -> float:
         """The first of some fractions of the step at which the objective does not rise (but for rounding), 0 where none is."""
-        for fraction in _FRACTIONS:
+        allowed = objective + VALUE_ROUNDING_SHARE * abs(objective)
+        for fraction in SETTINGS.step_shares:
             trial = [z + fraction * d for z, d in zip(predictions, change, strict=True)]
-            if self._objective(x + fraction * step, trial) <= objective + 1e-13 * abs(objective):
+            if self._objective(x + fraction * step, trial) <= allowed:
                 return fraction
         return 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
@@ -14,6 +15,7 @@ from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems import ridge_newton
 from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
 from mtldsl.solvers.proximal_gradient import rotated_squares
 from mtldsl.solvers.proximal_gradient.composite import (
@@ -27,22 +29,47 @@ from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = [
+    "SETTINGS",
     "SOLVER",
     "AcceleratedGradient",
     "ExtrapolatedGradient",
     "GapEstimate",
+    "GradientSettings",
     "ProximalGradient",
 ]
 
 
+@dataclass(frozen=True)
+class GradientSettings:
+    """Limits of steps and of the curvature that they follow.
+
+    curvature_decay_factor  : of the curvature estimate, every iteration: steps grow where the function is flatter
+    curvature_growth_factor : of the estimate where it is too small, at least
+    curvature_min_ratio     : of the estimate to the curvature at the start: a function that is flat far out has none
+    memory_steps            : that an extrapolation draws on
+    estimate_iterations     : from one estimate of the gap to the next
+    review_iterations       : from one look at the curvature to the next
+    flatter_ratio           : of curvature to estimate that asks for another one, which costs all that was remembered
+    doubling_steps          : of the estimate in one iteration
+    still_ratio             : of a step to the iterate, up to which it is taken whatever rounding says of its value
+    """
+
+    curvature_decay_factor: float = 0.97
+    curvature_growth_factor: float = 1.5
+    curvature_min_ratio: float = 1e-12
+    memory_steps: int = 15
+    estimate_iterations: int = 3
+    review_iterations: int = 25
+    flatter_ratio: float = 0.01
+    doubling_steps: int = 60
+    still_ratio: float = 1e-13
+
+
+SETTINGS = GradientSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Accelerated proximal gradient with restarts and steps that follow the local curvature.
-
-_RELAX = 0.97  # of the curvature estimate, every iteration: steps grow where the function is flatter
-_GROW = 1.5
-_LEAST = (
-    1e-12  # of the estimate, relative to the curvature at the start: a function that is flat far out has none
-)
 
 
 class AcceleratedGradient:
@@ -93,7 +120,7 @@ class AcceleratedGradient:
             y = x + beta * change
             y_images = [new + beta * (new - old) for new, old in zip(images, self.images, strict=True)]
             self.x, self.images, momentum = x, images, following
-            self.L = max(_RELAX * self.L, _LEAST)
+            self.L = max(SETTINGS.curvature_decay_factor * self.L, SETTINGS.curvature_min_ratio)
 
     def _step(self, y, y_images, slopes, gradient):
         while True:
@@ -111,7 +138,9 @@ class AcceleratedGradient:
                 return x, images, new_slopes, before_prox
             needed = curved / length
             self.L = (
-                max(_GROW * self.L, min(needed, 10.0 * self.L)) if math.isfinite(needed) else 10.0 * self.L
+                max(SETTINGS.curvature_growth_factor * self.L, min(needed, 10.0 * self.L))
+                if math.isfinite(needed)
+                else 10.0 * self.L
             )
 
     def _steps(self) -> dict[str, float]:
@@ -180,19 +209,6 @@ class GapEstimate:
 # Near a solution the steps act on the pieces that stay (a rank, a support) like a smooth map, whose pace extrapolation more than doubles.
 # Source: Mai and Johansson, "Anderson acceleration of proximal gradient methods", ICML 2020.
 
-_MEMORY = 15
-_ESTIMATES = 3  # iterations from one estimate of the gap to the next
-_ROUNDING = 1e-13
-_REVIEW, _FLATTER = (
-    25,
-    0.01,
-)  # iterations from one look at the curvature to the next, and what asks for another L, which costs all that was remembered
-_DOUBLINGS = 60  # of L in one iteration
-_LEAST_EXTRAPOLATED_GRADIENT = 1e-12  # L, in units of the curvature at the start
-_STILL = (
-    1e-13  # a step that is no longer, relative to the iterate, is taken whatever rounding says of its value
-)
-
 
 class ExtrapolatedGradient:
     """s -> x - grad f(x) / (L metric) with x = prox_h(s), extrapolated as long as f + h falls, where f has no quadratic pieces.
@@ -208,7 +224,7 @@ class ExtrapolatedGradient:
         for name, at in self.layout.slices.items():
             self.metric[at] = self.weights[name]
         self.L, self.iteration = 1.0, 0
-        self.anderson = Anderson(_MEMORY)
+        self.anderson = Anderson(SETTINGS.memory_steps)
         self.is_homogeneous = not proximal.parts.moved and all(
             f.atom.homogeneous for f in smooth.form.functions
         )
@@ -258,11 +274,11 @@ class ExtrapolatedGradient:
                     return point, stop
                 if due:
                     self._advance(image, root)
-            if self.iteration % _REVIEW == 0:
+            if self.iteration % SETTINGS.review_iterations == 0:
                 self._review(gradient)
 
     def _is_close(self, gradient) -> bool:
-        if self.gap is None or self.iteration % _ESTIMATES != 0:
+        if self.gap is None or self.iteration % SETTINGS.estimate_iterations != 0:
             return False
         blocks = self.layout.blocks(self.x)
         pull = -self.layout.blocks(gradient)[self.gap.block]
@@ -270,11 +286,11 @@ class ExtrapolatedGradient:
 
     def _advance(self, image, root) -> bool:
         """On to the extrapolated point, or the plain one, with L as large as descent asks for; False where nothing descends."""
-        allowed = self.value + _ROUNDING * abs(self.value)
+        allowed = self.value + VALUE_ROUNDING_SHARE * abs(self.value)
         tried = self.anderson.step(self.s, image, root)
         before_x, before_slopes, before_images = self.x, self.slopes, self.images
         s, L = self.s, self.L
-        for _ in range(_DOUBLINGS):
+        for _ in range(SETTINGS.doubling_steps):
             x, images, value = self._at(tried)
             if value <= allowed or (tried is image and np.isfinite(value) and _is_still(x, before_x)):
                 self.s, self.x, self.images, self.value = tried, x, images, value
@@ -301,8 +317,8 @@ class ExtrapolatedGradient:
         d, images, slopes = self.change
         length = float(np.vdot(self.metric * d, d))
         curved = self.smooth.secant(d, images, slopes, self.images, self.slopes)
-        if length > 0.0 and curved < _FLATTER * self.L * length:
-            self._rescale(max(2.0 * curved / length, 0.1 * self.L, _LEAST_EXTRAPOLATED_GRADIENT))
+        if length > 0.0 and curved < SETTINGS.flatter_ratio * self.L * length:
+            self._rescale(max(2.0 * curved / length, 0.1 * self.L, SETTINGS.curvature_min_ratio))
 
     def _point(self) -> Point:
         blocks = {name: block.copy() for name, block in self.layout.blocks(self.x).items()}
@@ -313,7 +329,7 @@ class ExtrapolatedGradient:
 
 
 def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
-    return bool(np.linalg.norm(x - before) <= _STILL * np.linalg.norm(before))
+    return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
 
 
 class ProximalGradient(Solver):

@@ -25,22 +25,41 @@ from mtldsl.atoms.prox.composition import ProxOfSum, prox_of_sum
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.design.gram import centred_gram
+from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import Anderson
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
 from mtldsl.utils.interrupts import eigh
 
 __all__ = [
+    "SETTINGS",
+    "RotatedSettings",
     "SharedSquares",
     "unsupported_reason",
 ]
 
-_LARGEST = 1000  # of the smaller side of X, up to which eigenvectors pay
-_NULL = 1e-11  # eigenvalues this small against the largest are zero: X says nothing there, and h keeps W away
-_RELAXATION, _MEMORY = 1.6, 10
-_BALANCE = 1.3  # the penalty, in units of sqrt(||y|| / ||w|| times the curvature along w)
-_OFF_BALANCE = 2.0
-_MOST = 300  # iterations; those that go well take a dozen
+
+@dataclass(frozen=True)
+class RotatedSettings:
+    """Limits of the splitting in the coordinates of singular vectors.
+
+    spectrum_rows  : smaller side of X, up to which eigenvectors pay
+    null_share     : of the largest eigenvalue, up to which one is zero: X says nothing there, and h keeps W away
+    memory_steps   : that an extrapolation draws on
+    penalty_factor : in units of sqrt(||y|| / ||w|| times the curvature along w)
+    balance_ratio  : of the balanced penalty to the present one, from which on it changes
+    run_iterations : of a run; those that go well take a dozen
+    """
+
+    spectrum_rows: int = 1000
+    null_share: float = 1e-11
+    memory_steps: int = 10
+    penalty_factor: float = 1.3
+    balance_ratio: float = 2.0
+    run_iterations: int = 300
+
+
+SETTINGS = RotatedSettings()
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
@@ -51,8 +70,8 @@ def unsupported_reason(form: NormalForm) -> str | None:
     loss, columns = facts.loss, facts.shape[1]
     if loss.atom.quadratic is None or not loss.is_shared_complete or loss.uniform_scale is None:
         return f"{loss.typed} is not a sum of squares over one X, equally weighted."
-    if min(loss.tasks.X.shape) > _LARGEST:
-        return f"X has more than {_LARGEST} rows and columns."
+    if min(loss.tasks.X.shape) > SETTINGS.spectrum_rows:
+        return f"X has more than {SETTINGS.spectrum_rows} rows and columns."
     for f in form.functions:
         if f.atom.separable != "spectrum" and (f.is_constraint or f.atom.task_quadratic(columns) is None):
             return f"{f.typed} is not a function of the singular values of {facts.name}."
@@ -93,7 +112,7 @@ class _Coordinates:
             G = centred_gram(G, n * x_means, x_means) if centred else G
             G *= weight
             values, Q = eigh(G)
-            kept = values > _NULL * max(values[-1], 0.0)
+            kept = values > SETTINGS.null_share * max(values[-1], 0.0)
             e, Q = values[kept], Q[:, kept]
         else:
             K = gram(X.T)
@@ -102,7 +121,7 @@ class _Coordinates:
                 K -= means
                 K -= (means - means.mean())[:, None]
             values, P = eigh(K)
-            kept = values > _NULL * max(values[-1], 0.0)
+            kept = values > SETTINGS.null_share * max(values[-1], 0.0)
             P = P[:, kept] / np.sqrt(values[kept])
             e, Q = weight * values[kept], np.asarray(X.T @ P)
             if centred:
@@ -133,8 +152,8 @@ class SharedSquares:
         self.target = 0.8 * tol
         w, y = self._first() if start is None else self._from(start)
         M = self._penalty(w, y) or float(self.e.mean() if self.e.size else 1.0)
-        s, anderson, balance_at = w + y / M, Anderson(_MEMORY), 3
-        last = min(max_iter, _MOST)
+        s, anderson, balance_at = w + y / M, Anderson(SETTINGS.memory_steps), 3
+        last = min(max_iter, SETTINGS.run_iterations)
         for iteration in range(1, last + 1):
             w = self.prox.prox(s, 1.0 / M)
             y = M * (s - w)
@@ -149,11 +168,14 @@ class SharedSquares:
             if iteration == balance_at:
                 balance_at *= 2
                 better = self._penalty(w, y)
-                if better is not None and not 1.0 / _OFF_BALANCE < better / M < _OFF_BALANCE:
+                if (
+                    better is not None
+                    and not 1.0 / SETTINGS.balance_ratio < better / M < SETTINGS.balance_ratio
+                ):
                     M, s = better, w + y / better
                     anderson.reset()
             x = (C + M * (2.0 * w - s)) / (e + M)
-            image = s + _RELAXATION * (x - w)
+            image = s + operator_splitting.SETTINGS.relaxation_factor * (x - w)
             s = anderson.step(s.ravel(), image.ravel(), 1.0).reshape(s.shape)
         raise AssertionError("the last iteration returns")
 
@@ -178,7 +200,7 @@ class SharedSquares:
         if not (squares > 0.0 and curved > 0.0):
             return None
         size = np.linalg.norm(y, 2) / np.linalg.norm(w, 2)
-        found = _BALANCE * math.sqrt(size * curved / squares)
+        found = SETTINGS.penalty_factor * math.sqrt(size * curved / squares)
         return found if 0.0 < found < math.inf else None
 
     def _gap(self, w, y) -> float:

@@ -25,21 +25,80 @@ if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.task_kernels import Ball
 
 __all__ = [
+    "SETTINGS",
     "Ascent",
+    "AscentSettings",
     "KernelForm",
     "WeightsStep",
     "kernel_form",
 ]
 
 
+@dataclass(frozen=True)
+class AscentSettings:
+    """Limits of passes, faces, looks and steps of kernel weights.
+
+    kernel_tasks         : beyond which a quadratic would need too large a T x T inverse
+    singular_share       : of the largest eigenvalue: a quadratic whose smallest is below it has no kernel
+    longer_factor        : of a step of kernel weights in the direction of the one before
+    shorter_factor       : of one that turns
+    vanishing_max_factor : of (E.1), for weights on their way to zero
+    vanishing_share      : of the largest weight, below which one is on its way there
+    bold_max_factor      : of (E.1), for the others, which could overshoot
+    weights_gap_share    : of the relative gap, the sum of weights at their least beside the largest: the gap that is left is not theirs
+    moved_share          : of the largest kernel weight: a move by more brings samples back that were left out
+    shift_factor         : of the step of the method of multipliers on intercepts, in units of `Ascent._shifts`
+    clear_share          : of the last pass's largest violation, by which the slope of a sample that rests at a bound is clear of zero
+    batch_rows           : samples that are looked at together
+    settled_share        : of the largest violation seen: below it one is none, but for rounding
+    slow_ratio           : of a gap to the one before, above which it is slow
+    patience_passes      : for every update of kernel weights
+    look_passes          : between looks while kernel weights are learned; 15 to 100 converge for p = 1, 40 % of all passes on 1 seed of 8
+    answer_rounds        : in which intercepts and the face answer each other
+    face_min_products    : of conjugate gradients, in a step on a face
+    face_max_products    : the same at most
+    face_min_passes      : between two such steps
+    face_max_passes      : the same at most
+    unseen_flops         : of passes that go by without a look at the time
+    look_flops           : that the calls of a look at the gap are worth
+    face_flops           : that the calls of a step on a face are worth
+    pause_passes         : before a look at the gap
+    threads_entries      : of data that make a second thread worth its start
+    """
+
+    kernel_tasks: int = 2000
+    singular_share: float = 1e-12
+    longer_factor: float = 1.3
+    shorter_factor: float = 0.5
+    vanishing_max_factor: float = 40.0
+    vanishing_share: float = 0.01
+    bold_max_factor: float = 4.0
+    weights_gap_share: float = 0.1
+    moved_share: float = 0.01
+    shift_factor: float = 6.0
+    clear_share: float = 0.1
+    batch_rows: int = 1 << 16
+    settled_share: float = 1e-14
+    slow_ratio: float = 0.9
+    patience_passes: int = 16
+    look_passes: int = 25
+    answer_rounds: int = 3
+    face_min_products: int = 8
+    face_max_products: int = 500
+    face_min_passes: int = 5
+    face_max_passes: int = 40
+    unseen_flops: float = 3e7
+    look_flops: float = 1e6
+    face_flops: float = 2e6
+    pause_passes: int = 100
+    threads_entries: int = 2_000_000
+
+
+SETTINGS = AscentSettings()
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Which models are one loss beside one kernel regularizer, and that regularizer as an `MKLNorm`.
-
-#: Quadratics of more tasks than this would need a T x T inverse.
-_MOST_TASKS = 2000
-
-#: A quadratic whose smallest eigenvalue is below this, relatively, has no kernel.
-_SINGULAR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -95,7 +154,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
         modulus += f.coefficient * f.atom.curvature if same else np.nan
     if np.isfinite(modulus):
         return KernelForm(loss, _tasks_alone(T), modulus, None)
-    if T > _MOST_TASKS:
+    if SETTINGS.kernel_tasks < T:
         return f"{functions[0].typed} would need the inverse of a {T} x {T} matrix."
     total = np.zeros((T, T))
     for f in functions:
@@ -104,7 +163,7 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
             return f"{f.typed} is not quadratic between tasks."
         total += f.coefficient * L
     values, basis = eigh(total)
-    if values[0] <= _SINGULAR * values[-1]:
+    if values[0] <= SETTINGS.singular_share * values[-1]:
         return "the quadratic penalties are singular: + 1e-6 * ridge(W) would give them an inverse."
     kernel = TaskKernel("inverse", sparse.csr_array(basis / np.sqrt(values)))
     return KernelForm(loss, MKLNorm((kernel,), about=np.array([1.0])), 1.0, None)
@@ -112,15 +171,6 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
 
 # --------------------------------------------------------------------------------------------------------------
 # Kernel weights between passes: the closed form (E.1), with longer steps where it keeps going the same way.
-
-#: A step in the direction of the one before is longer by the first, one that turns is shorter by the second.
-_LONGER, _SHORTER = 1.3, 0.5
-
-#: So many times (E.1) at most, for weights on their way to zero (below a part of the largest) and for the others, which could overshoot.
-_LONGEST, _VANISHING, _BOLDEST = 40.0, 0.01, 4.0
-
-#: The sum of weights at their least is this part of the relative gap, relative to the largest: the gap that is left is not theirs.
-_LEAST = 0.1
 
 
 class WeightsStep:
@@ -141,21 +191,27 @@ class WeightsStep:
         closed_form = self.ball.update(theta**2 * b)
         way = np.log(np.maximum(closed_form, np.finfo(float).tiny) / theta)
         same = way * self.before > 0
-        most = np.where((theta < _VANISHING * theta.max()) & (way < 0), _LONGEST, self.boldness)
-        self.longer = np.clip(self.longer * np.where(same, _LONGER, _SHORTER), 1.0, most)
+        most = np.where(
+            (theta < SETTINGS.vanishing_share * theta.max()) & (way < 0),
+            SETTINGS.vanishing_max_factor,
+            self.boldness,
+        )
+        self.longer = np.clip(
+            self.longer * np.where(same, SETTINGS.longer_factor, SETTINGS.shorter_factor), 1.0, most
+        )
         self.before = way
         # one step multiplies by no more than a factor of ten
         return self.lifted(theta * np.exp(np.clip(self.longer * way, -2.3, 2.3)), gap)
 
     def lifted(self, theta: np.ndarray, gap: float) -> np.ndarray:
         """The weights in the ball, none so small that it could not come back: steps multiply, and zero would stay zero."""
-        theta = np.maximum(theta, _LEAST / theta.size * min(gap, 1.0) * theta.max())
+        theta = np.maximum(theta, SETTINGS.weights_gap_share / theta.size * min(gap, 1.0) * theta.max())
         return theta * (self.ball.radius / np.linalg.norm(theta, self.ball.p))
 
     def answer(self, improved: bool) -> None:
         """Tell whether the gap fell since the last answer: longer steps are for as long as it does."""
         # for larger p, (E.1) is nearly the best step itself
-        boldest = max(_BOLDEST / min(self.ball.p, _BOLDEST) ** 2, 1.0)
+        boldest = max(SETTINGS.bold_max_factor / min(self.ball.p, SETTINGS.bold_max_factor) ** 2, 1.0)
         self.boldness = min(1.5 * self.boldness, boldest) if improved else max(0.5 * self.boldness, 1.0)
 
 
@@ -163,39 +219,6 @@ class WeightsStep:
 # Dual coordinate ascent on a loss beside a kernel regularizer: epochs over samples, kernel weights in closed form between them.
 
 log = logging.getLogger("mtldsl")
-
-#: Kernel weights that move by more than this, relative to the largest, bring samples back that were left out.
-_MOVED = 0.01
-
-#: Step of the method of multipliers on intercepts, in units of `Ascent._shifts`.
-_SHIFT = 6.0
-
-#: A sample at a bound rests where its slope is clear of zero by this part of the largest violation of the pass before.
-_CLEAR = 0.1
-_AT_ONCE = 1 << 16  # samples that are looked at together
-
-#: A violation below this part of the largest seen is none, but for rounding.
-_SETTLED = 1e-14
-
-#: A gap above this part of the one before is slow; passes for every update of kernel weights, at most.
-_SLOW, _MOST_PATIENCE = 0.9, 16
-
-#: Passes without a look, at most, where kernel weights are learned: only a look corrects how far their steps run ahead. With 40 % of all
-#: passes so far instead, 7 of 8 seeds of a model with p = 1 did not converge; 15 to 100 do.
-_BETWEEN_LOOKS = 25
-
-#: So often intercepts and the face answer each other.
-_ROUNDS = 3
-
-#: Products of conjugate gradients a step on a face, at least and at most; passes between two such steps.
-_FEWEST_PRODUCTS, _MOST_PRODUCTS, _FEWEST_PASSES, _MOST_PASSES = 8, 500, 5, 40
-
-#: Multiplications in passes that go by without a look at the time; as many as the calls of a look at the gap, and of a step on a face, are
-#: worth; passes before such a look, at most.
-_WORK_UNSEEN, _CALLS, _WORK_OF_FACE, _LONGEST_PAUSE = 3e7, 1e6, 2e6, 100
-
-#: Scalars of data that make a second thread worth its start.
-_WORTH_THREADS = 2_000_000
 
 
 class Ascent:
@@ -233,14 +256,14 @@ class Ascent:
             else self.samples.data.size / max(self.samples.indptr.size - 1, 1)
         )
         self.work = self.per_row * self.samples.n  # multiplications of the last pass, and of all of them
-        self.worked, self.face_from = 0.0, _WORK_OF_FACE
+        self.worked, self.face_from = 0.0, SETTINGS.face_flops
         self.gain = self.rate = 0.0  # of the dual value, in the last pass and for every row that it visited
         self.patience = 1  # passes for every update of the kernel weights
         # not before some passes: what is solved by then need not wait for the compilation of the products
-        self.face_products, self.face_pause = _FEWEST_PRODUCTS, _FEWEST_PASSES
-        self.next_face = 2 * _FEWEST_PASSES
+        self.face_products, self.face_pause = SETTINGS.face_min_products, SETTINGS.face_min_passes
+        self.next_face = 2 * SETTINGS.face_min_passes
         self.threads = 1
-        if max(self.samples.data.size, self.samples.dense.size) > _WORTH_THREADS:
+        if max(self.samples.data.size, self.samples.dense.size) > SETTINGS.threads_entries:
             self.threads = min(asked_jobs() or min(os.cpu_count() or 1, 8), self.samples.n_tasks)
         self.prepare()
 
@@ -264,7 +287,7 @@ class Ascent:
             curved = curved + self.table[:, 4]
         width = self.table[:, 2] - self.table[:, 1]
         answers = 1.0 / np.maximum(curved, 1.0 / width)
-        return _SHIFT / np.add.reduceat(answers, s.offsets[:-1])
+        return SETTINGS.shift_factor / np.add.reduceat(answers, s.offsets[:-1])
 
     def start_from(self, u, theta, intercepts=None) -> None:
         """Go on from multipliers and weights of an earlier run."""
@@ -343,17 +366,17 @@ class Ascent:
         """Return how many passes may go by before anything else is to be done."""
         if not self.unlinked:
             return 1
-        return max(1, min(until - self.epoch, int(_WORK_UNSEEN / max(self.work, 1.0))))
+        return max(1, min(until - self.epoch, int(SETTINGS.unseen_flops / max(self.work, 1.0))))
 
     def _pause(self) -> int:
         """Passes before the next look at the gap, which costs one over all samples and what its calls do."""
         more = max(int(0.4 * self.epoch), 1)
         if self.learns:
-            return min(more, _BETWEEN_LOOKS)
+            return min(more, SETTINGS.look_passes)
         if not self.unlinked:
             return more
-        look = _CALLS + max(self.samples.data.size, self.samples.dense.size)
-        return max(more, min(int(2.0 * look / max(self.work, 1.0)), _LONGEST_PAUSE))
+        look = SETTINGS.look_flops + max(self.samples.data.size, self.samples.dense.size)
+        return max(more, min(int(2.0 * look / max(self.work, 1.0)), SETTINGS.pause_passes))
 
     def move_on_face(self) -> None:
         """A step of all multipliers off their bounds together, where that has been paying; it is tried again less often where not.
@@ -366,9 +389,9 @@ class Ascent:
             return
         change, gain, whole = face.step(self.face_products)
         self.face_products = (
-            min(2 * self.face_products, _MOST_PRODUCTS)
+            min(2 * self.face_products, SETTINGS.face_max_products)
             if whole
-            else max(self.face_products // 2, _FEWEST_PRODUCTS)
+            else max(self.face_products // 2, SETTINGS.face_min_products)
         )
         if gain > 0.0:
             self.table[face.free, 0] += change
@@ -378,11 +401,13 @@ class Ascent:
             )
         pays = gain / (face.products * face.free.size) > self.rate
         self.face_pause = (
-            max(self.face_pause // 2, _FEWEST_PASSES) if pays else min(2 * self.face_pause, _MOST_PASSES)
+            max(self.face_pause // 2, SETTINGS.face_min_passes)
+            if pays
+            else min(2 * self.face_pause, SETTINGS.face_max_passes)
         )
         self.next_face, self.face_from = (
             self.epoch + self.face_pause,
-            self.worked + (0.0 if pays else _WORK_OF_FACE),
+            self.worked + (0.0 if pays else SETTINGS.face_flops),
         )
 
     def _in_parallel(self, run, parts) -> list:
@@ -430,13 +455,17 @@ class Ascent:
         self.index, self.active = np.empty_like(self.index), np.diff(offsets)
         while first < self.samples.n_tasks:
             begin = offsets[first]
-            last = max(int(np.searchsorted(offsets, begin + _AT_ONCE, side="right")) - 1, first + 1)
+            last = max(
+                int(np.searchsorted(offsets, begin + SETTINGS.batch_rows, side="right")) - 1, first + 1
+            )
             some = slice(begin, offsets[last])
             u, low, high, linear, curvature = self.table[some, :5].T
             slope = linear + curvature * u - z[some]
             of = self.loss.tasks.task_of[some]
             lowest, highest = self.bounds[of].T
-            rests = ((u <= low) & (slope > _CLEAR * highest)) | ((u >= high) & (slope < _CLEAR * lowest))
+            rests = ((u <= low) & (slope > SETTINGS.clear_share * highest)) | (
+                (u >= high) & (slope < SETTINGS.clear_share * lowest)
+            )
             self.index[some] = begin + np.argsort(2 * of + rests, kind="stable")
             self.active[first:last] -= np.add.reduceat(rests, offsets[first:last] - begin, dtype=np.int64)
             first = last
@@ -467,12 +496,12 @@ class Ascent:
             if self.epoch >= self.next_face and (not self.unlinked or self.worked >= self.face_from):
                 self.move_on_face()
                 # a face step answers to the intercepts as they were: without rounds of both, each overtakes the other
-                for _ in range(_ROUNDS if self.loss.intercepts else 0):
+                for _ in range(SETTINGS.answer_rounds if self.loss.intercepts else 0):
                     self.centre_intercepts()
                     self.move_on_face()
             wanted = wanted or 0.1 * violation
             largest = max(largest, violation)
-            settled = violation <= max(wanted, _SETTLED * largest)
+            settled = violation <= max(wanted, SETTINGS.settled_share * largest)
             # multipliers that have settled wait for nothing but the weights
             due = settled or last or self.epoch % self.patience == 0
             moved = self.update_weights() if due else 0.0
@@ -480,18 +509,18 @@ class Ascent:
                 self.centre_intercepts()
             if after_epoch is not None:
                 after_epoch(violation)
-            if moved > _MOVED:
+            if moved > SETTINGS.moved_share:
                 self.be_all_active()
             if settled or last or self.epoch >= next_gap:
                 next_gap = self.epoch + self._pause()
                 before, self.last_gap = self.last_gap, self.look()
                 # where the gap stands still, weights run ahead of multipliers that are far from their best
-                slow = self.last_gap > _SLOW * before
+                slow = self.last_gap > SETTINGS.slow_ratio * before
                 if self.learns:
                     self.weights_step.answer(not slow)
                 waits = slow and not settled
                 self.patience = (
-                    min(2 * self.patience, _MOST_PATIENCE) if waits else max(self.patience // 2, 1)
+                    min(2 * self.patience, SETTINGS.patience_passes) if waits else max(self.patience // 2, 1)
                 )
                 log.debug(
                     "pass %d: %d active, violation %.2e, gap %.2e",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,31 @@ if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 
 __all__ = [
+    "SETTINGS",
     "Face",
+    "FaceSettings",
     "Nodes",
     "Samples",
 ]
+
+
+@dataclass(frozen=True)
+class FaceSettings:
+    """Limits of squares, and of steps on a face.
+
+    batch_entries  : of the inputs that are squared at a time
+    interval_share : of the way to an end of its interval, where an entropy's multiplier stops
+    halving_steps  : of a projected step before it is given up
+    residual_tol   : of the linear system, relative to its right-hand side: bounds change what is to be solved anyway
+    """
+
+    batch_entries: int = 1 << 18
+    interval_share: float = 0.99
+    halving_steps: int = 6
+    residual_tol: float = 1e-3
+
+
+SETTINGS = FaceSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -114,9 +136,6 @@ class Nodes:
 # --------------------------------------------------------------------------------------------------------------
 # A loss as coordinate ascent sees it: rows, multipliers and their conjugates, sample by sample.
 
-#: Entries of the inputs that are squared at a time.
-_ENTRIES_AT_ONCE = 1 << 18
-
 
 class Samples:
     """The flat samples of a separable loss: row `rows_of[i]` of the inputs (row i where that is empty), in tasks by `offsets`.
@@ -194,7 +213,7 @@ class Samples:
         n_rows = len(self.dense) if not self.is_sparse else self.indptr.size - 1
         norms = np.empty((n_rows, n_cells))
         entries = self.n_features if not self.is_sparse else max(self.data.size // max(n_rows, 1), 1)
-        size = max(_ENTRIES_AT_ONCE // entries, 1)
+        size = max(SETTINGS.batch_entries // entries, 1)
         for first in range(0, n_rows, size):
             rows = slice(first, min(first + size, n_rows))
             if self.is_sparse:
@@ -246,15 +265,6 @@ def _rows(tasks):
 
 # --------------------------------------------------------------------------------------------------------------
 # Conjugate gradients on a face: all multipliers that are off their bounds move together, where one by one they crawl.
-
-#: An entropy's multipliers stop this far on their way to an end.
-_SHORT = 0.99
-
-#: Halvings of a projected step before it is given up.
-_HALVINGS = 6
-
-#: Residual of the linear system, relative to its right-hand side, that is small enough: bounds change what is to be solved anyway.
-_ACCURATE = 1e-3
 
 
 class Face:
@@ -329,9 +339,12 @@ class Face:
             return np.zeros(self.free.size), 0.0, False
         low, high = self.low, self.high
         if self.samples.entropic:  # whose slope is infinite at its ends
-            low, high = self.u + _SHORT * (low - self.u), self.u + _SHORT * (high - self.u)
+            low, high = (
+                self.u + SETTINGS.interval_share * (low - self.u),
+                self.u + SETTINGS.interval_share * (high - self.u),
+            )
         best, gain, best_t, t = np.zeros(self.free.size), 0.0, 0.0, 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(SETTINGS.halving_steps):
             change = np.clip(self.u + t * direction, low, high) - self.u
             rise = self.rise(change)
             if rise > gain:
@@ -347,7 +360,7 @@ class Face:
         """H direction = -slope by conjugate gradients in the scale of the diagonal."""
         x, r = np.zeros(self.free.size), -self.slope / self.scale
         p, size = r.copy(), float(r @ r)
-        enough = _ACCURATE**2 * size
+        enough = SETTINGS.residual_tol**2 * size
         for _ in range(most):
             if size <= enough:
                 break

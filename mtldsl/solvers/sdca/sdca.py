@@ -234,7 +234,10 @@ def _numbers(found: KernelForm) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # Dual ascent: on planes for structured losses beside a ridge, on samples beside a kernel regularizer, on labellings of a label graph.
 
-_PLANES, _SAMPLES, _LABELLINGS = TasksAscent(), SampleAscent(), LabellingAscent()
+#: The three ways of dual ascent.
+_PLANES = TasksAscent()
+_SAMPLES = SampleAscent()
+_LABELLINGS = LabellingAscent()
 
 
 class DualAscent(Solver):
