@@ -84,7 +84,9 @@ def plot_weights(
 def plot_scores(solution: Solution, tasks: Tasks, metric=None, ax: Axes | None = None) -> Axes:
     """Draw every task's score (see `scores`) on these tasks; give rows that were not learned on."""
     measure = metric if isinstance(metric, str) else "score" if metric is None else repr(metric)
-    return scores.plot_scores(solution.scores(tasks, metric).tolist(), tasks.task_names, measure=measure, ax=ax)
+    return scores.plot_scores(
+        solution.scores(tasks, metric).tolist(), tasks.task_names, measure=measure, ax=ax
+    )
 
 
 def plot_calibration(solution: Solution, tasks: Tasks, bins: int = 10, ax: Axes | None = None) -> Axes:

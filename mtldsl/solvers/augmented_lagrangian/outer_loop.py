@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import Newton, Penalties, State
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.restarts import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
@@ -43,8 +44,7 @@ class SplittingSettings:
     early_iterations     : before each of the first looks
     look_iterations      : before each later one
     newton_tol           : relative gap from which on Newton's steps take over where they are the faster ones
-    max_slow_iterations  : where Newton's steps are the faster ones
-    max_fast_iterations  : where ADMM's are the faster ones to the end
+    patience_iterations  : from which on the gap must fall by half as they double
     shown_ratio          : iterations at a point that is shown, over those at the one before, where it is not the end
     halving_steps        : Newton steps in which the gap falls by half, as a rule
     """
@@ -60,8 +60,7 @@ class SplittingSettings:
     early_iterations: tuple[int, ...] = (10, 10, 20, 20, 20, 20)
     look_iterations: int = 40
     newton_tol: float = 1e-2
-    max_slow_iterations: int = 420
-    max_fast_iterations: int = 2000
+    patience_iterations: int = 1000
     shown_ratio: float = 1.5
     halving_steps: int = 4
 
@@ -156,7 +155,11 @@ class Splitting:
             SPLITTING.min_score_share * roots * scores.spread_of_scores(designs),
             SPLITTING.min_multiplier_share * roots * scores.sizes(designs),
         )
-        self.first = penalties
+        self.first, self.average = penalties, RestartedAverage()
+
+    def restart(self, at: State, copy: np.ndarray) -> None:
+        """Go on from there."""
+        self.at, self.copy = at, copy
 
     def run(self, iterations: int) -> State:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
@@ -183,6 +186,7 @@ class Splitting:
             between = factor * W + (1.0 - factor) * v if part.has_copy else W
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
+            self.average.add([W, b, z, u, P, v, copy])
             self.iterations += 1
             if self.iterations % SPLITTING.balance_iterations == 0:
                 self._balance(
@@ -241,7 +245,10 @@ def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
-    """(iterations, the last point where the run ends with it); the outer steps of `run` go on where it ended."""
+    """Run ADMM with restarts at averages until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
+
+    Returns (iterations, the last point where the run ends with it).
+    """
     outer = run.outer
     if not Spectra.fits(run.designs, len(run.part.unit)):
         return 0, None
@@ -250,19 +257,22 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
     price, early = SPLITTING.halving_steps * _price_of_a_step(run), SPLITTING.early_iterations
     for look in count():
         planned = early[look] if look < len(early) else SPLITTING.look_iterations
-        outer.at = splitting.run(min(planned, max_iter - splitting.iterations))
+        splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
-        iterations = splitting.iterations
-        point = known.look(outer, iterations)
+        iterations, (*parts, copy) = splitting.iterations, splitting.average.mean()
+        mean = State(*parts)
+        of_iterate, of_mean = known.see(splitting.at), known.see(mean)
+        outer.at = mean if of_mean < of_iterate else splitting.at
+        if splitting.average.is_due(min(of_iterate, of_mean), iterations) and of_mean < of_iterate:
+            splitting.restart(mean, copy)
         stops = iterations >= max_iter or watch.expired
         if stops or known.gap <= run.tol or iterations >= SPLITTING.shown_ratio * shown_at:
-            shown_at = iterations
-            if watch(point or run._point(outer, iterations)) or stops:
-                return iterations, point or run._point(outer, iterations)
-        gaps.append((iterations, known.gap))
+            shown_at, point = iterations, known.point(iterations)
+            if watch(point) or stops:
+                return iterations, point
+        gaps.append((iterations, known.distance))
         is_slow = _to_halve(gaps) > price
-        most = SPLITTING.max_slow_iterations if is_slow else SPLITTING.max_fast_iterations
-        if iterations >= most or (is_slow and known.gap <= SPLITTING.newton_tol):
+        if (is_slow and known.gap <= SPLITTING.newton_tol) or _has_stalled(gaps):
             break
     outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
@@ -273,24 +283,44 @@ class _Known:
 
     def __init__(self, run: Any):
         self.run, self.best, self.bound = run, np.inf, -np.inf
+        self._lowest: Any = None
+        self._proven: Any = None
 
-    def look(self, outer: Any, iterations: int) -> Point | None:
-        """At where `outer` is; the point, where it had to be made."""
-        run, point = self.run, None
+    def see(self, at: State) -> float:
+        """Return the absolute gap of a state's weights to the bound that its multipliers prove."""
+        run, outer = self.run, self.run.outer
+        outer.at = at
         if run.tasks is not None:  # each by itself
-            run.tasks.see(outer, np.arange(run.designs.n_tasks))
+            objective, bound = run.tasks.see(outer, np.arange(run.designs.n_tasks))
             self.best, self.bound = float(run.tasks.objectives.sum()), float(run.tasks.bounds.sum())
-        else:
-            form, point = run.form, run._point(outer, iterations)
-            self.best = min(self.best, form.value(point.blocks))
-            self.bound = max(
-                self.bound, dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0]
-            )
-        return point
+            return float(objective.sum() - bound.sum())
+        form, point = run.form, run._point(outer, 0)
+        objective = form.value(point.blocks)
+        bound = dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0]
+        if objective < self.best:
+            self.best, self._lowest = objective, point
+        if bound > self.bound:
+            self.bound, self._proven = bound, point
+        return objective - bound
+
+    def point(self, iterations: int) -> Point:
+        """Return the weights with the best objective, and the multipliers of the best bound."""
+        if self._lowest is None or self._proven is None:
+            return self.run._point(self.run.outer, iterations)
+        proven = self._proven
+        return replace(
+            proven, blocks=self._lowest.blocks, iteration=iterations, work=self.run._work(iterations)
+        )
 
     @property
     def gap(self) -> float:
+        """The gap over the larger of objective and bound, as `tol` is one."""
         return (self.best - self.bound) / max(abs(self.best), abs(self.bound), 1e-300)
+
+    @property
+    def distance(self) -> float:
+        """The gap over the smaller of them, which tells a bound that rises from zero."""
+        return (self.best - self.bound) / max(min(abs(self.best), abs(self.bound)), 1e-300)
 
 
 def _price_of_a_step(run: Any) -> float:
@@ -307,6 +337,13 @@ def _to_halve(gaps: list[tuple[int, float]]) -> float:
     if not gap < was < np.inf or gap <= 0.0:
         return np.inf if before < iterations else 0.0
     return (iterations - before) * np.log(2.0) / np.log(was / gap)
+
+
+def _has_stalled(gaps: list[tuple[int, float]]) -> bool:
+    """Tell whether the gap has not fallen by half as the iterations doubled."""
+    iterations, gap = gaps[-1]
+    earlier = [was for at, was in gaps if 2 * at <= iterations]
+    return iterations >= SPLITTING.patience_iterations and gap > 0.5 * earlier[-1]
 
 
 # --------------------------------------------------------------------------------------------------------------
