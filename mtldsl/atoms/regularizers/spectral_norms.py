@@ -326,13 +326,13 @@ def _least_diagonal(Z) -> float:
 # The number of singular values that are not zero.
 
 #: A singular value this small, relative to the largest, is rounding.
-_RANK_ROUNDING_SHARE = 1e-10
+RANK_ROUNDING_SHARE = 1e-10
 
 
 def numerical_rank(W) -> int:
     """Return how many singular values of W are above 1e-10 of the largest."""
     s = singular_values(W)
-    return int(np.count_nonzero(s > _RANK_ROUNDING_SHARE * s[0])) if s.size and s[0] > 0 else 0
+    return int(np.count_nonzero(s > RANK_ROUNDING_SHARE * s[0])) if s.size and s[0] > 0 else 0
 
 
 @register
