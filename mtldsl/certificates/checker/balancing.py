@@ -38,12 +38,16 @@ class BalancingSettings:
     directions       : most directions that are balanced at once
     compared_entries : most entries that are compared in fractions, for one direction
     room_share       : room that is not used, of the largest multiplier
+    float_flops      : products of one group of directions, in float64, beyond which it is left as it is
+    fraction_flops   : the same in fractions
     """
 
     pivot_share: float = 1e-12
     directions: int = 1_500
     compared_entries: int = 100_000
     room_share: float = 1e-14
+    float_flops: int = 20_000_000_000
+    fraction_flops: int = 1_000_000
 
 
 SETTINGS = BalancingSettings()
@@ -81,10 +85,6 @@ def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
         return np.arange(len(G)), 0
     _, order, rank, _ = linalg.lapack.dpstrf(G, tol=SETTINGS.pivot_share * float(np.diag(G).max()), lower=1)
     return order - 1, int(rank)
-
-
-#: products of one group of directions, in float64 and in fractions, beyond which it is left as it is
-_MOST_PRODUCTS = {False: 20_000_000_000, True: 1_000_000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             X, where = loss.rows_of(i)
             columns = sorted({row for _, row, _ in mine if row >= 0})
             work += X.shape[0] * (len(columns) + 1) ** 2
-            if work > _MOST_PRODUCTS[exact]:
+            if work > (SETTINGS.fraction_flops if exact else SETTINGS.float_flops):
                 return None
             Z = X[:, columns]
             Z = np.column_stack([Z.toarray() if sparse.issparse(Z) else Z, np.ones(X.shape[0])])
