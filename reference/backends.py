@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from weakref import WeakKeyDictionary
@@ -36,11 +37,22 @@ __all__ = [
 # cvxpy states the cone program and reads the solution here; only the backend's own work is done there. The process is kept for the next
 # solve, and killed where one is not waited for.
 
-#: A backend looks at its own clock between iterations, which may be long: after so many seconds more it is killed.
-GRACE = 0.4
 
-#: Idle processes that are kept: solves in several threads have one each.
-MOST_IDLE = 2
+@dataclass(frozen=True)
+class BackendSettings:
+    """Limits of the processes that solve.
+
+    grace_seconds  : time after which a backend that looks at its own clock, between long iterations, is killed
+    idle_processes : idle processes that are kept: solves in several threads have one each
+    proof_share    : part of the time that is left for the way back and for the certificate of that point
+    """
+
+    grace_seconds: float = 0.4
+    idle_processes: int = 2
+    proof_share: float = 0.1
+
+
+SETTINGS = BackendSettings()
 
 
 class ProcessDied(Exception):
@@ -99,7 +111,8 @@ def ask(backend: str, request: dict, seconds: float) -> object:
     process = _idle.pop() if _idle else _Process()
     try:
         kind, answer = process.ask(
-            (backend, request), None if seconds == float("inf") else max(seconds, 0.0) + GRACE
+            (backend, request),
+            None if seconds == float("inf") else max(seconds, 0.0) + SETTINGS.grace_seconds,
         )
         if kind == "died":
             process.process.wait()  # it is about to end
@@ -107,7 +120,7 @@ def ask(backend: str, request: dict, seconds: float) -> object:
     except BaseException:
         process.end()
         raise
-    if len(_idle) < MOST_IDLE:
+    if len(_idle) < SETTINGS.idle_processes:
         _idle.append(process)
     else:
         process.end()
@@ -142,8 +155,6 @@ if hasattr(os, "register_at_fork"):
 #: What a backend calls its own time limit: it comes back with the point that it has.
 TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs", "OSQP": "time_limit"}
 
-#: The share of the time that is left for the way back and for the certificate of that point.
-FOR_THE_PROOF = 0.1
 
 #: Where a problem's last solve ended, for backends that can go on from there.
 _ends: WeakKeyDictionary = WeakKeyDictionary()
@@ -164,7 +175,7 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
         raise interrupts.TimeIsUp
     request = REQUESTS[name](data, options) | {"start": _ends.get(problem, {}).get(name)}
     if np.isfinite(seconds):  # as a point in time, which is the same in all processes: there is a way to go
-        request["ends"] = TIME_LIMITS[name], time.monotonic() + (1.0 - FOR_THE_PROOF) * seconds
+        request["ends"] = TIME_LIMITS[name], time.monotonic() + (1.0 - SETTINGS.proof_share) * seconds
     try:
         raw = ask(name, request, seconds)
     except queue.Empty:

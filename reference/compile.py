@@ -5,7 +5,7 @@ them by hand. Split: every loss and every function gets variables of its own for
 blocks by an equality, because the multiplier of that equality is what a certificate needs: minus a
 subgradient of the term.
 
-A structured hinge of more than `structured.LARGEST_STATED` samples, or over more labellings than `label_graph` states, is a maximum of too many planes to state. It is
+A structured hinge of more than `metrics.SETTINGS.stated_rows` samples, or over more labellings than `label_graph` states, is a maximum of too many planes to state. It is
 given by those found so far, so that `problem` is a relaxation until `CvxpyModel.solve` has found all that matter;
 its multipliers are those of its planes.
 """

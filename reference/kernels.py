@@ -48,11 +48,26 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The parts of W = sum over m of U_m B_m^T at given arrays, in numpy: what they cost for given weights, and Lagrange's bound.
 
-#: The part of W outside the range of all kernels that counts as a backend's inaccuracy, relatively.
-OUTSIDE = 1e-7
 
-#: No weight below this, so that 0 / 0 is 0.
-SMALLEST = 1e-150
+@dataclass(frozen=True)
+class KernelSettings:
+    """Limits of penalties of kernels, and of the search for weights.
+
+    outside_share : part of W outside the range of all kernels that counts as a backend's inaccuracy
+    least_weight  : least weight, so that 0 / 0 is 0
+    excess_tol    : relative excess of the penalty over its bound at which weights are good
+    weight_rounds : rounds of the search, each with a least squares problem
+    accuracies    : accuracies that Clarabel is asked for: where it cannot reach the first, it reaches the second
+    """
+
+    outside_share: float = 1e-7
+    least_weight: float = 1e-150
+    excess_tol: float = 1e-14
+    weight_rounds: int = 1000
+    accuracies: tuple[float, ...] = (1e-12, 1e-9)
+
+
+SETTINGS = KernelSettings()
 
 
 class Kernel(NamedTuple):
@@ -64,7 +79,7 @@ class Kernel(NamedTuple):
 
 
 class Ball(NamedTuple):
-    """What theta may be: >= 0 and ||theta||_p <= radius."""
+    """Domain of theta: >= 0 and ||theta||_p <= radius."""
 
     p: float
     radius: float
@@ -128,7 +143,7 @@ def parts_of(W, kernels, theta) -> tuple[list[np.ndarray], float]:
         for m in members:
             place = np.searchsorted(kernels[m].rows, rows)
             parts[m][place] = np.sqrt(theta[m]) * V[:, owner == m]
-    return parts, 0.5 * squares if outside <= OUTSIDE * np.linalg.norm(W) else np.inf
+    return parts, 0.5 * squares if outside <= SETTINGS.outside_share * np.linalg.norm(W) else np.inf
 
 
 def _stacked(kernels, theta, d: int):
@@ -160,7 +175,7 @@ def lower_bound(W, kernels, theta, weights) -> float:
 
 def inside(theta, ball: Ball) -> np.ndarray:
     """Weights of the largest norm allowed, none of them zero."""
-    theta = np.maximum(theta / theta.max(), SMALLEST)
+    theta = np.maximum(theta / theta.max(), SETTINGS.least_weight)
     return ball.radius * theta / np.sum(theta**ball.p) ** (1.0 / ball.p)
 
 
@@ -177,15 +192,6 @@ def reduced(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
         k._replace(rows=np.array(rows, int)) for k, rows in zip(kernels, rows_of, strict=True)
     ]
 
-
-#: Weights are good where the penalty is above its bound by no more than this, relatively.
-GOOD = 1e-14
-
-#: So many rounds are made for it at most; each takes a least squares problem.
-MOST_ROUNDS = 1000
-
-#: What Clarabel is asked for; where it cannot do the first, it does the second.
-ATTEMPTS = (1e-12, 1e-9)
 
 # ---------------------------------------------------------------------------------------------- in variables of its own
 
@@ -312,11 +318,11 @@ def _best(W, kernels, ball: Ball) -> np.ndarray:
     W, kernels = reduced(W, kernels)
     theta = inside(_by_cvxpy(W, kernels, ball), ball)
     best, value = theta, np.inf
-    for _ in range(MOST_ROUNDS):
+    for _ in range(SETTINGS.weight_rounds):
         parts, now = parts_of(W, kernels, theta)
         if now < value:
             best, value = theta, now
-        if not np.isfinite(now) or now - lower_bound(W, kernels, theta, ball) <= GOOD * now:
+        if not np.isfinite(now) or now - lower_bound(W, kernels, theta, ball) <= SETTINGS.excess_tol * now:
             break
         # by Hoelder, sum a_m / theta_m is least where theta_m^(p+1) is a multiple of a_m
         a = np.array([np.sum(U**2) for U in parts])
@@ -328,7 +334,7 @@ def _by_cvxpy(W, kernels, ball: Ball) -> np.ndarray:
     """Uniform where no backend finds any."""
     stated, best = Statement(cp.Constant(W), kernels, ball), np.ones(len(kernels))
     problem = cp.Problem(cp.Minimize(stated.value), stated.ties)
-    for accuracy in ATTEMPTS:
+    for accuracy in SETTINGS.accuracies:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "may be inaccurate": the bound tells

@@ -10,6 +10,7 @@ It is stated so, for each set of missing labels apart: the labellings of that sm
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
@@ -24,20 +25,41 @@ from .metrics import delta_of
 from .registry import formula, formula_of_loss
 
 __all__ = [
-    "GAP", "LARGEST_STATED", "MOST_LABELS", "best_labelling", "choices", "labellings", "labellings_size", "needs_planes", "refusal", "refuse", "sample_weights", "task_losses", "true_labels",
+    "GAP",
+    "SETTINGS",
+    "best_labelling",
+    "choices",
+    "labellings",
+    "labellings_size",
+    "needs_planes",
+    "refusal",
+    "refuse",
+    "sample_weights",
+    "task_losses",
+    "true_labels",
 ]  # fmt: skip
 
 #: The value of a label that is missing.
 GAP = 2
 
-#: So many labels have 2^6 = 64 labellings a sample; with each label more the problem doubles.
-MOST_LABELS = 6
 
-#: Labellings of all samples that are stated at most: n 2^K.
-LARGEST_STATED = 100_000
+@dataclass(frozen=True)
+class LabelGraphSettings:
+    """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at.
 
-#: Maxima over more are given by planes, for which all labellings are looked at: of so many labels, and so many of all samples at most.
-MOST_LOOKED_AT, LARGEST_LOOKED_AT = 14, 4_000_000
+    stated_labels     : most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
+    stated_labellings : most labellings n 2^K of all samples of a statement
+    plane_labels      : most labels of planes
+    plane_labellings  : most labellings of all samples of planes
+    """
+
+    stated_labels: int = 6
+    stated_labellings: int = 100_000
+    plane_labels: int = 14
+    plane_labellings: int = 4_000_000
+
+
+SETTINGS = LabelGraphSettings()
 
 
 def labellings(n_labels: int) -> np.ndarray:
@@ -225,7 +247,7 @@ def needs_planes(term: LossTerm) -> bool:
     if not _is_of_labellings(term) or formula_of_loss(term).exponential:
         return False
     K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])
-    return K > MOST_LABELS or n * 2**K > LARGEST_STATED
+    return SETTINGS.stated_labels < K or n * 2**K > SETTINGS.stated_labellings
 
 
 def refusal(term: LossTerm) -> str | None:
@@ -235,7 +257,9 @@ def refusal(term: LossTerm) -> str | None:
     K, n = term.atom.cliques.n_labels, int(term.tasks.counts[0])
     planes = not formula_of_loss(term).exponential
     does = "looks at" if planes else "states"
-    most, largest = (MOST_LOOKED_AT, LARGEST_LOOKED_AT) if planes else (MOST_LABELS, LARGEST_STATED)
+    most, largest = SETTINGS.stated_labels, SETTINGS.stated_labellings
+    if planes:
+        most, largest = SETTINGS.plane_labels, SETTINGS.plane_labellings
     if most < K:
         return (
             f"the reference {does} every labelling, and {K} labels have 2^{K}; it takes up to {most} labels: make the "

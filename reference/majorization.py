@@ -109,9 +109,18 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
 # --------------------------------------------------------------------------------------------------------------
 # The reference on some tasks alone, where data are too large for cvxpy: by its own formulas and its own evaluation of maps.
 
-#: Nonzero scalars of data that cvxpy evaluates at once (measured on 10,000,000 in 1,000 tasks: so, 4 s and 20 MB; all at once,
-#: 8 s and 300 MB).
-AT_ONCE = 2_000_000
+
+@dataclass(frozen=True)
+class SlabSettings:
+    """Size of what cvxpy evaluates at once.
+
+    slab_entries : nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
+    """
+
+    slab_entries: int = 2_000_000
+
+
+SETTINGS = SlabSettings()
 
 
 def why_not_by_tasks(form: NormalForm) -> str | None:
@@ -128,13 +137,13 @@ def of_tasks(form: NormalForm, at: Blocks, which) -> tuple[NormalForm, Blocks]:
 def value_and_violation(form: NormalForm, blocks: Blocks) -> tuple[float, float]:
     """(objective, violation) of a convex model at arrays, by the reference's formulas: of large data, some tasks at a time."""
     size = sum(nonzeros(loss) for loss in form.losses)
-    if size <= AT_ONCE or why_not_losses(form) or _why_not_formulas(form):
+    if size <= SETTINGS.slab_entries or why_not_losses(form) or _why_not_formulas(form):
         model = to_cvxpy(form)
         return model.objective_value(blocks), model.violation(blocks)
     model = to_cvxpy(replace(form, losses=()))
     total, violation = model.objective_value(blocks), model.violation(blocks)
     m = form.losses[0].tasks.n_tasks
-    for which in np.array_split(np.arange(m), min(m, -(-size // AT_ONCE))):
+    for which in np.array_split(np.arange(m), min(m, -(-size // SETTINGS.slab_entries))):
         part = losses_of_tasks(form, which)
         total += to_cvxpy(part).objective_value({name: block[:, which] for name, block in blocks.items()})
     return total, violation

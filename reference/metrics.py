@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil, comb
 
 import cvxpy as cp
@@ -21,9 +22,7 @@ from mtldsl.reference.registry import FORMULAS, formula, formula_of_loss
 
 __all__ = [
     "HIGHEST",
-    "LARGEST_STATED",
-    "MOST_ORDERS",
-    "MOST_PAIRS_STATED",
+    "SETTINGS",
     "delta_of",
     "is_of_rankings",
     "is_stated",
@@ -149,8 +148,25 @@ def _is_own(metric) -> bool:
 # its plane Delta(r) - unit (sum over k of r_k z_k - sum over negatives j of (positives below j) z_j). Small tasks are stated with all of
 # them; for larger ones the highest is found by dynamic programming.
 
-#: Orders up to which a task is stated in full.
-MOST_ORDERS = 1000
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """Sizes of tasks that are stated in full; larger ones go by planes.
+
+    stated_orders : most orders
+    stated_rows   : most samples
+    order_rows    : most samples where the metric is of orders: planes say which orders prove the bound, a statement does not
+    stated_pairs  : most pairs where the metric is one of rankings
+    """
+
+    stated_orders: int = 1000
+    stated_rows: int = 40
+    order_rows: int = 12
+    stated_pairs: int = 10_000
+
+
+SETTINGS = MetricSettings()
+
 
 #: The highest plane of a metric: f(z, positives, negatives, atom) -> (delta, slope).
 HIGHEST: dict[str, Callable] = {}
@@ -285,24 +301,17 @@ _by_places("NDCG", _ndcg)
 # b and c of Delta(b, c) + 2 (sum of the c largest -z of positives) + 2 (sum of the b largest z of negatives). Stated so, it
 # has (Pos + 1)(Neg + 1) terms, which serves small tasks; for larger ones `planes.py` finds those that matter.
 
-#: Up to this many samples a task is stated in full.
-LARGEST_STATED = 40
-
-#: Likewise where it is of orders: its planes say which orders prove the bound, a statement does not.
-LARGEST_IN_ORDERS = 12
-
-#: Likewise up to this many pairs where the metric is one of rankings.
-MOST_PAIRS_STATED = 10_000
-
 
 def is_stated(metric, y) -> bool:
     """Tell whether the structured hinge of a task is small enough to be stated in full."""
     positives, negatives = int(np.sum(y > 0)), int(np.sum(y < 0))
     if is_of_rankings(metric) and metric.name in HIGHEST:
-        return len(y) <= LARGEST_IN_ORDERS and orders_stated(metric, positives, negatives) <= MOST_ORDERS
+        if len(y) > SETTINGS.order_rows:
+            return False
+        return orders_stated(metric, positives, negatives) <= SETTINGS.stated_orders
     if is_of_rankings(metric):
-        return positives * negatives <= MOST_PAIRS_STATED
-    return len(y) <= LARGEST_STATED
+        return positives * negatives <= SETTINGS.stated_pairs
+    return len(y) <= SETTINGS.stated_rows
 
 
 def metrics_of(term: LossTerm) -> list:

@@ -15,21 +15,26 @@ from .planes import Plane, Planes
 
 __all__ = ["CvxpyModel"]
 
-#: Planes are enough where the objective is above the relaxation's optimum by no more than this, relatively.
-TIGHT = 1e-9
 
-#: How far from the best point to where a solve came to rest planes are looked for too.
-STEPS = (0.5, 0.2)
+@dataclass(frozen=True)
+class PlaneSettings:
+    """Limits of solves with more and more planes.
 
-#: Solves may be rough until the objective is above the relaxation's optimum by no more than this, relatively.
-ROUGH = 1e-4
+    relaxation_tol : relative excess over the relaxation's optimum at which planes are enough
+    step_shares    : parts of the way from the best point to where a solve came to rest at which planes are looked for too
+    rough_tol      : relative excess down to which solves may be rough
+    solve_rounds   : solves of one model, far more than any was seen to take
+    vain_rounds    : inaccurate solves in a row without a better point after which the backend can do no more
+    """
 
-#: Solves of one model at most; far more than any was seen to take.
-MOST_ROUNDS = 500
+    relaxation_tol: float = 1e-9
+    step_shares: tuple[float, ...] = (0.5, 0.2)
+    rough_tol: float = 1e-4
+    solve_rounds: int = 500
+    vain_rounds: int = 3
 
 
-#: So many inaccurate solves in a row without a better point, and the backend can do no more.
-MOST_IN_VAIN = 3
+SETTINGS = PlaneSettings()
 
 
 @dataclass(repr=False)
@@ -119,18 +124,23 @@ class CvxpyModel:
         ], of_functions
 
     def solve(
-        self, *, tight: float = TIGHT, rough: dict | None = None, run: Callable = cp.Problem.solve, **options
+        self,
+        *,
+        tight: float = SETTINGS.relaxation_tol,
+        rough: dict | None = None,
+        run: Callable = cp.Problem.solve,
+        **options,
     ) -> str:
         """`problem.solve(**options)`, again with more planes until none is missing. Returns cvxpy's status;
-        "user_limit" where planes are still missing after MOST_ROUNDS solves, or after MOST_IN_VAIN inaccurate ones.
+        "user_limit" where planes are still missing after SETTINGS.solve_rounds solves, or after SETTINGS.vain_rounds inaccurate ones.
 
         tight : none is missing where the objective is above the relaxation's optimum by this much, relatively
-        rough : options in place of some for the first solves, as long as that difference is above ROUGH
+        rough : options in place of some for the first solves, as long as that difference is above SETTINGS.rough_tol
         run   : what solves a cvxpy problem, with the options; at a time limit, the best point seen is kept
         """
         now, self.iterations = {**options, **(rough or {})} if self.planes else options, 0
         vain = 0
-        for _ in range(MOST_ROUNDS):
+        for _ in range(SETTINGS.solve_rounds):
             try:
                 run(self.problem, **now)
             except interrupts.TimeIsUp:
@@ -143,17 +153,17 @@ class CvxpyModel:
                 return status
             before, (gap, fresh) = self.best[0], self.refine(tight)
             vain = 0 if status == cp.OPTIMAL or self.best[0] < before else vain + 1
-            done = not fresh or vain >= MOST_IN_VAIN
+            done = not fresh or vain >= SETTINGS.vain_rounds
             if now is options and (gap <= tight or not fresh):
                 return status
             if now is options and done:
                 break
-            if gap <= ROUGH or done:
+            if gap <= SETTINGS.rough_tol or done:
                 now, vain = options, 0
         self.assign(self.best[1])
         return cp.USER_LIMIT
 
-    def refine(self, tight: float = TIGHT) -> tuple[float, bool]:
+    def refine(self, tight: float = SETTINGS.relaxation_tol) -> tuple[float, bool]:
         """After a solve: how far the objective is above the relaxation's optimum, relatively; and, where that is
         more than `tight`, whether planes were found that `problem` now has too.
 
@@ -172,7 +182,7 @@ class CvxpyModel:
         if gap <= tight:
             return gap, False
         _, best = self.best
-        for step in STEPS:
+        for step in SETTINGS.step_shares:
             self._look({name: best[name] + step * (here[name] - best[name]) for name in here}, found)
         fresh = [planes.add([pair for source, pair in found if source is planes]) for planes in self.planes]
         if not any(fresh):  # as near as the backend's accuracy allows

@@ -6,6 +6,7 @@ problem is a relaxation: its optimum is a lower bound. The true labelling is the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -32,12 +33,23 @@ __all__ = [
     "most_violated",
 ]
 
-#: Entries of the table of Delta, or pairs of samples, that are looked at together.
-CHUNK = 2_000_000
 
-#: A plane with less than this share of its task's weight in as many solves is left out until it is found again
-#: (measured: a third of the planes and of the time).
-WEIGHTLESS, MOST_IDLE = 1e-5, 5
+@dataclass(frozen=True)
+class PlaneTableSettings:
+    """Limits of searches for planes, and of the planes that are kept.
+
+    slab_entries      : entries of the table of Delta, or pairs of samples, that are looked at together
+    idle_weight_share : weight, of its task's, below which a plane is idle
+    idle_rounds       : solves in which a plane is idle before it is left out until it is found again (measured: a third of the planes
+                        and of the time)
+    """
+
+    slab_entries: int = 2_000_000
+    idle_weight_share: float = 1e-5
+    idle_rounds: int = 5
+
+
+SETTINGS = PlaneTableSettings()
 
 
 class Plane(NamedTuple):
@@ -87,7 +99,7 @@ def _most_violated_ranking(z, positives, negatives) -> Plane:
 
 
 def _chunks(rows: int, columns: int):
-    height = max(1, CHUNK // columns)
+    height = max(1, SETTINGS.slab_entries // columns)
     return (np.arange(first, min(first + height, rows)) for first in range(0, rows, height))
 
 
@@ -186,8 +198,8 @@ class Planes:
     def _drop_idle(self) -> None:
         """Leave out planes without weight in the last solves: the relaxation's optimum does not change by that."""
         weights = self.multipliers() / self.coefficients[self.tasks]
-        idle = np.where(weights > WEIGHTLESS, 0, np.array(self.idle) + 1)
-        kept = np.flatnonzero(idle < MOST_IDLE)
+        idle = np.where(weights > SETTINGS.idle_weight_share, 0, np.array(self.idle) + 1)
+        kept = np.flatnonzero(idle < SETTINGS.idle_rounds)
         self.tasks, self.planes = [self.tasks[k] for k in kept], [self.planes[k] for k in kept]
         self.idle = list(idle[kept])
         self.matrices = [matrix[kept] for matrix in self.matrices]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
@@ -211,8 +212,17 @@ def tree_norm(W, atom):
     return _weighted_sum(atom.weights, cp.hstack(norms))
 
 
-#: Steps after Clarabel's, which leaves 1e-11 of a norm.
-REFINEMENTS = 300
+@dataclass(frozen=True)
+class RefinementSettings:
+    """Limit of steps after Clarabel's, which leaves 1e-11 of a norm.
+
+    refinement_steps : steps at most
+    """
+
+    refinement_steps: int = 300
+
+
+SETTINGS = RefinementSettings()
 
 
 class Latent(Statement):
@@ -244,7 +254,7 @@ class Latent(Statement):
         held = np.array([_picks(group, len(W)).sum(axis=1) for group in self.atom.groups]).T
         lengths = np.array([np.linalg.norm(V.value) for V in at.parts])
         rows = np.linalg.norm(W, axis=1)
-        for _ in range(REFINEMENTS):
+        for _ in range(SETTINGS.refinement_steps):
             shares = held * np.maximum(lengths / a, 1e-300)
             shares /= shares.sum(axis=1, keepdims=True)
             lengths = np.linalg.norm(shares * rows[:, None], axis=0) / (size or 1.0)

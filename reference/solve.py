@@ -15,29 +15,36 @@ from mtldsl.utils import interrupts
 
 from . import backends
 from .compile import to_cvxpy
-from .model import TIGHT, CvxpyModel
+from .model import SETTINGS as PLANES
+from .model import CvxpyModel
 
 __all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
 
-#: Up to this side of a semidefinite cone Clarabel's interior point method comes first (measured: side 40
-#: takes 0.7 s, 74 takes 6.6 s, growing with the fourth to sixth power); above it SCS, one eigendecomposition
-#: an iteration.
-LARGEST_INTERIOR_POINT_SIDE = 45
 
-#: Likewise up to this many scalars of data, save for quadratic programs (measured with norms of rows, 50
-#: features and 20 tasks: at 200,000 scalars Clarabel takes 4 to 8 s and SCS about 1 s, at equal objectives to
-#: nine digits).
-LARGEST_INTERIOR_POINT_DATA = 100_000
+@dataclass(frozen=True)
+class SolveSettings:
+    """Sizes that choose between Clarabel's interior point method and SCS.
 
-#: Where Clarabel is still worth trying after SCS.
-LARGEST_SECOND_CHANCE_SIDE = 90
+    interior_point_rows    : side of a semidefinite cone up to which Clarabel comes first (measured: side 40 takes 0.7 s, 74 takes 6.6 s,
+                             growing with the fourth to sixth power); above it SCS, one eigendecomposition an iteration
+    interior_point_entries : scalars of data up to which it does, save for quadratic programs (measured with norms of rows, 50 features
+                             and 20 tasks: at 200,000 Clarabel takes 4 to 8 s and SCS about 1 s, at equal objectives to nine digits)
+    second_chance_rows     : side up to which Clarabel is still worth trying after SCS
+    second_chance_seconds  : time of SCS where Clarabel can take over (measured: with many exponential cones it may crawl for minutes)
+    second_accuracy        : accuracy from which on it is not the first solve
+    rough_accuracy         : accuracy of solves as long as structured hinges lack planes that matter much
+    """
 
-#: SCS is given this long where Clarabel can take over (measured: with many exponential cones it may crawl for
-#: minutes).
-SECONDS_BEFORE_SECOND_CHANCE = 60.0
+    interior_point_rows: int = 45
+    interior_point_entries: int = 100_000
+    second_chance_rows: int = 90
+    second_chance_seconds: float = 60.0
+    second_accuracy: float = 5e-12
+    rough_accuracy: float = 1e-5
 
-#: From this accuracy on it is not the first solve.
-SECOND_TRY = 5e-12
+
+SETTINGS = SolveSettings()
+
 
 BACKENDS = {
     "clarabel": lambda accuracy, iterations: {
@@ -46,7 +53,7 @@ BACKENDS = {
         "tol_feas": accuracy,
         "max_iter": iterations or 500,
         # a second, tighter try goes another way: it would stop where the first one did
-        "equilibrate_max_iter": 10 if accuracy > SECOND_TRY else 50,
+        "equilibrate_max_iter": 10 if accuracy > SETTINGS.second_accuracy else 50,
     },
     "scs": lambda accuracy, iterations: {
         "eps_abs": accuracy,
@@ -65,13 +72,9 @@ BACKENDS = {
 ACCURACY = {"clarabel": 1e-10, "scs": 1e-8, "osqp": 1e-9}
 
 
-#: Asked for as long as structured hinges lack planes that matter much.
-ROUGH_ACCURACY = 1e-5
-
-
 @dataclass
 class ReferencePoint:
-    """Where a cvxpy backend came to rest. The members up to `stopped` are those of every solver's point, signs included."""
+    """Point at which a cvxpy backend came to rest. The members up to `stopped` are those of every solver's point, signs included."""
 
     blocks: Blocks
     loss_duals: list | None
@@ -97,12 +100,12 @@ def backends_to_try(model: CvxpyModel, backend: str | None = None) -> list[str]:
     """
     if backend in (None, "auto"):
         side = model.semidefinite_side
-        if side > LARGEST_INTERIOR_POINT_SIDE:
-            if side > LARGEST_SECOND_CHANCE_SIDE:
+        if side > SETTINGS.interior_point_rows:
+            if side > SETTINGS.second_chance_rows:
                 return ["scs"]
             # measured with ten structured hinges of 33 samples and a side of 74: Clarabel takes 27 s, SCS 8 s or more than 60
             return ["clarabel", "scs"] if model.states_hinges else ["scs", "clarabel"]
-        small = model.data_size <= LARGEST_INTERIOR_POINT_DATA or model.is_quadratic
+        small = model.data_size <= SETTINGS.interior_point_entries or model.is_quadratic
         return ["clarabel", "scs"] if small else ["scs", "clarabel"]
     if not isinstance(backend, str) or backend.lower() not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
@@ -145,7 +148,7 @@ def solve_reference(
     for name in (*others, last):
         if points and interrupts.remaining() <= 0.0:
             break
-        seconds = SECONDS_BEFORE_SECOND_CHANCE if name == "scs" and name != last else None
+        seconds = SETTINGS.second_chance_seconds if name == "scs" and name != last else None
         try:
             points.append(_solve(form, model, name, accuracy, max_iter, seconds))
         except _NoPoint as failure:
@@ -184,8 +187,8 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
             status = model.solve(
                 run=backends.solve,
                 solver=backend.upper(),
-                tight=max(TIGHT, 10.0 * accuracy),
-                rough=BACKENDS[backend](max(accuracy, ROUGH_ACCURACY), max_iter),
+                tight=max(PLANES.relaxation_tol, 10.0 * accuracy),
+                rough=BACKENDS[backend](max(accuracy, SETTINGS.rough_accuracy), max_iter),
                 **options,
             )
     except cp.error.SolverError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.reference.metrics import metrics_of
 from mtldsl.utils import interrupts
 
-from .backends import FOR_THE_PROOF
+from .backends import SETTINGS as PROCESSES
 from .compile import to_cvxpy
 from .label_graph import refusal
 from .metrics import missing_formula
@@ -19,8 +20,18 @@ from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
 
 __all__ = ["SOLVER", "CvxpySolver"]
 
-#: Nothing is gained by asking double precision for more.
-TIGHTEST = 1e-12
+
+@dataclass(frozen=True)
+class AccuracySettings:
+    """Limit of what a backend is asked for.
+
+    least_accuracy : accuracy at which nothing is gained by asking double precision for more
+    """
+
+    least_accuracy: float = 1e-12
+
+
+SETTINGS = AccuracySettings()
 
 
 class CvxpySolver:
@@ -83,16 +94,16 @@ class CvxpySolver:
         run, below the backend's own limit.
         """
         model = to_cvxpy(form, split=True)
-        accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), TIGHTEST)
+        accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), SETTINGS.least_accuracy)
         limit = max_iter if max_iter < self.max_iter else None
         while True:
             left = interrupts.remaining()
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=limit, model=model)
-            cut_short = left < inf and interrupts.remaining() <= 1.01 * FOR_THE_PROOF * left
+            cut_short = left < inf and interrupts.remaining() <= 1.01 * PROCESSES.proof_share * left
             point.stopped = "time_limit" if cut_short else ""
-            if watch(point) or accuracy <= TIGHTEST or cut_short:
+            if watch(point) or accuracy <= SETTINGS.least_accuracy or cut_short:
                 return point
-            accuracy = max(0.01 * accuracy, TIGHTEST)
+            accuracy = max(0.01 * accuracy, SETTINGS.least_accuracy)
 
 
 SOLVER = CvxpySolver()

@@ -18,7 +18,7 @@ from mtldsl.normal_form.reductions.reduction import Way
 from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
 __all__ = [
-    "RANK",
+    "RANK_SHARE",
     "SpectralQuadratic",
     "Subspace",
     "TiltedTraceNorm",
@@ -31,14 +31,29 @@ __all__ = [
 ]
 
 #: Singular values below this, relative to the largest, are what rounding leaves of zero.
-ROUNDING = 1e-14
+ROUNDING_SHARE = 1e-14
+
 
 #: Below this they are not directions of W: what the word `rank` says of itself.
-RANK = 1e-10
+RANK_SHARE = 1e-10
 
-#: Below this, relative to the largest, eigenvectors of W W^T are found anew among themselves: its eigenvalues are squares, and
-#: what rounding mixes into the vectors of small ones is of the order of 1e-16 over this.
-GRADED = 0.1
+
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """Limits of spectra, and of slopes at zero.
+
+    graded_ratio : ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves:
+                   rounding mixes 1e-16 over this into the vectors of small ones, since its eigenvalues are squares
+    zero_values  : singular values at which the slope at zero is looked for
+    slope_tol    : relative change between these of a slope that is the one at zero, and rise of one that is not concave
+    """
+
+    graded_ratio: float = 0.1
+    zero_values: tuple[float, ...] = (1e-100, 1e-98)
+    slope_tol: float = 1e-6
+
+
+SETTINGS = SpectrumSettings()
 
 
 # ------------------------------------------------------------------------------------------- the definitions
@@ -88,13 +103,13 @@ def _rank_slope(x, atom):
     return np.where(x > 0.0, 0.0, np.inf)
 
 
-@spectrum("rank", slope=_rank_slope, cut=RANK)
+@spectrum("rank", slope=_rank_slope, cut=RANK_SHARE)
 def rank(x, atom):
     """1 where x > 0"""
     return np.where(x > 0.0, 1.0, 0.0)
 
 
-@spectrum("rank_at_most", slope=_rank_slope, largest_rank=lambda atom: int(atom.radius), cut=RANK)
+@spectrum("rank_at_most", slope=_rank_slope, largest_rank=lambda atom: int(atom.radius), cut=RANK_SHARE)
 def rank_at_most(x, atom):
     """0: where the rank is not too large, which `excess` tells"""
     return np.zeros(np.shape(x))
@@ -107,7 +122,7 @@ def axes(W) -> tuple[np.ndarray, np.ndarray]:
     """(V (p, p), s (p,)): orthonormal eigenvectors of W W^T, and the length of W along each, nonincreasing; s^2 the eigenvalues.
 
     Lengths are as accurate as singular values are, small ones too: in place of the root of an eigenvalue, the length of a row of
-    V^T W. Those below ROUNDING of the largest are 0.
+    V^T W. Those below ROUNDING_SHARE of the largest are 0.
     """
     B = np.array(W, float)
     V, done = np.eye(len(B)), 0
@@ -119,11 +134,11 @@ def axes(W) -> tuple[np.ndarray, np.ndarray]:
         turn = turn[:, ::-1]
         B[done:], V[:, done:] = turn.T @ rest, V[:, done:] @ turn
         lengths = np.linalg.norm(B[done:], axis=1)
-        if lengths[0] <= ROUNDING * np.linalg.norm(B[0]):
+        if lengths[0] <= ROUNDING_SHARE * np.linalg.norm(B[0]):
             break
-        done += int(np.count_nonzero(lengths >= GRADED * lengths[0]))
+        done += int(np.count_nonzero(lengths >= SETTINGS.graded_ratio * lengths[0]))
     s = np.linalg.norm(B, axis=1)
-    s[s <= ROUNDING * s.max(initial=0.0)] = 0.0
+    s[s <= ROUNDING_SHARE * s.max(initial=0.0)] = 0.0
     order = np.argsort(-s, kind="stable")
     return V[:, order], s[order]
 
@@ -172,11 +187,8 @@ def eps_of(atom) -> float:
 # 3. where the slope at zero is infinite or r jumps there, 1. on the matrices with the column space of W0, and on those with its row
 #    space: W0 is the best on both where it is a local minimum.
 
-#: Where the slope at zero is looked for, and the singular values among which it must not rise.
-NEAR_ZERO, TRIED = (1e-100, 1e-98), np.geomspace(1e-8, 1e8, 161)
-
-#: A slope that changes by no more than this between the two is that at zero; one that rises by more than this is not concave.
-SAME = 1e-6
+#: Singular values among which a slope must not rise.
+TRIED_VALUES = np.geomspace(1e-8, 1e8, 161)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,16 +279,17 @@ def _slope(stated, atom, x) -> np.ndarray:
 
 def _jumps(stated, atom) -> bool:
     """Tell whether r does at 0, as that of the rank."""
-    return bool(stated(np.array([NEAR_ZERO[0] ** 2]), atom)[0] - _at_zero(stated, atom) > SAME)
+    beside = stated(np.array([SETTINGS.zero_values[0] ** 2]), atom)[0]
+    return bool(beside - _at_zero(stated, atom) > SETTINGS.slope_tol)
 
 
 def _steepness(stated, atom) -> float | None:
     """phi'(0), where phi(s) = r(s^2) is concave and this is finite."""
-    near = [float(2.0 * s * _slope(stated, atom, np.array([s**2]))[0]) for s in NEAR_ZERO]
-    slopes = 2.0 * TRIED * _slope(stated, atom, TRIED**2)
-    if not np.all(np.isfinite([*near, *slopes])) or abs(near[1] - near[0]) > SAME * near[0]:
+    near = [float(2.0 * s * _slope(stated, atom, np.array([s**2]))[0]) for s in SETTINGS.zero_values]
+    slopes = 2.0 * TRIED_VALUES * _slope(stated, atom, TRIED_VALUES**2)
+    if not np.all(np.isfinite([*near, *slopes])) or abs(near[1] - near[0]) > SETTINGS.slope_tol * near[0]:
         return None
-    return near[0] if np.all(np.diff(np.append(near[0], slopes)) <= SAME * near[0]) else None
+    return near[0] if np.all(np.diff(np.append(near[0], slopes)) <= SETTINGS.slope_tol * near[0]) else None
 
 
 def _quadratic(stated, atom, V, s) -> Way:
@@ -303,7 +316,7 @@ def _at_zero(stated, atom) -> float:
 def _kept_space(stated, atom, W0, of_rows: bool, dimension: int | None, rng) -> Way:
     """`dimension` of the subspace where it is given: more than the rank of W0 needs has directions drawn at random."""
     V, s = axes(W0.T if of_rows else W0)
-    k = int(np.count_nonzero(cut(s, RANK)))
+    k = int(np.count_nonzero(cut(s, RANK_SHARE)))
     if dimension is not None and dimension > k:
         drawn = np.linalg.qr(rng.normal(size=(len(V) - k, len(V) - k)))[0]
         V = np.hstack([V[:, :k], V[:, k:] @ drawn])

@@ -7,7 +7,7 @@ of an update: the best matrix of a block is what cvxpy finds, and the lower boun
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -19,14 +19,36 @@ from . import backends
 from .registry import structure, structure_of
 from .regularizers import factor
 
-__all__ = ["BlockOptimum", "block_bound", "block_optimum", "constraints_on", "inverse_form", "objective"]
+__all__ = [
+    "SETTINGS",
+    "BlockOptimum",
+    "block_bound",
+    "block_optimum",
+    "constraints_on",
+    "inverse_form",
+    "objective",
+]
 
-#: Up to this side Clarabel comes first, which factorises a matrix of side n^2 / 2 (measured, log-determinant and both bounds:
-#: side 21 takes 1 s, 30 takes 4 s, 40 takes 14 s); above it SCS, one eigendecomposition an iteration.
-LARGEST_INTERIOR_POINT_SIDE = 45
 
-#: Up to this side nothing is left untried.
-LARGEST_CHEAP_SIDE = 21
+@dataclass(frozen=True)
+class StructureSettings:
+    """Sizes that choose a backend, and rounding of learned matrices.
+
+    interior_point_rows : side n up to which Clarabel comes first, which factorises a matrix of side n^2 / 2 (measured, log-determinant
+                          and both bounds: side 21 takes 1 s, 30 takes 4 s, 40 takes 14 s); above it SCS, one eigendecomposition an iteration
+    cheap_rows          : side up to which nothing is left untried
+    zero_variance_share : variance that is zero, of the largest
+    zero_weight_share   : part of W that is zero where a covariance gives it no variance
+    """
+
+    interior_point_rows: int = 45
+    cheap_rows: int = 21
+    zero_variance_share: float = 1e-14
+    zero_weight_share: float = 1e-7
+
+
+SETTINGS = StructureSettings()
+
 
 #: What the backends are asked for: where Clarabel cannot do the first, which it says, it does the second (measured: 1e-12 and
 #: 1e-9 of the optimum).
@@ -34,9 +56,6 @@ ATTEMPTS = {
     "clarabel": [{"tol_gap_abs": eps, "tol_gap_rel": eps, "tol_feas": eps} for eps in (1e-11, 1e-8)],
     "scs": [{"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 10_000}],
 }
-
-#: A variance is zero where it is this small, relatively, and so is the part of W that a covariance gives no variance.
-ZERO_VARIANCE, ZERO_WEIGHT = 1e-14, 1e-7
 
 
 # ------------------------------------------------------------------------------------------- the definitions
@@ -150,12 +169,12 @@ def inverse_form(W, C):
     if not _is_number(C):
         return cp.matrix_frac(W if isinstance(W, cp.Expression) else cp.Constant(W), C)
     variances, V = np.linalg.eigh(_array(C))
-    held = variances > ZERO_VARIANCE * variances[-1]
+    held = variances > SETTINGS.zero_variance_share * variances[-1]
     inside, outside = (V[:, held] / np.sqrt(variances[held])).T, V[:, ~held].T
     if not _is_number(W):
         form = cp.sum_squares(inside @ W)
         return form if held.all() else form + cp.transforms.indicator([outside @ W == 0])
-    leaves = np.linalg.norm(outside @ _array(W)) > ZERO_WEIGHT * np.linalg.norm(_array(W))
+    leaves = np.linalg.norm(outside @ _array(W)) > SETTINGS.zero_weight_share * np.linalg.norm(_array(W))
     return cp.Constant(np.inf if leaves else np.sum((inside @ _array(W)) ** 2))
 
 
@@ -207,7 +226,7 @@ def constraints_on(S, atom, k: int, identity=None) -> list[cp.Constraint]:
 
 
 class BlockOptimum(NamedTuple):
-    """What cvxpy found for one learned matrix, everything else given."""
+    """Result of cvxpy for one learned matrix, everything else given."""
 
     value: float  # of the structure, recomputed at `matrix`, which is feasible: never below the minimum
     matrix: np.ndarray
@@ -240,7 +259,7 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
         # S = L T L^T: up to a constant the same structure, of W in other coordinates
         values, vectors = np.linalg.eigh(stated.scale(k, W, matrices, atom))
         if stated.inverse:
-            held = values > ZERO_VARIANCE * side * values[-1]
+            held = values > SETTINGS.zero_variance_share * side * values[-1]
             values, vectors = values[held], vectors[:, held]
         root = np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
         L, into = vectors * root, vectors / root if stated.inverse else vectors * root
@@ -251,8 +270,8 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
     problem = cp.Problem(cp.Minimize(value), constraints_on(T, atom, k, unit))
     found, failures = [], []
     for name in [backend] if backend else _order(side):
-        for options in ATTEMPTS[name] if side <= LARGEST_CHEAP_SIDE else ATTEMPTS[name][-1:]:
-            if found and side > LARGEST_CHEAP_SIDE:
+        for options in ATTEMPTS[name] if side <= SETTINGS.cheap_rows else ATTEMPTS[name][-1:]:
+            if found and side > SETTINGS.cheap_rows:
                 break
             try:
                 with warnings.catch_warnings():
@@ -286,7 +305,7 @@ def block_bound(atom, k: int, W, matrices) -> float:
 
 
 def _order(side: int) -> list[str]:
-    return ["clarabel", "scs"] if side <= LARGEST_INTERIOR_POINT_SIDE else ["scs", "clarabel"]
+    return ["clarabel", "scs"] if side <= SETTINGS.interior_point_rows else ["scs", "clarabel"]
 
 
 def _inside(S, box) -> np.ndarray:

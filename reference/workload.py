@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,18 +15,31 @@ from .registry import formula_of_loss, needs_semidefinite_cone
 
 __all__ = ["nonzeros", "workload"]
 
-#: Exponential cones make a sample about this many times more expensive, and again beside a semidefinite cone
-#: (measured on the digits: 1,348 rows of logistic loss with a trace norm take two to seven minutes, 100 rows
-#: seconds).
-EXPONENTIAL_COST, BESIDE_SEMIDEFINITE_COST = 10, 3
 
-#: The planes of structured hinges are found in some 30 to 60 solves (measured on the digits, ten tasks: 100 rows take
-#: 3 s with l1, 6 s with l21 and 45 s with a trace norm; 33 rows with a trace norm, stated in full, 27 s).
-PLANES_COST = 30
+@dataclass(frozen=True)
+class WorkloadSettings:
+    """Cost of a scalar of data under a loss, in plain scalars.
 
-#: A scalar of data under a loss of labellings, and one of the scores of every labelling, are so many scalars of data (measured: 20
-#: samples of 294 features and 6 labels take 25 s, 100 of 10 features 11 s, 500 of 10 features and 4 labels 8 s); of a likelihood twice.
-OF_LABELLINGS_COST, LABELLING_COST, LIKELIHOOD_COST = 10, 5, 2
+    exponential_factor    : exponential cones (measured on the digits: 1,348 rows of logistic loss with a trace norm take two to seven
+                            minutes, 100 rows seconds)
+    semidefinite_factor   : the same again beside a semidefinite cone
+    planes_factor         : structured hinges, whose planes are found in some 30 to 60 solves (measured on the digits, ten tasks: 100 rows
+                            take 3 s with l1, 6 s with l21 and 45 s with a trace norm; 33 rows with a trace norm, stated in full, 27 s)
+    labelling_data_factor : losses of labellings (measured: 20 samples of 294 features and 6 labels take 25 s, 100 of 10 features 11 s,
+                            500 of 10 features and 4 labels 8 s)
+    labelling_factor      : one of the scores of every labelling
+    likelihood_factor     : likelihoods, beside that
+    """
+
+    exponential_factor: int = 10
+    semidefinite_factor: int = 3
+    planes_factor: int = 30
+    labelling_data_factor: int = 10
+    labelling_factor: int = 5
+    likelihood_factor: int = 2
+
+
+SETTINGS = WorkloadSettings()
 
 
 def workload(form: NormalForm) -> int:
@@ -33,7 +48,7 @@ def workload(form: NormalForm) -> int:
     """
     stated = {term: formula_of_loss(term) for term in form.losses}
     beside = (
-        BESIDE_SEMIDEFINITE_COST
+        SETTINGS.semidefinite_factor
         if any(needs_semidefinite_cone(f.atom, f.typed) for f in form.functions)
         else 1
     )
@@ -41,11 +56,14 @@ def workload(form: NormalForm) -> int:
     for term in form.losses:
         formula = stated[term]
         if formula.of_labellings:
-            size = OF_LABELLINGS_COST * nonzeros(term) + LABELLING_COST * labellings_size(term)
-            total += size * (LIKELIHOOD_COST if formula.exponential else 1) * beside
+            size = SETTINGS.labelling_data_factor * nonzeros(term)
+            size += SETTINGS.labelling_factor * labellings_size(term)
+            total += size * (SETTINGS.likelihood_factor if formula.exponential else 1) * beside
             continue
-        cost = PLANES_COST if formula.by_planes else EXPONENTIAL_COST if formula.exponential else None
-        total += nonzeros(term) * (1 if cost is None else cost * beside)
+        cost = 1
+        if formula.by_planes or formula.exponential:
+            cost = (SETTINGS.planes_factor if formula.by_planes else SETTINGS.exponential_factor) * beside
+        total += nonzeros(term) * cost
     return total
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "ENTRIES",
     "MATRIX",
     "REGISTRY",
+    "ROUNDING_SHARE",
     "ROWS",
     "TOLD",
     "Atom",
@@ -32,6 +33,9 @@ __all__ = [
 ]
 
 REGISTRY: dict[str, type[Atom]] = {}
+
+#: Rounding of what is zero or one in exact arithmetic, relative to the data that it is made of.
+ROUNDING_SHARE = 1e-12
 
 #: What a field with the metadata "matrix" or "told" holds until the model tells it; nothing asks an atom for its numbers before.
 TOLD: Any = None

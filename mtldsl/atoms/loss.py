@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,8 +121,19 @@ class Loss(Atom):
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
 
 
-#: samples that a sum goes over at once: what is computed on the way stays in the cache, and takes no memory that counts beside large data
-_AT_ONCE = 1 << 16
+@dataclass(frozen=True)
+class LossSettings:
+    """Size of the parts of a sum over samples.
+
+    slab_rows : samples of one part: its temporaries stay in the cache, and are small beside large data
+    """
+
+    slab_rows: int = 1 << 16
+
+
+SETTINGS = LossSettings()
+
+
 _NONE = np.zeros((), bool)
 
 
@@ -239,13 +251,13 @@ def _are_many(z, y) -> bool:
     size = (
         z.size if isinstance(z, np.ndarray) else np.size(z)
     )  # of which the latter takes longer than small sums
-    return size > _AT_ONCE and np.shape(z) == np.shape(y)
+    return size > SETTINGS.slab_rows and np.shape(z) == np.shape(y)
 
 
 def _parts(z, y, s):
     """(z, y, s) of some samples at a time."""
-    for first in range(0, z.size, _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
+    for first in range(0, z.size, SETTINGS.slab_rows):
+        some = slice(first, first + SETTINGS.slab_rows)
         yield z[some], y[some], None if s is None else s[some]
 
 

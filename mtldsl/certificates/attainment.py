@@ -48,20 +48,37 @@ __all__ = [
 
 _EPS = float(np.finfo(float).eps)
 
-#: Shares of tasks in a direction are whole numbers within this.
-_WHOLE = 1e-9
 
-#: Numbers of the rows that are looked at in rational arithmetic.
-_MOST_EXACT = 100_000
+@dataclass(frozen=True)
+class AttainmentSettings:
+    """Limits of the search for weights that run away.
 
-#: Digits to which a direction is rounded, so that what should cancel does.
-_DIGITS = (12, 6, 3)
+    whole_tol           : distance from whole numbers of shares of tasks in a direction
+    exact_entries       : numbers of the rows that are looked at in rational arithmetic
+    direction_digits    : digits to which a direction is rounded, in turn, so that what should cancel does
+    zero_margin_share   : margin that a linear program holds at zero, beside its terms
+    farthest_prediction : prediction beyond which no loss that falls has anything left to lose in float64
+    running_margin      : margin of weights that may run away: the logistic loss there is below 2 %, and a certificate of some
+                          thousand samples may end a run at twice this margin
+    program_entries     : numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate
+    passing_entries     : the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
+    ray_factor          : multiple of the weights that stands for all of them: singular values only grow on the way there
+    ray_tol             : relative difference of a function that counts as constant on the way
+    """
 
-#: A margin this small beside its terms is one that a linear program holds at zero.
-_TIGHT = 1e-7
+    whole_tol: float = 1e-9
+    exact_entries: int = 100_000
+    direction_digits: tuple[int, ...] = (12, 6, 3)
+    zero_margin_share: float = 1e-7
+    farthest_prediction: float = 1e8
+    running_margin: float = 4.0
+    program_entries: int = 4_000_000
+    passing_entries: int = 10_000
+    ray_factor: float = 1e6
+    ray_tol: float = 1e-9
 
-#: A prediction beyond which no loss that falls has anything left to lose in float64.
-_FARTHEST = 1e8
+
+SETTINGS = AttainmentSettings()
 
 
 @dataclass
@@ -116,7 +133,7 @@ def ways_of(kinds: list[RowKind]) -> list[Way]:
             part = slice(basis.indptr[c], basis.indptr[c + 1])
             shares = basis.data[part] / basis.data[part][0]
             values = np.round(shares)
-            if np.abs(shares - values).max() <= _WHOLE:
+            if np.abs(shares - values).max() <= SETTINGS.whole_tol:
                 ways.append(Way(kind.rows, basis.indices[part], values))
     return ways
 
@@ -157,7 +174,7 @@ class Group:
         found = self._program(low, high)
         if found is None:
             return None
-        for digits in _DIGITS:
+        for digits in SETTINGS.direction_digits:
             rounded = np.clip(np.round(found, digits), low, high)
             if self.is_proven(rounded):
                 return rounded
@@ -165,10 +182,10 @@ class Group:
 
     def _nearest_exact(self, D: np.ndarray, low, high) -> np.ndarray | None:
         """D, moved to rational numbers with  <x_j, D> = 0  in all rows j where it nearly is, as a program's corners have it; proven there."""
-        margins, used = np.abs(np.asarray(self.X @ D).ravel()), np.abs(D) > _TIGHT
+        margins, used = np.abs(np.asarray(self.X @ D).ravel()), np.abs(D) > SETTINGS.zero_margin_share
         size = np.asarray(abs(self.X) @ np.abs(D)).ravel()
-        tight = np.flatnonzero((margins <= _TIGHT * size) | (self.side == 0))
-        if len(tight) * len(D) > _MOST_EXACT:
+        tight = np.flatnonzero((margins <= SETTINGS.zero_margin_share * size) | (self.side == 0))
+        if len(tight) * len(D) > SETTINGS.exact_entries:
             return None
         rows = self.X[tight].toarray() if sparse.issparse(self.X) else self.X[tight]
         exact = _in_null_space(rows[:, used], D[used])
@@ -233,7 +250,7 @@ class Group:
         moves, first = (self.side != 0) & (margins > rounding), 0
         for z, span in zip(predictions, spans, strict=True):
             own = slice(first, first + span.stop - span.start)
-            z[span] = np.where(moves[own], self.side[own] * _FARTHEST, z[span])
+            z[span] = np.where(moves[own], self.side[own] * SETTINGS.farthest_prediction, z[span])
             first = own.stop
 
     def is_proven(self, D: np.ndarray) -> bool:
@@ -243,7 +260,7 @@ class Group:
         unsure = np.flatnonzero((moves & (margins <= rounding)) | ~moves)
         if not np.any(self.strict & (margins > rounding)) or np.any(moves & (margins < -rounding)):
             return False
-        if len(unsure) * np.count_nonzero(D) > _MOST_EXACT:
+        if len(unsure) * np.count_nonzero(D) > SETTINGS.exact_entries:
             return False
         for j in unsure.tolist():
             total = self._exactly(j, D)
@@ -301,18 +318,6 @@ def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:
     return found
 
 
-#: Margins above this are those of weights that may run away: the logistic loss there is below 2 %. A certificate of some thousand samples may
-#: end a run at twice this margin.
-_FAR = 4.0
-
-#: Numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate; and where it may be well, and
-#: the program must cost next to nothing (a second at 5,000 x 50).
-_LARGEST, _IN_PASSING = 4_000_000, 10_000
-
-#: A multiple of the weights that stands for all of them: singular values only grow on the way there.
-_FARTHER, _EQUAL = 1e6, 1e-9
-
-
 @dataclass(frozen=True, eq=False)
 class UnattainedInfimum:
     """No weights attain the infimum.
@@ -359,7 +364,7 @@ def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Un
         return None
     direction, tasks, completely = form.zeros(), [], []
     at_end = {id(loss): np.array(loss.predictions(blocks)) for loss in form.losses}
-    largest = _IN_PASSING if in_passing else _LARGEST
+    largest = SETTINGS.passing_entries if in_passing else SETTINGS.program_entries
     is_convex = form.is_convex
     for block in form.weight_blocks:
         losses = [loss for loss in form.losses if block.name in loss.map.blocks]
@@ -383,7 +388,7 @@ def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Un
                 continue
             units = [(loss, z, i) for i in own_tasks for loss, z in zip(losses, predictions, strict=True)]
             rows = [rows_of(*unit) for unit in units]
-            if max((row.farthest for row in rows), default=0.0) < _FAR:
+            if max((row.farthest for row in rows), default=0.0) < SETTINGS.running_margin:
                 continue
             group = Group(
                 own_tasks,
@@ -489,7 +494,7 @@ def _touched(f: FunctionTerm, block: str, shape: tuple[int, int]) -> np.ndarray:
 
 def _is_free_ray(form: NormalForm, blocks: Blocks, direction: Blocks) -> bool:
     """Tell whether bounded functions are constant along W + t D, D being W on some tasks: no singular value falls on the way."""
-    end = {name: blocks[name] + _FARTHER * direction[name] for name in blocks}
+    end = {name: blocks[name] + SETTINGS.ray_factor * direction[name] for name in blocks}
     for f in form.functions:
         if f.atom.convex or not f.atom.is_bounded:
             continue
@@ -502,8 +507,8 @@ def _is_free_ray(form: NormalForm, blocks: Blocks, direction: Blocks) -> bool:
         here, there = f.map.forward(blocks), f.map.forward(end)
         if f.is_constraint:
             bound: Any = f.atom
-            if bound.violation(here) > _EQUAL * np.linalg.norm(here):
+            if bound.violation(here) > SETTINGS.ray_tol * np.linalg.norm(here):
                 return False
-        elif f.atom.value(there) > f.atom.value(here) * (1.0 + _EQUAL):
+        elif f.atom.value(there) > f.atom.value(here) * (1.0 + SETTINGS.ray_tol):
             return False
     return True

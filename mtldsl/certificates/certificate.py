@@ -47,12 +47,12 @@ __all__ = [
 ]
 
 #: rounding below this part of the objective is not taken off the bound
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE_ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was proven about a point. Gaps may be slightly negative where constraints are violated slightly.
+    """Proof about a point. Gaps may be slightly negative where constraints are violated slightly.
 
     scale    : the floor of the relative gap's denominator
     rounding : by how much float64 may have misplaced objective and bound (`mtldsl.certificates.dual_bound`)
@@ -140,7 +140,7 @@ def certify(
             rounding = rounding_of(form, blocks, proof, objective)
             if violation == 0.0 and bound > objective + rounding:
                 check_weak_duality(form, blocks, proof, objective)
-            if rounding > _NEGLIGIBLE * max(abs(objective), abs(bound)):
+            if rounding > _NEGLIGIBLE_ROUNDING_SHARE * max(abs(objective), abs(bound)):
                 bound -= rounding
         return Certificate(objective, bound, violation, scale, note, None, form.constant, rounding, proof)
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from mtldsl.certificates.multipliers import (
-    REACH,
+    SETTINGS as MULTIPLIERS,
+)
+from mtldsl.certificates.multipliers import (
     infeasibility_penalty,
     losses_work,
     make_stationary,
@@ -22,8 +24,8 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.caching import cached_property
 
 __all__ = [
+    "ROUNDING_UNITS",
     "TINY",
-    "UNITS",
     "Bound",
     "Scale",
     "check_weak_duality",
@@ -41,8 +43,21 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
 
-#: below this share of the objective at weights of zero an optimum counts as zero
-_SHARE = 1e-8
+
+@dataclass(frozen=True)
+class BoundSettings:
+    """Shares of a lower bound.
+
+    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
+    back_step_share : step back from the end of an interval that tells whether a concave function rises there
+    """
+
+    zero_share: float = 1e-8
+    back_step_share: float = 1e-4
+
+
+SETTINGS = BoundSettings()
+
 
 #: the smallest number by which anything can be divided
 TINY = float(np.finfo(float).tiny)
@@ -53,7 +68,7 @@ class Scale:
 
     def __init__(self, form: NormalForm):
         self.form = form
-        at_zero = _SHARE * abs(form.value_at_zero)
+        at_zero = SETTINGS.zero_share * abs(form.value_at_zero)
         self.most = at_zero if math.isfinite(at_zero) else math.inf
 
     @cached_property
@@ -96,7 +111,7 @@ def objective_scale(form: NormalForm) -> float:
                 zeros[name][0] = _medians(loss)
             values.append(abs(form.value(zeros)))
     finite = [value for value in values if np.isfinite(value)]
-    return _SHARE * min(finite) if finite else 0.0
+    return SETTINGS.zero_share * min(finite) if finite else 0.0
 
 
 def _medians(loss: LossTerm) -> np.ndarray:
@@ -122,13 +137,11 @@ def _median_of_rows(table: np.ndarray) -> np.ndarray:
 # A lower bound on the optimum, and the multipliers that prove it.
 
 #: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
-UNITS = 64
+ROUNDING_UNITS = 64
 
-#: a step back from the end of an interval by this share tells whether a concave function rises there
-_NEAR = 1e-4
 
 #: so much of the largest scaling stays inside the domains after rounding
-_BELOW_ONE = 1.0 - 4.0 * float(np.finfo(float).eps)
+_INSIDE_SHARE = 1.0 - 4.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +169,7 @@ class Bound:
         names = " and ".join(name for name in self.region if name not in self.intercepts)
         if not names:
             return ""
-        return f"no term bounds {names}: proven for all {names} up to {REACH:,.0f} times the size of the solution's"
+        return f"no term bounds {names}: proven for all {names} up to {MULTIPLIERS.reach_factor:,.0f} times the size of the solution's"
 
 
 def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
@@ -222,7 +235,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
             -np.inf,
             "a multiplier lies outside the domain of its term's conjugate, and no scaling brings it inside",
         )
-    largest = 1.0 if gauge <= 1.0 else _BELOW_ONE / gauge
+    largest = 1.0 if gauge <= 1.0 else _INSIDE_SHARE / gauge
     constants = [loss.offset_predictions() for loss in form.losses]
 
     def scaled(t: float) -> tuple:
@@ -261,7 +274,7 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
 
     Where it still rises at its end, that is all. Where it is a parabola, as with quadratic losses, three values tell its top.
     """
-    near = (1.0 - _NEAR) * largest
+    near = (1.0 - SETTINGS.back_step_share) * largest
     if at == largest and np.isfinite(best) and value(near) <= best:
         return at, best
     middle, low, high = value(0.5 * largest), value(0.0), value(largest)
@@ -290,7 +303,7 @@ def infimum(form: NormalForm) -> Bound:
     if not math.isfinite(value):
         return Bound(-np.inf, "the terms have no infimum")
     zeros = tuple(loss.no_multipliers() for loss in form.losses)
-    value -= UNITS * float(np.finfo(float).eps) * (abs(value) + abs(form.constant))
+    value -= ROUNDING_UNITS * float(np.finfo(float).eps) * (abs(value) + abs(form.constant))
     return Bound(value, "", zeros, tuple(np.zeros(f.map.shape) for f in form.functions))
 
 
@@ -324,10 +337,10 @@ def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float
         total += loss.magnitude(u, blocks)
         steepest = loss.slopes_at_kinks(blocks)
         if steepest is not None:
-            total += loss.magnitude(steepest, blocks) / UNITS
+            total += loss.magnitude(steepest, blocks) / ROUNDING_UNITS
     for f, v in zip(form.functions, proof.function_duals, strict=True):
         total += _of_function(f, v, f.map.forward(blocks))
-    return UNITS * _EPS * total if math.isfinite(total) else math.inf
+    return ROUNDING_UNITS * _EPS * total if math.isfinite(total) else math.inf
 
 
 def _of_function(f: FunctionTerm, v, image) -> float:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
-_ZERO = 1e-10
+_ZERO_SHARE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def mixed_magnitudes(kinds: list[RowKind], size: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What a function takes: of `rows` of the block, times `right`, the entries in `mask` or (None) what is orthogonal to `lineality`."""
+    """Part of a residual that a function takes: of `rows` of the block, times `right`, the entries in `mask` or (None) what is orthogonal to `lineality`."""
 
     index: int
     rows: np.ndarray
@@ -175,7 +175,7 @@ def _row_kind(rows: np.ndarray, example: int, parts: list[_Part], m: int) -> Row
         columns.append(part.coefficient * (span if part.right is None else part.right @ span))
     together = np.hstack(columns)
     U, s, Vt = np.linalg.svd(together, full_matrices=True)
-    alive = int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
+    alive = int(np.count_nonzero(s > _ZERO_SHARE * s.max(initial=0.0)))
     inverse = (Vt[:alive].T / s[:alive]) @ U[:, :alive].T
     takers, first = [], 0
     for part, column in zip(own, columns, strict=True):
@@ -191,7 +191,7 @@ def _sparsest(N: np.ndarray) -> sparse.csr_array:
     if N.shape[1] > 1:
         lead = linalg.qr(N.T, pivoting=True)[2][: N.shape[1]]
         N = np.linalg.solve(N[lead].T, N.T).T
-        N = np.where(np.abs(N) > _ZERO, N, 0.0)
+        N = np.where(np.abs(N) > _ZERO_SHARE, N, 0.0)
     return sparse.csr_array(N)
 
 
@@ -203,11 +203,20 @@ def _sparsest(N: np.ndarray) -> sparse.csr_array:
 # no direction and no intercept has in common are systems of their own. All are consistent, however few ranks the inputs have: where
 # multipliers are feasible, c = -u solves them.
 
-#: numbers of a system up to which least squares take an orthogonal factorization
-_LARGE = 200_000
 
-#: a Gram matrix whose reciprocal condition number is smaller goes by a decomposition that bears singular ones
-_SINGULAR = 1e-9
+@dataclass(frozen=True)
+class FreeDirectionSettings:
+    """Limits of least squares over free multipliers.
+
+    orthogonal_entries : numbers of a system up to which least squares take an orthogonal factorization
+    condition_ratio    : reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
+    """
+
+    orthogonal_entries: int = 200_000
+    condition_ratio: float = 1e-9
+
+
+SETTINGS = FreeDirectionSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +327,7 @@ def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndar
         )
         ends = np.cumsum([together[k].room.size for k in some])[:-1]
         Q, s, Vt = np.linalg.svd(E, full_matrices=False)
-        alive = s > _SINGULAR * s.max(initial=0.0)
+        alive = s > SETTINGS.condition_ratio * s.max(initial=0.0)
         Q, s, Vt = Q[:, alive], s[alive], Vt[alive]
         first = Q @ ((Vt @ -np.array([residual[name][0, task] for name in names])) / s)
         parts = np.split(Q, ends)
@@ -342,9 +351,9 @@ def _least_squares(designs: list[np.ndarray], wanted: np.ndarray) -> list[np.nda
     rows = [len(Z) for Z in designs]
     if wanted.size == 0:
         return [np.zeros(n) for n in rows]
-    if sum(rows) * wanted.size <= _LARGE or sum(rows) < wanted.size:
+    if sum(rows) * wanted.size <= SETTINGS.orthogonal_entries or sum(rows) < wanted.size:
         Z = np.vstack(designs)
-        if Z.size <= _LARGE:
+        if Z.size <= SETTINGS.orthogonal_entries:
             t = np.linalg.lstsq(Z.T, wanted, rcond=None)[0]
         else:  # the same change, of a Gram matrix of the rows
             t = _solution(Z @ Z.T, Z @ wanted)
@@ -356,6 +365,6 @@ def _least_squares(designs: list[np.ndarray], wanted: np.ndarray) -> list[np.nda
 def _solution(gram, wanted) -> np.ndarray:
     """gram^-1 wanted by Cholesky, in an eighth of the time of the decomposition that a matrix near a singular one needs."""
     factor, failed = lapack.dpotrf(gram, lower=True)
-    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > _SINGULAR:
+    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > SETTINGS.condition_ratio:
         return lapack.dpotrs(factor, wanted, lower=True)[0]
     return lstsq(gram, wanted, len(gram) * np.finfo(float).eps)

@@ -18,7 +18,8 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Set
 from mtldsl.certificates.dual_bound import Bound, prove, rounding_of
-from mtldsl.certificates.multipliers import REACH, stationarity
+from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
+from mtldsl.certificates.multipliers import stationarity
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
 __all__ = [
@@ -26,13 +27,26 @@ __all__ = [
     "feasibility",
 ]
 
-_MAX_ITER = 2000
+
+@dataclass(frozen=True)
+class SeparationSettings:
+    """Limit of the search for a separation.
+
+    lbfgs_iterations : iterations of L-BFGS-B; it has twice as many evaluations
+    """
+
+    lbfgs_iterations: int = 2000
+
+
+SETTINGS = SeparationSettings()
+
+
 _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class FeasibilityResult:
-    """What is known about the constraints of a model.
+    """Knowledge about the constraints of a model.
 
     blocks    : the weights that violate them least, of those seen
     violation : by how much they do, in the units typed
@@ -82,7 +96,8 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityRes
         return total, np.concatenate([gradient[name].ravel() for name, *_ in shapes])
 
     first = np.concatenate([x0[name].ravel() for name, *_ in shapes])
-    options = {"maxiter": _MAX_ITER, "maxfun": 2 * _MAX_ITER, "ftol": 0.0, "gtol": 0.0}
+    iterations = SETTINGS.lbfgs_iterations
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 0.0, "gtol": 0.0}
     from scipy.optimize import minimize  # slow to import, and rarely needed
 
     found = minimize(separation, first, jac=True, method="L-BFGS-B", options=options)
@@ -102,7 +117,7 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
     if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere, 0.0)) > 0:
         return margin, np.inf
     residual = stationarity(only, [], v)
-    least = REACH * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
+    least = MULTIPLIERS.reach_factor * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
     slope = sum(float(np.abs(r).sum()) for r in residual.values())
     value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True))
     if not np.isfinite(value):

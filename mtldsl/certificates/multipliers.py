@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -13,8 +14,8 @@ from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, balance_la
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 __all__ = [
-    "REACH",
-    "ROUNDING",
+    "ROUNDING_SHARE",
+    "SETTINGS",
     "add_magnitudes",
     "infeasibility_penalty",
     "is_rounding",
@@ -34,11 +35,25 @@ __all__ = [
 # beside the terms of its own sum, |A|^T |u| + |B|^T |v|, so that a feature of a large unit exempts no other; and what counts as
 # rounding is paid for: over all x with |x_j| <= B_j,  F(x) >= D(u, v) - sum_j |r_j| B_j.
 
-#: an entry of the residual this small beside the terms of its own sum is rounding, not infeasibility
-ROUNDING = 1e-12
+#: An entry of the residual this small beside the terms of its own sum is rounding, not infeasibility.
+ROUNDING_SHARE = 1e-12
 
-#: how many times the size of the solution weights may have that are paid for
-REACH = 100.0
+
+@dataclass(frozen=True)
+class MultiplierSettings:
+    """Limits of repairs of multipliers, and of the region that a proof covers.
+
+    reach_factor    : size that weights may have, of the solution's, and the residual is paid for
+    clip_rounds     : rounds of least squares and clipping before a block is given up
+    patience_rounds : first rounds that need not halve the residual
+    """
+
+    reach_factor: float = 100.0
+    clip_rounds: int = 12
+    patience_rounds: int = 4
+
+
+SETTINGS = MultiplierSettings()
 
 
 def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
@@ -101,7 +116,7 @@ def largest_share(residual: np.ndarray, size: np.ndarray) -> float:
 
 def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
     """Tell whether every entry of a residual is rounding beside the terms of its own sum."""
-    return largest_share(residual, size) <= ROUNDING
+    return largest_share(residual, size) <= ROUNDING_SHARE
 
 
 def infeasibility_penalty(residual: np.ndarray, region: np.ndarray) -> float:
@@ -129,11 +144,7 @@ def region(block: str, blocks: Blocks, size: np.ndarray, work: np.ndarray) -> np
     """
     own = np.abs(blocks[block])
     alone = np.divide(work, size, out=np.zeros(size.shape), where=size > 0)
-    return REACH * np.maximum(own, alone)
-
-
-#: rounds of least squares and clipping before a block is given up, and those that need not halve the residual
-_ROUNDS, _PATIENCE = 12, 4
+    return SETTINGS.reach_factor * np.maximum(own, alone)
 
 
 def make_stationary(
@@ -269,7 +280,7 @@ def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -
             np.concatenate([low[r] for (low, _), r in zip(intervals, rows, strict=True)] + kept),
             np.concatenate([high[r] for (_, high), r in zip(intervals, rows, strict=True)] + kept),
         )
-        if fixed and abs(together.sum()) > ROUNDING * np.abs(together).max(initial=0.0):
+        if fixed and abs(together.sum()) > ROUNDING_SHARE * np.abs(together).max(initial=0.0):
             return False
         ends = np.cumsum([r.stop - r.start for r in rows])
         for target, r, part in zip(shifted, rows, np.split(together, ends)[: len(rows)], strict=True):
@@ -297,7 +308,7 @@ def shift_to_zero_sum(u, low, high) -> np.ndarray:
     if not bounded_below.any() and not bounded_above.any():
         return u - u.mean()
     excess, inside = float(u.sum()), np.flatnonzero((u > low) & (u < high))
-    if inside.size and abs(excess) <= ROUNDING * float(np.abs(u).max()):  # it is zero but for rounding
+    if inside.size and abs(excess) <= ROUNDING_SHARE * float(np.abs(u).max()):  # it is zero but for rounding
         near = u.copy()
         near[inside] -= excess / inside.size
         if (near[inside] > low[inside]).all() and (near[inside] < high[inside]).all():
@@ -339,19 +350,20 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     found = [member_of(loss, t, block, n_tasks, u[t]) for t, loss in enumerate(form.losses)]
     members = [one for one in found if one is not None]
     watched, before = [block, *{name for one in members for name in one.loss.intercepts}], np.inf
-    for round_ in range(_ROUNDS):
+    for round_ in range(SETTINGS.clip_rounds):
         _give_to_parts(form, block, u, v)
         kinds = row_kinds(form, block, v)
         _give_together(form, block, kinds, u, v)
         residual, size = stationarity(form, u, v), magnitudes(form, u, v)
         size[block] = mixed_magnitudes(kinds, size[block])
         worst = max(largest_share(residual[name], size[name]) for name in watched)
-        if not members or worst <= 0.01 * ROUNDING or (round_ >= _PATIENCE and worst > 0.5 * before):
+        is_slow = round_ >= SETTINGS.patience_rounds and worst > 0.5 * before
+        if not members or worst <= 0.01 * ROUNDING_SHARE or is_slow:
             return
         before = worst
         for t, change in change_least(members, kinds, residual, block, u).items():
             moved = u[t] + change
-            moved[np.abs(moved) <= ROUNDING * np.abs(u[t])] = (
+            moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(u[t])] = (
                 0.0  # it was rounding, of which the rest is no less so
             )
             u[t] = form.losses[t].dual_project(moved)

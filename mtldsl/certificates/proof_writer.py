@@ -215,7 +215,7 @@ def _multipliers(loss, dual) -> dict:
 
 @dataclass(frozen=True, eq=False)
 class SolutionCertificate:
-    """What was proven about a solution, with all that a proof is made of: `save` writes it for others to check.
+    """Proof about a solution, with all its parts: `save` writes it for others to check.
 
     `objective`, `dual_bound`, `violation` as on the solution; `reach` says for which weights the bound holds, "" for all; `rounding` by
     how much float64 may have misplaced objective and bound.
@@ -307,10 +307,20 @@ def same_model(form: NormalForm, proof: dict) -> bool:
 # --------------------------------------------------------------------------------------------------------------
 # What shows the conjugate of a loss of labellings to be no larger than claimed: random labellings, found where a solver keeps none.
 
-#: labels of which all labellings are listed
-_ENUMERATED = 14
-#: labellings less probable than this are left to the true one
-_RARE = 1e-17
+
+@dataclass(frozen=True)
+class ProofWriterSettings:
+    """Limits of the labellings in a file.
+
+    enumeration_labels : most labels of which all labellings are listed
+    rare_share         : probability below which labellings are left to the true one
+    """
+
+    enumeration_labels: int = 14
+    rare_share: float = 1e-17
+
+
+SETTINGS = ProofWriterSettings()
 
 
 def law_of_flips(rows, c, metric, y, classes, dual, i: int):
@@ -338,7 +348,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
             "starts": starts.astype(np.int64),
         }
     K = loss.cliques.n_labels
-    if K > _ENUMERATED:
+    if SETTINGS.enumeration_labels < K:
         return None
     every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
     own, known = loss.cliques.indicators(loss.truth), {}
@@ -365,7 +375,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         else:
             find = _mixture if loss.atom.max_affine else _of_largest_entropy
             share = find(vertices, means[i])
-        kept = np.flatnonzero(share > _RARE)
+        kept = np.flatnonzero(share > SETTINGS.rare_share)
         labels.append(beside[kept])
         weights.append(dual.share * share[kept])
         counts.append(len(kept))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
+from mtldsl.atoms.regularizers.spectral_norms import RANK_ROUNDING_SHARE
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import Incumbent
 from mtldsl.normal_form.terms.structure_term import (
@@ -35,7 +36,7 @@ from mtldsl.normal_form.terms.structure_term import (
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
-    "FLOOR",
+    "GRADIENT_FLOOR_SHARE",
     "NO_GLOBAL",
     "Stationarity",
     "finite_steps",
@@ -62,31 +63,45 @@ __all__ = [
 # than that. Further steps are none of its business: they compare stationary points with each other. Deterministic, and as many steps as their
 # price allows: of large data only the first of each kind.
 
-#: Products with the data that the steps may cost together, in multiply-adds; at least and at most so many steps are looked at.
-_WORK, _FEWEST, _MOST = 2e9, 40, 160
 
-#: The longest step, relative to the weights.
-_REACH = 1e-2
+@dataclass(frozen=True)
+class StationaritySettings:
+    """Limits of steps that look for lower objectives.
 
-#: Singular values that are moved one by one: the smallest and the largest.
-_SINGLES = 6
+    work_flops        : multiply-adds of products with the data that all steps may cost
+    least_steps       : steps at least, whatever they cost
+    most_steps        : steps at most
+    reach_share       : longest step, relative to the weights
+    single_values     : smallest, and largest, singular values that are moved one by one
+    fixed_directions  : fixed directions
+    direction_lengths : their lengths, relative to the weights
+    passed_kink_share : step past a kink, relative to it: exactly there the slope of neither side is seen
+    tau_shares        : tau of a function that is not convex, of what it is for others: the first step may still cross a kink right
+                        beside the point, the shorter one does not; where both are too long, v is not a subgradient
+    """
 
-#: Fixed directions, and their lengths relative to the weights.
-_DIRECTIONS, _LENGTHS = 6, (1.0, 0.1)
+    work_flops: float = 2e9
+    least_steps: int = 40
+    most_steps: int = 160
+    reach_share: float = 1e-2
+    single_values: int = 6
+    fixed_directions: int = 6
+    direction_lengths: tuple[float, ...] = (1.0, 0.1)
+    passed_kink_share: float = 1e-6
+    tau_shares: tuple[float, ...] = (1e-3, 1e-5)
 
-#: A singular value this small, relative to the largest, is zero.
-_ZERO = 1e-10
 
-#: A kink is passed by this share of it: exactly there the slope of neither side is seen.
-_PAST = 1e-6
+SETTINGS = StationaritySettings()
 
 
 def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks]:
     """(the lowest objective among the steps that miss no constraint by more than tol, the point there); (inf, x) where there is none."""
-    most = int(np.clip(_WORK / max(form.data_size, 1), _FEWEST, _MOST))
-    reach = _REACH * np.sqrt(sum(np.sum(np.square(x[block.name])) for block in form.weight_blocks))
+    affordable = SETTINGS.work_flops / max(form.data_size, 1)
+    steps = int(np.clip(affordable, SETTINGS.least_steps, SETTINGS.most_steps))
+    length = np.sqrt(sum(np.sum(np.square(x[block.name])) for block in form.weight_blocks))
+    reach = SETTINGS.reach_share * length
     lowest, at = np.inf, x
-    for _, step in zip(range(most), _in_turn(form, x, reach), strict=False):
+    for _, step in zip(range(steps), _in_turn(form, x, reach), strict=False):
         with np.errstate(over="ignore", invalid="ignore"):
             value = form.value(step)
         if value < lowest and form.violation(step) <= tol:
@@ -114,7 +129,7 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
         return
     multiple, W = abs(f.map.multiple_of(name)), x[name]
     U, s, Vt = svd(W)
-    alive = int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))
+    alive = int(np.count_nonzero(s > RANK_ROUNDING_SHARE * s.max(initial=0.0)))
     U, s, Vt = U[:, :alive], s[:alive], Vt[:alive]
     for moved in _spectra(s, [kink / multiple for kink in f.atom.kinks], reach):
         if 0.0 < np.linalg.norm(moved - s) <= reach:
@@ -133,7 +148,7 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
 
 def _spectra(s: np.ndarray, kinks: list[float], reach: float) -> Iterator[np.ndarray]:
     """Singular values next to s > 0, which fall; some out of reach."""
-    past = [kink * (1.0 + side * _PAST) for kink in kinks for side in (-1, 1)]
+    past = [kink * (1.0 + side * SETTINGS.passed_kink_share) for kink in kinks for side in (-1, 1)]
     for kink in past:
         over = (s > kink) & (s <= kink + reach)
         for to in (kink, np.maximum(s - reach / np.sqrt(max(np.count_nonzero(over), 1)), 0.0)):
@@ -141,7 +156,8 @@ def _spectra(s: np.ndarray, kinks: list[float], reach: float) -> Iterator[np.nda
     for rank in range(s.size - 1, -1, -1):
         yield np.where(np.arange(s.size) < rank, s, 0.0)
     order = list(range(s.size))[::-1]
-    for j in order if s.size <= 2 * _SINGLES else order[:_SINGLES] + order[-_SINGLES:]:
+    few = SETTINGS.single_values
+    for j in order if s.size <= 2 * few else order[:few] + order[-few:]:
         for to in (
             max(s[j] - reach, 0.0),
             *past,
@@ -156,21 +172,22 @@ def _spectra(s: np.ndarray, kinks: list[float], reach: float) -> Iterator[np.nda
 
 
 def _of_scale(form: NormalForm, x: Blocks) -> Iterator[Blocks]:
-    for factor in (1.0 - _REACH, 1.0 + _REACH, 1.0 - 0.1 * _REACH):
+    share = SETTINGS.reach_share
+    for factor in (1.0 - share, 1.0 + share, 1.0 - 0.1 * share):
         yield x | {block.name: factor * x[block.name] for block in form.weight_blocks}
 
 
 def _fixed(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
     """Dense directions and such of rank one by turns, either way."""
     rng = np.random.default_rng(0)
-    for k in range(_DIRECTIONS):
+    for k in range(SETTINGS.fixed_directions):
         direction, square = {}, 0.0
         for block in form.weight_blocks:
             p, q = block.shape
             E = rng.normal(size=(p, q)) if k % 2 else np.outer(rng.normal(size=p), rng.normal(size=q))
             E *= np.linalg.norm(x[block.name]) / max(np.linalg.norm(E), 1e-300)
             direction[block.name], square = E, square + np.sum(np.square(E))
-        for length in _LENGTHS if square > 0 else ():
+        for length in SETTINGS.direction_lengths if square > 0 else ():
             for sign in (1.0, -1.0):
                 t = sign * length * reach / np.sqrt(square)
                 yield x | {name: x[name] + t * E for name, E in direction.items()}
@@ -196,11 +213,7 @@ def _fixed(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
 _TINY = np.finfo(float).tiny
 
 #: Gradients below this share of the losses' gradient at zero count as that large: where all vanish, each is rounding of the others.
-FLOOR = 1e-6
-
-#: tau of a function that is not convex, as shares of what it is for others: a step of the first may still cross a kink right beside the
-#: point, and the shorter one does not; where every step is too long, v is not a subgradient.
-_NEAR = 1e-3, 1e-5
+GRADIENT_FLOOR_SHARE = 1e-6
 
 
 def first_order_residuals(
@@ -228,7 +241,7 @@ def first_order_residuals(
             name
         ) in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
             magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
-    floor = max(FLOOR * form.slope_at_zero, _TINY)
+    floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
     for name, part in of_losses.items():
         g[name] += part
@@ -278,7 +291,8 @@ def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
     def norms(flat):
         return np.sqrt(np.add.reduceat(np.square(flat), starts))
 
-    lengths, sizes = norms(z) + norms(loss.tasks.targets), np.maximum(norms(u), FLOOR * norms(usual))
+    lengths = norms(z) + norms(loss.tasks.targets)
+    sizes = np.maximum(norms(u), GRADIENT_FLOOR_SHARE * norms(usual))
     steps = lengths / np.maximum(sizes, _TINY)
     step = np.repeat(steps, loss.tasks.counts) if by_task else steps[0]
     try:
@@ -304,20 +318,22 @@ def _distance(f, w, v, length: float, largest: float, usual: float) -> float:
     relative to `length`: the image itself may be nothing but what rounding leaves of zero."""
     size = max(float(np.linalg.norm(v)), largest, _TINY)
     # far steps see what is not near: for a function that is not convex they are short even where v vanishes
-    taus = [length / size] if f.atom.convex else [near * length / max(size, usual) for near in _NEAR]
+    taus = [length / size]
+    if not f.atom.convex:
+        taus = [share * length / max(size, usual) for share in SETTINGS.tau_shares]
     return min(float(np.linalg.norm(w - f.prox(w + tau * v, tau))) / (tau * size) for tau in taus)
 
 
 NO_GLOBAL = "stationary point, no global certificate"
 
 
-#: What rounding leaves of a decrease that is zero, relative to the size of what is subtracted.
-_ROUNDING = 1e-9
+#: Rounding of a decrease that is zero, relative to the size of what is subtracted.
+_DECREASE_ROUNDING_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class Stationarity:
-    """How far a point is from stationary.
+    """Distance of a point from a stationary one.
 
     decreases  block -> by how much it alone can lower the objective, relative to its size: the weights together as "weights"
                (an upper bound), every learned matrix by name, and all matrices together as "matrices". Empty where with its
@@ -407,7 +423,7 @@ def stationarity_of(
 
 def _decrease(value: float) -> float:
     """A difference of equal numbers may come out a rounding error below zero; by more, or without a value, nothing is known."""
-    return max(float(value), 0.0) if value >= -_ROUNDING else np.inf
+    return max(float(value), 0.0) if value >= -_DECREASE_ROUNDING_SHARE else np.inf
 
 
 def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
@@ -442,4 +458,4 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
             assert together is not None  # `unsupported_reason` was asked above
             g = (x - together.prox(x - t * g, t)) / t
         total += float(np.vdot(g, g))
-    return float(np.sqrt(total) / max(*sizes, FLOOR * form.slope_at_zero, _TINY))
+    return float(np.sqrt(total) / max(*sizes, GRADIENT_FLOOR_SHARE * form.slope_at_zero, _TINY))

@@ -132,13 +132,23 @@ def short(value) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # The word `mkl_norm`: its similarities become kernels between the tasks of W, and theta an unknown, a given array, or p.
 
-#: Similarities are printed one by one up to this many characters.
-_SHOWN = 80
+
+@dataclass(frozen=True)
+class PrintSettings:
+    """Limit of printed similarities.
+
+    shown_characters : characters up to which they are printed one by one
+    """
+
+    shown_characters: int = 80
+
+
+SETTINGS = PrintSettings()
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """What the rows and the columns of an expression are called."""
+    """Names of the rows and of the columns of an expression."""
 
     feature_names: tuple[str, ...]
     task_names: tuple[str, ...]
@@ -240,7 +250,8 @@ def _list_text(similarities) -> str:
         for one in similarities
     ]
     whole = f"[{', '.join(texts)}]"
-    return whole if len(whole) <= _SHOWN else f"[{texts[0]}, ... {len(texts)} similarities]"
+    is_short = len(whole) <= SETTINGS.shown_characters
+    return whole if is_short else f"[{texts[0]}, ... {len(texts)} similarities]"
 
 
 def _short(value) -> str:

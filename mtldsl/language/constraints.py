@@ -45,7 +45,7 @@ _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 
 
 class Argument(Protocol):
-    """What a constraint asks of an affine expression."""
+    """Members of an affine expression that a constraint reads."""
 
     shape: tuple[int, int]
     offset: Any
@@ -139,7 +139,7 @@ def _kind(symbol: str) -> Callable[[Any], Set]:
 
 
 class Bounded(Protocol):
-    """What a bound asks of the unknown that it bounds."""
+    """Members of an unknown that its bound reads."""
 
     text: str
     latex: str
@@ -149,7 +149,7 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RangeConstraint:
-    """What one comparison says of a learned matrix: a bound on its eigenvalues or on its trace."""
+    """Bound on the eigenvalues or on the trace of a learned matrix, as one comparison states it."""
 
     unknown: Bounded
     bound: str  # the field of `Range`: "lower", "upper" or "trace"

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Named(Protocol):
-    """What is asked of an expression here: expression.py imports this file."""
+    """Members of an expression that its names are read from."""
 
     text: str
 
@@ -121,7 +121,7 @@ def _agreed(of_parts: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 class Unknown(Protocol):
-    """What an expression asks of the matrix of unknowns that it is made of: `Weights`, and those of label graphs."""
+    """Members of a matrix of unknowns that an expression reads: `Weights`, and those of label graphs."""
 
     tasks: Any
     name: str

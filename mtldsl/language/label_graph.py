@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.inference.cliques import GAP, LARGEST_CLIQUE, Cliques
+from mtldsl.atoms.inference.cliques import GAP, SETTINGS, Cliques
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss, checked_tables
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.tasks import Tasks
@@ -90,9 +90,9 @@ def _checked(edge, names) -> tuple[int, ...]:
             f"{quoted(edge)} is not an edge", write_instead="write a pair of labels, such as (0, 1)"
         )
     labels = tuple(listed)
-    if not 2 <= len(labels) <= LARGEST_CLIQUE:
+    if not 2 <= len(labels) <= SETTINGS.clique_labels:
         raise ModelError(
-            f"{edge!r} has {len(labels)} labels; an edge has two, and a clique at most {LARGEST_CLIQUE}, with 2^size columns"
+            f"{edge!r} has {len(labels)} labels; an edge has two, and a clique at most {SETTINGS.clique_labels}, with 2^size columns"
         )
     positions = []
     for label in labels:

@@ -260,8 +260,18 @@ class TaskCovariance(LearnedUnknown):
 # --------------------------------------------------------------------------------------------------------------
 # The weights of task similarities as an unknown, and the ball that a model keeps them in.
 
-#: more similarities than a model can hold
-_MANY = 1 << 31
+
+@dataclass(frozen=True)
+class SimilaritySettings:
+    """Limit of learned similarities.
+
+    most_similarities : largest number of them that may be typed, more than a model can hold
+    """
+
+    most_similarities: int = 1 << 31
+
+
+SETTINGS = SimilaritySettings()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,7 +319,7 @@ class KernelWeights(LearnedUnknown):
         self.similarities = tuple(number) if isinstance(number, (list, tuple)) else ()
         if isinstance(number, (list, tuple)):
             number = None if all(isinstance(one, TaskSimilarity) for one in number) and number else 0
-        if number is not None and not 1 <= (as_whole(number) or 0) <= _MANY:
+        if number is not None and not 1 <= (as_whole(number) or 0) <= SETTINGS.most_similarities:
             raise ModelError(
                 term="KernelWeights(...)",
                 write_instead="write the number of similarities, KernelWeights(3), or the list of them, KernelWeights(similarities)",

@@ -24,7 +24,7 @@ from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
-from mtldsl.language.source_text import MAX_DEPTH, MAX_LENGTH, Source, Syntax, is_compared, kind_of, place_of
+from mtldsl.language.source_text import SETTINGS, Source, Syntax, is_compared, kind_of, place_of
 from mtldsl.language.suggestions import meant, nearest
 from mtldsl.language.vocabulary import (
     CALLABLE,
@@ -38,8 +38,6 @@ from mtldsl.language.vocabulary import (
 )
 
 __all__ = [
-    "MAX_DEPTH",
-    "MAX_LENGTH",
     "METHODS_OF_VALUES",
     "OPERAND_ERRORS",
     "Calls",
@@ -178,8 +176,6 @@ def shortened(text: str) -> str:
 # learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`; of kernel weights, `p_norm(theta, 2) <= 1`, and `.sum()`.
 # Everything else is refused with the place where it stands.
 
-#: Products that a constant such as A @ B may take.
-MAX_PRODUCTS = 10_000_000
 
 _BINARY = {
     ast.Add: ("+", operator.add),
@@ -228,8 +224,8 @@ class Walk(Calls):
         return self.value(self.body, 0)
 
     def value(self, node: ast.expr, depth: int):
-        if depth > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} operators inside each other", node)
+        if depth > SETTINGS.nested_levels:
+            raise self.error(f"more than {SETTINGS.nested_levels} operators inside each other", node)
         read = getattr(self, f"_{type(node).__name__.lower()}", None)
         if read is None:
             message = _REFUSED.get(type(node), f"{type(node).__name__} is not in the language")
@@ -300,8 +296,10 @@ class Walk(Calls):
                 raise self.error(
                     f"a list cannot stand beside {symbol} here; name the matrix in [arrays]", child
                 )
-        if both_plain and _size(left) * _size(right) > MAX_PRODUCTS:
-            raise self.error(f"this constant would be made of more than {MAX_PRODUCTS:,} products", node)
+        if both_plain and _size(left) * _size(right) > SETTINGS.constant_flops:
+            raise self.error(
+                f"this constant would be made of more than {SETTINGS.constant_flops:,} products", node
+            )
         return self._applied(function, node, left, right)
 
     def _order(self, node, depth):

@@ -22,8 +22,7 @@ from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
 
 __all__ = [
-    "MAX_DEPTH",
-    "MAX_LENGTH",
+    "SETTINGS",
     "Source",
     "Syntax",
     "is_compared",
@@ -83,8 +82,24 @@ def place_of(value) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # A typed text that knows where it stands in its file, so that every message can point at the place.
 
-#: Characters of a long line that are shown around the place a message is about.
-_SHOWN = 100
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """Limits of what is read, and of what a message shows of it.
+
+    text_characters  : most characters of one expression
+    nested_levels    : most operators, or brackets, inside each other
+    constant_flops   : most products that a constant such as A @ B takes
+    shown_characters : characters of a long line that are shown around the place a message is about
+    """
+
+    text_characters: int = 10_000
+    nested_levels: int = 200
+    constant_flops: int = 10_000_000
+    shown_characters: int = 100
+
+
+SETTINGS = ReaderSettings()
 
 
 @dataclass(frozen=True)
@@ -126,9 +141,10 @@ class Source:
         if not shown.strip():  # there is nothing to point at
             return Place(self.name, line, column, "", key)
         first = 0
-        if len(shown) > _SHOWN:
-            first = max(0, min(column - 1 - _SHOWN // 3, len(shown) - _SHOWN))
-            shown, width = shown[first : first + _SHOWN], min(width, _SHOWN - (column - 1 - first))
+        room = SETTINGS.shown_characters
+        if len(shown) > room:
+            first = max(0, min(column - 1 - room // 3, len(shown) - room))
+            shown, width = shown[first : first + room], min(width, room - (column - 1 - first))
         gutter = " " * len(str(line))
         caret = " " * (column - 1 - first) + "^" * width
         return Place(self.name, line, column, f"  {line} | {shown}\n  {gutter} | {caret}", key)
@@ -142,9 +158,6 @@ class Source:
 
 # --------------------------------------------------------------------------------------------------------------
 # Text to Python's syntax tree, every node of which can point at its place in the text. Nothing is executed.
-
-#: Characters of one expression; operators and brackets inside each other.
-MAX_LENGTH, MAX_DEPTH = 10_000, 200
 
 
 class Syntax:
@@ -160,9 +173,9 @@ class Syntax:
         text = self.source.text
         if all(not line.partition("#")[0].strip() for line in text.split("\n")):
             raise self.source.error("the text is empty; write an expression")
-        if len(text) > MAX_LENGTH:
+        if len(text) > SETTINGS.text_characters:
             raise self.source.error(
-                f"the text has {len(text)} characters; at most {MAX_LENGTH} can be read", 0, 1
+                f"the text has {len(text)} characters; at most {SETTINGS.text_characters} can be read", 0, 1
             )
         for i, c in enumerate(text.replace("\r\n", "\n ")):
             if (
@@ -186,8 +199,10 @@ class Syntax:
                 comment = True
             elif c in "([{":
                 open_at.append(i)
-                if len(open_at) > MAX_DEPTH:
-                    raise self.source.error(f"more than {MAX_DEPTH} brackets inside each other", i, i + 1)
+                if len(open_at) > SETTINGS.nested_levels:
+                    raise self.source.error(
+                        f"more than {SETTINGS.nested_levels} brackets inside each other", i, i + 1
+                    )
             elif c in ")]}":
                 if not open_at or text[open_at[-1]] + c not in ("()", "[]", "{}"):
                     raise self.source.error(f"{c!r} closes no bracket", i, i + 1)

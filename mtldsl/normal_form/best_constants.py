@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -22,11 +23,30 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The best constant of a structured hinge: one convex, piecewise linear function of one number in every task.
 
-#: Brackets grow fourfold, from 1 on, so many times at most; kinks are found after a few meetings of two planes.
-_GROWTHS, _MEETINGS = 30, 100
+
+@dataclass(frozen=True)
+class ConstantSettings:
+    """Limits of searches for the best constants. Brackets grow fourfold, from 1 on.
+
+    plane_growths  : growths of a bracket between planes
+    plane_meetings : meetings of two planes; a few find the kink
+    slope_growths  : growths of a bracket between slopes: to 1e24
+    rough_rounds   : looks at the slopes that a constant which is only a candidate is worth
+    exact_rounds   : looks after which every third has halved away rounding
+    """
+
+    plane_growths: int = 30
+    plane_meetings: int = 100
+    slope_growths: int = 40
+    rough_rounds: int = 12
+    exact_rounds: int = 200
+
+
+SETTINGS = ConstantSettings()
+
 
 #: A plane that is no higher than this part of the heights is the one that meets there.
-_ROUNDING = 1e-13
+_ROUNDING_SHARE = 1e-13
 
 
 class Lowest(NamedTuple):
@@ -60,11 +80,11 @@ def lowest_constants(term: StructuredTerm, z: np.ndarray, near=None, step: float
 
 def _lowest(look, start: float, step: float):
     middle = look(start)
-    if abs(middle[2]) <= _ROUNDING * np.abs(middle[3]).sum():  # rankings, too
+    if abs(middle[2]) <= _ROUNDING_SHARE * np.abs(middle[3]).sum():  # rankings, too
         return start, middle[1], middle[3], True
     side, far = (-1.0 if middle[2] > 0 else 1.0), middle
     near = middle
-    for k in range(_GROWTHS):
+    for k in range(SETTINGS.plane_growths):
         far = look(start + side * step * 4.0**k)
         if far[2] * near[2] <= 0:
             break
@@ -73,11 +93,13 @@ def _lowest(look, start: float, step: float):
         return far[0], far[1], far[3], False
     left, right = (far, near) if side < 0 else (near, far)
     at = left
-    for _ in range(_MEETINGS):
+    for _ in range(SETTINGS.plane_meetings):
         meeting = (left[1] - right[1] + right[2] * right[0] - left[2] * left[0]) / (right[2] - left[2])
         height = left[1] + left[2] * (meeting - left[0])
         at = look(meeting)
-        if at[2] == 0.0 or at[1] <= height + _ROUNDING * max(abs(height), abs(left[2] * meeting), 1e-300):
+        if at[2] == 0.0 or at[1] <= height + _ROUNDING_SHARE * max(
+            abs(height), abs(left[2] * meeting), 1e-300
+        ):
             break
         left, right = (at, right) if at[2] < 0 else (left, at)
     if at[2] == 0.0:
@@ -88,12 +110,6 @@ def _lowest(look, start: float, step: float):
 
 # --------------------------------------------------------------------------------------------------------------
 # The best constant predictions of a model: intercepts at their optimum, weights that are zero.
-
-#: Brackets grow fourfold, from 1 on, so many times at most (to 1e24).
-_GROWTHS_CONSTANTS = 40
-
-#: Looks at the slopes that a constant which is only a candidate is worth, and those after which every third has halved away rounding.
-_FEW, _MANY = 12, 200
 
 
 Slopes = Callable[[np.ndarray], np.ndarray]
@@ -279,14 +295,14 @@ def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.
     best = at = 0.5 * (low + high)
     smallest, side = np.full(low.size, np.inf), np.zeros(low.size)
     slope = np.fmin(np.abs(below), np.abs(above))
-    for k in range(_FEW if rough else _MANY):
+    for k in range(SETTINGS.rough_rounds if rough else SETTINGS.exact_rounds):
         with np.errstate(all="ignore"):
             secant = (low * above - high * below) / (above - below)
         at = np.where(np.isfinite(secant) & (k % 3 != 2), np.clip(secant, low, high), 0.5 * (low + high))
         found = slopes(at)
         best = np.where(np.abs(found) < smallest, at, best)
         smallest = np.fmin(np.abs(found), smallest)
-        met = (np.abs(found) <= _ROUNDING * sizes) | (0.5 * (high - low) <= 4e-16 * np.abs(at))
+        met = (np.abs(found) <= _ROUNDING_SHARE * sizes) | (0.5 * (high - low) <= 4e-16 * np.abs(at))
         if met.all():
             break
         # a task that has met its constant stays there
@@ -302,7 +318,7 @@ def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.
 
 def _bracket(slopes: Slopes, b: np.ndarray) -> np.ndarray:
     """From b < 0 on downwards, task by task, until the slope is not positive."""
-    for _ in range(_GROWTHS_CONSTANTS):
+    for _ in range(SETTINGS.slope_growths):
         rising = ~(slopes(b) <= 0)
         if not rising.any():
             break

@@ -38,8 +38,18 @@ __all__ = [
 #: What the sizes of coefficients do not change.
 _COMMON = ("is_convex", "shapes", "weight_blocks", "data_size")
 
-#: So many unknowns fit into any memory.
-_FEW = 10_000
+
+@dataclass(frozen=True)
+class FormSettings:
+    """Limit of models whose memory is not checked.
+
+    unchecked_entries : unknowns that fit into any memory
+    """
+
+    unchecked_entries: int = 10_000
+
+
+SETTINGS = FormSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +139,7 @@ class NormalForm:
         """SolverError where a solve, which holds a few points, would not fit into memory; asked once."""
         shapes = [block.shape for block in self.blocks]
         unknowns = sum(float(rows) * columns for rows, columns in shapes)
-        if unknowns <= _FEW:
+        if unknowns <= SETTINGS.unchecked_entries:
             return True
         require_memory(
             4.0 * 8.0 * unknowns,

@@ -110,7 +110,7 @@ _DELTA = r"\Delta("
 
 
 class TypedLatex:
-    """What a model as typed is made of.
+    """Parts of a model as typed.
 
     objective, constraints : LaTeX;  terms : of every term without its coefficient
     data      : {what stands after X and y: (tasks, LaTeX of the terms on them)}; "" where there is one of them, else ^{(1)}, ^{(2)}, ...
@@ -277,7 +277,7 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
 
 
 class Statement(Shown):
-    """What a model says, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
+    """Model as typed, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         check_model(objective, constraints)
@@ -370,7 +370,7 @@ class Statement(Shown):
         return all(t.coefficient.value >= 0 for t in self.objective.terms) and self.form().is_convex
 
     def _shape(self, values: tuple[float, ...]) -> tuple:
-        """What of the parameters' values is more than the size of a coefficient: that it is 0, and what stands inside an argument or is a radius."""
+        """Return those parameter values that are more than the size of a coefficient: zeros, radii, and numbers inside an argument."""
         inside = self._inside_arguments
         return tuple(v if p in inside else v == 0 for p, v in zip(self._parameters, values, strict=True))
 

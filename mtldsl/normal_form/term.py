@@ -189,14 +189,23 @@ class FunctionTerm:
 # --------------------------------------------------------------------------------------------------------------
 # A loss of the normal form: an atom on the predictions of some tasks.
 
-#: A prediction is this near to a kink where rounding may carry it across, in sums of the sizes that it is the sum of.
-_KINK_SHARE = 64 * float(np.finfo(float).eps)
+#: Rounding may carry a prediction across a kink this near to it, in sums of the sizes that it is the sum of.
+_KINK_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
-#: Entries of inputs whose absolute values are taken at once.
-_ENTRIES = 1 << 22
 
-#: Predictions up to so many, 64 MB, are kept beside the last value asked for.
-_KEPT_PREDICTIONS = 1 << 23
+@dataclass(frozen=True)
+class TermSettings:
+    """Sizes of what terms hold.
+
+    slab_entries : entries of inputs whose absolute values are taken at once
+    kept_entries : most predictions that are kept beside the last value asked for: 64 MB
+    """
+
+    slab_entries: int = 1 << 22
+    kept_entries: int = 1 << 23
+
+
+SETTINGS = TermSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +321,7 @@ class LossTerm:
         summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
         for name in self.intercepts:
             summed = summed + np.abs(x[name][0])
-        near = _KINK_SHARE * (np.repeat(summed, self.tasks.counts) + np.abs(y))
+        near = _KINK_ROUNDING_SHARE * (np.repeat(summed, self.tasks.counts) + np.abs(y))
         below, above = atom.slope(z - near, y), atom.slope(z + near, y)
         steepest = np.where(below != above, np.maximum(np.abs(below), np.abs(above)), 0.0)
         return steepest if self.scale is None else self.scale * steepest
@@ -426,7 +435,7 @@ class LossTerm:
         self.__dict__["_last"] = (
             here,
             self.value(z),
-            z if isinstance(z, np.ndarray) and z.size <= _KEPT_PREDICTIONS else None,
+            z if isinstance(z, np.ndarray) and z.size <= SETTINGS.kept_entries else None,
         )
         return z
 
@@ -543,7 +552,7 @@ class LossTerm:
 
 def _absolute_times(X, table) -> np.ndarray:
     """Return |X|^T table, a slab of rows at a time: no copy of all inputs."""
-    step = max(1, _ENTRIES // max(X.shape[1], 1))
+    step = max(1, SETTINGS.slab_entries // max(X.shape[1], 1))
     total = np.zeros((X.shape[1], table.shape[1]))
     for first in range(0, X.shape[0], step):
         total += abs(X[first : first + step]).T @ table[first : first + step]

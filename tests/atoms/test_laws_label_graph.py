@@ -1,11 +1,13 @@
 """Models over a graph of labels: what data may do to them, by the reference that states every labelling."""
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.losses import pairwise_log
 from mtldsl.reference.solve import solve_reference
 from tests import label_graph_models
 from tests.loops import for_each
@@ -105,7 +107,7 @@ def test_proximal_steps_together_are_those_of_every_sample(monkeypatch):
         steps = 10.0 ** rng.uniform(-4, 4, size=N)
         together = atom.prox_of_samples(scores, truth, steps)
         with monkeypatch.context() as patched:
-            patched.setattr("mtldsl.atoms.losses.pairwise_log._HELD", 0)
+            patched.setattr(pairwise_log, "SETTINGS", replace(pairwise_log.SETTINGS, slab_entries=0))
             apart = atom.prox_of_samples(scores, truth, steps)
         slopes = [
             np.linalg.norm(steps[:, None] * atom.gradient_of_samples(x, truth) + x - scores, axis=1)

@@ -1,5 +1,7 @@
 """Conjugates of structured hinges against linear programs over all labellings (or pairs), and their domains."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,9 +67,9 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
         n = int(rng.integers(2, 30))
         y = labels(rng, n)
         p, q = rng.random(int(np.sum(y > 0))) ** 2, rng.random(int(np.sum(y < 0))) ** 3
-        monkeypatch.setattr(expected_loss, "_MOST_TABLES", 3000)
+        monkeypatch.setattr(expected_loss, "SETTINGS", replace(expected_loss.SETTINGS, program_tables=3000))
         exact = expected_loss.largest_expectation(metric.delta, p, q)
-        monkeypatch.setattr(expected_loss, "_MOST_TABLES", 0)
+        monkeypatch.setattr(expected_loss, "SETTINGS", replace(expected_loss.SETTINGS, program_tables=0))
         bound = expected_loss.largest_expectation(metric.delta, p, q)
         assert bound <= exact + 1e-10
         ratios.append(bound / exact)

@@ -175,7 +175,7 @@ def test_a_reference_that_stops_early_is_noticed(solved, monkeypatch):
 
 def test_large_matrices_are_held_to_lagranges_bound(monkeypatch):
     """Above the side that a semidefinite program manages: the bound agrees at the optimum, and is below where it is spoiled."""
-    monkeypatch.setattr(reference, "LARGEST_INTERIOR_POINT_SIDE", 3)
+    monkeypatch.setattr(reference, "SETTINGS", replace(reference.SETTINGS, interior_point_rows=3))
     problem = fetr(data(seed=3))
     solution = problem.solve(tol=1e-8)
     check = problem.cross_check(solution)

@@ -141,6 +141,8 @@ def test_graphs_that_are_too_large_are_left_out(monkeypatch):
     for costs in ("hamming", "zero_one"):
         one = replace(atom, loss=costs)
         assert DEFINITIONS["clique_hinge"].function(scores, truth, one) is not None
-        monkeypatch.setattr(plain_labellings, "MOST_ENTRIES", 10)
+        monkeypatch.setattr(
+            plain_labellings, "SETTINGS", replace(plain_labellings.SETTINGS, labelling_entries=10)
+        )
         assert DEFINITIONS["clique_hinge"].function(scores, truth, one) is None
         monkeypatch.undo()

@@ -1,6 +1,7 @@
 """MAP inference against all labellings written out: every method, every density, cliques of any size, awkward scores."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -82,7 +83,9 @@ def test_a_batch_is_its_instances_one_by_one(method, monkeypatch):
     for other in (decoder(scores, threads=1), decoder(scores, threads=3), Decoder(cliques, method)(scores)):
         for field in ("labels", "values", "upper", "certified"):
             assert (getattr(whole, field) == getattr(other, field)).all()
-    monkeypatch.setattr(batch, "AT_ONCE", 1)  # in as many parts as can be
+    monkeypatch.setattr(
+        batch, "SETTINGS", replace(batch.SETTINGS, call_operations=1)
+    )  # in as many parts as can be
     parts = decoder(scores[:40])
     assert (parts.labels == whole.labels[:40]).all() and (parts.upper == whole.upper[:40]).all()
     for i in range(0, 600, 37):

@@ -1,6 +1,7 @@
 """The log-partition and its marginals against all labellings written out, and against finite differences."""
 
 import time
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_a_batch_is_its_instances_one_by_one(monkeypatch):
         partition = LogPartition(cliques)
         log_z, marginals = partition(scores)
         with monkeypatch.context() as patched:  # in as many parts as can be
-            patched.setattr(decoder, "AT_ONCE", 1)
+            patched.setattr(decoder, "SETTINGS", replace(decoder.SETTINGS, call_operations=1))
             parts = partition(scores[:40])
         assert (parts[0] == log_z[:40]).all() and (parts[1] == marginals[:40]).all()
         for threads in (1, 3):
@@ -95,5 +96,5 @@ def test_after_an_error_no_part_is_begun():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        decoder.in_parts(10_000, 2, action, operations=decoder.AT_ONCE)
+        decoder.in_parts(10_000, 2, action, operations=decoder.SETTINGS.call_operations)
     assert len(begun) < 5000

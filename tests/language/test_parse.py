@@ -9,7 +9,8 @@ import mtldsl as mtl
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.constraints import Constraint, RangeConstraint
 from mtldsl.language.objective import Objective
-from mtldsl.language.parser import MAX_DEPTH, MAX_LENGTH, parse_constraint, parse_objective
+from mtldsl.language.parser import parse_constraint, parse_objective
+from mtldsl.language.source_text import SETTINGS
 from tests.loops import for_each
 
 rng = np.random.default_rng(0)
@@ -337,10 +338,10 @@ def test_code_is_refused_and_not_run(text):
     "text",
     [
         "l1_norm(W) + " * 400 + "l1_norm(W)",
-        "(" * (MAX_DEPTH + 1) + "l1_norm(W)" + ")" * (MAX_DEPTH + 1),
+        "(" * (SETTINGS.nested_levels + 1) + "l1_norm(W)" + ")" * (SETTINGS.nested_levels + 1),
         "-" * 5000 + "l1_norm(W)",
         "l1_norm(W[" * 150 + "0" + "])" * 150,
-        "l1_norm(W)" + " " * MAX_LENGTH,
+        "l1_norm(W)" + " " * SETTINGS.text_characters,
         "1" * 5000 + " * l1_norm(W)",
     ],
 )

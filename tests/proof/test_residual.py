@@ -1,5 +1,7 @@
 """Blocks that no term bounds: their residual is judged in the unit of every column, and what is left of it is paid for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from mtldsl.certificates import free_directions
 from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.dual_bound import prove
 from mtldsl.certificates.free_directions import row_kinds
-from mtldsl.certificates.multipliers import REACH, is_rounding, magnitudes, region, stationarity
+from mtldsl.certificates.multipliers import SETTINGS, is_rounding, magnitudes, region, stationarity
 from tests.loops import for_each
 
 SCALES = {
@@ -84,7 +86,7 @@ def test_what_is_left_is_paid_for_and_the_region_is_said():
     proof = prove(form, {"W": solution.W})
     residual = stationarity(form, proof.loss_duals, ())["W"]
     assert proof.paid == pytest.approx(float(np.sum(np.abs(residual) * proof.region["W"])), rel=1e-12)
-    assert (proof.region["W"] >= REACH * np.abs(solution.W)).all()
+    assert (proof.region["W"] >= SETTINGS.reach_factor * np.abs(solution.W)).all()
     assert "proven for all W up to 100 times the size of the solution's" in solution.note
     # within the region no weights are better: at its corners and at random
     rng = np.random.default_rng(0)
@@ -119,7 +121,7 @@ def test_what_counts_as_rounding():
 def test_the_region_holds_the_point_and_what_the_losses_ask_for():
     size, work = np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[8.0, 8.0]])
     found = region("W", {"W": np.array([[3.0, -7.0], [-5.0, 0.0]])}, size, work)
-    np.testing.assert_allclose(found, REACH * np.array([[4.0, 7.0], [5.0, 8.0]]))
+    np.testing.assert_allclose(found, SETTINGS.reach_factor * np.array([[4.0, 7.0], [5.0, 8.0]]))
 
 
 def test_magnitudes_are_the_sums_of_absolute_values():
@@ -175,7 +177,7 @@ def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, row
     v = [np.zeros((features, 2))]
     given = [member], row_kinds(form, "W", v), wanted, "W", u
     directly = free_directions.change_least(*given)[0]
-    monkeypatch.setattr(free_directions, "_LARGE", 0)
+    monkeypatch.setattr(free_directions, "SETTINGS", replace(free_directions.SETTINGS, orthogonal_entries=0))
     np.testing.assert_allclose(free_directions.change_least(*given)[0], directly, atol=1e-12)
     left = form.zeros()
     form.losses[0].add_adjoint(directly, left)

@@ -1,6 +1,6 @@
 """The law behind the certificate's allowance for rounding: float64 values and conjugates of every atom beside enclosures in fractions.
 
-The allowance is `UNITS` eps times the sum of the absolute values that a term is made of (mtldsl/certificates/dual_bound.py). The truth here is
+The allowance is `ROUNDING_UNITS` eps times the sum of the absolute values that a term is made of (mtldsl/certificates/dual_bound.py). The truth here is
 that of the independent checker in rational arithmetic, so that neither side shares a formula.
 """
 
@@ -18,7 +18,7 @@ from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES, RowPart, Sq
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.certificates.checker.proof_schema import LOSSES
 from mtldsl.certificates.checker.structured_formulas import LabelGraphPart, StructuredPart
-from mtldsl.certificates.dual_bound import UNITS
+from mtldsl.certificates.dual_bound import ROUNDING_UNITS
 from mtldsl.certificates.proof_writer import _parameters, _plain, _plain_loss
 from tests.loops import for_each
 
@@ -112,16 +112,16 @@ def test_losses(name, scale):
         u = atom.dual_point(z, y)
         value, conjugate = atom.value(z, y), atom.conjugate(u, y)
         size = abs(value) + abs(conjugate) + np.abs(u) @ (np.abs(z) + np.abs(y))
-        assert _off(value, part.value(Interval.of(z, True))) <= UNITS * EPS * size
+        assert _off(value, part.value(Interval.of(z, True))) <= ROUNDING_UNITS * EPS * size
         if isinstance(atom, StructuredHinge) and not atom.metric.exact_conjugate:
             continue  # its conjugate is a linear program: what is proven of it is a witness's
         exact = Interval.of(u, True)
         inside = part.inside(exact)
         moved = float(np.max(np.abs((inside - exact).middle), initial=0.0))
-        assert moved <= UNITS * EPS * max(
+        assert moved <= ROUNDING_UNITS * EPS * max(
             1.0, np.abs(u).max()
         )  # what float64 calls inside the domain is, but for rounding
-        assert _off(conjugate, part.conjugate(inside, Interval.of(1.0, True))) <= UNITS * EPS * size
+        assert _off(conjugate, part.conjugate(inside, Interval.of(1.0, True))) <= ROUNDING_UNITS * EPS * size
 
 
 def _label_graph(atom, scale, rng):
@@ -140,7 +140,9 @@ def _label_graph(atom, scale, rng):
     part = LabelGraphPart(atom.name, parameters, Interval.of(np.ones(1), True), data, True, None)
     z = atom.flat(scores)
     value = atom.value(z, y)
-    assert _off(value, part.value(Interval.of(z, True))) <= UNITS * EPS * (abs(value) + np.abs(scores).sum())
+    assert _off(value, part.value(Interval.of(z, True))) <= ROUNDING_UNITS * EPS * (
+        abs(value) + np.abs(scores).sum()
+    )
 
 
 @pytest.mark.slow
@@ -156,7 +158,7 @@ def test_functions_of_matrices(name, scale):
             for V in (W, W[:, :1] + 1e-9 * W, W[:, :1] + 0.0 * W):  # columns that nearly cancel, and that do
                 value = atom.value(V)
                 size = abs(value) + atom.cancelling(V)
-                assert _off(value, part.value(Interval.of(V, True))) <= UNITS * EPS * size
+                assert _off(value, part.value(Interval.of(V, True))) <= ROUNDING_UNITS * EPS * size
         elif isinstance(atom, Set):
             violation = atom.violation(W)
             bound = np.asarray(getattr(atom, "bound", 0.0), float)
@@ -167,18 +169,18 @@ def test_functions_of_matrices(name, scale):
                 + getattr(atom, "radius", 0.0)
                 + getattr(atom, "total", 0.0)
             )
-            assert _off(violation, part.violation(Interval.of(W, True))) <= UNITS * EPS * size
+            assert _off(violation, part.violation(Interval.of(W, True))) <= ROUNDING_UNITS * EPS * size
         if getattr(atom, "norm", False):
             gauge = atom.dual_gauge(Z)
             exact = part.gauge(part.inside(Interval.of(Z, True)))
-            assert gauge == np.inf or _off(gauge, exact) <= UNITS * EPS * max(gauge, np.abs(Z).max())
+            assert gauge == np.inf or _off(gauge, exact) <= ROUNDING_UNITS * EPS * max(gauge, np.abs(Z).max())
             continue
         conjugate = atom.conjugate(Z)
         if not np.isfinite(conjugate):
             continue  # outside by more than rounding: nothing is claimed
         size = abs(conjugate) + np.abs(Z).ravel() @ np.abs(W).ravel() + _flat(atom, Z) + _supports(atom, Z)
         exact = part.conjugate(part.inside(Interval.of(Z, True)))
-        assert _off(conjugate, exact) <= UNITS * EPS * size
+        assert _off(conjugate, exact) <= ROUNDING_UNITS * EPS * size
 
 
 @pytest.mark.slow

@@ -141,7 +141,7 @@ def test_several_threads_have_a_process_each():
     for thread in threads:
         thread.join()
     assert len(set(values.values())) == 1 and len(values) == 4
-    assert len(backend_process._idle) <= backend_process.MOST_IDLE
+    assert len(backend_process._idle) <= backend_process.SETTINGS.idle_processes
 
 
 # ----------------------------------------------------------------------------------- Ctrl-C, forks and orphans

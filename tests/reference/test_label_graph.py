@@ -1,12 +1,14 @@
 """The reference of models over a graph of labels: optima known from elsewhere, its limits, and constraint generation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.label_graph import LARGEST_LOOKED_AT, LARGEST_STATED
+from mtldsl.reference.label_graph import SETTINGS
 from mtldsl.reference.solve import solve_reference
 from tests.label_graph_models import CASES, data, known, model
 from tests.loops import for_each
@@ -63,11 +65,11 @@ def test_too_many_labels_are_refused_before_a_solve():
 
 
 def test_too_many_samples_are_refused_and_checked_on_some():
-    n = LARGEST_STATED // 4 + 1
+    n = SETTINGS.stated_labellings // 4 + 1
     problem = of_size(2, n, mtl.pairwise_log_loss)
     with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(25000\)"):
         problem.to_cvxpy()
-    many = of_size(12, LARGEST_LOOKED_AT // 2**12 + 1)
+    many = of_size(12, SETTINGS.plane_labellings // 2**12 + 1)
     with pytest.raises(mtl.ModelError, match=r"tasks.subsample\(976\)"):
         many.to_cvxpy()
     check = of_size(2, n).cross_check(max_size=20_000)
@@ -79,7 +81,7 @@ def test_too_many_samples_are_refused_and_checked_on_some():
 
 def by_planes(form, monkeypatch):
     """The same form solved with planes, however few its labellings are."""
-    monkeypatch.setattr("mtldsl.reference.label_graph.MOST_LABELS", 0)
+    monkeypatch.setattr("mtldsl.reference.label_graph.SETTINGS", replace(SETTINGS, stated_labels=0))
     model = to_cvxpy(form, split=True)
     assert model.is_relaxation and "is a relaxation" in repr(model)
     return solve_reference(form, model=model)

@@ -3,6 +3,7 @@ full, and problems whose optima were established elsewhere.
 """
 
 import re
+from dataclasses import replace
 from itertools import cycle
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, Metric, PrecisionAt, Re
 from mtldsl.errors import ModelError
 from mtldsl.reference import backends
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.model import MOST_ROUNDS
+from mtldsl.reference.model import SETTINGS
 from mtldsl.reference.planes import most_violated
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
@@ -78,8 +79,8 @@ def problem_of(metric, coefficient=2.0, n=30, seed=0, regularizer=mtl.l1_norm, i
 @pytest.fixture
 def by_planes(monkeypatch):
     """Every task is too large to be stated."""
-    monkeypatch.setattr(structured_module, "LARGEST_STATED", 0)
-    monkeypatch.setattr(structured_module, "MOST_PAIRS_STATED", 0)
+    none = replace(structured_module.SETTINGS, stated_rows=0, stated_pairs=0)
+    monkeypatch.setattr(structured_module, "SETTINGS", none)
 
 
 @pytest.mark.slow
@@ -122,10 +123,10 @@ def test_a_user_solves_the_model_in_place_of_its_problem():
 
 
 def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
-    monkeypatch.setattr("mtldsl.reference.model.MOST_ROUNDS", 3)
+    monkeypatch.setattr("mtldsl.reference.model.SETTINGS", replace(SETTINGS, solve_rounds=3))
     form = problem_of(FScore(), 4.0).form()
     point = solve_reference(form)
-    assert point.status == "user_limit" and MOST_ROUNDS > 3
+    assert point.status == "user_limit" and SETTINGS.solve_rounds > 3
     model = to_cvxpy(form)
     assert point.objective == pytest.approx(model.objective_value(point.blocks), rel=1e-12)
 

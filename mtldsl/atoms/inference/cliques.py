@@ -12,10 +12,9 @@ import numpy as np
 from mtldsl.errors import ModelError
 
 __all__ = [
-    "CERTIFIED",
+    "CERTIFIED_TOL",
     "GAP",
-    "LARGEST_CLIQUE",
-    "MOST_GATHERS",
+    "SETTINGS",
     "Cliques",
     "check_cliques",
     "elimination_gathers",
@@ -26,8 +25,21 @@ __all__ = [
     "read_scores",
 ]
 
-#: Labels in one clique at most: it has 2^size entries.
-LARGEST_CLIQUE = 5
+
+@dataclass(frozen=True)
+class CliqueSettings:
+    """Limits of tables over cliques.
+
+    clique_labels       : most labels in one clique, which has 2^labels entries
+    elimination_entries : most entries that one elimination reads: as numbers of a plan, 128 MB
+    """
+
+    clique_labels: int = 5
+    elimination_entries: int = 2**24
+
+
+SETTINGS = CliqueSettings()
+
 
 #: The value of a label that is not observed, in a true labelling and in every labelling beside it.
 GAP = 2
@@ -163,7 +175,7 @@ class Cliques:
 # What comes from outside, checked: the graph, and the scores on it; and when a labelling counts as proven.
 
 #: An upper bound this close to a labelling's value, relative to 1 + |value|, is a proof that the labelling is the best.
-CERTIFIED = 1e-9
+CERTIFIED_TOL = 1e-9
 
 
 def check_cliques(cliques: Cliques) -> None:
@@ -173,9 +185,11 @@ def check_cliques(cliques: Cliques) -> None:
         raise ModelError(f"Cliques({K}) has no label to infer. Give at least one label.")
     for clique in cliques.members:
         ascending = all(i < j for i, j in pairwise(clique))
-        if not (2 <= len(clique) <= LARGEST_CLIQUE and ascending and clique[0] >= 0 and clique[-1] < K):
+        if not (
+            2 <= len(clique) <= SETTINGS.clique_labels and ascending and clique[0] >= 0 and clique[-1] < K
+        ):
             raise ModelError(
-                f"The clique {tuple(clique)} cannot be used: write 2 to {LARGEST_CLIQUE} different labels out of 0..{K - 1} in "
+                f"The clique {tuple(clique)} cannot be used: write 2 to {SETTINGS.clique_labels} different labels out of 0..{K - 1} in "
                 "ascending order."
             )
 
@@ -270,9 +284,8 @@ def _members(bits: int) -> list[int]:
 # Every plan begins with four numbers: K, q, where the cliques are written, where the method's own part begins. A clique is written
 # as its size, its first entry, and its members.
 
-HEADER = 4
-#: Entries that one elimination may read: each is a number of the plan, so this many are 128 MB.
-MOST_GATHERS = 2**24
+#: Numbers of a plan before its tables.
+HEADER_ENTRIES = 4
 
 
 def enumeration_plan(cliques: Cliques) -> np.ndarray:
@@ -350,12 +363,12 @@ def _entries(label: int, scope, held) -> np.ndarray:
 
 
 def _clique_positions(cliques: Cliques) -> list[int]:
-    return (HEADER + np.concatenate([[0], np.cumsum(cliques.sizes + 2)])).astype(int).tolist()
+    return (HEADER_ENTRIES + np.concatenate([[0], np.cumsum(cliques.sizes + 2)])).astype(int).tolist()
 
 
 def _plan(cliques: Cliques, own) -> np.ndarray:
     written = []
     for clique, start in zip(cliques.members, cliques.starts, strict=False):
         written += [len(clique), int(start), *clique]
-    head = [cliques.n_labels, cliques.n_cliques, HEADER, HEADER + len(written)]
+    head = [cliques.n_labels, cliques.n_cliques, HEADER_ENTRIES, HEADER_ENTRIES + len(written)]
     return np.concatenate([np.array(head + written, dtype=np.int64), np.asarray(own, dtype=np.int64)])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.inference import cliques as plans
-from mtldsl.atoms.inference.cliques import CERTIFIED, GAP, Cliques, check_cliques, min_fill, read_scores
+from mtldsl.atoms.inference.cliques import CERTIFIED_TOL, GAP, Cliques, check_cliques, min_fill, read_scores
 from mtldsl.errors import ModelError
 
 __all__ = [
@@ -28,21 +28,44 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A batch cut into parts: one a thread, for compiled loops run without the interpreter's lock, and none so long that a signal waits.
 
-#: Instances below which a second thread costs more than it brings.
-WORTH_THREADS = 256
 
-#: Operations in one call of compiled code, in which no signal and no time limit is heard: some tenths of a second.
-AT_ONCE = 200_000_000
+@dataclass(frozen=True)
+class DecoderSettings:
+    """Limits of decoding: the choice of a method, and the parts of a batch.
+
+    threaded_rows                : instances below which a second thread costs more than it brings
+    call_operations              : operations in one call of compiled code, some tenths of a second: it hears no signal and no time limit
+    automatic_width_labels       : width up to which elimination, with tables of 2^width, is always chosen
+    automatic_entries            : entries that elimination of a wider graph may read: measured, about the time of MPLP, and exact
+    enumeration_labels           : most labels K of an enumeration, with tables of 2^K
+    automatic_enumeration_labels : the same where the method is chosen for the user
+    mplp_member_operations       : operations of MPLP for a member of a clique: it makes some hundred passes
+    slab_entries                 : numbers of a dense table that are filled at once
+    product_pairs                : pairs from which on matrix products of labels are faster than visits of single entries
+    """
+
+    threaded_rows: int = 256
+    call_operations: int = 200_000_000
+    automatic_width_labels: int = 6
+    automatic_entries: int = 80_000
+    enumeration_labels: int = 24
+    automatic_enumeration_labels: int = 16
+    mplp_member_operations: int = 3000
+    slab_entries: int = 1 << 22
+    product_pairs: int = 500
+
+
+SETTINGS = DecoderSettings()
 
 
 def rows_at_once(operations: float) -> int:
     """Return how many instances of so many operations each one call of compiled code may take."""
-    return max(1, int(AT_ONCE / max(operations, 1.0)))
+    return max(1, int(SETTINGS.call_operations / max(operations, 1.0)))
 
 
 def in_parts(n: int, threads: int, action: Callable[[slice], None], operations: float = 1.0) -> None:
     """Calls action(rows) on slices that cover 0..n-1, at most `threads` of them at the same time. operations: of one row."""
-    threads = 1 if n < WORTH_THREADS else max(threads, 1)
+    threads = 1 if n < SETTINGS.threaded_rows else max(threads, 1)
     share = min(-(-n // threads), rows_at_once(operations))
     parts = [slice(begin, min(begin + share, n)) for begin in range(0, n, share)] if n else []
     if threads == 1 or len(parts) < 2:
@@ -59,13 +82,6 @@ def in_parts(n: int, threads: int, action: Callable[[slice], None], operations: 
 
 #: The methods by name, with their code in the compiled loops.
 METHODS = {"elimination": 0, "enumeration": 1, "mplp": 2}
-#: Elimination makes tables of 2^width. Up to this width it is always chosen; wider graphs too if it reads no more entries than
-#: this: measured, that takes about as long as MPLP does, and is exact.
-WIDEST_AUTOMATIC, MOST_GATHERS_AUTOMATIC = 6, 80_000
-#: Enumeration makes tables of 2^K.
-MOST_LABELS, MOST_LABELS_AUTOMATIC = 24, 16
-#: MPLP makes some hundred passes over the members of all cliques.
-OPERATIONS_OF_MPLP = 3000
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class Decoded:
 
     @property
     def certified(self) -> np.ndarray:
-        return self.upper - self.values <= CERTIFIED * (1.0 + np.abs(self.values))
+        return self.upper - self.values <= CERTIFIED_TOL * (1.0 + np.abs(self.values))
 
 
 class Decoder:
@@ -121,7 +137,7 @@ class Decoder:
         self.work_size, self.iwork_size = 1, 1
         self.operations = 1.0  # of one labelling, roughly
         if self.method == "elimination":
-            if plans.elimination_gathers(cliques, order, scopes) > plans.MOST_GATHERS:
+            if plans.elimination_gathers(cliques, order, scopes) > plans.SETTINGS.elimination_entries:
                 raise ModelError(
                     f"method='elimination' makes tables of 2^{self.treewidth} on this graph (treewidth {self.treewidth}, min-fill), "
                     "which is too much. Write method='mplp', or give fewer edges."
@@ -130,9 +146,9 @@ class Decoder:
             self.work_size = max(1, messages)
             self.operations = plans.elimination_gathers(cliques, order, scopes)
         elif self.method == "enumeration":
-            if cliques.n_labels > MOST_LABELS:
+            if cliques.n_labels > SETTINGS.enumeration_labels:
                 raise ModelError(
-                    f"method='enumeration' looks at 2^{cliques.n_labels} labellings; it takes at most {MOST_LABELS} labels. "
+                    f"method='enumeration' looks at 2^{cliques.n_labels} labellings; it takes at most {SETTINGS.enumeration_labels} labels. "
                     "Write method='auto' (elimination on sparse graphs, MPLP on dense ones)."
                 )
             self.plan = plans.enumeration_plan(cliques)
@@ -143,7 +159,7 @@ class Decoder:
             self.plan = plans.message_passing_plan(cliques)
             self.work_size = 2 * cliques.n_labels + 15 + int(cliques.sizes.sum())
             self.iwork_size = cliques.n_cliques + 3 * cliques.n_labels
-            self.operations = OPERATIONS_OF_MPLP * float(cliques.sizes.sum() + cliques.n_labels)
+            self.operations = SETTINGS.mplp_member_operations * float(cliques.sizes.sum() + cliques.n_labels)
 
     @property
     def choice(self) -> tuple[bool | None, bool | None]:
@@ -190,11 +206,11 @@ class Decoder:
 def _chosen(cliques: Cliques, order, scopes) -> str:
     """The cheapest exact method where one is cheap enough, else MPLP."""
     gathers = plans.elimination_gathers(cliques, order, scopes)
-    if cliques.n_labels <= MOST_LABELS_AUTOMATIC:
+    if cliques.n_labels <= SETTINGS.automatic_enumeration_labels:
         # an addition in a contiguous loop against a gather: measured, about 1 to 6
         passes = 2 if cliques.sizes.max(initial=1) <= 2 else cliques.n_labels / 2
         return "elimination" if gathers <= 2.0**cliques.n_labels * passes / 6.0 else "enumeration"
-    narrow = max(map(len, scopes)) <= WIDEST_AUTOMATIC or gathers <= MOST_GATHERS_AUTOMATIC
+    narrow = max(map(len, scopes)) <= SETTINGS.automatic_width_labels or gathers <= SETTINGS.automatic_entries
     return "elimination" if narrow else "mplp"
 
 
@@ -229,15 +245,15 @@ class LogPartition:
         self.treewidth = max(map(len, scopes))
         # an exponential costs about as much as ten entries read
         passes = 1.0 if cliques.sizes.max(initial=1) <= 2 else 1.0 + K / 10.0
-        if K <= MOST_LABELS_AUTOMATIC and gathers > 2.0**K * passes:
+        if SETTINGS.automatic_enumeration_labels >= K and gathers > 2.0**K * passes:
             self.method, self._messages, self._work_size = "enumeration", 0, 2**K + max(K + K * K, 32)
             self._plan = plans.enumeration_plan(cliques)
             return
-        if gathers > plans.MOST_GATHERS:
+        if gathers > plans.SETTINGS.elimination_entries:
             raise ModelError(
                 f"The exact log-partition of these {cliques.n_cliques} cliques over {K} labels needs tables of 2^{self.treewidth} "
                 f"(treewidth, min-fill), which is too much. Give fewer edges (a tree has treewidth 1), or at most "
-                f"{MOST_LABELS_AUTOMATIC} labels."
+                f"{SETTINGS.automatic_enumeration_labels} labels."
             )
         self.method = "elimination"
         self._plan, self._messages = plans.elimination_plan(cliques, order, scopes)
@@ -262,11 +278,6 @@ class LogPartition:
 # --------------------------------------------------------------------------------------------------------------
 # The expected change of what is chosen: E[Upsilon(y)] - Upsilon(y_i) of random labellings, as a sparse table or times inputs.
 
-#: Numbers of the dense table that is filled at once.
-_SLAB = 1 << 22
-#: From so many pairs on, matrix products of labels are faster than visits of single entries.
-_MANY_PAIRS = 500
-
 
 def expected_changes(cliques: Cliques, truth, labels, weights, starts) -> sparse.csr_array:
     """(n, S): for sample i the sum over j in starts[i] ... starts[i + 1] - 1 of weights[j] (Upsilon(labels[j]) - Upsilon(truth[i])).
@@ -277,7 +288,7 @@ def expected_changes(cliques: Cliques, truth, labels, weights, starts) -> sparse
     array([[ 0.5, -0.5]])
     """
     truth, labels, weights, starts = _arrays(truth, labels, weights, starts)
-    rows = max(1, _SLAB // max(cliques.n_entries, 1))
+    rows = max(1, SETTINGS.slab_entries // max(cliques.n_entries, 1))
     parts = [
         sparse.csr_array(
             _filled(cliques, truth, labels, weights, starts, slice(a, min(a + rows, len(truth))))
@@ -295,10 +306,10 @@ def changes_times(cliques: Cliques, truth, labels, weights, starts, X) -> np.nda
            [-2., -1.]])
     """
     truth, labels, weights, starts = _arrays(truth, labels, weights, starts)
-    if cliques.n_cliques >= _MANY_PAIRS and np.all(cliques.sizes == 2):
+    if cliques.n_cliques >= SETTINGS.product_pairs and np.all(cliques.sizes == 2):
         return _by_moments(cliques, truth, labels, weights, starts, X)
     total = np.zeros((cliques.n_entries, X.shape[1]))
-    rows = max(1, _SLAB // max(cliques.n_entries, 1))
+    rows = max(1, SETTINGS.slab_entries // max(cliques.n_entries, 1))
     for a in range(0, len(truth), rows):
         part = slice(a, min(a + rows, len(truth)))
         table = _filled(cliques, truth, labels, weights, starts, part)
@@ -315,7 +326,7 @@ def _by_moments(cliques: Cliques, truth, labels, weights, starts, X) -> np.ndarr
     nodes, pairs = np.zeros((K, X.shape[1])), np.zeros((cliques.n_cliques, X.shape[1]))
     # of the rows that observe both labels of a pair
     firsts, seconds, has_gaps = np.zeros_like(pairs), np.zeros_like(pairs), gaps.any()
-    rows = max(1, _SLAB // K**2)
+    rows = max(1, SETTINGS.slab_entries // K**2)
     for a in range(0, n, rows):
         part = range(a, min(a + rows, n))
         mean, moment = np.empty((len(part), K)), np.empty((len(part), K, K))

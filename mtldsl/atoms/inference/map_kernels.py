@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mtldsl.atoms.inference.cliques import CERTIFIED
+from mtldsl.atoms.inference.cliques import CERTIFIED_TOL
 from mtldsl.utils.jit import compiled
 
 __all__ = [
@@ -318,13 +318,18 @@ def _flip(scores, plan, k, work, iwork, label):
 # --------------------------------------------------------------------------------------------------------------
 # Max-product linear programming: messages that lower a bound of the best score, and labellings read off them.
 
-#: Sweeps between two looks at the bound, and sweeps at most.
-LOOK, MOST = 5, 200
+#: Sweeps between two looks at the bound.
+SWEEPS_PER_LOOK = 5
+
+#: Most sweeps.
+MAX_SWEEPS = 200
+
 #: A look that closes less than this part of what is open between bound and labelling is the last.
-STALL = 0.02
+STALL_SHARE = 0.02
+
 #: Longer searches for a better labelling once the bound stands. On 20 labels with all edges and normal scores: one finds the maximum
 #: in 98.5 % of cases, two in 99.5 %.
-SEARCHES = 2
+LONG_SEARCHES = 2
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
@@ -357,10 +362,10 @@ def pass_messages(scores, plan, work, iwork, label):
     value = -math.inf
     look = 0
     search = 0  # the longer searches, after the last look
-    while search <= SEARCHES:
+    while search <= LONG_SEARCHES:
         before = upper
         if search == 0:
-            for _ in range(LOOK):
+            for _ in range(SWEEPS_PER_LOOK):
                 _sweep(scores, plan, work)
             look += 1
             upper = min(upper, _bound(scores, plan, work))
@@ -382,9 +387,13 @@ def pass_messages(scores, plan, work, iwork, label):
             value = reached
             for k in range(n_labels):
                 iwork[kept + k] = label[k]
-        if upper - value <= CERTIFIED * (1.0 + abs(value)):
+        if upper - value <= CERTIFIED_TOL * (1.0 + abs(value)):
             break
-        if search > 0 or look == MOST // LOOK or before - upper < STALL * (upper - value):
+        if (
+            search > 0
+            or look == MAX_SWEEPS // SWEEPS_PER_LOOK
+            or before - upper < STALL_SHARE * (upper - value)
+        ):
             search += 1
     for k in range(n_labels):
         label[k] = iwork[kept + k]

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 #: A part of W this small, relatively, is rounding where a singular covariance allows none.
-_ROUNDING = 1e-14
+_ROUNDING_SHARE = 1e-14
 
 
 class _CovarianceNorm(Structure, SquaredTraceNorm):
@@ -83,7 +83,7 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         parts = np.sum((C.basis.T @ along) ** 2, axis=1)
         outside = total - float(parts.sum()) if C.n_rest else 0.0
         parts, variances = np.append(parts, outside), np.append(C.values, C.rest)
-        held = (variances > 0) | (parts > _ROUNDING * total)
+        held = (variances > 0) | (parts > _ROUNDING_SHARE * total)
         with np.errstate(divide="ignore"):
             return float(np.sum(parts[held] / variances[held]))
 

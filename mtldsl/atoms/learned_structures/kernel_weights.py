@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +27,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The Hessian of a kernel penalty in the kernels' weights, and Newton's equations: dense, or a diagonal and a few columns.
 
-#: More columns than this part of the kernels are not worth taking apart.
-_FEW = 0.25
+
+@dataclass(frozen=True)
+class KernelWeightSettings:
+    """Limits of the search for kernel weights.
+
+    columns_share    : columns that are worth taking apart, of the number of kernels
+    newton_steps     : Newton steps of the interior point method
+    columns_gap_tol  : relative gap above which T x T matrices are tried after a diagonal and a few columns
+    columns_exponent : least exponent p of the ball with columns: near p = 1 weights vanish, and with them digits
+    """
+
+    columns_share: float = 0.25
+    newton_steps: int = 200
+    columns_gap_tol: float = 1e-12
+    columns_exponent: float = 1.25
+
+
+SETTINGS = KernelWeightSettings()
 
 
 class Curvature:
@@ -59,7 +76,7 @@ class Curvature:
         Q = few.halves()
         BQ = np.asarray(cell.transposed @ Q)  # (k, r)
         single = self.n_cells == 1 and len(cell.members) == k == self.n and nodes.n_tasks == s.size
-        if not single or f.size * BZ.shape[1] > _FEW * self.n:
+        if not single or f.size * BZ.shape[1] > SETTINGS.columns_share * self.n:
             inverse = cell.transposed.multiply(1.0 / few.D[None, :]).tocsr()
             self.add(cell, (BZ @ BZ.T) * (np.asarray((inverse @ cell.factor).toarray()) - BQ @ BQ.T))
             return
@@ -115,13 +132,9 @@ class Curvature:
 # With delta = 0 this is the penalty of W, with delta > 0 its proximal step. In q = (theta / r)^p the feasible set is
 # the simplex, and h stays convex, since it falls and theta is concave in q.
 
-#: Stop at a Frank-Wolfe gap this small, relatively: rounding of the sums that it is made of.
-_ROUNDING = 1e-14
+#: Relative Frank-Wolfe gap that is rounding of the sums that it is made of.
+_ROUNDING_SHARE = 1e-14
 
-_MAX_STEPS = 200
-
-#: Where a diagonal and a few columns do not come so near, T x T matrices do.
-_CLOSE, _FAR_FROM_ONE = 1e-12, 1.25
 
 Pair = tuple[Cell, np.ndarray]  # a cell and W on its rows, or any H with H^T H = W^T W
 
@@ -136,7 +149,7 @@ def best_weights(pairs: Sequence[Pair], n_kernels: int, ball: Ball, delta: float
     run = _InteriorPoint(found, n_kernels, ball, delta, True)
     best, least = run.run()
     if (
-        least > _CLOSE and run.few
+        least > SETTINGS.columns_gap_tol and run.few
     ):  # weights that all but vanish: what is left of a diagonal beside a few columns is rounding
         other, smaller = _InteriorPoint(found, n_kernels, ball, delta, False).run()
         best = other if smaller < least else best
@@ -170,7 +183,7 @@ class _InteriorPoint:
     def __init__(self, pairs, n: int, ball: Ball, delta: float, may_be_few: bool):
         self.pairs, self.n, self.ball, self.delta = pairs, n, ball, delta
         # near p = 1 weights vanish, and with them digits of what a few columns leave of a diagonal
-        may_be_few = may_be_few and (delta > 0.0 or ball.p >= _FAR_FROM_ONE)
+        may_be_few = may_be_few and (delta > 0.0 or ball.p >= SETTINGS.columns_exponent)
         self.few = may_be_few and any(cell.nodes.are_few for cell, _ in pairs)
 
     def run(self) -> tuple[np.ndarray, float]:
@@ -181,9 +194,9 @@ class _InteriorPoint:
         except np.linalg.LinAlgError:  # kernels of sizes too far apart: no better weights can be told
             return self._weights(q), np.inf
         best, least = self._weights(q), gap / value
-        mu = max(gap, _ROUNDING * value) / self.n
-        for _ in range(_MAX_STEPS):
-            if least <= _ROUNDING:
+        mu = max(gap, _ROUNDING_SHARE * value) / self.n
+        for _ in range(SETTINGS.newton_steps):
+            if least <= _ROUNDING_SHARE:
                 break
             mu = min(mu, 0.2 * gap / self.n) if gap > 0 else 0.1 * mu
             # the Hessian of the barrier at its own multipliers mu / q, scaled by q: well conditioned however small q is
@@ -195,7 +208,7 @@ class _InteriorPoint:
             trial = self._search(q, step, longest, value, slope, mu)
             if trial is None:
                 mu *= 0.1
-                if mu < _ROUNDING * value * 1e-3 / self.n:
+                if mu < _ROUNDING_SHARE * value * 1e-3 / self.n:
                     break
                 continue
             q = trial / trial.sum()

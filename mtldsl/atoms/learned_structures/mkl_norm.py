@@ -22,14 +22,22 @@ __all__ = [
     "MKLNorm",
 ]
 
-#: What of W lies outside the range of the kernels counts as rounding up to this, relatively.
-_OUTSIDE = 1e-8
 
-#: So many matrices are kept with their best weights.
-_KEPT = 3
+@dataclass(frozen=True)
+class KernelNormSettings:
+    """Limits of the norm of many kernels.
 
-#: Below this ratio of pivots a Cholesky factor is not trusted to tell the range of a kernel.
-_WELL_CONDITIONED = 1e-7
+    outside_share : part of W outside the range of the kernels that counts as rounding
+    kept_matrices : matrices that are kept with their best weights
+    pivot_ratio   : least ratio of pivots at which a Cholesky factor tells the range of a kernel
+    """
+
+    outside_share: float = 1e-8
+    kept_matrices: int = 3
+    pivot_ratio: float = 1e-7
+
+
+SETTINGS = KernelNormSettings()
 
 
 @register
@@ -205,7 +213,7 @@ class MKLNorm(Structure, Regularizer):
         (theta,) = matrices
         forms = [_inverse_form(cell, theta, W[cell.rows]) for cell in self.cells(len(W))]
         beyond = sum(float(np.vdot(outside, outside)) for _, outside in forms if outside is not None)
-        if beyond > _OUTSIDE**2 * float(np.vdot(W, W)):
+        if beyond > SETTINGS.outside_share**2 * float(np.vdot(W, W)):
             return np.inf
         return sum(value for value, _ in forms)
 
@@ -265,7 +273,8 @@ class MKLNorm(Structure, Regularizer):
             if np.array_equal(known, W):
                 return theta.copy()
         theta = self._best(W, ball, 0.0)
-        self._last["seen"] = (np.array(W, float), theta.copy()), *self._last["seen"][: _KEPT - 1]
+        older = self._last["seen"][: SETTINGS.kept_matrices - 1]
+        self._last["seen"] = (np.array(W, float), theta.copy()), *older
         return theta
 
     @cached_property
@@ -295,7 +304,7 @@ def _inverse_form(cell: Cell, theta, W) -> tuple[float, np.ndarray | None]:
     K = cell.kernel(theta)
     try:
         factor = Triangular(K)
-        if factor.pivots.min() > _WELL_CONDITIONED * factor.pivots.max():
+        if factor.pivots.min() > SETTINGS.pivot_ratio * factor.pivots.max():
             half = factor.half(W.T)
             return 0.5 * float(np.vdot(half, half)), None
     except np.linalg.LinAlgError:

@@ -37,7 +37,7 @@ __all__ = [
 
 #: Singular values this small, relative to the largest, are what rounding leaves of zero; where r is steep at zero, as a root is,
 #: they would be seen.
-_ROUNDING = 1e-14
+_ROUNDING_SHARE = 1e-14
 
 
 class ConcaveSpectrum(NoDual, Structure):
@@ -98,7 +98,7 @@ class ConcaveSpectrum(NoDual, Structure):
     def value_of_spectrum(self, s, p: int) -> float:
         """g of any matrix with p rows and the singular values s."""
         if not self.eps:
-            s = np.where(s > _ROUNDING * s.max(initial=0.0), s, 0.0)
+            s = np.where(s > _ROUNDING_SHARE * s.max(initial=0.0), s, 0.0)
         at_zero = (p - s.size) * float(self.penalty(np.float64(self.eps)))
         return float(np.sum(self.penalty(s**2 + self.eps))) + at_zero
 

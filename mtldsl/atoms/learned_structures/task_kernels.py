@@ -23,8 +23,22 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A combination of kernels as a diagonal and a few columns: nodes of single tasks, and the few that tasks share.
 
-#: For fewer tasks a T x T matrix costs less than the calls saved; more shared columns than this part of the tasks are not few.
-_FEWEST_TASKS, _FEW = 48, 0.25
+
+@dataclass(frozen=True)
+class TaskKernelSettings:
+    """Limits of kernels as a diagonal and a few shared columns.
+
+    column_tasks  : tasks below which a T x T matrix costs less than the calls that columns take
+    columns_share : shared columns that count as few, of the number of tasks
+    dense_share   : nonzeros from which on a factor is multiplied as a dense matrix
+    """
+
+    column_tasks: int = 48
+    columns_share: float = 0.25
+    dense_share: float = 0.1
+
+
+SETTINGS = TaskKernelSettings()
 
 
 class SharedNodes:
@@ -50,7 +64,11 @@ class SharedNodes:
     @cached_property
     def are_few(self) -> bool:
         """Tell whether the diagonal and the shared columns are less work than a T x T matrix."""
-        return self.covers and self.n_tasks >= _FEWEST_TASKS and self.shared.size <= _FEW * self.n_tasks
+        return (
+            self.covers
+            and self.n_tasks >= SETTINGS.column_tasks
+            and self.shared.size <= SETTINGS.columns_share * self.n_tasks
+        )
 
     def at(self, weights: np.ndarray, delta: float = 0.0) -> DiagonalPlus:
         """delta I + K, `weights` (k,) those of the columns. numpy.linalg.LinAlgError where a task's own weights vanish."""
@@ -101,9 +119,6 @@ class DiagonalPlus:
 
 # --------------------------------------------------------------------------------------------------------------
 # Kernels between tasks, R = B B^T, by their factors: never a T x T matrix where a vector will do.
-
-#: From this part of nonzeros on a factor is multiplied as a dense matrix.
-_DENSE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +171,7 @@ class Cell:
     def kernel(self, weights) -> np.ndarray:
         """K = sum of weights[m] R_m over the members, (T, T) dense; `weights` are those of all kernels."""
         scale = self.of_columns(weights)
-        if self.factor.nnz > _DENSE * np.prod(self.factor.shape):
+        if self.factor.nnz > SETTINGS.dense_share * np.prod(self.factor.shape):
             dense = self.factor.toarray()
             return (dense * scale) @ dense.T
         return (self.factor.multiply(scale[None, :]).tocsr() @ self.transposed).toarray()

@@ -103,8 +103,23 @@ class ExponentialLoss(SeparableLoss):
 # The logistic loss: probabilities of two classes.
 
 _TINY = np.finfo(float).tiny
-_LARGE_STEP = 4.0  # of a prox: beyond, its root is sought from a nearer start
-_NEARLY_ONE = 1.0 - np.finfo(float).epsneg
+
+
+@dataclass(frozen=True)
+class LogisticSettings:
+    """Limit of the prox of the logistic loss.
+
+    plain_start_step : step beyond which the root is sought from a nearer start, which takes longer
+    """
+
+    plain_start_step: float = 4.0
+
+
+SETTINGS = LogisticSettings()
+
+
+#: Largest float64 below 1.
+_LARGEST_BELOW_ONE = 1.0 - np.finfo(float).epsneg
 
 
 @register
@@ -176,7 +191,7 @@ class LogisticLoss(SeparableLoss):
     def pointwise_conjugate(self, u, y):
         a = -y * u
         # 0 log 0 = 0: next to a factor of 0, any finite logarithm will do
-        return a * np.log(np.maximum(a, _TINY)) + (1.0 - a) * np.log1p(-np.minimum(a, _NEARLY_ONE))
+        return a * np.log(np.maximum(a, _TINY)) + (1.0 - a) * np.log1p(-np.minimum(a, _LARGEST_BELOW_ONE))
 
     def dual_interval(self, y):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
@@ -193,7 +208,7 @@ def _nonnegative_root(v, step):
     longer. The function x - v - step / (1 + e^x) is increasing, and concave for x >= 0: one Newton step from there lands left of the
     root, the next ones rise to it.
     """
-    if np.max(step, initial=0.0) <= _LARGE_STEP:
+    if np.max(step, initial=0.0) <= SETTINGS.plain_start_step:
         low = np.maximum(v, 0.0)
         e = np.exp(-low)
         x = np.maximum(v + step * (e / (1.0 + e)), 0.0)

@@ -21,7 +21,6 @@ from mtldsl.utils.memory import gib
 from mtldsl.utils.validation import as_float, as_list, quoted
 
 __all__ = [
-    "MOST_LABELS",
     "CliqueHinge",
     "CostTables",
     "LabelGraphLoss",
@@ -35,8 +34,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What a labelling of a row costs beside the true one, where that is not a sum over its labels: `loss=` of `clique_hinge`.
 
-#: All 2^K labellings are looked at: so many labels at most, and so many costs of all labellings beside all true ones.
-MOST_LABELS, _MOST_COSTS = 16, 2**26
+
+@dataclass(frozen=True)
+class LabelGraphSettings:
+    """Limits of losses that look at all 2^K labellings.
+
+    enumeration_labels : most labels K
+    cost_entries       : most costs of all labellings beside all true ones
+    """
+
+    enumeration_labels: int = 16
+    cost_entries: int = 2**26
+
+
+SETTINGS = LabelGraphSettings()
 
 
 class WholeCosts:
@@ -67,7 +78,7 @@ class WholeCosts:
     def _looked_up(self, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         patterns, rows = np.unique(truth, axis=0, return_inverse=True)
         K = truth.shape[1]
-        if len(patterns) * 2.0**K > _MOST_COSTS:
+        if len(patterns) * 2.0**K > SETTINGS.cost_entries:
             raise DataError(
                 f"{len(patterns):,} different true labellings of {K} labels have {gib(8.0 * len(patterns) * 2**K)} of costs; a loss of whole "
                 "labellings keeps them in a table: give fewer labels or rows"
@@ -334,10 +345,10 @@ class CliqueHinge(LabelGraphLoss):
     def __post_init__(self):
         object.__setattr__(self, "loss", _checked_costs(self.loss, self.cliques))
         if self.whole is not None and self.cliques is not None:
-            if self.cliques.n_labels > MOST_LABELS:
+            if self.cliques.n_labels > SETTINGS.enumeration_labels:
                 raise ModelError(
                     f"costs of whole labellings are looked up for all of them, and {self.cliques.n_labels} labels have too many: at most "
-                    f"{MOST_LABELS} labels, or costs of single labels",
+                    f"{SETTINGS.enumeration_labels} labels, or costs of single labels",
                     term="clique_hinge(..., loss=...)",
                 )
             self.whole.check(self.cliques.n_labels)

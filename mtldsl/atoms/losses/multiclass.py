@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy
 
-from mtldsl.atoms.atom import TOLD
+from mtldsl.atoms.atom import ROUNDING_SHARE, TOLD
 from mtldsl.atoms.matrix_function import Loss, register
 
 __all__ = [
@@ -17,9 +17,6 @@ __all__ = [
     "SoftmaxLoss",
     "on_simplex",
 ]
-
-#: What rounding leaves of a point on the simplex.
-_ROUNDING = 1e-12
 
 
 class RowLoss(Loss):
@@ -94,7 +91,7 @@ class RowLoss(Loss):
         own = self.own(y)
         P = plus_own(self.table(u), own)
         inside = on_simplex(P)
-        if np.abs(P - inside).max(initial=0.0) > _ROUNDING:
+        if np.abs(P - inside).max(initial=0.0) > ROUNDING_SHARE:
             return np.inf
         return float(self.conjugate_of_points(inside, own).sum())
 

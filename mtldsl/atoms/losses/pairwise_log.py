@@ -17,11 +17,22 @@ from mtldsl.errors import ModelError
 
 __all__ = ["PairwiseLogLoss"]
 
-#: Newton's method sees all 2^K labellings; up to so many labels it is used.
-_ENUMERATED = 12
-_MOST_STEPS = 200
-#: Entries of all labellings, for every sample, of samples that take a step together.
-_HELD = 2_000_000
+
+@dataclass(frozen=True)
+class PairwiseLogSettings:
+    """Limits of Newton's method over all 2^K labellings.
+
+    enumeration_labels : most labels K
+    newton_steps       : steps of a prox or of a conjugate
+    slab_entries       : entries of all labellings of samples that take a step together
+    """
+
+    enumeration_labels: int = 12
+    newton_steps: int = 200
+    slab_entries: int = 2_000_000
+
+
+SETTINGS = PairwiseLogSettings()
 
 
 @register
@@ -126,9 +137,9 @@ class PairwiseLogLoss(LabelGraphLoss):
     def _labellings(self) -> np.ndarray:
         """(2^K, S) indicators of all labellings."""
         K = self.cliques.n_labels
-        if K > _ENUMERATED:
+        if SETTINGS.enumeration_labels < K:
             raise ModelError(
-                f"pairwise_log_loss: {K} labels have too many labellings for this solver, which enumerates up to {_ENUMERATED} "
+                f"pairwise_log_loss: {K} labels have too many labellings for this solver, which enumerates up to {SETTINGS.enumeration_labels} "
                 "labels",
                 write_instead='write solve(solver="proximal_gradient")',
             )
@@ -139,7 +150,7 @@ class PairwiseLogLoss(LabelGraphLoss):
         # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
         moved = scores + steps[:, None] * self.cliques.indicators(truth)
         for rows, seen in _by_gaps(vertices, self.cliques, truth):
-            at_once = _HELD // vertices.size
+            at_once = SETTINGS.slab_entries // vertices.size
             if at_once > 1:
                 for begin in range(0, len(rows), at_once):
                     part = rows[begin : begin + at_once]
@@ -188,7 +199,7 @@ def _newton(vertices, z, step) -> np.ndarray:
     x = z - step * vertices.mean(axis=0)
     value, p = _log_sum_exp(vertices, x)
     value = step * value + 0.5 * np.sum((x - z) ** 2)
-    for _ in range(_MOST_STEPS):
+    for _ in range(SETTINGS.newton_steps):
         mean = p @ vertices
         slope = step * mean + x - z
         size = step * mean + np.abs(x) + np.abs(z)
@@ -225,7 +236,7 @@ def _newton_together(vertices, Z, steps) -> np.ndarray:
 
     left = np.arange(n)
     value, p = values(left, X)
-    for _ in range(_MOST_STEPS):
+    for _ in range(SETTINGS.newton_steps):
         step, x, z = steps[left, None], X[left], Z[left]
         mean = p @ vertices
         slope, size = step * mean + x - z, step * mean + np.abs(x) + np.abs(z)
@@ -259,7 +270,7 @@ def _largest_entropy(vertices, mu) -> float:
     """max entropy with these marginals = min over x of log-partition(x) - <mu, x>; on the boundary x goes to infinity, the value does not."""
     x = np.zeros(mu.size)
     value, p = _log_sum_exp(vertices, x)
-    for _ in range(_MOST_STEPS):
+    for _ in range(SETTINGS.newton_steps):
         mean = p @ vertices
         slope = mean - mu
         curvature = _covariance(vertices, p, mean)

@@ -330,8 +330,22 @@ def log_link_prox(c, t):
 # --------------------------------------------------------------------------------------------------------------
 # The Gamma loss: targets that are amounts, such as costs, times or rainfall.
 
-#: below this |t| differences of e^t and log(1 - t) with their first terms go by series, of so many terms to rounding
-_SERIES, _TERMS, _LOG_TERMS = 0.1, 12, 18
+
+@dataclass(frozen=True)
+class SeriesSettings:
+    """Series of e^t and log(1 - t) less their first terms, to rounding.
+
+    series_radius : largest |t| with a series: beyond, differences keep their digits
+    exp_terms     : terms of the series of e^t
+    log_terms     : terms of the series of log(1 - t)
+    """
+
+    series_radius: float = 0.1
+    exp_terms: int = 12
+    log_terms: int = 18
+
+
+SETTINGS = SeriesSettings()
 
 
 @register
@@ -416,9 +430,9 @@ def _exp_excess(t):
     True
     """
     t = np.asarray(t, float)
-    near = np.clip(t, -_SERIES, _SERIES)
+    near = np.clip(t, -SETTINGS.series_radius, SETTINGS.series_radius)
     total = np.zeros_like(near)
-    for k in range(_TERMS, 1, -1):
+    for k in range(SETTINGS.exp_terms, 1, -1):
         total = (1.0 + total) * near / k
     with np.errstate(over="ignore"):
         return np.where(near == t, near * total, np.expm1(t) - t)
@@ -426,9 +440,9 @@ def _exp_excess(t):
 
 def _entropy_excess(u):
     """(1 - u) log(1 - u) + u, elementwise, u <= 1, which is u^2 / 2 + u^3 / 6 + ... + u^k / (k (k - 1)) around zero."""
-    near = np.clip(u, -_SERIES, _SERIES)
+    near = np.clip(u, -SETTINGS.series_radius, SETTINGS.series_radius)
     total = np.zeros_like(near)
-    for k in range(_LOG_TERMS, 1, -1):
+    for k in range(SETTINGS.log_terms, 1, -1):
         total = (1.0 / (k * (k - 1)) + total) * near
     return np.where(near == u, near * total, scipy.special.xlogy(1.0 - u, 1.0 - u) + u)
 

@@ -7,13 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import checked_number
+from mtldsl.atoms.atom import ROUNDING_SHARE, checked_number
 from mtldsl.atoms.matrix_function import Loss, register
 
 __all__ = ["SquareRootLoss"]
-
-#: What double precision may leave of a norm that is 1 in exact arithmetic.
-ROUNDING = 1e-12
 
 
 @register
@@ -132,7 +129,7 @@ class SquareRootLoss(Loss):
     def conjugate_of_norm(self, n):
         """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, elementwise: +inf for n > 1."""
         inside = -self.eps * np.sqrt(np.maximum(1.0 - np.square(n), 0.0))
-        return np.where(np.asarray(n) > 1.0 + ROUNDING, np.inf, inside)
+        return np.where(np.asarray(n) > 1.0 + ROUNDING_SHARE, np.inf, inside)
 
     def dual_project(self, u, y, s=None):
         return u / max(_dual_norm(u, s), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,29 +25,52 @@ __all__ = [
 # polytope of the rank function min(k, b), and base polytopes add up as their rank functions do. Likewise for c, and the two need
 # only share the law of (b, c): a linear program over tables.
 
-#: Tables up to which the linear program is solved (some tenths of a second).
-_MOST_TABLES = 3000
-#: Probabilities this close to 0 or 1 are 0 or 1.
-_ROUNDING = 8 * np.finfo(float).eps
+
+@dataclass(frozen=True)
+class ExpectedLossSettings:
+    """Limits of linear programs over tables.
+
+    program_tables  : tables up to which the linear program is solved, in some tenths of a second
+    plane_gap_tol   : relative gap at which no plane is missing any more
+    plane_rounds    : rounds of cutting planes
+    equation_factor : factor of the equations, since their tolerance of 1e-10 is absolute
+    touching_tol    : depth below the highest plane at which another touches, relatively
+    """
+
+    program_tables: int = 3000
+    plane_gap_tol: float = 1e-12
+    plane_rounds: int = 2000
+    equation_factor: float = 1e4
+    touching_tol: float = 1e-11
+
+
+SETTINGS = ExpectedLossSettings()
+
+
+#: Rounding of an equation between sums, relative to the sums.
+SUM_ROUNDING_SHARE = 64 * np.finfo(float).eps
+
+#: Distance from 0 or 1 at which a probability is 0 or 1.
+_PROBABILITY_ROUNDING = 8 * np.finfo(float).eps
 
 
 def flip_probabilities(u, y) -> np.ndarray | None:
     """p with u = -2 y p; None where it leaves [0, 1] by more than rounding."""
     p = -0.5 * np.asarray(u, float) * y
     inside = np.clip(p, 0.0, 1.0)
-    return inside if np.all(np.abs(p - inside) <= _ROUNDING) else None  # NaN is outside
+    return inside if np.all(np.abs(p - inside) <= _PROBABILITY_ROUNDING) else None  # NaN is outside
 
 
 def largest_expectation(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> float:
     """max E delta(b, c) over random labellings with these flip probabilities; -inf where tables are forbidden and none is left.
 
-    Exact where the samples with a probability in (0, 1) have at most `_MOST_TABLES` tables; otherwise the best of eight random
+    Exact where the samples with a probability in (0, 1) have at most `SETTINGS.program_tables` tables; otherwise the best of eight random
     labellings that can be written down, a lower bound.
     """
     sizes = len(of_positives), len(of_negatives)
     c, p = _open(of_positives)
     b, q = _open(of_negatives)
-    if len(b) * len(c) > _MOST_TABLES:
+    if len(b) * len(c) > SETTINGS.program_tables:
         return _best_coupling(delta, of_positives, of_negatives)
     table = np.array(np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b))), float)
     if table.size == 1:
@@ -70,7 +94,7 @@ def largest_multiple(delta: Callable, of_positives: np.ndarray, of_negatives: np
     """The largest t <= 1 for which the probabilities t p have a random labelling without forbidden tables (0 where unknown)."""
     sizes = len(of_positives), len(of_negatives)
     b, c = np.arange(sizes[1] + 1), np.arange(sizes[0] + 1)
-    if len(b) * len(c) > _MOST_TABLES:
+    if len(b) * len(c) > SETTINGS.program_tables:
         return 0.0
     table = np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b)))
     others = np.where(np.isfinite(table), 0.0, -np.inf)
@@ -86,7 +110,7 @@ def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.nd
     sizes = len(of_positives), len(of_negatives)
     c, p = _open(of_positives)
     b, q = _open(of_negatives)
-    if len(b) * len(c) > _MOST_TABLES:
+    if len(b) * len(c) > SETTINGS.program_tables:
         return _couplings(delta, of_positives, of_negatives)[1]
     table = np.array(np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b))), float)
     if table.size == 1:
@@ -107,8 +131,8 @@ def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.nd
 
 def _open(p) -> tuple[np.ndarray, np.ndarray]:
     """(counts that are possible, probabilities strictly between 0 and 1 in descending order)."""
-    certain = int(np.sum(p >= 1.0 - _ROUNDING))
-    free = np.sort(p[(p > _ROUNDING) & (p < 1.0 - _ROUNDING)])[::-1]
+    certain = int(np.sum(p >= 1.0 - _PROBABILITY_ROUNDING))
+    free = np.sort(p[(p > _PROBABILITY_ROUNDING) & (p < 1.0 - _PROBABILITY_ROUNDING)])[::-1]
     return certain + np.arange(len(free) + 1), free
 
 
@@ -189,14 +213,6 @@ def _laws(p):
 # --------------------------------------------------------------------------------------------------------------
 # The largest expected Delta of a mixture of planes with a given mean slope: a linear program over the planes that it needs.
 
-#: relative gap at which no plane is missing any more
-_EXACT = 1e-12
-_MOST_ROUNDS = 2000
-#: by so much are its equations multiplied: their tolerance, 1e-10, is an absolute one
-_FINE = 1e4
-#: and planes touch that are as much below the highest, relatively
-_TOUCHING = 1e-11
-
 
 def largest_mixture(
     oracle: Callable, u: np.ndarray, far: float
@@ -215,28 +231,29 @@ def largest_mixture(
     n = len(u)
     slope, delta = oracle(np.zeros(n))
     slopes, deltas = np.array([np.zeros(n), slope]), np.array([0.0, delta])
-    fine, box, miss = _FINE * far, np.eye(n), np.full(2 * n, -100.0 / _FINE)
+    factor = SETTINGS.equation_factor
+    fine, box, miss = factor * far, np.eye(n), np.full(2 * n, -100.0 / factor)
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     weights, z, height = np.array([1.0, 0.0]), np.zeros(n), 0.0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(SETTINGS.plane_rounds):
         # weights >= 0 with a sum of 1, and what is missed of u in both directions
-        sums = np.append(np.full(len(deltas), _FINE), np.zeros(2 * n))
-        A, b = np.vstack([np.hstack([fine * slopes.T, box, -box]), sums]), np.append(fine * u, _FINE)
+        sums = np.append(np.full(len(deltas), factor), np.zeros(2 * n))
+        A, b = np.vstack([np.hstack([fine * slopes.T, box, -box]), sums]), np.append(fine * u, factor)
         solved = linprog(-np.append(deltas, miss), A_eq=A, b_eq=b, method="highs-ds", options=tight)
         if solved.status != 0:
             return None
-        z, height = fine * solved.eqlin.marginals[:n], -_FINE * solved.eqlin.marginals[n]
+        z, height = fine * solved.eqlin.marginals[:n], -factor * solved.eqlin.marginals[n]
         weights = np.maximum(solved.x[: len(deltas)], 0.0)
         slope, delta = oracle(z)
         size = 1.0 + np.abs(slope) @ np.abs(z)
         known = np.all(slopes == slope, axis=1) & (deltas == delta)
-        if delta + slope @ z - height <= _EXACT * size or known.any():
+        if delta + slope @ z - height <= SETTINGS.plane_gap_tol * size or known.any():
             break
         slopes, deltas = np.vstack([slopes, slope]), np.append(deltas, delta)
         weights = np.append(weights, 0.0)
     # the program is solved to its tolerance; the planes that touch at z have the mean u to the last place, where any have
     touching = np.flatnonzero(
-        (deltas + slopes @ z >= height - _TOUCHING * (1.0 + abs(height))) | (weights > 0.0)
+        (deltas + slopes @ z >= height - SETTINGS.touching_tol * (1.0 + abs(height))) | (weights > 0.0)
     )
     sums = np.vstack([far * slopes[touching].T, np.ones(len(touching))])
     weights = nnls(sums, np.append(far * u, 1.0), maxiter=100 * len(sums))[0]

@@ -198,8 +198,23 @@ class Batch:
 # --------------------------------------------------------------------------------------------------------------
 # The plain scan of all tables (b, c) of a task: what a metric of which only `delta` is known does. It holds some rows of them at a time.
 
-#: Entries of the table Delta + gains that are held at a time.
-_CHUNK = 4_000_000
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """Sizes of the tables Delta + gains.
+
+    slab_entries   : entries that are held at a time
+    checked_tables : tables of a task that are checked one by one
+    grid_rows      : rows and columns of the grid that is checked of a larger task
+    """
+
+    slab_entries: int = 4_000_000
+    checked_tables: int = 4_000_000
+    grid_rows: int = 500
+
+
+SETTINGS = MetricSettings()
+
 
 #: delta(b, c, positives, negatives) of arrays b and c that broadcast.
 Table = Callable[..., np.ndarray]
@@ -211,7 +226,7 @@ def highest_of_all(
     """(b, c) that maximises delta(b, c) + of_negatives[b] + of_positives[c]."""
     best, at = -np.inf, (0, 0)
     b = np.arange(len(of_negatives))[None, :]
-    rows = max(1, _CHUNK // len(of_negatives))
+    rows = max(1, SETTINGS.slab_entries // len(of_negatives))
     for first in range(0, len(of_positives), rows):
         c = np.arange(first, min(first + rows, len(of_positives)))[:, None]
         table = delta(b, c, positives, negatives) + of_negatives[None, :] + of_positives[c[:, 0], None]
@@ -226,7 +241,7 @@ def limits_from_steps(delta: Table, positives: int, negatives: int) -> tuple[flo
     """Half the largest steps of delta in c and, less, in b: see `Metric.limits`; (inf, -inf) where a table is forbidden."""
     in_c = in_b = -np.inf
     b = np.arange(negatives + 1)[None, :]
-    rows = max(2, _CHUNK // (negatives + 1))
+    rows = max(2, SETTINGS.slab_entries // (negatives + 1))
     for first in range(0, positives + 1, rows - 1):  # chunks share a row, so that no step in c is missed
         c = np.arange(first, min(first + rows, positives + 1))[:, None]
         table = delta(b, c, positives, negatives)
@@ -516,8 +531,6 @@ class Metric(Atom):
 # --------------------------------------------------------------------------------------------------------------
 # Metrics that a user wrote: what their `delta` says is checked once, and what their own oracle finds at every certificate.
 
-#: Tables that are looked at one by one; of larger tasks a grid of GRID x GRID.
-MOST_TABLES, GRID = 4_000_000, 500
 
 _HOW = (
     "write delta(self, b, c, positives, negatives) for arrays of whole numbers b and c that broadcast, such as 0.5 * (b / negatives + "
@@ -572,6 +585,6 @@ def check_oracle(metric: Metric, z, classes: Classes, found: Violation) -> None:
 
 def _counts(largest: int, positives: int, negatives: int) -> np.ndarray:
     """0 to `largest`, all of them where the tables are few."""
-    if (positives + 1) * (negatives + 1) <= MOST_TABLES:
+    if (positives + 1) * (negatives + 1) <= SETTINGS.checked_tables:
         return np.arange(largest + 1)
-    return np.unique(np.linspace(0, largest, GRID).astype(int))
+    return np.unique(np.linspace(0, largest, SETTINGS.grid_rows).astype(int))

@@ -43,7 +43,8 @@ def flippable(z, samples, starts, limits, chosen, margins, ends):
             ends[k, side] = at
 
 
-_INSERTIONS = 6  # a sample, up to which they are faster than a sort
+#: Insertions a sample, up to which they are faster than a sort.
+SAMPLE_INSERTIONS = 6
 
 
 @compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
@@ -57,7 +58,7 @@ def sort_from(z, order, starts, limits, chosen, margins, ends):
             sign = 1.0 - 2.0 * side
             most = sign * limits[k, side]
             first, last = starts[k, side], starts[k, side + 1]
-            at, rest, left = first, last, _INSERTIONS * (last - first)
+            at, rest, left = first, last, SAMPLE_INSERTIONS * (last - first)
             for p in range(first, last):
                 sample = order[p]
                 margin = sign * z[sample]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.metrics.expected_loss import largest_mixture
+from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
 from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
@@ -31,14 +31,11 @@ __all__ = [
 # j, t_j in [0, 1] with the sum `width`, where it holds for those with entries at most 1 and the rows are no larger than `width` (t_j =
 # min(1, max(column_j / P, column_j / c)), with the c for which they have this sum, is best for all conditions at once).
 
-#: What rounding may leave of an inequality between sums, relative to the sums.
-_ROUNDING = 64 * np.finfo(float).eps
-
 
 def inside(rows, columns, width: float) -> bool:
     """Tell whether there is such a matrix."""
     P, N = len(rows), len(columns)
-    size = _ROUNDING * P * N
+    size = SUM_ROUNDING_SHARE * P * N
     clipped = np.clip(rows, 0.0, width), np.clip(columns, 0.0, P)
     near = all(np.all(np.abs(now - then) <= size) for now, then in zip(clipped, (rows, columns), strict=True))
     return bool(near and np.min(slack(*clipped)) >= -size and abs(np.sum(rows) - np.sum(columns)) <= size)
@@ -79,10 +76,20 @@ def slack(rows, columns) -> np.ndarray:
 # place k among the negatives, with q positives below it, unit w_k q: w_k is 1 but where only the first negatives count, W_r = w_1 + ... + w_r.
 # So a plane's slope tells its order, and with that its Delta: a mixture of planes is all that a proof of E Delta takes.
 
-#: samples up to which a conjugate is exact: a linear program over the planes that it needs, found one by one
-_FEW = 20
-#: what rounding may leave of a slope, in pairs
-_ROUNDING_ORDERS = 1e-7
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """Limits of conjugates of orders.
+
+    exact_rows : samples up to which a conjugate is exact: a linear program over planes found one by one
+    slope_tol  : rounding of a slope, in pairs
+    """
+
+    exact_rows: int = 20
+    slope_tol: float = 1e-7
+
+
+SETTINGS = RankingSettings()
 
 
 class Orders(Metric):
@@ -163,7 +170,7 @@ class Orders(Metric):
             own = np.searchsorted(middles, -slope[positive] / unit)
             up, down = np.argsort(own, kind="stable"), np.argsort(-slope[negative], kind="stable")
             again = self._slope(own[up], positive[up], negative[down], len(y))
-            if not np.all(np.abs(again - slope) <= _ROUNDING_ORDERS * unit):
+            if not np.all(np.abs(again - slope) <= SETTINGS.slope_tol * unit):
                 raise ValueError(f"{self!r}: this is not the slope of an order")
             place = np.empty(N, np.int64)
             place[down] = np.arange(N)
@@ -202,7 +209,7 @@ class Orders(Metric):
 
     def _mixture(self, u, y):
         """(the largest E Delta of random orders with the mean slope u, slopes, weights); None for many samples."""
-        if len(y) > _FEW:
+        if len(y) > SETTINGS.exact_rows:
             return None
         P = int(np.sum(y > 0))
 

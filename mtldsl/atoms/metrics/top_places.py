@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.metrics.expected_loss import flip_probabilities
+from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, flip_probabilities
 from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
 from mtldsl.atoms.metrics.ranking import Orders
 from mtldsl.errors import ModelError
@@ -184,9 +184,6 @@ def _best(positives: int) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # Metrics of the k samples that are labelled positive.
 
-#: What rounding may leave of an equality between sums of probabilities, relative to the sums.
-_ROUNDING = 64 * np.finfo(float).eps
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Top(Metric):
@@ -289,7 +286,7 @@ class _Top(Metric):
         """(tau, its rounding, k - Pos); where k = Pos any tau between max p and 1 will do."""
         gained, lost = float(np.sum(p[negative])), float(np.sum(p[positive]))
         more = self.count(len(positive), len(negative)) - len(positive)
-        rounding = _ROUNDING * (1.0 + (gained + lost) / max(abs(more), 1))
+        rounding = SUM_ROUNDING_SHARE * (1.0 + (gained + lost) / max(abs(more), 1))
         if more:
             return (gained - lost) / more, rounding, more
         return (1.0 if abs(gained - lost) <= rounding else -1.0), rounding, more

@@ -246,7 +246,7 @@ def unsupported_reason(terms: Terms) -> str:
 
 
 class ProxOfSum:
-    """What `prox_of_sum` returns: ridges folded into a scaling, then one stage after another."""
+    """Result of `prox_of_sum`: ridges folded into a scaling, then one stage after another."""
 
     def __init__(self, terms: Terms):
         self._n_terms = len(terms)

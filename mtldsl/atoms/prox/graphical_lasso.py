@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from mtldsl.utils.parallel import on_one_blas_thread
 
 __all__ = [
-    "LARGEST_SIDE",
+    "SETTINGS",
     "SparseInverse",
     "central_path",
     "graphical_lasso",
@@ -20,16 +21,40 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The graphical lasso by an interior point method on its dual: for matrices near to singular, where descent takes long.
 
-#: The system has a row for every entry above the diagonal: 2,016 of them.
-LARGEST_SIDE = 64
 
-_MOST_STEPS = 80
+@dataclass(frozen=True)
+class GraphicalLassoSettings:
+    """Limits of the central path and of Newton's descent.
 
-#: How near to the edge a step goes; the share of the complementarity that it aims at.
-_TO_THE_EDGE, _SHARE = 0.95, 0.1
+    path_tasks          : side up to which the path is followed: the system has a row for each of 2,016 entries above the diagonal
+    path_steps          : steps of the path
+    edge_share          : part of the way to the edge that a step goes
+    aim_share           : part of the complementarity that a step aims at
+    complementarity_tol : complementarity that rounding leaves, relative to the gap's scale n
+    slope_tol           : largest slope at which descent ends, in the units in which the diagonal of S is 1
+    rounding_slope_tol  : largest slope that rounding may leave
+    short_descent_steps : steps of a descent that the path may replace
+    descent_steps       : steps of another one
+    direct_entries      : free entries up to which Newton's system is solved directly, else by conjugate gradients
+    cg_iterations       : iterations of these
+    step_halvings       : halvings of a step before another kind is tried
+    """
 
-#: The complementarity is as small as rounding lets it, relative to the gap's scale n.
-_DONE = 1e-14
+    path_tasks: int = 64
+    path_steps: int = 80
+    edge_share: float = 0.95
+    aim_share: float = 0.1
+    complementarity_tol: float = 1e-14
+    slope_tol: float = 1e-13
+    rounding_slope_tol: float = 1e-9
+    short_descent_steps: int = 30
+    descent_steps: int = 500
+    direct_entries: int = 1200
+    cg_iterations: int = 60
+    step_halvings: int = 40
+
+
+SETTINGS = GraphicalLassoSettings()
 
 
 def central_path(A, r: float) -> np.ndarray:
@@ -46,12 +71,15 @@ def central_path(A, r: float) -> np.ndarray:
     above, below, here = np.full(len(rows), r), np.full(len(rows), r), W[rows, columns]
     least = np.abs(here).max(initial=0.0) + 1e-3 / r
     over, under = np.maximum(here, 0.0) + least, np.maximum(-here, 0.0) + least
-    for _ in range(_MOST_STEPS):
+    for _ in range(SETTINGS.path_steps):
         complementarity = float(over @ above + under @ below) / max(2 * len(rows), 1)
         residual = np.abs(here - over + under) * np.sqrt(K[rows, rows] * K[columns, columns])
-        if complementarity * len(rows) <= _DONE * n and residual.max(initial=0.0) <= 1e-10:
+        if (
+            complementarity * len(rows) <= SETTINGS.complementarity_tol * n
+            and residual.max(initial=0.0) <= 1e-10
+        ):
             break
-        mu = _SHARE * complementarity
+        mu = SETTINGS.aim_share * complementarity
         system = W[np.ix_(rows, rows)] * W[np.ix_(columns, columns)]
         across = W[np.ix_(rows, columns)]
         system += across * across.T
@@ -64,13 +92,13 @@ def central_path(A, r: float) -> np.ndarray:
         d_over = mu / above - over + over * du / above
         d_under = mu / below - under - under * du / below
         moves = ((above, -du), (below, du), (over, d_over), (under, d_under))
-        step = min(1.0, *(_TO_THE_EDGE * _longest(x, dx) for x, dx in moves))
+        step = min(1.0, *(SETTINGS.edge_share * _longest(x, dx) for x, dx in moves))
         D = np.zeros((n, n))
         D[rows, columns] = D[columns, rows] = du
         # the smallest eigenvalue of K^-1/2 D K^-1/2 says how far K stays positive definite
         root = np.linalg.cholesky(W)
         lowest = float(np.linalg.eigvalsh(root.T @ D @ root)[0])
-        step = min(step, _TO_THE_EDGE / -lowest) if lowest < 0.0 else step
+        step = min(step, SETTINGS.edge_share / -lowest) if lowest < 0.0 else step
         above, below = above - step * du, below + step * du
         over, under = over + step * d_over, under + step * d_under
         K = K + step * D
@@ -93,24 +121,8 @@ def _longest(x, dx) -> float:
     return float(np.min(-x[falls] / dx[falls], initial=np.inf))
 
 
-#: Newton's method ends where no entry's slope, in the units in which the diagonal of S is 1, is larger.
-_FLAT = 1e-13
-
-#: What rounding may leave of them.
-_NEARLY_FLAT = 1e-9
-
-#: Steps, each of which lowers the objective: before the central path is followed instead, and at most.
-_FIRST_STEPS, _MOST_STEPS_GRAPHICAL_LASSO = 30, 500
-
-#: Free entries up to which Newton's system is solved directly, else by conjugate gradients of so many products.
-_LARGEST_SYSTEM, _PRODUCTS = 1200, 60
-
-#: Halvings of a step before another kind is tried.
-_HALVINGS = 40
-
-
 class SparseInverse(NamedTuple):
-    """What `graphical_lasso` returns."""
+    """Result of `graphical_lasso`."""
 
     matrix: np.ndarray  # S, symmetric positive definite, its zeros exact
     gap: float  # the objective at S is above its minimum by this at most
@@ -146,10 +158,10 @@ def graphical_lasso(A, r: float, start: np.ndarray | None = None) -> SparseInver
     A = 0.5 * (np.asarray(A, float) + np.transpose(A))
     B = A + r * np.eye(len(A))  # the diagonal of S is positive: there the norm is linear
     S = np.diag(1.0 / B.diagonal()) if start is None else np.array(start, float)
-    within = len(A) <= LARGEST_SIDE
-    S, value, flat = _descent(B, r, S, _FIRST_STEPS if within else _MOST_STEPS_GRAPHICAL_LASSO)
+    within = len(A) <= SETTINGS.path_tasks
+    S, value, flat = _descent(B, r, S, SETTINGS.short_descent_steps if within else SETTINGS.descent_steps)
     if within and not flat:
-        other, lower, _ = _descent(B, r, central_path(A, r), _MOST_STEPS_GRAPHICAL_LASSO)
+        other, lower, _ = _descent(B, r, central_path(A, r), SETTINGS.descent_steps)
         S, value = (other, lower) if lower < value else (S, value)
     return SparseInverse(S, max(value - _bound(A, r, S), 0.0))
 
@@ -160,11 +172,11 @@ def _descent(B, r: float, S, most: int) -> tuple[np.ndarray, float, bool]:
     for _ in range(most):
         inverse = _inverse(S)
         slopes = _slopes(B - inverse, S, r)
-        if _size(slopes, S) <= _FLAT:
+        if _size(slopes, S) <= SETTINGS.slope_tol:
             return S, value, True
         found = _newton_step(B, r, S, inverse, slopes, value) or _proximal_step(B, r, S, inverse, value)
         if found is None:  # nothing goes down any more: rounding
-            return S, value, _size(slopes, S) <= _NEARLY_FLAT
+            return S, value, _size(slopes, S) <= SETTINGS.rounding_slope_tol
         S, value = found
     return S, value, False
 
@@ -228,7 +240,7 @@ def _newton_step(B, r: float, S, inverse, slopes, before: float) -> tuple[np.nda
         flatter = kept and _size(_slopes(B - _inverse(after), after, r), after) < 0.5 * _size(slopes, S)
         return (after, value) if flatter else None
     step = 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(SETTINGS.step_halvings):
         after = S + step * direction
         after[after * sides < 0.0] = 0.0
         value = _value(B, r, after)
@@ -243,7 +255,7 @@ def _newton_direction(inverse, slopes, rows, columns) -> np.ndarray:
     n_free = len(rows)
     doubled = np.where(rows == columns, 0.5, 1.0)  # an entry off the diagonal stands twice
     right = -2.0 * doubled * slopes[rows, columns]
-    if n_free <= _LARGEST_SYSTEM:
+    if n_free <= SETTINGS.direct_entries:
         across, along = inverse[np.ix_(rows, columns)], inverse[np.ix_(rows, rows)]
         system = along * inverse[np.ix_(columns, columns)] + across * across.T
         return np.linalg.solve(2.0 * np.outer(doubled, doubled) * system, right)
@@ -264,7 +276,7 @@ def _conjugate_gradients(inverse, right, rows, columns, doubled) -> np.ndarray:
     scaled = rest / scale
     along, size = scaled, float(rest @ scaled)
     least = 1e-20 * size
-    for _ in range(_PRODUCTS):
+    for _ in range(SETTINGS.cg_iterations):
         image = product(along)
         length = size / float(along @ image)
         x, rest = x + length * along, rest - length * image
@@ -279,7 +291,7 @@ def _conjugate_gradients(inverse, right, rows, columns, doubled) -> np.ndarray:
 def _proximal_step(B, r: float, S, inverse, before: float) -> tuple[np.ndarray, float] | None:
     """(S, value) after the longest proximal gradient step, of those halved, that goes down."""
     G, step = B - inverse, float(S.diagonal().max()) ** 2
-    for _ in range(2 * _HALVINGS):
+    for _ in range(2 * SETTINGS.step_halvings):
         moved = S - step * G
         after = np.sign(moved) * np.maximum(np.abs(moved) - step * r, 0.0) + 0.0  # no zero has a sign
         np.fill_diagonal(after, moved.diagonal())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -29,16 +30,34 @@ __all__ = [
 _EPS = float(np.finfo(float).eps)
 
 #: Rounding that is left of what is zero, relative to the numbers that it is made of.
-_ZERO = 64.0 * _EPS
+_ZERO_ROUNDING_SHARE = 64.0 * _EPS
 
-#: A level is found to so many units in the last place, and a norm to so many of the norm before.
-_UNITS = 4.0 * _EPS
 
-#: More steps than Newton's method takes.
-_MOST = 100
+#: A level is found to this share of itself, and a norm to this share of the norm before.
+_LEVEL_ROUNDING_SHARE = 4.0 * _EPS
 
-#: A level is looked for up to so many times the first guess.
-_FARTHEST = 1e30
+
+@dataclass(frozen=True)
+class ShrinkageSettings:
+    """Limits of searches for levels and minima.
+
+    newton_steps  : more steps than Newton's method takes
+    search_factor : largest level that is looked for, in first guesses
+    cell_halvings : halvings of a cell of the grid: to the last bit
+    share_rounds  : rounds of a search for shares
+    early_rounds  : rounds in which one in four halves all brackets; later one in two does
+    level_tol     : relative difference at which functions stand at one level
+    """
+
+    newton_steps: int = 100
+    search_factor: float = 1e30
+    cell_halvings: int = 60
+    share_rounds: int = 150
+    early_rounds: int = 12
+    level_tol: float = 1e-13
+
+
+SETTINGS = ShrinkageSettings()
 
 
 class _Norm(Protocol):
@@ -59,12 +78,12 @@ def dual_norm(norm: _Norm, Z) -> float:
     if size == 0.0:
         return 0.0
     V = np.asarray(Z, dtype=float)
-    for _ in range(_MOST):
+    for _ in range(SETTINGS.newton_steps):
         length = float(np.linalg.norm(V))
-        if length <= _ZERO * size:
+        if length <= _ZERO_ROUNDING_SHARE * size:
             break
         value = norm.value(V)
-        if value <= _ZERO * length:
+        if value <= _ZERO_ROUNDING_SHARE * length:
             return np.inf
         rise = length * length / value
         t += rise
@@ -84,7 +103,7 @@ def nearest_in_ball(norm: _Norm, W, radius: float, first: float) -> np.ndarray:
         return found[0][0] - radius
 
     top = norm.value(W)
-    _root(above, top - radius, first if 0.0 < first < np.inf else top, _UNITS * top)
+    _root(above, top - radius, first if 0.0 < first < np.inf else top, _LEVEL_ROUNDING_SHARE * top)
     value, P = found[0]
     # what rounding left; but a seminorm does not see all of P, which is to stay where it is
     return P * (radius / value) if value > 0.0 and norm.absorbs else P
@@ -98,11 +117,11 @@ def _root(f: Callable[[float], float], at_zero: float, first: float, rounding: f
     """
     a, f_a, b = 0.0, at_zero, first
     f_b = f(b)
-    while f_b > rounding and b < _FARTHEST * first:
+    while f_b > rounding and b < SETTINGS.search_factor * first:
         a, f_a, b = b, f_b, 2.0 * b
         f_b = f(b)
     width, secants = abs(b - a), 0
-    while abs(f_b) > rounding and abs(b - a) > _UNITS * max(a, b) and f_a * f_b < 0.0:
+    while abs(f_b) > rounding and abs(b - a) > _LEVEL_ROUNDING_SHARE * max(a, b) and f_a * f_b < 0.0:
         c = b - f_b * (b - a) / (f_b - f_a)
         if secants == 3 or not min(a, b) < c < max(a, b):
             c, secants = 0.5 * (a + b), -1
@@ -172,9 +191,6 @@ _GRID = np.concatenate(
     [np.geomspace(1e-30, 1e-10, 21), np.geomspace(1e-9, 0.02, 60), np.linspace(0.025, 1.0, 60)]
 )
 
-#: Halvings of a cell of the grid: to the last bit.
-_HALVINGS = 60
-
 
 def smallest_minimum(s, value: Callable, slope: Callable) -> np.ndarray:
     """argmin over 0 <= x <= s of value(x, s), elementwise; `slope` is its derivative, >= 0 at x = s. The smaller of equal minima.
@@ -195,7 +211,7 @@ def smallest_minimum(s, value: Callable, slope: Callable) -> np.ndarray:
     falls[-1] = False
     cell, place = np.nonzero(falls[:-1] & ~falls[1:])
     low, high, at = grid[cell, place], grid[cell + 1, place], s[column[place]]
-    for _ in range(_HALVINGS):
+    for _ in range(SETTINGS.cell_halvings):
         middle = 0.5 * (low + high)
         down = slope(middle, at) < 0
         low, high = np.where(down, middle, low), np.where(down, high, middle)
@@ -210,12 +226,6 @@ def smallest_minimum(s, value: Callable, slope: Callable) -> np.ndarray:
 
 # --------------------------------------------------------------------------------------------------------------
 # Shares of a simplex at which decreasing functions stand at one level: what a maximum of functions asks for.
-
-#: rounds at most; of the first ones one in four halves all brackets, then one in two
-_ROUNDS, _FIRST = 150, 12
-
-#: functions stand at one level where they differ by no more than this, relatively
-_EQUAL = 1e-13
 
 
 def level_shares(functions: Callable[[np.ndarray], np.ndarray], lowest: np.ndarray) -> np.ndarray:
@@ -237,14 +247,17 @@ def level_shares(functions: Callable[[np.ndarray], np.ndarray], lowest: np.ndarr
     P = np.stack([lowest, lowest + room])
     F = np.stack([functions(P[0]), functions(P[1])])
     p = P[1]
-    for k in range(1, _ROUNDS):
+    for k in range(1, SETTINGS.share_rounds):
         F = np.minimum.accumulate(F, axis=0)  # but for rounding it falls anyway
         p, level, low, high = _shares_of_table(P, F)
-        asked = np.where(high > low, 0.5 * (low + high), p) if k % (4 if k <= _FIRST else 2) == 0 else p
+        halves = k % (4 if k <= SETTINGS.early_rounds else 2) == 0
+        asked = np.where(high > low, 0.5 * (low + high), p) if halves else p
         found = functions(asked)
         if asked is p:
             apart = np.abs(found - level)[p > lowest]
-            if apart.max(initial=0.0) <= _EQUAL * max(abs(level), np.abs(found[p > lowest]).max(initial=0.0)):
+            if apart.max(initial=0.0) <= SETTINGS.level_tol * max(
+                abs(level), np.abs(found[p > lowest]).max(initial=0.0)
+            ):
                 break
         order = np.argsort(np.vstack([P, asked]), axis=0, kind="stable")
         P = np.take_along_axis(np.vstack([P, asked]), order, axis=0)

@@ -180,8 +180,18 @@ def singular_values(W) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # Singular values without a whole decomposition: the largest one, and all of them less a threshold.
 
-#: Smallest ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD.
-GRAM_RATIO = 1e-3
+
+@dataclass(frozen=True)
+class GramSettings:
+    """Limit of prox steps through the Gram matrix.
+
+    threshold_ratio : least ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD
+    """
+
+    threshold_ratio: float = 1e-3
+
+
+SETTINGS = GramSettings()
 
 
 def _gram(W):
@@ -212,7 +222,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
     values, vectors = eigh(_gram(W))
     singular = np.sqrt(np.maximum(values[::-1], 0.0))
     threshold = threshold_from(singular)
-    if threshold >= GRAM_RATIO * singular[0]:
+    if threshold >= SETTINGS.threshold_ratio * singular[0]:
         rank = int(np.count_nonzero(singular > threshold))
         basis = vectors[:, ::-1][:, :rank]
         factors = 1.0 - threshold / singular[:rank]

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ColumnGroups(Regularizer):
-    """What functions of the Frobenius norms of groups of columns share; a subclass has a field `columns`, None for every column apart."""
+    """Base of functions of the Frobenius norms of groups of columns; a subclass has a field `columns`, None for every column apart."""
 
     columns: list[list[int]] | None
     groups_columns: ClassVar[bool] = True

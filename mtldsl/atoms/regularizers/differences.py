@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import in_parentheses
+from mtldsl.atoms.atom import ROUNDING_SHARE, in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
-from mtldsl.atoms.regularizers.norm_base import ROUNDING
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
@@ -20,8 +19,19 @@ from mtldsl.utils.validation import as_whole, shape_of
 
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
-#: Edges a task up to which differences along them are what a Laplacian's value is made of.
-_EDGES_PER_TASK = 8
+
+@dataclass(frozen=True)
+class DifferenceSettings:
+    """Limit of values by differences along edges.
+
+    task_edges : edges a task up to which a Laplacian's value is made of differences
+    """
+
+    task_edges: int = 8
+
+
+SETTINGS = DifferenceSettings()
+
 
 #: A difference from a mean is off by this share of the numbers at most.
 _MEAN_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
@@ -41,7 +51,7 @@ class _TaskQuadratic(Regularizer):
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)
-        return 0.0 if np.linalg.norm(outside) <= ROUNDING * np.linalg.norm(Z) else np.inf
+        return 0.0 if np.linalg.norm(outside) <= ROUNDING_SHARE * np.linalg.norm(Z) else np.inf
 
     def dual_project(self, Z):
         # Twice, so that what is left outside is small against the result even where the result is small
@@ -127,7 +137,7 @@ class GraphLaplacian(_TaskQuadratic):
     @cached_property
     def _positive(self) -> np.ndarray:
         """Which eigenvalues are above rounding: their eigenvectors span the range."""
-        return self.eigenvalues > ROUNDING * self.curvature
+        return self.eigenvalues > ROUNDING_SHARE * self.curvature
 
     @cached_property
     def curvature(self) -> float:
@@ -150,7 +160,7 @@ class GraphLaplacian(_TaskQuadratic):
         """(i, j, a_ij >= 0 of every edge i < j, the sums of L's rows); None where L is of no graph, or of one with many edges."""
         i, j = np.nonzero(np.triu(self.L, 1))
         weights = -self.L[i, j]
-        if i.size > _EDGES_PER_TASK * len(self.L) or not (weights > 0).all():
+        if i.size > SETTINGS.task_edges * len(self.L) or not (weights > 0).all():
             return None
         return i, j, weights, np.array([math.fsum(row) for row in self.L.tolist()])
 

@@ -8,11 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import COLUMNS, ROWS, RowProfile, checked_number, in_parentheses, is_same_along_rows
+from mtldsl.atoms.atom import (
+    COLUMNS,
+    ROUNDING_SHARE,
+    ROWS,
+    RowProfile,
+    checked_number,
+    in_parentheses,
+    is_same_along_rows,
+)
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import (
-    ROUNDING,
     Norm,
     WeightedNorm,
     check_broadcast,
@@ -525,7 +532,7 @@ class TotalVariation(Norm):
 
     def dual_gauge(self, Z):
         running = np.abs(np.cumsum(Z, axis=1))
-        if running[:, -1].max() > ROUNDING * np.abs(Z).max():
+        if running[:, -1].max() > ROUNDING_SHARE * np.abs(Z).max():
             return np.inf
         return float(running[:, :-1].max(initial=0.0))
 

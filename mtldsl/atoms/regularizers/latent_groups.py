@@ -16,20 +16,26 @@ from mtldsl.errors import ModelError
 
 __all__ = ["LatentGroupNorm"]
 
-#: A slope is zero that is this small relative to what it is a difference of.
-_FLAT = 1e-14
 
-#: What is added to curvatures of one: where several groups hold the same rows, their sizes are not unique.
-_RIDGE = 1e-13
+@dataclass(frozen=True)
+class LatentGroupSettings:
+    """Limits of Newton's method for the sizes of groups.
 
-#: Rows this short, relatively, are added by themselves: sizes of groups so far apart are none that Newton's method finds.
-_SHORT = 1e-14
+    slope_share     : slope that is zero, relative to what it is a difference of
+    ridge_share     : ridge of curvatures of one: where several groups hold the same rows, their sizes are not unique
+    short_row_ratio : length of rows that are added by themselves: sizes so far apart are none that Newton's method finds
+    excess_share    : excess of a group's cost over what it brings, relative to all
+    newton_steps    : more steps than Newton's method takes
+    """
 
-#: What a group costs beyond what it brings, relative to all.
-_DONE = 1e-17
+    slope_share: float = 1e-14
+    ridge_share: float = 1e-13
+    short_row_ratio: float = 1e-14
+    excess_share: float = 1e-17
+    newton_steps: int = 300
 
-#: More steps than Newton's method takes.
-_STEPS = 300
+
+SETTINGS = LatentGroupSettings()
 
 
 @register
@@ -139,7 +145,7 @@ class LatentGroupNorm(Norm):
         size = float(lengths.max(initial=0.0))
         if size == 0.0:
             return 0.0
-        some = lengths > _SHORT * size
+        some = lengths > SETTINGS.short_row_ratio * size
         squares, B, c = np.square(lengths[some] / size), self._members[some], self._costs**2
         sizes = _least_sizes(c, squares, B, 0.0)
         cheapest = np.where(self._members > 0, self._costs, np.inf).min(axis=1)
@@ -167,11 +173,11 @@ def _least_sizes(c, squares, B, shift: float) -> np.ndarray:
         sizes[used] = _least_sizes(c[used], squares, B[:, used], shift)
         return sizes
     of_groups = np.sqrt(squares @ B / c)  # right where groups are apart
-    sizes, ridge = np.maximum(of_groups - shift, 0.0) / B.sum(axis=1).max(), _RIDGE
+    sizes, ridge = np.maximum(of_groups - shift, 0.0) / B.sum(axis=1).max(), SETTINGS.ridge_share
     value, slopes = _at(sizes, c, squares, B, shift)
-    for _ in range(_STEPS):
-        room = _FLAT * (c + np.abs(slopes - c))
-        if np.all((slopes >= -room) & ((slopes <= room) | (sizes * slopes <= _DONE * value))):
+    for _ in range(SETTINGS.newton_steps):
+        room = SETTINGS.slope_share * (c + np.abs(slopes - c))
+        if np.all((slopes >= -room) & ((slopes <= room) | (sizes * slopes <= SETTINGS.excess_share * value))):
             break
         curvature = 2.0 * squares / (shift + B @ sizes) ** 3
         diagonal = np.maximum(curvature @ B, np.finfo(float).tiny)
@@ -187,7 +193,7 @@ def _least_sizes(c, squares, B, shift: float) -> np.ndarray:
             direction[free] = np.linalg.solve(H, -slopes[free] / roots) / roots
         found = _searched(sizes, direction, value, slopes, (c, squares, B, shift))
         if found is not None:
-            (sizes, value, slopes), ridge = found, max(0.1 * ridge, _RIDGE)
+            (sizes, value, slopes), ridge = found, max(0.1 * ridge, SETTINGS.ridge_share)
         elif ridge < 1.0:
             ridge *= 1e3
         else:

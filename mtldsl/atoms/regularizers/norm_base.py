@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import in_parentheses
+from mtldsl.atoms.atom import ROUNDING_SHARE, in_parentheses
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox import shrinkage
@@ -16,7 +16,6 @@ from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import quoted
 
 __all__ = [
-    "ROUNDING",
     "Norm",
     "WeightedNorm",
     "check_broadcast",
@@ -79,11 +78,6 @@ def check_broadcast(weights, shape: tuple[int, int]) -> str | None:
     return None
 
 
-#: What double precision may leave of a quantity that is zero (or one) in exact arithmetic, relative to the
-#: data it is made of.
-ROUNDING = 1e-12
-
-
 class Norm(Regularizer):
     """A norm or seminorm g: g* is the indicator of {Z : dual_gauge(Z) <= 1}."""
 
@@ -94,7 +88,7 @@ class Norm(Regularizer):
         return shrinkage.dual_norm(self, Z)
 
     def conjugate(self, Z) -> float:
-        return 0.0 if self.dual_gauge(Z) <= 1.0 + ROUNDING else np.inf
+        return 0.0 if self.dual_gauge(Z) <= 1.0 + ROUNDING_SHARE else np.inf
 
     def ball(self, radius: float) -> NormBall:
         return NormBall(self, radius)

@@ -28,7 +28,7 @@ __all__ = [
 # The quadratic of a matrix-normal prior whose two precisions are given.
 
 #: An eigenvalue this small, relatively, is zero; likewise an asymmetry.
-_ROUNDING = 1e-10
+_EIGENVALUE_ROUNDING_SHARE = 1e-10
 
 
 def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> SpectralMatrix:
@@ -57,7 +57,7 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
             "the matrix contains NaN or infinity", term=typed, write_instead="write finite numbers"
         )
     asymmetry = np.abs(dense - dense.T)
-    if asymmetry.max() > _ROUNDING * np.abs(dense).max():
+    if asymmetry.max() > _EIGENVALUE_ROUNDING_SHARE * np.abs(dense).max():
         i, j = np.unravel_index(np.argmax(asymmetry), dense.shape)
         raise ModelError(
             f"the matrix is not symmetric: entry [{i}, {j}] is {dense[i, j]:.6g} but [{j}, {i}] is {dense[j, i]:.6g}",
@@ -66,13 +66,15 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
         )
     spectral = SpectralMatrix.of(0.5 * (dense + dense.T))
     least, size = spectral.values[0], np.abs(spectral.values).max()
-    if least < -_ROUNDING * size or (positive and least <= _ROUNDING * size):
+    if least < -_EIGENVALUE_ROUNDING_SHARE * size or (
+        positive and least <= _EIGENVALUE_ROUNDING_SHARE * size
+    ):
         raise ModelError(
             f"the matrix has the eigenvalue {least:.3g}",
             term=typed,
             write_instead=f"write {wanted}, such as A + 1e-6 * np.eye({len(dense)})",
         )
-    values = np.where(spectral.values <= _ROUNDING * size, 0.0, spectral.values)
+    values = np.where(spectral.values <= _EIGENVALUE_ROUNDING_SHARE * size, 0.0, spectral.values)
     return SpectralMatrix(spectral.basis, values, 0.0)
 
 

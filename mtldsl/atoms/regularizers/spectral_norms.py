@@ -163,14 +163,24 @@ class SquaredClusterNorm(Regularizer):
 # --------------------------------------------------------------------------------------------------------------
 # The max norm of a matrix: how short the rows of two factors can be.
 
-#: The barrier's weight ends here, for matrices whose largest entry is one: both sides of a program are then (p + q) times this apart.
-_LAST = 1e-13
 
-#: By what a barrier weight is multiplied, and Newton steps at each: 100 x 5 takes 40 of them, and ended 1 % too high with 12.
-_SHRINK, _STEPS = 0.15, 60
+@dataclass(frozen=True)
+class BarrierSettings:
+    """Barrier weights of semidefinite programs, for matrices whose largest entry is one.
 
-#: Newton's decrement at which the next barrier weight follows.
-_NEAR = 0.1
+    last_weight   : weight at which the barrier ends: both sides of a program are then (p + q) times this apart
+    weight_factor : factor from one weight to the next
+    newton_steps  : Newton steps at each: 100 x 5 takes 40 of them, and ended 1 % too high with 12
+    decrement_tol : Newton's decrement at which the next weight follows
+    """
+
+    last_weight: float = 1e-13
+    weight_factor: float = 0.15
+    newton_steps: int = 60
+    decrement_tol: float = 0.1
+
+
+SETTINGS = BarrierSettings()
 
 
 @register
@@ -243,10 +253,10 @@ def _factor_length(W) -> float:
     rows, n = len(W), sum(W.shape)
     x, mu, best, before = np.full(n, 1.0 / n), 0.1, np.inf, None
     while (
-        mu > _LAST and best != before
+        mu > SETTINGS.last_weight and best != before
     ):  # from some mu on, near 1e-9, rounding in the smallest weights leaves nothing to win
         before = best
-        for _ in range(_STEPS):
+        for _ in range(SETTINGS.newton_steps):
             diagonal, hessian = _diagonal(W, x, mu)
             best = min(best, float(np.sqrt(diagonal[:rows].max() * diagonal[rows:].max())))
             # Newton's method on sum x = 1, in units of x
@@ -256,9 +266,9 @@ def _factor_length(W) -> float:
             decrement = np.sqrt(max(float(step @ K @ step) / mu, 0.0))
             x = x * (1.0 + step / (1.0 + decrement))  # inside, as the barrier is self-concordant
             x /= x.sum()
-            if decrement < _NEAR:
+            if decrement < SETTINGS.decrement_tol:
                 break
-        mu *= _SHRINK
+        mu *= SETTINGS.weight_factor
     return best
 
 
@@ -292,23 +302,23 @@ def _form(G, H, weights) -> np.ndarray:
 
 
 def _least_diagonal(Z) -> float:
-    """1/2 min sum(a), diag(a) - [[0, Z], [Z^T, 0]] positive semidefinite: an upper bound, as near as `_LAST` and rounding allow."""
+    """1/2 min sum(a), diag(a) - [[0, Z], [Z^T, 0]] positive semidefinite: an upper bound, as near as `SETTINGS.last_weight` and rounding allow."""
     n = sum(Z.shape)
     C = np.zeros((n, n))
     C[: len(Z), len(Z) :] = Z
     C += C.T
     a, mu = np.abs(C).sum(axis=1) + 1.0, 1.0
-    while mu > _LAST:
-        for _ in range(_STEPS):
+    while mu > SETTINGS.last_weight:
+        for _ in range(SETTINGS.newton_steps):
             inverse = np.linalg.inv(np.diag(a) - C)
             inverse = 0.5 * (inverse + inverse.T)
             gradient = 1.0 - mu * np.diag(inverse)
             step = np.linalg.solve(mu * inverse**2, gradient)
             decrement = np.sqrt(max(float(gradient @ step) / mu, 0.0))
             a = a - step / (1.0 + decrement)  # inside, as the barrier is self-concordant
-            if decrement < _NEAR:
+            if decrement < SETTINGS.decrement_tol:
                 break
-        mu *= _SHRINK
+        mu *= SETTINGS.weight_factor
     return 0.5 * float(a.sum())
 
 
@@ -316,13 +326,13 @@ def _least_diagonal(Z) -> float:
 # The number of singular values that are not zero.
 
 #: A singular value this small, relative to the largest, is rounding.
-_ROUNDING = 1e-10
+RANK_ROUNDING_SHARE = 1e-10
 
 
 def numerical_rank(W) -> int:
     """Return how many singular values of W are above 1e-10 of the largest."""
     s = singular_values(W)
-    return int(np.count_nonzero(s > _ROUNDING * s[0])) if s.size and s[0] > 0 else 0
+    return int(np.count_nonzero(s > RANK_ROUNDING_SHARE * s[0])) if s.size and s[0] > 0 else 0
 
 
 @register

@@ -17,10 +17,17 @@ __all__ = [
     "overlaps",
 ]
 
-_SNAP = 1e-13  # probabilities that differ by less are equal
-_DONE = 1e-15  # gap, relative to the terms that cancel in it
-_NEAR = 1e-11  # the same where no step helps any more
-_MOST_CUTS = 8  # of one step
+#: Probabilities that differ by less are equal.
+PROBABILITY_TOL = 1e-13
+
+#: Gap of a solution, relative to the terms that cancel in it.
+GAP_TOL = 1e-15
+
+#: The same where no step helps any more.
+STALLED_GAP_TOL = 1e-11
+
+#: Cuts of one step.
+STEP_CUTS = 8
 
 
 @compiled("void(f8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
@@ -57,7 +64,7 @@ def _tables_of(r, spare, tables, a, mass):
     mass[0] = 0.0
     for c in range(P + 1):
         after = r[c] if c < P else 0.0
-        if before - after > _SNAP:
+        if before - after > PROBABILITY_TOL:
             tables[K], a[K], mass[K + 1] = c, P - c + spare, 1.0 - after
             K += 1
             before = after
@@ -249,7 +256,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
     for l in range(P):  # loops compile in a third of the time that slices take
         direction[l], base[l], best_r[l] = 0.0, r[l], r[l]
     best, since, asked = np.inf, 0, 0
-    t, low, at_low, high, high_slope, first_slope, cuts = 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, _MOST_CUTS
+    t, low, at_low, high, high_slope, first_slope, cuts = 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, STEP_CUTS
     while True:
         K = _tables_of(r, spare, tables, a, mass)
         n_pools = thresholds(down, sums, a[:K], mass[: K + 1], u, 1.0, m, kappa, q, b, levels, pools)
@@ -262,8 +269,8 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
             since = 0 if gap < 0.5 * best else since
             best = gap
             _copy(r, best_r)
-        stuck = asked >= most or (since > 25 and best <= _NEAR * size)
-        if gap <= _DONE * size or stuck:
+        stuck = asked >= most or (since > 25 and best <= STALLED_GAP_TOL * size)
+        if gap <= GAP_TOL * size or stuck:
             if not stuck or gap <= best:
                 return K, n_pools, gap, size, asked
             most, best = asked, np.inf  # once more, at the best
@@ -272,7 +279,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
         slope = 0.0
         for l in range(P):
             slope += (v[l + 1] - v[l]) * direction[l]
-        if cuts < _MOST_CUTS and (slope < -0.5 * first_slope or (slope > 0.5 * first_slope and t < 1.0)):
+        if cuts < STEP_CUTS and (slope < -0.5 * first_slope or (slope > 0.5 * first_slope and t < 1.0)):
             if slope < 0.0:
                 high, high_slope = t, slope
             else:

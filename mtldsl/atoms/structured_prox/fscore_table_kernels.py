@@ -20,7 +20,8 @@ __all__ = [
     "thresholds",
 ]
 
-_ROUNDS = 8  # of merging neighbours
+#: Rounds of merging neighbours.
+MERGE_ROUNDS = 8
 
 
 @compiled("f8(f8, f8, f8, f8)", inside=True, error_model="numpy")
@@ -374,14 +375,14 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, q, b, levels, pools):
         for i in range(i0, i1):
             pools[found, 0], pools[found, 1], levels[found] = i, i + 1, own[i]
             found += 1
-    for rounds in range(_ROUNDS + 1):
+    for rounds in range(MERGE_ROUNDS + 1):
         kept, p = 0, 0
         while p < found:
             last = p
             while last + 1 < found and levels[last] >= levels[last + 1]:
                 last += 1
             i0, i1, theta = pools[p, 0], pools[last, 1], levels[p]
-            if last > p and rounds < _ROUNDS:
+            if last > p and rounds < MERGE_ROUNDS:
                 theta = _pooled_root(
                     t, sums, i0, i1, a, mass, u, shift, m, kappa, levels[last], theta, ends, near
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,12 +21,37 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The prox of a maximum of affine functions that is known through an oracle: planes are added until none is violated.
 
-#: the gap at which a prox is exact, relative to the terms that cancel in it
-_EXACT = 1e-14
-_MOST_ROUNDS = 10_000
+
+@dataclass(frozen=True)
+class PolytopeSettings:
+    """Limits of searches in polytopes that are known by their highest vertices.
+
+    gap_tol             : gap at which a prox is exact, relative to the terms that cancel in it
+    plane_rounds        : rounds of cutting planes
+    mixed_labellings    : labellings that a sample can mix, to begin with
+    projection_vertices : highest vertices that one projection looks for, as a rule
+    largest_tilt        : weight of costs beside the distance from a mean: little enough for a few rounds
+    tilt_share          : and at most so much of the mean's own size
+    tilt_rounds         : tilted projections of one search
+    mean_tol            : what the last one may miss the mean by, relatively
+    """
+
+    gap_tol: float = 1e-14
+    plane_rounds: int = 10_000
+    mixed_labellings: int = 64
+    projection_vertices: int = 100
+    largest_tilt: float = 1e-5
+    tilt_share: float = 0.1
+    tilt_rounds: int = 20
+    mean_tol: float = 1e-15
 
 
-def prox_of_planes(oracle: Callable, z: np.ndarray, step: float, exact: float = _EXACT) -> np.ndarray:
+SETTINGS = PolytopeSettings()
+
+
+def prox_of_planes(
+    oracle: Callable, z: np.ndarray, step: float, exact: float = SETTINGS.gap_tol
+) -> np.ndarray:
     """argmin over x of step * f(x) + 1/2 ||x - z||^2, f(x) = max_k delta_k + <a_k, x>; oracle(x) -> (a, delta) of a highest plane.
 
     In the dual, over the simplex of the planes met so far: x = z - step * A^T beta. The plane that is highest at x is added;
@@ -39,7 +65,7 @@ def prox_of_planes(oracle: Callable, z: np.ndarray, step: float, exact: float = 
     planes, deltas, beta = a[None, :], np.array([delta]), np.ones(1)
     gram = planes @ planes.T
     x = z - step * a
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(SETTINGS.plane_rounds):
         a, delta = oracle(x)
         promised = float(beta @ (deltas + planes @ x))
         gap = delta + a @ x - promised
@@ -56,13 +82,6 @@ def prox_of_planes(oracle: Callable, z: np.ndarray, step: float, exact: float = 
 
 # --------------------------------------------------------------------------------------------------------------
 # The nearest point of the polytope of expected Upsilon(y) - Upsilon(y_i), which is known through its highest vertex in a direction.
-
-#: Labellings that a sample can mix, to begin with.
-_SLOTS = 64
-#: Highest vertices that one projection looks for, as a rule.
-_VERTICES = 100
-#: How much the costs weigh beside the distance from a mean that is asked for: little enough for a few rounds, beside the mean's own size.
-_TILT, _OF_SIZE, _ROUNDS, _MISSED = 1e-5, 0.1, 20, 1e-15
 
 
 def project(cliques: Cliques, points, truth) -> np.ndarray:
@@ -106,11 +125,11 @@ def dearest_mean(cliques: Cliques, points, truth, rows, costs) -> tuple[np.ndarr
     """
     points = np.array(cliques.within(points, truth), dtype=float)
     sizes = np.abs(points).max(axis=1, initial=0.0)
-    tilts, asked = np.minimum(_TILT, _OF_SIZE * sizes), points.copy()
-    for _ in range(_ROUNDS):
+    tilts, asked = np.minimum(SETTINGS.largest_tilt, SETTINGS.tilt_share * sizes), points.copy()
+    for _ in range(SETTINGS.tilt_rounds):
         found, expected = project_tilted(cliques, asked, truth, rows, costs, tilts)
         missed = points - found
-        if np.all(np.abs(missed).max(axis=1, initial=0.0) <= _MISSED * sizes):
+        if np.all(np.abs(missed).max(axis=1, initial=0.0) <= SETTINGS.mean_tol * sizes):
             break
         asked += missed
     return found, expected
@@ -121,13 +140,13 @@ def _projected(decoder: Decoder, cliques: Cliques, points, truth, patterns, cost
 
     points = np.ascontiguousarray(cliques.within(points, truth), dtype=float)
     truth = np.ascontiguousarray(truth, dtype=np.uint8)
-    found, slots, expected = np.zeros_like(points), _SLOTS, np.zeros(len(points))
+    found, slots, expected = np.zeros_like(points), SETTINGS.mixed_labellings, np.zeros(len(points))
     graph = cliques.table, cliques.sizes, cliques.starts
-    most = rows_at_once(_VERTICES * decoder.operations)
+    most = rows_at_once(SETTINGS.projection_vertices * decoder.operations)
     for begin in range(0, len(points), most):
         rows = slice(begin, begin + most)
         while not project_each(
-            points[rows], truth[rows], *graph, *decoder.choice, decoder.plan, *decoder.scratch(), slots, _EXACT, found[rows],
+            points[rows], truth[rows], *graph, *decoder.choice, decoder.plan, *decoder.scratch(), slots, SETTINGS.gap_tol, found[rows],
             None if patterns is None else patterns[rows], costs, tilts[rows], expected[rows],
         ):  # fmt: skip
             slots *= 2

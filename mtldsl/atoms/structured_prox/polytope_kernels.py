@@ -21,8 +21,11 @@ __all__ = [
 #
 # Written in small functions of plain loops with their types, callers below callees: without, numba compiles some of them three times.
 
-_DEPENDENT = 1e-13  # a plane is affinely dependent on others where less than this of its square is left
-_HUGE = 1e300
+#: A plane is affinely dependent on others where less than this of its square is left.
+DEPENDENT_SHARE = 1e-13
+
+#: Stands for infinity.
+UNBOUNDED = 1e300
 
 
 @compiled("void(f8[:, ::1], f8[::1], i8)", inside=True, error_model="numpy")
@@ -65,7 +68,7 @@ def _leave(support, place, L, size, s):
 @compiled("i8(f8[::1], i8[::1], f8[::1], i8, i8, b1)", inside=True, error_model="numpy")
 def _shift_weight(beta, support, t, size, i, towards):
     """Weight from the support to i (or back) along t, until one index of the support is empty: its place, or -1 where i is."""
-    sign, share, block = 1.0, _HUGE, -1
+    sign, share, block = 1.0, UNBOUNDED, -1
     if not towards:
         sign, share = -1.0, beta[i]
     for s in range(size):
@@ -101,7 +104,7 @@ def _enter(Q, shift, c, beta, support, place, L, work, size, i, uphill):
                 value -= L[s, k] * l[k]
             l[s] = value / L[s, s]
             left -= l[s] * l[s]
-        if left > _DEPENDENT * (Q[i, i] + shift):
+        if left > DEPENDENT_SHARE * (Q[i, i] + shift):
             for s in range(size):
                 L[size, s] = l[s]
             L[size, size] = np.sqrt(left)
@@ -222,11 +225,11 @@ def _normalize(Q, c, beta):
         if not beta[i] > 0.0:
             beta[i] = 0.0
         total += beta[i]
-    if 0.0 < total < _HUGE:
+    if 0.0 < total < UNBOUNDED:
         for i in range(c.size):
             beta[i] /= total
         return
-    best, at = _HUGE, 0
+    best, at = UNBOUNDED, 0
     for i in range(c.size):
         beta[i] = 0.0
         value = 0.5 * Q[i, i] - c[i]
@@ -282,7 +285,8 @@ def solve_on_simplex(Q, c, beta, tol):
 # --------------------------------------------------------------------------------------------------------------
 # The compiled loop of `mtldsl.atoms.structured_prox.polytope`: the minimum-norm-point method, sample by sample.
 
-_MOST_ROUNDS = 10_000
+#: Rounds of one projection.
+MAX_ROUNDS = 10_000
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
@@ -337,7 +341,7 @@ def project_each(
         expected[i] = 0.0
         for s in range(S):
             found[i, s] = 0.0
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             size, along = 0.0, 0.0
             for s in range(S):
                 left[s] = points[i, s] - found[i, s]
@@ -400,7 +404,7 @@ def project_each(
 # that have not been told apart yet is split at the level at which all of it and nothing of it are worth the same.
 
 #: what rounding leaves of a gain, relative to the terms that cancel in it
-_ROUNDING = 1e-14
+GAIN_ROUNDING_SHARE = 1e-14
 
 
 @compiled("Tuple((i8, i8, f8))(f8[::1], f8[::1], i8, i8, i8, i8, f8, f8)", inside=True, error_model="numpy")
@@ -456,7 +460,7 @@ def _level_sets(A, B, k, price, q, r, group_q, group_r):
         if count > 1:
             b, c, gain = _best(A, B, b0, c0, b1, c1, level, k)
         whole = (b == b0 and c == c0) or (b == b1 and c == c1)
-        if whole or gain <= _ROUNDING * (terms + abs(level) * count):
+        if whole or gain <= GAIN_ROUNDING_SHARE * (terms + abs(level) * count):
             p = min(1.0, max(0.0, level / price))
             group = groups if 0.0 < p < 1.0 else -1
             groups += group >= 0

@@ -32,8 +32,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Many groups that move the sums of pools beside their own samples: the factor of their Gram matrix in memory linear in the groups.
 
-#: groups up to which the Gram matrix is an array
-_MOST_DENSE = 512
+
+@dataclass(frozen=True)
+class ScoreStepSettings:
+    """Limits of exact steps of the F-score.
+
+    dense_groups     : groups up to which the Gram matrix is an array
+    step_evaluations : evaluations of one step
+    step_rows        : longest step times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
+    gap_tol          : gap, relative to its terms, up to which a step counts as exact
+    """
+
+    dense_groups: int = 512
+    step_evaluations: int = 400
+    step_rows: float = 1e12
+    gap_tol: float = 1e-10
+
+
+SETTINGS = ScoreStepSettings()
 
 
 def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> Any:
@@ -46,7 +62,7 @@ def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> Any:
     """
     one = np.flatnonzero(first >= 0)
     two = one[shares[one, 1] > 0.0]
-    if max(len(first), n_pools) <= _MOST_DENSE:
+    if max(len(first), n_pools) <= SETTINGS.dense_groups:
         reach = np.zeros((len(first), n_pools))
         reach[one, first[one]] = shares[one, 0]
         reach[two, first[two] + 1] = shares[two, 1]
@@ -350,15 +366,9 @@ def _dense(X) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
-#: evaluations of one step of the F-score, and the gap, relative to its terms, up to which it counts as exact
-_MOST_EVALUATIONS = 400
-_LONGEST = 1e12  # steps times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
-_EXACT = 1e-10
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreStep:
-    """What one exact proximal step of one task found.
+    """Result of one exact proximal step of one task.
 
     flips    : p (n,), the flip probabilities; the step leads to z + 2 step y p
     promised : D(p) = -G*(-2 y p)
@@ -454,7 +464,7 @@ def fscore_steps(
     from mtldsl.atoms.structured_prox.fscore_table_kernels import promised_value
 
     u, square, k = 2.0 * steps, metric.beta**2, len(steps)
-    if np.any(u * (batch.positives + batch.negatives) > _LONGEST):
+    if np.any(u * (batch.positives + batch.negatives) > SETTINGS.step_rows):
         return [None] * k
     chosen, margins, ends = batch.sorted(metric, z)
     size = len(chosen) + 2 * k
@@ -462,10 +472,10 @@ def fscore_steps(
     a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
     fscore_prox_kernels.fscore_steps(
-        chosen, margins, batch.samples, batch.starts, ends, square, u, warm, _MOST_EVALUATIONS, flips,
+        chosen, margins, batch.samples, batch.starts, ends, square, u, warm, SETTINGS.step_evaluations, flips,
         tables, a, mass, b, levels, pools, found, gaps, rough,
     )  # fmt: skip
-    if not np.all(gaps <= _EXACT):
+    if not np.all(gaps <= SETTINGS.gap_tol):
         return [None] * k
 
     def of(i: int) -> ScoreStep:

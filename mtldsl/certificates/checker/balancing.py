@@ -29,8 +29,28 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Linear systems whose matrix and right side are known to enclosures: an enclosure of the solution, which exists.
 
-#: the part of the largest pivot below which a row counts as a sum of others, which fractions then show
-_PIVOT_SHARE = 1e-12
+
+@dataclass(frozen=True)
+class BalancingSettings:
+    """Limits of directions that balance one another.
+
+    pivot_share      : pivot below which a row counts as a sum of others, of the largest; fractions then show it
+    directions       : most directions that are balanced at once
+    compared_entries : most entries that are compared in fractions, for one direction
+    room_share       : room that is not used, of the largest multiplier
+    float_flops      : products of one group of directions, in float64, beyond which it is left as it is
+    fraction_flops   : the same in fractions
+    """
+
+    pivot_share: float = 1e-12
+    directions: int = 1_500
+    compared_entries: int = 100_000
+    room_share: float = 1e-14
+    float_flops: int = 20_000_000_000
+    fraction_flops: int = 1_000_000
+
+
+SETTINGS = BalancingSettings()
 
 
 def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
@@ -63,18 +83,8 @@ def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
     """The order of a pivoted Cholesky decomposition, and its rank."""
     if not G.any() or not np.isfinite(G).all():
         return np.arange(len(G)), 0
-    _, order, rank, _ = linalg.lapack.dpstrf(G, tol=_PIVOT_SHARE * float(np.diag(G).max()), lower=1)
+    _, order, rank, _ = linalg.lapack.dpstrf(G, tol=SETTINGS.pivot_share * float(np.diag(G).max()), lower=1)
     return order - 1, int(rank)
-
-
-#: products of one group of directions, in float64 and in fractions, beyond which it is left as it is
-_MOST_PRODUCTS = {False: 20_000_000_000, True: 1_000_000}
-#: directions that are balanced at once
-_MOST_DIRECTIONS = 1_500
-#: entries that are compared in fractions, for one direction
-_MOST_COMPARED = 100_000
-#: room below this part of the largest multiplier is not used
-_ROOM_SHARE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +189,7 @@ class _Part:
 def _parts(losses, own, u, exact) -> list[_Part] | None:
     """None where a loss has a map of a form that is not looked into, or all is too large."""
     parts, work = [], 0
-    if len(own) > _MOST_DIRECTIONS:
+    if len(own) > SETTINGS.directions:
         return None
     for t, loss in enumerate(losses):
         factors = [
@@ -195,7 +205,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             return None
         room = loss.part.room(u[t]) if hasattr(loss.part, "room") and not loss.graph else np.zeros(u[t].shape)
         cap = float(np.abs(u[t].middle).max(initial=0.0)) or 1.0
-        D = np.minimum(np.where(room > _ROOM_SHARE * cap, room, 0.0) / cap, 1.0)
+        D = np.minimum(np.where(room > SETTINGS.room_share * cap, room, 0.0) / cap, 1.0)
         for i in range(loss.map.shape[1]):
             mine = [(number, max(own[number].row, -1), found[i]) for number, found in factors if found[i]]
             if not mine:
@@ -203,7 +213,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             X, where = loss.rows_of(i)
             columns = sorted({row for _, row, _ in mine if row >= 0})
             work += X.shape[0] * (len(columns) + 1) ** 2
-            if work > _MOST_PRODUCTS[exact]:
+            if work > (SETTINGS.fraction_flops if exact else SETTINGS.float_flops):
                 return None
             Z = X[:, columns]
             Z = np.column_stack([Z.toarray() if sparse.issparse(Z) else Z, np.ones(X.shape[0])])
@@ -323,7 +333,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
         if not chosen:
             continue
         rows = np.unique(part.inputs[:, part.column[chosen]], axis=0)
-        if rows.size > _MOST_COMPARED:
+        if rows.size > SETTINGS.compared_entries:
             return False
         weights = []
         for p in chosen:

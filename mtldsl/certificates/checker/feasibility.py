@@ -24,12 +24,22 @@ __all__ = [
     "made_feasible",
 ]
 
-#: by how much points are drawn into balls beyond their surface, one after the other: what linear constraints undo of it
-_DRAWN_SHARES = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-#: how often linear constraints that a move touches are added
-_MOST_ROUNDS = 25
-#: equations that are solved at once
-_MOST_EQUATIONS = 1_500
+
+@dataclass(frozen=True)
+class FeasibilitySettings:
+    """Limits of moves into the constraints.
+
+    drawn_shares  : shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
+    added_rounds  : rounds in which linear constraints that a move touches are added
+    equation_rows : most equations that are solved at once
+    """
+
+    drawn_shares: tuple[float, ...] = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
+    added_rounds: int = 25
+    equation_rows: int = 1_500
+
+
+SETTINGS = FeasibilitySettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +70,7 @@ def made_feasible(x, sets) -> tuple[dict, object]:
         else:
             others.append(s)
     exactly = _drawn_exactly(balls, linear, blocks)
-    for share in _DRAWN_SHARES if balls else _DRAWN_SHARES[:1]:
+    for share in SETTINGS.drawn_shares if balls else SETTINGS.drawn_shares[:1]:
         drawn = dict(x)
         for s in balls:
             _draw(s, drawn, share)
@@ -212,7 +222,7 @@ def _met(linear: list[_Rows], blocks: _Blocks, x) -> tuple[dict, float]:
     missing = target - value
     missed = _missed(value, target, side, there)
     active |= np.asarray(missed > 0, bool)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(SETTINGS.added_rounds):
         chosen = np.flatnonzero(active)
         if not len(chosen):
             return moved, 0.0
@@ -266,7 +276,7 @@ def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
     for g in groups:
         if len(g) == 1:
             continue
-        if len(g) > _MOST_EQUATIONS:
+        if len(g) > SETTINGS.equation_rows:
             return None
         order, rank = pivots(gram[g][:, g].toarray())
         own, g = g, g[np.sort(order[:rank])]

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class UnsupportedFormula(Exception):
-    """What this checker has no formula for; said in the verdict."""
+    """Formula that this checker lacks; the verdict names it."""
 
 
 class Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -41,8 +42,18 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the squared cluster norm, by a singular value decomposition that is a guess, and what it misses.
 
-#: halvings of the interval that the guessed variances' factor lies in
-_HALVINGS = 200
+
+@dataclass(frozen=True)
+class VarianceSettings:
+    """Limit of the guess of variances.
+
+    factor_halvings : halvings of the interval of their factor
+    """
+
+    factor_halvings: int = 200
+
+
+SETTINGS = VarianceSettings()
 
 
 class SquaredCluster(Function):
@@ -94,7 +105,7 @@ class SquaredCluster(Function):
             return np.clip(x * s - self.lower, 0.0, self.upper - self.lower)
 
         low, high = 0.0, (room + self.lower) / float(s.min())
-        for _ in range(_HALVINGS):
+        for _ in range(SETTINGS.factor_halvings):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if above(middle).sum() < room else (low, middle)
         return np.maximum(above(high), np.finfo(float).tiny)

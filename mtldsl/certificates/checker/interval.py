@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 __all__ = [
-    "OF_FUNCTIONS",
+    "FUNCTION_ROUNDING",
     "TINY",
     "UNIT",
     "Interval",
@@ -48,12 +49,27 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Float64 and fractions rounded outward: the ends of intervals.
 
+#: Rounding unit of float64.
 UNIT = 2.0**-53
+
 TINY = np.finfo(float).tiny
-#: what exp and log of float64 may be off by, relatively
-OF_FUNCTIONS = 16 * UNIT
-#: bits that are kept of fractions which have more
-_BITS = 200
+#: Rounding of exp and log of float64.
+FUNCTION_ROUNDING = 16 * UNIT
+
+
+@dataclass(frozen=True)
+class FractionSettings:
+    """Size of fractions.
+
+    kept_bits : bits that are kept of fractions which have more
+    """
+
+    kept_bits: int = 200
+
+
+SETTINGS = FractionSettings()
+
+
 _DIGITS = decimal.Context(prec=60, Emin=-4000, Emax=4000)
 
 
@@ -66,7 +82,7 @@ def up(x):
 
 
 def _short(x, side: int):
-    """Fractions of many digits rounded to that side, to `_BITS` bits: otherwise they grow with every operation."""
+    """Fractions of many digits rounded to that side, to `SETTINGS.kept_bits` bits: otherwise they grow with every operation."""
     if not x.size:
         return x
     found = np.empty(x.shape, dtype=object)
@@ -76,9 +92,10 @@ def _short(x, side: int):
 
 def _shorten(q: Fraction, side: int) -> Fraction:
     n, d = q.numerator, q.denominator
-    if d.bit_length() <= 2 * _BITS and n.bit_length() <= 4 * _BITS and not d & (d - 1):
+    bits = SETTINGS.kept_bits
+    if d.bit_length() <= 2 * bits and n.bit_length() <= 4 * bits and not d & (d - 1):
         return q
-    shift = _BITS - n.bit_length() + d.bit_length()
+    shift = bits - n.bit_length() + d.bit_length()
     n, d = (n << shift, d) if shift >= 0 else (n, d << -shift)
     whole = n // d if side < 0 else -(-n // d)
     return Fraction(whole, 1 << shift) if shift >= 0 else Fraction(whole << -shift)
@@ -314,21 +331,27 @@ class Interval:
         if self.exact:
             return Interval(decimals(self.low, "exp", -1), decimals(self.high, "exp", 1))
         low, high = np.exp(self.low), np.exp(self.high)
-        return Interval(np.maximum(low - OF_FUNCTIONS * low - TINY, 0.0), high + OF_FUNCTIONS * high + TINY)
+        return Interval(
+            np.maximum(low - FUNCTION_ROUNDING * low - TINY, 0.0), high + FUNCTION_ROUNDING * high + TINY
+        )
 
     def log(self) -> Interval:
         """Only for numbers > 0."""
         if self.exact:
             return Interval(decimals(self.low, "ln", -1), decimals(self.high, "ln", 1))
         low, high = np.log(self.low), np.log(self.high)
-        return Interval(low - OF_FUNCTIONS * np.abs(low) - TINY, high + OF_FUNCTIONS * np.abs(high) + TINY)
+        return Interval(
+            low - FUNCTION_ROUNDING * np.abs(low) - TINY, high + FUNCTION_ROUNDING * np.abs(high) + TINY
+        )
 
     def log1p(self) -> Interval:
         """log(1 + x) of numbers >= 0."""
         if self.exact:
             return (self + 1).log()
         low, high = np.log1p(self.low), np.log1p(self.high)
-        return Interval(np.maximum(low - OF_FUNCTIONS * low - TINY, 0.0), high + OF_FUNCTIONS * high + TINY)
+        return Interval(
+            np.maximum(low - FUNCTION_ROUNDING * low - TINY, 0.0), high + FUNCTION_ROUNDING * high + TINY
+        )
 
     def times_log(self) -> Interval:
         """x log x of numbers >= 0 (0 at 0): convex, lowest at 1/e."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
@@ -365,8 +367,18 @@ class RowPart:
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the largest of the tasks' losses; the proof brings the tasks' shares of it as a witness.
 
-#: the least share of a task, so that one without multipliers has a share to divide them by
-_LEAST = 2.0**-60
+
+@dataclass(frozen=True)
+class JointLossSettings:
+    """Limit of the shares of tasks in a maximum.
+
+    least_task_share : least share of a task: one without multipliers has a share to divide them by
+    """
+
+    least_task_share: float = 2.0**-60
+
+
+SETTINGS = JointLossSettings()
 
 
 class WorstTaskPart(SumPart):
@@ -383,7 +395,7 @@ class WorstTaskPart(SumPart):
             if witness is None
             else witness_of_shares(m)(witness, "the witness of worst_task")["shares"]
         )
-        shares = Interval.of(np.maximum(given, _LEAST), exact)
+        shares = Interval.of(np.maximum(given, SETTINGS.least_task_share), exact)
         super().__init__(scalar, coefficients * (shares / shares.sum()), data, exact)
         self.each = SumPart(scalar, coefficients, data, exact)
 

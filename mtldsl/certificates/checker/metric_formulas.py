@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -11,9 +12,9 @@ from mtldsl.certificates.checker.interval import Interval, joined, maximum, mini
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
 __all__ = [
-    "CHUNK",
     "METRICS",
     "ORDERS",
+    "SETTINGS",
     "LabelCosts",
 ]
 
@@ -23,8 +24,18 @@ __all__ = [
 #
 # Multipliers are moved, as real numbers, to where a random labelling has the marginals that they stand for; never the other way round.
 
-#: pairs of samples, or tables, that are held at once
-CHUNK = 2_000_000
+
+@dataclass(frozen=True)
+class TableSettings:
+    """Size of slabs of tables.
+
+    slab_entries : pairs of samples, or tables, that are held at once
+    """
+
+    slab_entries: int = 2_000_000
+
+
+SETTINGS = TableSettings()
 
 
 class Metric:
@@ -55,7 +66,7 @@ class Metric:
     def value(self, positive: Interval, negative: Interval) -> Interval:
         """The largest Delta(b, c) - 2 (the c smallest positive scores) + 2 (the b largest negative ones)."""
         of_c, of_b = _running(positive, 1) * -2.0, _running(negative, -1) * 2.0
-        best, rows = None, max(1, CHUNK // (self.N + 1))
+        best, rows = None, max(1, SETTINGS.slab_entries // (self.N + 1))
         b = np.arange(self.N + 1)[None, :]
         for first in range(0, self.P + 1, rows):
             c = np.arange(first, min(first + rows, self.P + 1))[:, None]
@@ -142,7 +153,7 @@ class AUC(Metric):
     def law_of(self, p, y, law):
         p = tighter_ends(p)
         i, j = p[y > 0], p[y < 0]
-        total, rows = self.number(0.0), max(1, CHUNK // max(self.N, 1))
+        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
         for first in range(0, self.P, rows):
             total = (
                 total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
@@ -200,7 +211,7 @@ class GMean(Metric):
 
 class ROCArea(Metric):
     def value(self, positive, negative):
-        total, rows = self.number(0.0), max(1, CHUNK // max(self.N, 1))
+        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
         for first in range(0, self.P, rows):
             i = positive[first : first + rows].reshape(-1, 1)
             total = total + maximum(1.0 - (i - negative.reshape(1, -1)) * 2.0, 0.0).reshape(-1).sum()
@@ -499,7 +510,7 @@ class PartialAUC(Orders):
         first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
         sums = joined([first[:1] * 0.0, first.cumsum(axis=0)])
         heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
-        total, rows = positive.like(0.0), max(1, CHUNK // len(self.reached))
+        total, rows = positive.like(0.0), max(1, SETTINGS.slab_entries // len(self.reached))
         for first_row in range(0, self.P, rows):
             z = positive[first_row : first_row + rows].reshape(-1, 1)
             total = total + (heights.reshape(1, -1) - z * (2.0 * self.reached[None, :])).max(axis=1).sum()

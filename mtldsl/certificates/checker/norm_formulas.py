@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -89,8 +90,18 @@ class LatentGroups(Function):
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the norm of a tree of groups.
 
-#: Halvings of an interval of floats: to their spacing.
-_HALVINGS = 60
+
+@dataclass(frozen=True)
+class NormSettings:
+    """Limit of searches for a level.
+
+    level_halvings : halvings of an interval of floats: to their spacing
+    """
+
+    level_halvings: int = 60
+
+
+SETTINGS = NormSettings()
 
 
 class Tree(Function):
@@ -148,7 +159,7 @@ class Tree(Function):
         floats = np.square(middle).sum(axis=1)[:, None] if self.axis == 0 else np.square(middle).T
         high = float(np.abs(middle).sum()) / float(self.a[self.a > 0].min(initial=np.inf))
         low, exact = 0.0, self._squares(Z)
-        for _ in range(_HALVINGS):
+        for _ in range(SETTINGS.level_halvings):
             between = 0.5 * (low + high)
             low, high = (low, between) if self._is_short(floats, between) else (between, high)
         step = np.spacing(high)

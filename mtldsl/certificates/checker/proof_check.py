@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass
 class Verdict:
-    """What was found: the optimum lies in [low, high].
+    """Result of a check: the optimum lies in [low, high].
 
     model     : the model that it is the optimum of, in words made of the numbers that were checked
     confirmed : the claim holds: a relative gap of at most `tol`, for the weights of `region`, at a point that violates nothing by more
@@ -155,15 +155,24 @@ def _outward(x: float, side: int) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # The two ends of what a saved proof proves: the objective at its point, and the bound of its multipliers, in intervals that hold.
 
-#: the part of the objective at weights of zero below which an optimum counts as zero
-_SHARE = 1e-8
-#: the sizes of the point and of the labels that a region holds at least
-_REACH = 100.0
-#: by how much multipliers are drawn towards zero, one after the other: at the ends of their domains they have no room
-_DRAWN_SHARES = (0.0, 1e-9, 1e-6)
 
-#: how often multipliers of bounds are left out that would have another sign
-_MOST_LEFT_OUT = 5
+@dataclass(frozen=True)
+class ProofCheckSettings:
+    """Limits of what a proof's file may claim, and of repairs.
+
+    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
+    reach_factor    : sizes of the point and of the labels that a region holds at least
+    drawn_shares    : shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
+    left_out_rounds : rounds that leave out multipliers of bounds with another sign
+    """
+
+    zero_share: float = 1e-8
+    reach_factor: float = 100.0
+    drawn_shares: tuple[float, ...] = (0.0, 1e-9, 1e-6)
+    left_out_rounds: int = 5
+
+
+SETTINGS = ProofCheckSettings()
 
 
 class _OutOfCone(Exception):
@@ -302,7 +311,7 @@ class Check:
             at_zero = self.objective(zero) - self.proof["constant"]
         except (OverflowError, UnsupportedFormula):
             return 0.0
-        most = _SHARE * float(np.asarray(abs(at_zero).low))
+        most = SETTINGS.zero_share * float(np.asarray(abs(at_zero).low))
         given = self.proof["claimed"]["scale"]
         return min(most, given) if given is not None and given >= 0.0 and np.isfinite(most) else 0.0
 
@@ -319,7 +328,7 @@ class Check:
     def dual(self, found: Verdict) -> float:
         """The bound for all weights, of multipliers drawn towards zero as little as that takes; else the one over a region."""
         lows = []
-        for share in _DRAWN_SHARES:
+        for share in SETTINGS.drawn_shares:
             region: dict = {}
             lows.append((self._dual_in_cone(region, share), region))
             if not share and not region:
@@ -332,7 +341,7 @@ class Check:
         return low
 
     def _dual_in_cone(self, region: dict, share: float) -> float:
-        for _ in range(_MOST_LEFT_OUT):
+        for _ in range(SETTINGS.left_out_rounds):
             try:
                 return self._dual(region, share)
             except _OutOfCone:
@@ -453,7 +462,7 @@ class Check:
         the labels' size: the least that a verdict is about, whatever the file says.
         """
         given = self.proof["region"][name]
-        least = _REACH * np.maximum(np.abs(self.proof["point"][name]), self._unit(name))
+        least = SETTINGS.reach_factor * np.maximum(np.abs(self.proof["point"][name]), self._unit(name))
         return least if given is None else np.maximum(given, least)
 
     def _unit(self, name: str) -> np.ndarray:

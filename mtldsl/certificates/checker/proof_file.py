@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.checker.proof_kinds import array, matrix, wholes
+from mtldsl.certificates.checker.proof_kinds import MAX_WHOLE, array, matrix, wholes
 from mtldsl.certificates.checker.proof_schema import checked_form, checked_proof
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, checked_csr, npz_path, read_archive, reading
@@ -35,9 +35,6 @@ __all__ = [
 #
 # Numbers are float64 in C order, little-endian; CSR matrices are their three arrays, with int64 indices sorted in every row and without
 # stored zeros or repetitions.
-
-#: rows, and entries of a matrix, at most
-_MOST = 2**53
 
 
 @dataclass(eq=False)
@@ -114,12 +111,12 @@ class DataArrays:
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray | None], shared: bool) -> DataArrays:
         """Back from `arrays` of a file, of which everything is held to its kind; ValueError that names what is not."""
-        numbers, line = array((None,)), wholes((None,), 0, _MOST)
+        numbers, line = array((None,)), wholes((None,), 0, MAX_WHOLE)
         y, counts = numbers(arrays["y"], "y"), line(arrays["rows_of_tasks"], "rows_of_tasks")
         if "X" in arrays:
             X = matrix(arrays["X"], "X")
         else:
-            shape = wholes((2,), 1, _MOST)(arrays["X.shape"], "X.shape")
+            shape = wholes((2,), 1, MAX_WHOLE)(arrays["X.shape"], "X.shape")
             columns, starts = (line(arrays[name], name) for name in ("X.indices", "X.indptr"))
             stored = checked_csr(numbers(arrays["X.data"], "X.data"), columns, starts, tuple(shape.tolist()))
             X = matrix(stored, "X")

@@ -33,8 +33,8 @@ __all__ = [
 
 Kind = Callable[[Any, str], Any]
 
-#: float64 has every whole number up to here
-_MOST_WHOLE = 2**53
+#: float64 has every whole number up to here.
+MAX_WHOLE = 2**53
 
 
 def text(value, where: str) -> str:
@@ -55,7 +55,7 @@ def number(low: float = -np.inf, high: float = np.inf, *, finite: bool = True) -
     def read(value, where: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"{where} is not a number")
-        if isinstance(value, int) and abs(value) > _MOST_WHOLE:
+        if isinstance(value, int) and abs(value) > MAX_WHOLE:
             raise ValueError(f"{where} is a whole number that float64 has not")
         value = float(value)
         if finite and not (np.isfinite(value) and low <= value <= high):
@@ -139,7 +139,7 @@ def array(shape: tuple | None, low: float = -np.inf, high: float = np.inf, *, fi
         )
         if not fits:
             raise ValueError(f"{where} has the shape {value.shape}, not {shape}")
-        if value.dtype.kind in "iu" and value.size and max(-int(value.min()), int(value.max())) > _MOST_WHOLE:
+        if value.dtype.kind in "iu" and value.size and max(-int(value.min()), int(value.max())) > MAX_WHOLE:
             raise ValueError(f"{where} has whole numbers that float64 has not")
         found = np.ascontiguousarray(value, dtype=np.float64)
         inside = np.isfinite(found) if finite else ~np.isnan(found)

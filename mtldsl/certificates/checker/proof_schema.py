@@ -176,8 +176,9 @@ def _range(array: np.ndarray) -> str:
 # finite numbers, blocks that are there once, and no names but those below. What only the data can tell (`terms.LossTerm`, `DataArrays.checked`)
 # and the ranges that make a word convex (the words' own classes) are looked at there.
 
-#: rows and columns of a block, at most
-_MOST = 2**40
+#: Most rows and columns of a block.
+_MAX_SIDE = 2**40
+
 
 _POSITIVE = number(5e-324)
 _ANY = number(finite=False)
@@ -191,7 +192,7 @@ _METRICS = {
 
 def _share_or_count(value, where: str):
     """k of the metrics of the k best: a whole number, or a share."""
-    return whole(1, _MOST)(value, where) if isinstance(value, int) else number(5e-324, 1.0)(value, where)
+    return whole(1, _MAX_SIDE)(value, where) if isinstance(value, int) else number(5e-324, 1.0)(value, where)
 
 
 def _metric(value, where: str) -> dict:
@@ -218,7 +219,7 @@ def _label_costs(value, where: str):
 def _table_of_costs(value, where: str) -> list:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"{where} is not a clique and its table")
-    clique = _distinct(_MOST)(value[0], where)
+    clique = _distinct(_MAX_SIDE)(value[0], where)
     table = list_of(list_of(number(0.0), 1), 1)(value[1], where)
     if len(clique) > 14 or {len(table), *map(len, table)} != {2 ** len(clique)}:
         raise ValueError(f"{where}: the table does not fit the clique")
@@ -243,9 +244,9 @@ LOSSES = {
     )},
     "quantile_loss": fields({"q": number(5e-324, 1.0 - 2**-53)}), "huber_loss": fields({"delta": _POSITIVE}),
     "square_root_loss": fields({}, {"eps": number(0.0)}), "structured_hinge": fields({"metrics": list_of(_metric, 1)}),
-    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), fields({}, {"n_classes": whole(2, _MOST)})),
-    "clique_hinge": fields({"n_labels": whole(1, _MOST), "members": list_of(_distinct(_MOST)), "loss": _label_costs}),
-    "pairwise_log_loss": fields({"n_labels": whole(1, _MOST), "members": list_of(_distinct(_MOST))}),
+    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), fields({}, {"n_classes": whole(2, _MAX_SIDE)})),
+    "clique_hinge": fields({"n_labels": whole(1, _MAX_SIDE), "members": list_of(_distinct(_MAX_SIDE)), "loss": _label_costs}),
+    "pairwise_log_loss": fields({"n_labels": whole(1, _MAX_SIDE), "members": list_of(_distinct(_MAX_SIDE))}),
 }  # fmt: skip
 
 
@@ -299,7 +300,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "sorted_l1_norm": fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)}),
         "group_norm": _groups("groups", d), "column_group_norm": _groups("columns", m), "latent_group_norm": _groups("groups", d), "tree_norm": _tree(d, m),
         "half_squared_group_norm": fields({}, {"columns": list_of(_distinct(m), 1)}),
-        "half_squared_k_support_norm": fields({"r": whole(1, _MOST)}, {"columns": list_of(_distinct(m), 1)}),
+        "half_squared_k_support_norm": fields({"r": whole(1, _MAX_SIDE)}, {"columns": list_of(_distinct(m), 1)}),
         **dict.fromkeys(("feature_covariance_norm", "task_covariance_norm"), fields({"trace": _POSITIVE})),
         "squared_cluster_norm": fields({"lower": number(0.0), "upper": _ANY, "trace": _POSITIVE}),
         "graph_laplacian": fields({"L": array((m, m))}),
@@ -330,7 +331,7 @@ def _ball(shape):
 
 # ------------------------------------------------------------------------------------------------ the parts
 
-_SHAPE = list_of(whole(1, _MOST), 2)
+_SHAPE = list_of(whole(1, _MAX_SIDE), 2)
 
 
 def _shape(value, where: str) -> list[int]:
@@ -491,7 +492,7 @@ def witness_of_labellings(n: int, K: int):
             {
                 "labels": wholes((None, K), 0, 2),
                 "weights": array((None,), 0.0),
-                "starts": wholes((n + 1,), 0, _MOST),
+                "starts": wholes((n + 1,), 0, _MAX_SIDE),
             }
         )(value, where)
         L = len(found["labels"])

@@ -24,10 +24,20 @@ __all__ = [
     "seen_by_others",
 ]
 
-#: singular values up to this share of the largest count as zero, in a guess that is looked at in fractions
-_ZERO_SHARE = 1e-10
-#: columns of a block beyond which no directions are looked for
-_MOST_COLUMNS = 400
+
+@dataclass(frozen=True)
+class RowSpanSettings:
+    """Limits of guesses of the span of rows.
+
+    zero_share  : singular values that count as zero, of the largest; fractions then show it
+    block_tasks : columns of a block beyond which no directions are looked for
+    """
+
+    zero_share: float = 1e-10
+    block_tasks: int = 400
+
+
+SETTINGS = RowSpanSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +65,7 @@ class RowKind:
 def row_kinds(name: str, functions, untaken: np.ndarray) -> list[RowKind]:
     """The rows of a block that have entries which no function takes alone; rows whose directions cannot be told are in none."""
     p, m = untaken.shape
-    if m > _MOST_COLUMNS:
+    if m > SETTINGS.block_tasks:
         return []
     parts = [(k, *found) for k, f in enumerate(functions) if (found := _of_rows(f.map, name)) is not None]
     kinds: dict[tuple, list] = {}
@@ -131,7 +141,7 @@ def _kind(members, m: int) -> RowKind | None:
         return RowKind(rows, np.eye(m), span, ())
     s, order = linalg.qr(span, mode="r", pivoting=True)[0:2]
     size = np.abs(np.diag(s))
-    rank = int(np.count_nonzero(size > _ZERO_SHARE * size.max(initial=0.0)))
+    rank = int(np.count_nonzero(size > SETTINGS.zero_share * size.max(initial=0.0)))
     basis = _unseen(span, rank)
     if basis is None:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
@@ -18,12 +20,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses over graphs of labels; the proof brings random labellings as witnesses.
 
-#: labels up to which all labellings are looked at
-_MOST_LABELS = 14
+
+@dataclass(frozen=True)
+class LabellingSettings:
+    """Limits of formulas over all labellings.
+
+    enumeration_labels : most labels of which all labellings are looked at
+    slab_entries       : tables that are held at once
+    """
+
+    enumeration_labels: int = 14
+    slab_entries: int = 2_000_000
+
+
+SETTINGS = LabellingSettings()
+
+
 #: what stands for a label that is not observed
 GAP = 2
-#: tables that are held at once
-_TABLES = 2_000_000
 
 
 class LabelGraphPart:
@@ -38,8 +52,8 @@ class LabelGraphPart:
         self.K = parameters["n_labels"]
         if len(data.counts) != self.K:
             raise UnsupportedFormula(f"{word} over {self.K} labels, and data of {len(data.counts)}")
-        if self.K > _MOST_LABELS:
-            raise UnsupportedFormula(f"{word} over {self.K} labels, more than {_MOST_LABELS}")
+        if SETTINGS.enumeration_labels < self.K:
+            raise UnsupportedFormula(f"{word} over {self.K} labels, more than {SETTINGS.enumeration_labels}")
         if any(k >= self.K for clique in self.members for k in clique):
             raise ValueError(f"{word} over a label that is not there")
         self.truth = _by_sample(data, (data.targets > 0).astype(np.int64), GAP)
@@ -82,7 +96,7 @@ class LabelGraphPart:
         missing, of = np.unique(self.truth == GAP, axis=0, return_inverse=True)
         for number, gaps in enumerate(missing):
             beside = np.where(gaps, GAP, self.all[~self.all[:, gaps].any(axis=1)])
-            rows, step = np.flatnonzero(of.ravel() == number), max(1, _TABLES // len(beside))
+            rows, step = np.flatnonzero(of.ravel() == number), max(1, SETTINGS.slab_entries // len(beside))
             whole = len(missing) == 1 and len(rows) <= step
             for first in range(0, len(rows), step):
                 yield slice(None) if whole else rows[first : first + step], beside

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.certificates.checker.proof_check import Check, Verdict
@@ -14,10 +16,20 @@ __all__ = [
     "check_against_arrays",
 ]
 
-#: products of numbers that the exact check makes at most
-_MOST_EXACT = 20_000_000
-#: the relative gap up to which a claim is confirmed where the user names none
-_DEFAULT_TOL = 1e-4
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """Limits of a verdict.
+
+    exact_flops : most products of numbers of the exact check
+    default_tol : relative gap up to which a claim is confirmed where the user names none
+    """
+
+    exact_flops: int = 20_000_000
+    default_tol: float = 1e-4
+
+
+SETTINGS = VerifySettings()
 
 
 def check_against_arrays(
@@ -50,9 +62,9 @@ def check_against_arrays(
             matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
             for loss in proof["losses"]
         )
-        if work > _MOST_EXACT:
+        if work > SETTINGS.exact_flops:
             raise DataError(
-                f"{work:,} products of rational numbers are too many (up to {_MOST_EXACT:,})",
+                f"{work:,} products of rational numbers are too many (up to {SETTINGS.exact_flops:,})",
                 term=f"verify({str(path)!r}, exact=True)",
                 write_instead="leave out exact",
             )
@@ -60,7 +72,7 @@ def check_against_arrays(
         # an overflow is an infinite end, which is said
         with np.errstate(all="ignore"), one_blas_thread():
             found = Check(
-                proof, matched, exact, _DEFAULT_TOL if tol is None else tol, tol is not None
+                proof, matched, exact, SETTINGS.default_tol if tol is None else tol, tol is not None
             ).verdict()
     except (
         KeyError,

@@ -15,7 +15,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Definition:
-    """What a word means, as a function of arrays; `atom` holds what was typed beside the argument, such as its weights.
+    """Meaning of a word, as a function of arrays; `atom` holds what was typed beside the argument, such as its weights.
 
     kind  : of a loss "samples": f(z, y, atom), entry by entry, which is weighted and added up; "task": f(z, y, s, atom) of one task;
             "classes": f(scores (n, K), true class (n,), atom), one number a row; "labellings": see `plain_labellings`

@@ -5,6 +5,7 @@ z: predictions, y: labels; of "samples" any arrays of one shape, and what comes 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -27,8 +28,18 @@ __all__ = [
 #: The value of a label that is missing.
 GAP = 2
 
-#: Entries of all tables together up to which labellings are looked at: about a tenth of a second.
-MOST_ENTRIES = 50_000_000
+
+@dataclass(frozen=True)
+class PlainLossSettings:
+    """Limit of formulas over all labellings.
+
+    labelling_entries : most entries of all tables together: about a tenth of a second
+    """
+
+    labelling_entries: int = 50_000_000
+
+
+SETTINGS = PlainLossSettings()
 
 
 @defined("clique_hinge", "labellings")
@@ -107,7 +118,7 @@ def _eliminated(tables, n_labels: int, over):
         scope = sorted(scopes[k])
         mine = [one for one in tables if k in one[0]]
         entries += n * 2.0 ** len(scope) * len(mine)
-        if entries > MOST_ENTRIES:
+        if entries > SETTINGS.labelling_entries:
             return None
         total: Any = sum(_spread(labels, table, scope) for labels, table in mine)
         tables = [one for one in tables if k not in one[0]]
@@ -126,7 +137,7 @@ def _spread(labels, table, scope):
 def _highest_of_all(tables, truth, loss):
     """Return the maximum (n,) over all 2^K labellings, each with what it costs as a whole."""
     n, K = truth.shape
-    if n * 2.0**K * (len(tables) + K) > MOST_ENTRIES:
+    if n * 2.0**K * (len(tables) + K) > SETTINGS.labelling_entries:
         return None
     every = np.array(list(product((0, 1), repeat=K)))
     total: Any = sum(

@@ -5,6 +5,8 @@ Delta of a table: b negatives labelled +1, c positives labelled -1, arrays that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition, defined
@@ -14,11 +16,20 @@ __all__ = [
     "definition_of",
 ]
 
-#: Tables that are looked at together: 16 MB of numbers.
-SLAB_TABLES = 1 << 21
 
-#: Tables of a task up to which a metric of one's own is looked at whole, as where it is checked while it is used.
-MOST_OWN_TABLES = 4_000_000
+@dataclass(frozen=True)
+class PlainMetricSettings:
+    """Limits of formulas over tables.
+
+    slab_entries : tables that are looked at together: 16 MB
+    own_tables   : most tables of a task of a user's metric, as where it is checked while it is used
+    """
+
+    slab_entries: int = 1 << 21
+    own_tables: int = 4_000_000
+
+
+SETTINGS = PlainMetricSettings()
 
 
 @defined("FScore", "tables", concave=True)
@@ -165,7 +176,7 @@ def structured_hinge(z, y, s, atom):
     """max over labellings y' of Delta(y, y') - <y - y', z>: the b highest negatives and the c lowest positives are flipped"""
     metric, up, down = atom.metric, z[y > 0], z[y < 0]
     known = definition_of(metric)
-    few = (up.size + 1) * (down.size + 1) <= MOST_OWN_TABLES
+    few = (up.size + 1) * (down.size + 1) <= SETTINGS.own_tables
     if known is None and not (metric.labellings and few):
         return atom.value(z, y)
     if known is not None and (known.kind == "order" or known.hinge is not None):
@@ -182,7 +193,7 @@ def structured_hinge(z, y, s, atom):
     # flips that lose more than any Delta brings are not the best
     most = np.inf if known is None else known.most
     b, c = (np.flatnonzero(of >= of.max() - most) for of in (of_down, of_up))
-    best, step = -np.inf, max(1, SLAB_TABLES // b.size)
+    best, step = -np.inf, max(1, SETTINGS.slab_entries // b.size)
     for first in range(0, c.size, step):
         some = c[first : first + step, None]
         with np.errstate(all="ignore"):

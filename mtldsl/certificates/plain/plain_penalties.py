@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,8 +102,21 @@ def tree_norm(W, atom):
     return _weighted(atom.weights, np.array([np.sum(_lengths(W[:, list(g)], 1)) for g in atom.columns]))
 
 
-#: Steps after which a minimum is known to lie between two bounds, however far these are from each other.
-_BOUND_STEPS = 200
+@dataclass(frozen=True)
+class PlainPenaltySettings:
+    """Limits of minima that are bounded from both sides, and of kernels.
+
+    bound_steps  : steps after which a minimum is known to lie between two bounds, however far these are apart
+    pivot_share  : pivots that tell that a kernel has full rank, of the largest
+    kernel_tasks : most tasks of a kernel that is written out: 30 MB, and a second for its factor
+    """
+
+    bound_steps: int = 200
+    pivot_share: float = 1e-5
+    kernel_tasks: int = 2_000
+
+
+SETTINGS = PlainPenaltySettings()
 
 
 @defined("latent_group_norm", "between", within=1e-9)
@@ -118,7 +132,7 @@ def latent_group_norm(W, atom):
     for g, group in enumerate(atom.groups):
         held[list(group), g] = 1.0
     lengths, low, high = np.sqrt(rows**2 @ held), 0.0, np.inf
-    for _ in range(_BOUND_STEPS):
+    for _ in range(SETTINGS.bound_steps):
         sizes = held * np.maximum(lengths / a, 1e-300)
         total = sizes.sum(axis=1)
         z = rows / total
@@ -203,7 +217,7 @@ def max_norm(W, atom):
     W = W[np.any(W, axis=1)][:, np.any(W, axis=0)] / size
     p, q = (np.full(n, 1.0 / n) for n in W.shape)
     low, high = 0.0, np.inf
-    for _ in range(_BOUND_STEPS):
+    for _ in range(SETTINGS.bound_steps):
         U, s, Vt = np.linalg.svd(np.sqrt(p)[:, None] * W * np.sqrt(q), full_matrices=False)
         rows, columns = (U * U) @ s / p, (Vt.T * Vt.T) @ s / q
         low, high = max(low, s.sum()), min(high, np.sqrt(rows.max() * columns.max()))
@@ -348,12 +362,6 @@ _OUTSIDE_SHARE = 1e-13
 #: Likewise of its length, where kernels leave none.
 _BEYOND_SHARE = 1e-7
 
-#: Above this share of the largest pivots tell that a kernel has full rank.
-_PIVOT_SHARE = 1e-5
-
-#: Tasks between which a kernel is written out: 30 MB, and a second for its factor.
-MOST_TASKS = 2_000
-
 
 class Spectrum(NamedTuple):
     """U diag(values) U^T + rest (I - U U^T)."""
@@ -438,7 +446,7 @@ def task_covariance_norm(W, matrices, atom):
 def mkl_norm(W, matrices, atom):
     """1/2 tr(W K^+ W^T), K the sum of theta_k B_k B_k^T over the kernels that act on a row"""
     theta, T, total, beyond = np.asarray(matrices[0], float), W.shape[1], 0.0, 0.0
-    if T > MOST_TASKS:
+    if SETTINGS.kernel_tasks < T:
         return None
     acts = np.ones((len(W), len(theta)), bool)
     for k, kernel in enumerate(atom.kernels):
@@ -465,7 +473,7 @@ def _inverse_form(W, K) -> tuple[float, float]:
     except np.linalg.LinAlgError:
         L = np.zeros_like(K)
     pivots = np.diag(L)
-    if pivots.min() > _PIVOT_SHARE * pivots.max():
+    if pivots.min() > SETTINGS.pivot_share * pivots.max():
         return float(np.sum(np.square(solve_triangular(L, W.T, lower=True)))), 0.0
     values, basis = np.linalg.eigh(K)
     held, along = values > 1e-14 * len(K) * values[-1], W @ basis

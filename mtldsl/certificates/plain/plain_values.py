@@ -40,8 +40,22 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
 
-#: Numbers that are made beside the result at once.
-_SLAB_ENTRIES = 1 << 22
+
+@dataclass(frozen=True)
+class PlainValueSettings:
+    """Sizes of slabs, and of samples of rounding errors.
+
+    slab_entries        : numbers that are made beside the result at once
+    slab_rows           : samples of which a formula's temporaries stay in the cache
+    rounding_directions : random signs of rounding errors that a function of many numbers is tried with
+    """
+
+    slab_entries: int = 1 << 22
+    slab_rows: int = 1 << 14
+    rounding_directions: int = 4
+
+
+SETTINGS = PlainValueSettings()
 
 
 def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) -> Any:
@@ -124,7 +138,7 @@ def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> 
 def _sparse_rows(X, offsets, W, out: np.ndarray, sizes: bool) -> None:
     """Write the products of the rows of every task with its column, some rows at a time: as one matrix over the features of all tasks."""
     d, n = X.shape[1], X.shape[0]
-    flat, step = W.T.ravel(), max(1, _SLAB_ENTRIES * n // max(X.nnz, 1))
+    flat, step = W.T.ravel(), max(1, SETTINGS.slab_entries * n // max(X.nnz, 1))
     for first in range(0, n, step):
         last = min(first + step, n)
         a, b = int(X.indptr[first]), int(X.indptr[last])
@@ -151,14 +165,9 @@ def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
 _EPS = float(np.finfo(float).eps)
 _PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
 
-#: Samples of which a formula's temporaries stay in the cache.
-_SLAB_SAMPLES = 1 << 14
 
 #: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `certificates/dual_bound.py`.
 _ROUNDING_UNITS = 64.0
-
-#: Random signs of rounding errors that a function of many numbers is tried with.
-_RANDOM_DIRECTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -260,7 +269,9 @@ class TypedPoint:
         plain, rng = self._loss(term), np.random.default_rng(0)
         if plain is None:
             return 0.0
-        directions = [1.0, -1.0] + [rng.choice([-1.0, 1.0], step.size) for _ in range(_RANDOM_DIRECTIONS)]
+        directions = [1.0, -1.0] + [
+            rng.choice([-1.0, 1.0], step.size) for _ in range(SETTINGS.rounding_directions)
+        ]
         moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
         changes = [abs(one - plain) for one in moved]
         total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
@@ -316,7 +327,7 @@ class TypedPoint:
             r = definition.function(s, term.atom)
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
             return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
-        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(_RANDOM_DIRECTIONS)]
+        moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(SETTINGS.rounding_directions)]
         changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
         total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
         if definition is not None:
@@ -385,8 +396,8 @@ def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tupl
 def pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
     """Write the losses of samples (N,), weighted, over z, and return it."""
     y, s = term.tasks.targets, term.tasks.sample_weights
-    for first in range(0, z.size, _SLAB_SAMPLES):
-        some = slice(first, first + _SLAB_SAMPLES)
+    for first in range(0, z.size, SETTINGS.slab_rows):
+        some = slice(first, first + SETTINGS.slab_rows)
         l = function(z[some], y[some], term.atom)
         z[some] = l if s is None else s[some] * l
     return z
@@ -407,7 +418,7 @@ def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> n
     y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
     s = None if s is None else s.reshape(m, -1)
     n, sums = tasks.X.shape[0], np.zeros(m)
-    step = max(_SLAB_SAMPLES // m, 1)
+    step = max(SETTINGS.slab_rows // m, 1)
     for first in range(0, n, step):
         rows = slice(first, first + step)
         l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)

@@ -85,7 +85,7 @@ class LiftedTerm(FunctionTerm):
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How many losses and functions the form has, and the terms that some of its losses became, by the loss's place."""
+    """Numbers of losses and of functions of a form, and the terms that some losses became, by the loss's place."""
 
     n_losses: int
     n_functions: int

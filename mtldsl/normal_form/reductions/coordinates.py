@@ -45,8 +45,24 @@ __all__ = [
 # in cents) leave four digits of the signal in z and y, and all of them in z - c and y - c: the subtraction is exact. Any loss takes
 # X - 1 a^T with the intercept b + a^T w for X with b: of seconds since 1970 what differs stays, and a constant column becomes zeros.
 
-#: a median this many times as large as the labels are wide is taken off them
-_FAR = 1e4
+
+@dataclass(frozen=True)
+class CoordinateSettings:
+    """Limits of changes of coordinates.
+
+    centre_ratio    : least median of labels that is taken off them, relative to their width
+    pivot_share     : squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
+    condition_ratio : condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
+    dense_entries   : numbers that sparse inputs may become where new coordinates make them dense
+    """
+
+    centre_ratio: float = 1e4
+    pivot_share: float = 1e-6
+    condition_ratio: float = 1e12
+    dense_entries: int = 4_000_000
+
+
+SETTINGS = CoordinateSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +179,11 @@ def _centres(losses: list[LossTerm]) -> np.ndarray:
         low = np.minimum(low, np.minimum.reduceat(*pair))
         high = np.maximum(high, np.maximum.reduceat(*pair))
     # no label is nearer to the median than half the width to both ends
-    may_be_far = np.maximum(np.abs(low), np.abs(high)) > 0.5 * _FAR * (high - low)
+    may_be_far = np.maximum(np.abs(low), np.abs(high)) > 0.5 * SETTINGS.centre_ratio * (high - low)
     for i in np.flatnonzero(may_be_far):
         labels = np.concatenate([loss.tasks.per_task(loss.tasks.targets)[i] for loss in losses])
         median = np.partition(labels, labels.size // 2)[labels.size // 2]
-        if abs(median) > _FAR * np.abs(labels - median).max():
+        if abs(median) > SETTINGS.centre_ratio * np.abs(labels - median).max():
             found[i] = median
     return found
 
@@ -175,10 +191,8 @@ def _centres(losses: list[LossTerm]) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # A model of fewer samples than features, in the coordinates of the samples' span: the representer theorem as a smaller model of the same kind.
 
-#: Squared pivots of the kernel matrix, relative to the largest, below which its factor would lose half the digits.
-_SMALLEST_PIVOT = 1e-6
-#: The same of rows that may be sums of others, and what these sums may then differ from them, relative to the longest row.
-_NOTHING, _ROUNDING = 1e-12, 1e-12
+#: Rounding of rows that are sums of others: of their squared pivots, and of the sums, relative to the longest row.
+_SUM_ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,11 +299,11 @@ def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
     largest = float(K.diagonal().max())
     if not 0.0 < largest < np.inf:
         return None
-    factor, order, rank, _ = dpstrf(K, lower=1, tol=_NOTHING * largest)
+    factor, order, rank, _ = dpstrf(K, lower=1, tol=_SUM_ROUNDING_SHARE * largest)
     order = order - 1
     rows, rest = order[:rank], order[rank:]
     own = np.tril(factor[:rank, :rank])
-    if own.diagonal().min() ** 2 <= _SMALLEST_PIVOT * largest:
+    if own.diagonal().min() ** 2 <= SETTINGS.pivot_share * largest:
         return None
     L = np.zeros((len(X), rank))
     L[rows], L[rest] = own, factor[rank:, :rank]
@@ -302,19 +316,13 @@ def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
     def into(W):
         return solve_triangular(own, X[rows] @ W, lower=True, check_finite=False)
 
-    if rest.size and np.abs(X[rest] - out(L[rest].T).T).max() > _ROUNDING * np.sqrt(largest):
+    if rest.size and np.abs(X[rest] - out(L[rest].T).T).max() > _SUM_ROUNDING_SHARE * np.sqrt(largest):
         return None
     return Span(block, L, out, into)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # A quadratic penalty between features, in coordinates in which it is a plain ridge: the inputs take the matrix upon themselves.
-
-#: Condition of the penalty up to which the new inputs keep half of the digits: they are divided by its square root.
-_LARGEST_CONDITION = 1e12
-
-#: Numbers that sparse inputs may become: in the new coordinates every sample has every feature.
-_MOST_DENSE = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,10 +355,10 @@ class Whitened:
             if share is None:
                 return f"{f.typed} is not a quadratic between features with the same matrix for every task"
         for loss in form.losses:
-            if loss.tasks.is_sparse and _size(loss.tasks) > _MOST_DENSE:
+            if loss.tasks.is_sparse and _size(loss.tasks) > SETTINGS.dense_entries:
                 return f"the sparse inputs of {loss.typed} would become dense"
         spectrum = _total(shares).eigenvalues()
-        if not spectrum[0] * _LARGEST_CONDITION > spectrum[-1]:
+        if not spectrum[0] * SETTINGS.condition_ratio > spectrum[-1]:
             return "the matrix between the features is singular, or nearly"
         return None
 

@@ -23,8 +23,18 @@ __all__ = [
     "on_few_rows",
 ]
 
-#: Numbers that sparse rows may become for reflections: some seconds of a hundred features.
-_MOST_DENSE = 100_000_000
+
+@dataclass(frozen=True)
+class StatisticsSettings:
+    """Limit of reflections of sparse rows.
+
+    dense_entries : numbers that sparse rows may become: some seconds of a hundred features
+    """
+
+    dense_entries: int = 100_000_000
+
+
+SETTINGS = StatisticsSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +117,9 @@ class FromStatistics:
 def can_be_reflected(form: NormalForm) -> bool:
     """Tell whether a pass of reflections is affordable: they make sparse rows dense."""
     tables = [loss.tasks for loss in form.losses]
-    return all(not one.is_sparse or one.n_samples * one.n_features <= _MOST_DENSE for one in tables)
+    return all(
+        not one.is_sparse or one.n_samples * one.n_features <= SETTINGS.dense_entries for one in tables
+    )
 
 
 def on_few_rows(losses: Sequence[LossTerm], here: Sequence[Tasks]) -> tuple[LossTerm, ...]:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from mtldsl.data.derived import with_inputs
 from mtldsl.normal_form.form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.reductions.coordinates import SETTINGS
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
@@ -24,8 +25,6 @@ __all__ = [
     "NullSpace",
 ]
 
-#: Numbers of a dense basis, and of inputs that a dense basis makes dense.
-_DENSE_ENTRIES = 4_000_000
 
 #: A product this small relative to its factors is zero but for rounding.
 _ZERO_SHARE = 1e-12
@@ -102,7 +101,7 @@ class NullSpace:
             if 0 in bases.shape:
                 return f"the equations leave nothing of {bases.block.name}"
             if any(
-                side is not None and not sparse.issparse(side) and side.size > _DENSE_ENTRIES
+                side is not None and not sparse.issparse(side) and side.size > SETTINGS.dense_entries
                 for side in (bases.left, bases.right)
             ):
                 return f"what the equations leave free of {bases.block.name} has a large basis"
@@ -290,7 +289,7 @@ def _stays_small(loss: LossTerm, own: Bases | None) -> bool:
     return (
         sparse.issparse(own.left)
         or not loss.tasks.is_sparse
-        or loss.tasks.n_samples * own.shape[0] <= _DENSE_ENTRIES
+        or loss.tasks.n_samples * own.shape[0] <= SETTINGS.dense_entries
     )
 
 

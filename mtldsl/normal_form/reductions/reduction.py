@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Promise(Enum):
-    """What a point of the easier form says of the form as given, where `invert` takes it."""
+    """Relation of the easier form's points to the form as given; `invert` takes them there."""
 
     EXACT = "the same objective and violation; an optimum becomes an optimum, and multipliers become multipliers that prove it"
     RESTRICTION = "the same objective but for a constant, and the same violation; points that it cannot reach may be lower"
@@ -33,7 +33,7 @@ class Promise(Enum):
 
 
 class PointOfForm(Protocol):
-    """What a reduction reads and exchanges in a point, a dataclass, that a solver or the reference returns."""
+    """Members of a point that a reduction reads and exchanges; a solver or the reference returns it, a dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     blocks: Blocks
@@ -72,7 +72,7 @@ class Reduction(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """What is put in place of an atom g: functions that are added up, a constant, and constraints on g's argument."""
+    """Replacement of an atom g: functions that are added up, a constant, and constraints on g's argument."""
 
     text: str  # "{} majorised": the term as typed goes where the braces are
     functions: tuple

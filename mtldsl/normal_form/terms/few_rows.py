@@ -23,12 +23,12 @@ __all__ = [
 _EPS = float(np.finfo(float).eps)
 
 #: Units in the last place, beside one a feature, that sums of the rows may be off by, of the absolute values in them.
-_UNITS = 64.0
+_ROUNDING_UNITS = 64.0
 
 
 def units(d: int) -> float:
     """By what share of the absolute values in them sums over rows of d features may be off."""
-    return (_UNITS + d) * _EPS
+    return (_ROUNDING_UNITS + d) * _EPS
 
 
 @dataclass(frozen=True, eq=False)

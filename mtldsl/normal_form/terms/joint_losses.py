@@ -168,8 +168,18 @@ class RowTerm(LossTerm):
 # --------------------------------------------------------------------------------------------------------------
 # The largest of the tasks' losses in a model: a proximal step and a conjugate by shares of the tasks.
 
-#: relative step of the differences that tell how a conjugate falls with a share
-_DIFFERENCE = 1e-5
+
+@dataclass(frozen=True)
+class JointTermSettings:
+    """Step of differences.
+
+    step_share : relative step of the differences that tell how a conjugate falls with a share
+    """
+
+    step_share: float = 1e-5
+
+
+SETTINGS = JointTermSettings()
 
 
 @register_term
@@ -294,7 +304,7 @@ class WorstTaskTerm(LossTerm):
         floor = least + np.where(own, (1.0 - float(least.sum())) * 1e-9 / own.size, 0.0)
 
         def slopes(p):
-            step = _DIFFERENCE * np.maximum(p, 1e-9)
+            step = SETTINGS.step_share * np.maximum(p, 1e-9)
             return -(self._parts(u, p + step) - self._parts(u, p)) / step
 
         return level_shares(slopes, floor)

@@ -53,8 +53,9 @@ class RandomLabellings:
 # --------------------------------------------------------------------------------------------------------------
 # Intercepts of labels over a graph: a column of ones of which the weights of edges see nothing, and multipliers that balance there.
 
-#: What the sums of multipliers may miss zero by, beside the weights of all samples.
-_ROUNDING = 1e-16
+#: Rounding of sums of multipliers, beside the weights of all samples.
+_ROUNDING_SHARE = 1e-16
+
 
 #: (share of the flips, (K,) probability of flipping each label where it is true, where it is false).
 Flips = tuple[float, np.ndarray, np.ndarray]
@@ -96,7 +97,7 @@ def flips_for(sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[
     missing = sum(w @ (truth == GAP) for truth, w in zip(truths, weights, strict=True))
     total = sum(float(np.sum(w)) for w in weights)
     room = np.where(sums > 0, positive, total - missing - positive)
-    needed = np.abs(sums) > _ROUNDING * total
+    needed = np.abs(sums) > _ROUNDING_SHARE * total
     if not needed.any() or not np.all(room[needed] > 0.0):
         return None
     shares = np.divide(np.abs(sums), room, out=np.zeros(len(sums)), where=needed)

@@ -45,15 +45,17 @@ RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
 @dataclass(frozen=True)
 class SlabSettings:
-    """Sizes of the slabs of rows that are summed one after the other."""
+    """Sizes of the slabs of rows that are summed one after the other.
 
-    slab_entries: int = 1 << 17  # inputs that are centred at once: they stay in the cache
-    centre_rows: int = (
-        64  # rows without weights whose mean is the centre: at most some standard deviations off
-    )
+    slab_entries : inputs that are centred at once: they stay in the cache
+    centre_rows  : rows without weights whose mean is the centre: at most some standard deviations off
+    """
+
+    slab_entries: int = 1 << 17
+    centre_rows: int = 64
 
 
-_SETTINGS = SlabSettings()
+SETTINGS = SlabSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +290,7 @@ def row_slabs(tasks: Tasks, together: bool, dense: bool = False) -> list[Iterato
 
 def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator[RowSlab]:
     n, d = X.shape
-    step = n if sparse.issparse(X) and not dense else max(_SETTINGS.slab_entries // max(d, 1), 2 * d, 1)
+    step = n if sparse.issparse(X) and not dense else max(SETTINGS.slab_entries // max(d, 1), 2 * d, 1)
     for first in range(0, n, step):
         part = slice(first, first + step)
         rows = X[part].toarray() if sparse.issparse(X) and dense else X[part]
@@ -296,10 +298,10 @@ def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator
 
 
 def _spread(slab: RowSlab) -> Spread:
-    """That of a few rows of one table."""
+    """Return the spread of a few rows of one table."""
     X, Y, s = slab
     weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
-    some = slice(None, None, None if s is not None else max(len(Y) // _SETTINGS.centre_rows, 1))
+    some = slice(None, None, None if s is not None else max(len(Y) // SETTINGS.centre_rows, 1))
     labels = mean_of(Y[some], s)
     B = Y - labels
     weighted = np.column_stack([B if s is None else weights[:, None] * B, weights])
@@ -369,7 +371,7 @@ def gram_with_ones(X, weights) -> np.ndarray:
 # Rows as few by orthogonal reflections, part by part: what sums of squares would lose to cancellation.
 
 #: The key of the rows that tasks have in common.
-_TOGETHER = -1
+_COMMON_KEY = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,8 +446,8 @@ def factors_of(tasks: Any, reflected: bool = False) -> Factors:
 def _triangles_of(tasks: Any) -> Factors:
     """The rows as few, in a pass."""
     found = tasks.parts.run(_triangle_of_part, tasks.n_tasks)
-    common = found.get(_TOGETHER)
-    if set(found) == {_TOGETHER}:
+    common = found.get(_COMMON_KEY)
+    if set(found) == {_COMMON_KEY}:
         return Factors([common.factor()])
     each = []
     for i in range(tasks.n_tasks):
@@ -457,7 +459,7 @@ def _triangles_of(tasks: Any) -> Factors:
 def _triangle_of_part(part: Part, n_tasks: int) -> dict[int, Triangle]:
     tasks: Tasks = part.tasks
     together = is_one_table(tasks, part.which, n_tasks)
-    keys = [_TOGETHER] if together else part.which.tolist()
+    keys = [_COMMON_KEY] if together else part.which.tolist()
     every = zip(keys, row_slabs(tasks, together, dense=True), strict=True)
     return {key: summed(map(_triangle, slabs)) for key, slabs in every}
 

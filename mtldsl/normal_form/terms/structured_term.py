@@ -107,7 +107,7 @@ class StructuredTerm(LossTerm):
 
     @cached_property
     def at_constants(self) -> list[AtConstant] | None:
-        """What every task's metric knows of the best constant scores, or of zero where constants do not matter; None where one knows nothing."""
+        """Return what the metrics know of the best constant scores, or of zero where constants do not matter; None where one knows nothing."""
         if self.map.offset is not None:
             return None
         is_zero = not (self.intercepts and self.atom.takes_intercept)
@@ -205,7 +205,7 @@ class StructuredTerm(LossTerm):
             slope[flipped] = -2.0 * c * y[flipped]
             share = total / (own - slope.sum())
             if not (np.isfinite(promised) and 0.0 <= share <= 1.0):
-                flat[rows], proven[i], laws[i] = 0.0, 0.0, _NOTHING
+                flat[rows], proven[i], laws[i] = 0.0, 0.0, _TRUE_LAW
                 continue
             flat[rows] = (1.0 - share) * flat[rows] + share * slope
             proven[i] = (1.0 - share) * proven[i] + share * c * float(promised)
@@ -219,7 +219,7 @@ class StructuredTerm(LossTerm):
 
 
 #: the law of the true labelling
-_NOTHING = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+_TRUE_LAW = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
 
 
 def _of_mixture(mixture: Mixture, metric, y) -> tuple[np.ndarray, float, tuple | None]:

@@ -15,7 +15,7 @@ from scipy import sparse
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
-from mtldsl.certificates.stationarity import FLOOR, finite_steps
+from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
 from mtldsl.normal_form.form import Entry, FunctionTerm, NormalForm, single_loss
 from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
@@ -277,7 +277,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
     penalty = float(np.mean(scores.sizes(designs) / spread))
     first = W, designs.centred(W if right is None else W @ right, b), u
-    floor = max(FLOOR * form.slope_at_zero, np.finfo(float).tiny)
+    floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, np.finfo(float).tiny)
     spectrum = _spectrum(form, block.name)
     steps = Tangents(designs, scores, rank, spectrum, penalty, first, right, floor)
     best, since = np.inf, 0

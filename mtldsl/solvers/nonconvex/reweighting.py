@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.atoms.prox.spectral_matrix import thin_svd
-from mtldsl.certificates.stationarity import FLOOR
+from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import LargerEps
@@ -134,7 +134,7 @@ class Reweighting:
     @cached_property
     def least_gradient(self) -> float:
         """Return where all gradients are smaller, each is rounding of the others."""
-        return max(FLOOR * self.form.slope_at_zero, np.finfo(float).tiny)
+        return max(GRADIENT_FLOOR_SHARE * self.form.slope_at_zero, np.finfo(float).tiny)
 
     @cached_property
     def task_grams(self) -> np.ndarray | None:
