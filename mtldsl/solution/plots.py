@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Pictured:
-    """What `Solution` draws; every method takes `ax`, matplotlib Axes (None: a new figure), and returns the Axes that it drew on.
+    """Pictures of a `Solution`; every method takes `ax`, matplotlib Axes (None: a new figure), and returns the Axes that it drew on.
 
     MissingExtraError where matplotlib is not installed.
     """
