@@ -71,7 +71,7 @@ def _on(face: str, text: str | Spelled) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a text an error is: `name` of the text, line and column from 1, the lines to show below the message.
+    """Place of an error in a text: `name` of the text, line and column from 1, the lines to show below the message.
 
     `key` is the path of a key or value of a problem file, such as ("solve", "starts"); () in other texts.
     """
@@ -209,7 +209,7 @@ class ProofError(MTLError, RuntimeError):
 
 
 class MissingExtraError(MTLError, ImportError):
-    """What was asked for needs a package that only an optional extra installs."""
+    """Error of what needs a package that only an optional extra installs."""
 
 
 class CrossCheckError(MTLError, AssertionError):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from mtldsl.errors import ModelError, MTLError
-from mtldsl.utils.validation import LARGEST, as_float, quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, as_float, quoted
 
 __all__ = [
     "COLUMNS",
@@ -121,7 +121,7 @@ def checked_number(
     allowed: Callable[[float], bool],
     must_be: str,
     kind: type[MTLError] = ModelError,
-    largest: float = LARGEST,
+    largest: float = MAX_MAGNITUDE,
 ) -> float:
     """The value as a float; an error of that kind with the sentence `must_be` where it is not finite, not allowed or too large."""
     number = as_float(value)

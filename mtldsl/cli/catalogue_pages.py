@@ -41,13 +41,11 @@ HELPERS = {
     **SIMILARITIES, **UNKNOWNS, "p_norm": p_norm, "NodeWeights": NodeWeights, "EdgeWeights": EdgeWeights,
 }  # fmt: skip
 
-_SIMILARITY, _MATRIX, _WEIGHTS, _NORM, _OF_LABELS = (
-    "similarity of tasks",
-    "matrix that is learned",
-    "weights that are learned",
-    "norm of kernel weights",
-    "unknown weights over a graph of labels",
-)
+_SIMILARITY = "similarity of tasks"
+_MATRIX = "matrix that is learned"
+_WEIGHTS = "weights that are learned"
+_NORM = "norm of kernel weights"
+_OF_LABELS = "unknown weights over a graph of labels"
 _GROUPS = (
     (
         "Similarities of tasks",

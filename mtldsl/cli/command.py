@@ -39,8 +39,10 @@ __all__ = [
     "values_of",
 ]
 
-#: exit codes
-OK, FAILED, BAD_INPUT = 0, 1, 2
+#: Exit codes.
+OK = 0
+FAILED = 1
+BAD_INPUT = 2
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ def marks_of(options, path: Path) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------
 # What the commands that solve a problem file share: its name, how it is solved in place of what it says, and what is shown.
 
-PICTURES, PAGES, TABLES = (".png", ".svg", ".pdf"), (".html",), (".csv",)
+#: Endings of files.
+PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html",)
+TABLES = (".csv",)
 
 #: What becomes of an output's file that is there, of every command and option.
 OVER = "over a file that is there"

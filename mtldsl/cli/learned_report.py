@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,8 +27,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Sections about the noise of tasks, and about what came of several starts.
 
-#: More tasks than this are shown by their ends alone; and so are starts.
-MAX_ROWS, ENDS = 12, 4
+
+@dataclass(frozen=True)
+class LearnedReportSettings:
+    """Sizes of tables of what is learned.
+
+    shown_rows     : tasks, or starts; more are shown by their ends alone
+    end_rows       : rows at each end
+    shown_weights  : weights; more are summed up
+    bar_characters : bar of the largest
+    """
+
+    shown_rows: int = 12
+    end_rows: int = 4
+    shown_weights: int = 16
+    bar_characters: int = 24
+
+
+SETTINGS = LearnedReportSettings()
 
 
 def calibration(found: dict) -> Group:
@@ -47,9 +64,12 @@ def calibration(found: dict) -> Group:
     notes = [
         Text("noise level: the root mean square of the task's residuals, in the units of its labels", DIM)
     ]
-    if len(rows) > MAX_ROWS:
+    if len(rows) > SETTINGS.shown_rows:
         notes.append(
-            Text(f"the {ENDS} tasks with the most noise and the {ENDS} with the least, of {len(rows):,}", DIM)
+            Text(
+                f"the {SETTINGS.end_rows} tasks with the most noise and the {SETTINGS.end_rows} with the least, of {len(rows):,}",
+                DIM,
+            )
         )
     if any(row["exact"] for row in rows):
         notes.append(Text("fitted exactly: the loss has a kink there, and no weight that says anything", DIM))
@@ -58,7 +78,7 @@ def calibration(found: dict) -> Group:
 
 def several_starts(found: dict) -> Group:
     """Return what came of every start, the best first where there are many."""
-    rows, many = found["rows"], len(found["rows"]) > MAX_ROWS
+    rows, many = found["rows"], len(found["rows"]) > SETTINGS.shown_rows
     if many:
         rows = sorted(
             rows, key=lambda row: (row["status"] not in ("stationary", "optimal"), row["objective"])
@@ -79,7 +99,11 @@ def several_starts(found: dict) -> Group:
             row["status"].replace("_", " ") + (", kept" if row["best"] else ""),
             style="green" if row["best"] and certified else None if certified else BAD,
         )
-    notes = [Text(f"the {ENDS} best and the {ENDS} worst of {len(rows):,} starts", DIM)] if many else []
+    notes = (
+        [Text(f"the {SETTINGS.end_rows} best and the {SETTINGS.end_rows} worst of {len(rows):,} starts", DIM)]
+        if many
+        else []
+    )
     return section("Starts", table, *notes, _apart(found))
 
 
@@ -104,7 +128,11 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _ends(rows: list) -> list:
-    return rows if len(rows) <= MAX_ROWS else [*rows[:ENDS], None, *rows[-ENDS:]]
+    return (
+        rows
+        if len(rows) <= SETTINGS.shown_rows
+        else [*rows[: SETTINGS.end_rows], None, *rows[-SETTINGS.end_rows :]]
+    )
 
 
 def _median(values: list[float]) -> float:
@@ -282,9 +310,6 @@ def block_check(check: dict) -> Group:
 # --------------------------------------------------------------------------------------------------------------
 # The section about similarities of tasks: their weights as bars, the largest first, and which tasks are alike.
 
-#: More weights than this are summed up, and a bar of the largest is this wide.
-MAX_WEIGHTS, BAR = 16, 24
-
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -302,9 +327,9 @@ def _one(found: dict) -> Group:
     bars.add_column(overflow="ellipsis", no_wrap=True, max_width=40)
     bars.add_column(justify="right")
     bars.add_column(no_wrap=True)
-    for m in held[:MAX_WEIGHTS]:
+    for m in held[: SETTINGS.shown_weights]:
         bars.add_row(Text(names[m]), f"{values[m]:.4g}", Text(_bar(values[m] / largest), "cyan"))
-    rest, notes = held[MAX_WEIGHTS:], []
+    rest, notes = held[SETTINGS.shown_weights :], []
     if rest:
         total = math.fsum(values[m] for m in rest)
         notes.append(Text(f"and {len(rest):,} smaller ones, {total:.4g} together", DIM))
@@ -315,8 +340,8 @@ def _one(found: dict) -> Group:
 
 
 def _bar(share: float) -> str:
-    """A bar of up to `BAR` letters, to the eighth of one; something for every weight that is not zero."""
-    eighths = max(1, round(8 * BAR * share))
+    """A bar of up to `SETTINGS.bar_characters` letters, to the eighth of one; something for every weight that is not zero."""
+    eighths = max(1, round(8 * SETTINGS.bar_characters * share))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 

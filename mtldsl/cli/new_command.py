@@ -8,15 +8,14 @@ import shlex
 import textwrap
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from mtldsl.cli.command import OK, Command, check_ending
 from mtldsl.cli.output import print_content
+from mtldsl.cli.problem_files.column_roles import SETTINGS as ROLES
 from mtldsl.cli.problem_files.column_roles import (
-    CLASSES,
-    FOLDS,
-    TEST_SHARE,
     Column,
     decimal_of,
     guess_of,
@@ -112,8 +111,16 @@ NEW = Command(
 # --------------------------------------------------------------------------------------------------------------
 # A first problem file for a table: which columns are labels, features, ids or tasks is guessed, said, and left to the reader to change.
 
-#: Characters of a line of what was guessed.
-_WIDTH = 120
+
+@dataclass(frozen=True)
+class NewSettings:
+    """Size of what was guessed: `line_characters` of a line."""
+
+    line_characters: int = 120
+
+
+SETTINGS = NewSettings()
+
 
 #: what to write of files that this does not draft
 _OTHERS = {
@@ -214,7 +221,7 @@ def draft(
         "#",
         f"#     mtldsl solve {shlex.quote(path.stem + '.toml')}",
         *(["#", "# What was guessed, and what else the table may be:"] if found.said else []),
-        *(f"# {line}" for one in found.said for line in textwrap.wrap(one, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)),
+        *(f"# {line}" for one in found.said for line in textwrap.wrap(one, SETTINGS.line_characters, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)),
         "",
         f"title = {_text(path.stem)}",
         f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
@@ -237,7 +244,7 @@ def draft(
         "[split]",
         *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
         *_repeating(columns, len(rows)),
-        f"test_size = {TEST_SHARE}  # held out: the scores are of rows that were not learned on",
+        f"test_size = {ROLES.test_share}  # held out: the scores are of rows that were not learned on",
         "random_state = 0",
         "",
         "[weights]",
@@ -249,7 +256,7 @@ def draft(
         "[validation]",
         "parameter = \"lam\"  # chosen on folds of the training rows",
         "values = 12",
-        f"folds = {FOLDS}",
+        f"folds = {ROLES.folds}",
         *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
         "random_state = 0",
         "",
@@ -367,7 +374,7 @@ def _loss(labels: list[Column]) -> tuple[str, list[str], str]:
             f"The labels are classes ({shown}, ...)",
         )
     whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
-    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= CLASSES
+    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= ROLES.class_values
     if few and whole and labels[0].rows > 5 * len(labels[0].values):
         hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
         return "squared_loss", ["# one_vs_rest = true"], hint

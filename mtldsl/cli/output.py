@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,8 +40,15 @@ __all__ = [
     "write",
 ]
 
-#: Characters of a line of a message: what was typed is quoted in it, and may be long.
-_LONGEST = 1000
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """Size of a message: `line_characters` of a line, since what was typed is quoted in it, and may be long."""
+
+    line_characters: int = 1000
+
+
+SETTINGS = OutputSettings()
 
 
 def show(options, record: dict, report) -> None:
@@ -61,8 +68,11 @@ def show(options, record: dict, report) -> None:
 def print_error(error: Exception) -> None:
     """The message on stderr: control characters spelled out, the middle of a long line left out."""
     lines = visible(f"mtldsl: {error}", kept="\n").split("\n")
-    half = _LONGEST // 2
-    lines = [line if len(line) <= _LONGEST else f"{line[:half]} ... {line[-half:]}" for line in lines]
+    half = SETTINGS.line_characters // 2
+    lines = [
+        line if len(line) <= SETTINGS.line_characters else f"{line[:half]} ... {line[-half:]}"
+        for line in lines
+    ]
     print("\n".join(lines), file=sys.stderr)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +29,7 @@ from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.problems.cross_check_comparison import BlockCheck, CrossCheck
 from mtldsl.problems.cross_validation_result import CrossValidation, without_a_number
 from mtldsl.problems.problem import Problem
+from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.version import VERSION
 
@@ -48,11 +49,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What calibrated losses and penalties of the spectrum say of a run, and what came of several starts, as plain values.
 
-#: A task whose residuals are this small beside its labels is fitted exactly: its weight is not a number to compare.
-EXACT = 1e-6
 
-#: Objectives that differ by less, relatively, are of one stationary point, or of points that are as good.
-_SAME = 1e-6
+@dataclass(frozen=True)
+class RecordSettings:
+    """Limits below which numbers are zero or the same.
+
+    exact_fit_tol : residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
+    objective_tol : relative difference of objectives that are of one stationary point, or of points that are as good
+    """
+
+    exact_fit_tol: float = 1e-6
+    objective_tol: float = 1e-6
+
+
+SETTINGS = RecordSettings()
 
 
 def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
@@ -67,7 +77,7 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
     if not _calibrates(loss):
         return None
     sizes = np.array([np.sqrt(np.mean(y**2)) for y in loss.tasks.per_task(loss.tasks.targets)])
-    exact = levels <= EXACT * np.where(sizes > 0, sizes, 1.0)
+    exact = levels <= SETTINGS.exact_fit_tol * np.where(sizes > 0, sizes, 1.0)
     rows = zip(loss.tasks.task_names, levels, weights, exact, strict=True)
     return {
         "loss": loss.typed,
@@ -107,7 +117,7 @@ def describe_starts(solution: Solution) -> dict | None:
     certified = sorted(
         row["objective"] for row in solution.starts if row["status"] in ("stationary", "optimal")
     )
-    apart = [b - a > _SAME * max(abs(a), abs(b)) for a, b in pairwise(certified)]
+    apart = [b - a > SETTINGS.objective_tol * max(abs(a), abs(b)) for a, b in pairwise(certified)]
     return {
         "rows": solution.starts,
         "certified": len(certified),
@@ -182,9 +192,6 @@ TOLD: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
     "label_graph": describe_label_graph,
     "calibration": describe_calibration,
 }
-
-#: Singular values below this share of the largest count as zero.
-RANK_TOLERANCE = 1e-6
 
 
 def describe_file(file: ProblemFile) -> dict:
@@ -284,7 +291,7 @@ def _structure(form: NormalForm, block: str, W: np.ndarray) -> dict:
     singular = np.linalg.svd(W, compute_uv=False)
     return {
         "shape": list(W.shape),
-        "rank": int(np.sum(singular > RANK_TOLERANCE * singular.max(initial=0.0))),
+        "rank": int(np.sum(singular > LEARNED.rank_tol * singular.max(initial=0.0))),
         "singular_values": singular,
         "nonzero_entries": int(np.count_nonzero(W)),
         "nonzero_rows": int(np.count_nonzero(np.any(W != 0, axis=1))),

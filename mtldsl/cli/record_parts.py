@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, cast
 
@@ -13,12 +14,14 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex, to_unicode
+from mtldsl.display.pictures.tree import SETTINGS as TREE
 from mtldsl.display.terminal_layout import pairs, section
 from mtldsl.errors import MTLError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
 from mtldsl.normal_form.terms.structure_term import structure_terms
 from mtldsl.problems.problem import Problem
+from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, correlation_of
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.solution.predictors import sign_tasks
@@ -27,7 +30,6 @@ from mtldsl.solution.score_intervals import constant_score
 from mtldsl.solution.solution import Solution
 
 __all__ = [
-    "NO_WEIGHT",
     "describe_label_graph",
     "describe_learned",
     "describe_rows",
@@ -91,8 +93,36 @@ def rows_elsewhere(rows: dict) -> Group:
 # --------------------------------------------------------------------------------------------------------------
 # What a run learned of the graph over the labels: its edges, how strong they are, and what they decide.
 
-#: Edges that are listed, and edges up to which it is looked up how many labellings each decides: an inference a row each.
-EDGES, USED = 12, 40
+
+@dataclass(frozen=True)
+class RecordPartSettings:
+    """Sizes of what is recorded, and shares that count as zero.
+
+    listed_edges     : edges of a graph that are listed
+    counted_edges    : edges up to which it is looked up how many labellings each decides: an inference a row each
+    matrix_rows      : rows of a matrix; a larger one is described by its eigenvalues alone
+    named_pairs      : pairs of features or tasks that a report names
+    bound_tol        : relative distance of an eigenvalue that is at a bound
+    correlation_tol  : correlation that is rounding
+    slab_entries     : entries of a correlation matrix that are computed at once
+    correlated_tasks : tasks up to which their correlations are part of a record
+    compared_tasks   : and up to which the pairs most alike are sought
+    similar_pairs    : pairs of tasks that are named, of those most alike and of those least alike
+    """
+
+    listed_edges: int = 12
+    counted_edges: int = 40
+    matrix_rows: int = 200
+    named_pairs: int = 5
+    bound_tol: float = 1e-9
+    correlation_tol: float = 1e-9
+    slab_entries: int = 4_000_000
+    correlated_tasks: int = 200
+    compared_tasks: int = 2000
+    similar_pairs: int = 3
+
+
+SETTINGS = RecordPartSettings()
 
 
 def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
@@ -101,10 +131,12 @@ def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
     if graph is None:
         return None
     method, treewidth, exact = graph.inference
-    usage = solution.edge_usage(problem.first_loss.data) if 0 < len(graph.used) <= USED else {}
+    usage = (
+        solution.edge_usage(problem.first_loss.data) if 0 < len(graph.used) <= SETTINGS.counted_edges else {}
+    )
     at = {tuple(pair): k for k, pair in enumerate(graph.pairs.tolist())}
     edges = []
-    for c in graph.used[:EDGES].tolist():
+    for c in graph.used[: SETTINGS.listed_edges].tolist():
         pulls = [at[pair] for pair in combinations(graph.cliques.members[c], 2)]
         found = graph.facts_of(c) | {"usage": usage.get(graph.labels_of(c))}
         if len(pulls) == 1:
@@ -128,24 +160,6 @@ def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
 # --------------------------------------------------------------------------------------------------------------
 # What a run learned beside the weights, and what is proven where a model is not convex, as plain values.
 
-#: Matrices of a larger side are described by their eigenvalues alone.
-MAX_SIDE = 200
-
-#: Pairs of features or tasks that a report names.
-PAIRS = 5
-
-#: An eigenvalue this near to a bound, relatively, is at it.
-_AT_BOUND = 1e-9
-
-#: Eigenvalues of a covariance below this share of the largest count as zero.
-_RANK_TOLERANCE = 1e-6
-
-#: A correlation below this is rounding.
-_ROUNDING = 1e-9
-
-#: Entries of a correlation matrix that are computed at once.
-_ENTRIES = 4_000_000
-
 
 def describe_unknown(unknown: LearnedUnknown) -> dict:
     """Return what a model says of a matrix that it learns."""
@@ -158,7 +172,7 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
     return {
         unknown.name: describe_unknown(unknown)
         | _spectrum(matrix, ranges.get(unknown, unknown.unconstrained))
-        | {"strongest": strongest_correlations(matrix, PAIRS)}
+        | {"strongest": strongest_correlations(matrix, SETTINGS.named_pairs)}
         | _arrays(matrix)
         for unknown in problem.learned
         if not isinstance(unknown, KernelWeights)
@@ -171,7 +185,7 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
 def _spectrum(matrix: LearnedMatrix, bounds) -> dict:
     values = matrix.eigenvalues()
     smallest, largest = float(values[0]), float(values[-1])
-    rank = int(np.sum(values > _RANK_TOLERANCE * largest)) if matrix.kind == "covariance" else len(values)
+    rank = int(np.sum(values > LEARNED.rank_tol * largest)) if matrix.kind == "covariance" else len(values)
     found = {
         "lower": bounds.lower if bounds.lower > 0 else None,
         "upper": bounds.upper if np.isfinite(bounds.upper) else None,
@@ -181,13 +195,17 @@ def _spectrum(matrix: LearnedMatrix, bounds) -> dict:
         "condition": largest / smallest if rank == len(values) else None,
         "eigenvalues": values,
     }
-    found["at_lower"] = int(np.sum(values <= bounds.lower * (1 + _AT_BOUND))) if found["lower"] else None
-    found["at_upper"] = int(np.sum(values >= bounds.upper * (1 - _AT_BOUND))) if found["upper"] else None
+    found["at_lower"] = (
+        int(np.sum(values <= bounds.lower * (1 + SETTINGS.bound_tol))) if found["lower"] else None
+    )
+    found["at_upper"] = (
+        int(np.sum(values >= bounds.upper * (1 - SETTINGS.bound_tol))) if found["upper"] else None
+    )
     return found
 
 
 def _arrays(matrix: LearnedMatrix) -> dict:
-    if matrix.shape[0] > MAX_SIDE:
+    if matrix.shape[0] > SETTINGS.matrix_rows:
         return {"names": None, "matrix": None, "correlation": None}
     return {
         "names": list(matrix.names),
@@ -211,10 +229,11 @@ def strongest_correlations(matrix: LearnedMatrix, count: int) -> list[dict]:
     basis, core = covariance.basis, covariance.values - rest
     variances = basis**2 @ core + rest
     scales = np.zeros(len(variances))
-    held = variances > _ROUNDING * variances.max()  # a feature without variance has no correlation
+    # a feature without variance has no correlation
+    held = variances > SETTINGS.correlation_tol * variances.max()
     scales[held] = 1.0 / np.sqrt(variances[held])
     scaled, found, side = basis * scales[:, None], [], covariance.side
-    step = max(1, _ENTRIES // side)
+    step = max(1, SETTINGS.slab_entries // side)
     for first in range(0, side, step):
         block = (scaled[first : first + step] * core) @ scaled[first:].T
         block[np.tri(*block.shape, dtype=bool)] = 0.0  # each pair once
@@ -226,7 +245,7 @@ def strongest_correlations(matrix: LearnedMatrix, count: int) -> list[dict]:
     return [
         {"pair": [matrix.names[i], matrix.names[j]], "correlation": float(np.clip(c, -1.0, 1.0))}
         for c, i, j in found
-        if abs(c) > _ROUNDING
+        if abs(c) > SETTINGS.correlation_tol
     ]
 
 
@@ -377,15 +396,6 @@ def _guess(tasks: Tasks, train: Tasks, classes: np.ndarray) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # What a run learned of the similarities between tasks: the weight of each, and how alike the tasks are in the end.
 
-#: A weight below this share of the largest counts as zero: with p = 1 the best ones only tend to it.
-NO_WEIGHT = 1e-6
-
-#: Tasks up to which their correlations are part of a record, and up to which the pairs most alike are sought.
-MAX_TABLE, MAX_PAIRS = 200, 2000
-
-#: Pairs of tasks that are named, of those most alike and of those least alike.
-MAX_SIMILARITY_PAIRS = 3
-
 
 def describe_theta(problem: Problem, unknown) -> dict:
     """Return what a model says of kernel weights that it learns: how many there are."""
@@ -426,7 +436,7 @@ def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
 
 
 def _is_zero(values: np.ndarray) -> np.ndarray:
-    return values <= NO_WEIGHT * values.max(initial=0.0)
+    return values <= TREE.zero_weight_share * values.max(initial=0.0)
 
 
 def _support(problem: Problem, weights: LearnedWeights) -> dict | None:
@@ -445,17 +455,17 @@ def _alike(weights: LearnedWeights, view: str) -> dict:
     """The correlations of the tasks under sum_m theta_m R_m, on the features of one view."""
     n = len(weights.task_names)
     found = {"view": view, "names": None, "correlation": None, "similarity": None, "most": [], "least": []}
-    if n > MAX_PAIRS:  # n x n numbers for five lines
+    if n > SETTINGS.compared_tasks:  # n x n numbers for five lines
         return found
     similarity = weights.similarity_of(view) if view else weights.similarity
     correlation = correlation_of(similarity)
-    if n <= MAX_TABLE:
+    if n <= SETTINGS.correlated_tasks:
         found |= {"names": list(weights.task_names), "similarity": similarity, "correlation": correlation}
     pairs = np.triu_indices(n, 1)
     values = correlation[pairs]
     known = np.flatnonzero(~np.isnan(values))  # a task that no similarity is about has no correlation
     order = known[np.argsort(-values[known], kind="stable")]
-    count = min(MAX_SIMILARITY_PAIRS, len(order) // 2) if len(order) > 1 else len(order)
+    count = min(SETTINGS.similar_pairs, len(order) // 2) if len(order) > 1 else len(order)
     for key, at in (("most", order[:count]), ("least", order[::-1][:count] if len(order) > 1 else [])):
         found[key] = [
             {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -40,8 +41,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # How well the weights predict, task by task, as a section of the report.
 
-#: More tasks than this are shown as a summary with the worst and the best.
-MAX_TASKS, ENDS = 24, 5
+
+@dataclass(frozen=True)
+class RunReportSettings:
+    """Sizes of the table of tasks.
+
+    shown_tasks : tasks; more are shown as a summary with the worst and the best
+    end_tasks   : of these each
+    """
+
+    shown_tasks: int = 24
+    end_tasks: int = 5
+
+
+SETTINGS = RunReportSettings()
 
 
 def scores(found: dict) -> Group:
@@ -51,11 +64,19 @@ def scores(found: dict) -> Group:
     learned = [name for name, means in metrics.items() if "higher_is_better" not in means]
     names = [name for name in metrics if name not in learned]
     rows = sorted(found["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
-    shown = found["tasks"] if len(rows) <= MAX_TASKS else [*rows[:ENDS], None, *rows[-ENDS:]]
+    shown = (
+        found["tasks"]
+        if len(rows) <= SETTINGS.shown_tasks
+        else [*rows[: SETTINGS.end_tasks], None, *rows[-SETTINGS.end_tasks :]]
+    )
     first = 0 if learned else 1
     tables = [_table(found, shown, learned or names[:first], base=True)]
     tables += [_table(found, shown, names[k : k + 2], base=False) for k in range(first, len(names), 2)]
-    order = "" if len(rows) <= MAX_TASKS else f"; the {ENDS} worst and the {ENDS} best of {len(rows)} tasks"
+    order = (
+        ""
+        if len(rows) <= SETTINGS.shown_tasks
+        else f"; the {SETTINGS.end_tasks} worst and the {SETTINGS.end_tasks} best of {len(rows)} tasks"
+    )
     notes = [Text(f"{guess}: {found['guess']} of the training rows{order}", DIM)]
     if found["measure"] not in _HEADS:
         notes.append(Text(f"score: {found['measure']}", DIM))

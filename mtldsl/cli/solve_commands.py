@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -64,8 +65,15 @@ EXPLAIN = Command(
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl solve` and `mtldsl check`: a problem file solved, certified, and cross-checked.
 
-#: The time of a cross-check where the file says none: with hundreds of features and a trace norm cvxpy would take many minutes.
-_CHECK_SECONDS = 120.0
+
+@dataclass(frozen=True)
+class SolveSettings:
+    """Limit of a cross-check: `check_seconds` where the file says none. With hundreds of features and a trace norm cvxpy would take many minutes."""
+
+    check_seconds: float = 120.0
+
+
+SETTINGS = SolveSettings()
 
 
 def _solve_options(parser: ArgumentParser) -> None:
@@ -171,7 +179,7 @@ def run_file(file, progress: bool = False) -> Ran:
     if file.check is not None:
         check = "not made: the solve was interrupted"
     if file.check is not None and not interrupted:
-        how = {"max_seconds": _CHECK_SECONDS} | file.check
+        how = {"max_seconds": SETTINGS.check_seconds} | file.check
         if progress:
             say(f"solved; cross-check by cvxpy, at most {how['max_seconds']:g} s (Ctrl-C leaves it out) ...")
         try:

@@ -24,9 +24,8 @@ from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
 from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [
-    "AGREES",
     "ROUTES",
-    "TOL",
+    "SETTINGS",
     "Cell",
     "cells",
     "markdown",
@@ -34,11 +33,25 @@ __all__ = [
     "takes",
 ]
 
-#: relative duality gap that is asked for
-TOL = 1e-6
 
-#: relative difference of a certified objective and the reference's that counts as agreement: both gaps, with room
-AGREES = 1e-5
+@dataclass(frozen=True)
+class SolverMatrixSettings:
+    """Accuracy of the solves, and sizes of their tables.
+
+    gap_tol       : relative duality gap that is asked for
+    agreement_tol : relative difference of a certified objective and the reference's that is agreement: both gaps, with room
+    unproven_tol  : that of a point without the proof
+    row_models    : models that a row of the second table names
+    """
+
+    gap_tol: float = 1e-6
+    agreement_tol: float = 1e-5
+    unproven_tol: float = 1e-3
+    row_models: int = 6
+
+
+SETTINGS = SolverMatrixSettings()
+
 
 #: solver -> ways to call it beside its defaults. Every option is in one of them, but those of LEFT_OUT
 ROUTES: dict[str, list[dict]] = {
@@ -72,15 +85,11 @@ FOR_STUDY = (
 )  # fmt: skip
 #: Ways of `alternating` that need a minute and more where the model is convex, for which it is not made.
 SLOW_WHERE_CONVEX = ({"w_step": "gradient_descent"},)
-#: The most models that a row of the second table names.
-MAX_ROW_MODELS = 6
-#: relative difference from the reference that a point without the proof is allowed
-NEAR = 1e-3
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What came of one call.
+    """Outcome of one call.
 
     difference : (objective - the reference's), relative; of a model that is not convex, the most that cvxpy gains in any block
     """
@@ -99,8 +108,9 @@ class Cell:
     def agrees(self) -> bool:
         """Certified, and the reference says the same; without the proof, where that may be, near it."""
         if self.certified:
-            return abs(self.difference) <= AGREES
-        return (self.options in FOR_STUDY or self.solver == "alternating") and abs(self.difference) <= NEAR
+            return abs(self.difference) <= SETTINGS.agreement_tol
+        is_allowed = self.options in FOR_STUDY or self.solver == "alternating"
+        return is_allowed and abs(self.difference) <= SETTINGS.unproven_tol
 
 
 def _data(labels: str) -> Tasks:
@@ -143,7 +153,7 @@ def cells(name: str, without: Sequence[dict] = (), study_seconds: float = 5.0) -
             study = options in FOR_STUDY
             try:
                 solution = problem.solve(
-                    solver, tol=TOL, max_seconds=study_seconds if study else 60, **options
+                    solver, tol=SETTINGS.gap_tol, max_seconds=study_seconds if study else 60, **options
                 )
             except SolverError as error:
                 if any(repr(value) in str(error) for value in options.values()):
@@ -169,7 +179,7 @@ def markdown() -> str:
         "# Every solver on every model",
         "",
         f"{len(found)} small models, by every solver that takes them, beside the reference. They are those of the catalogue (`mtldsl models`) and others of "
-        f"every kind. Each solver is called as it is, and in {ways} other ways: {len(all_cells)} solves to {TOL:g}.",
+        f"every kind. Each solver is called as it is, and in {ways} other ways: {len(all_cells)} solves to {SETTINGS.gap_tol:g}.",
         "",
         "A number is the largest relative difference between a certified objective and the reference's, over all ways. For a model that is not convex it is "
         "the most that cvxpy gains in any block. A dash: the solver refuses the model, with a sentence. Distributed solvers take none of these; the laws "
@@ -187,7 +197,7 @@ def markdown() -> str:
         "",
         "## Without the proof",
         "",
-        f"{len(unproven)} of these solves end without the proof to {TOL:g}, at most {NEAR:g} from the reference. `auto` chooses none of them:",
+        f"{len(unproven)} of these solves end without the proof to {SETTINGS.gap_tol:g}, at most {SETTINGS.unproven_tol:g} from the reference. `auto` chooses none of them:",
         "",
         "- ways that papers print, which are there for study (5 s each),",
         "- OSQP, asked for by name, on linear programs,",
@@ -200,8 +210,8 @@ def markdown() -> str:
         on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
         far = f"{max(abs(cell.difference) for cell in on):.0e}"
         ends = f"`{solver}` | {f'`{typed}`' if typed else 'as it is'}", far
-        for first in range(0, len(on), MAX_ROW_MODELS):  # a long list goes on in further rows
-            names = ", ".join(cell.model for cell in on[first : first + MAX_ROW_MODELS])
+        for first in range(0, len(on), SETTINGS.row_models):  # a long list goes on in further rows
+            names = ", ".join(cell.model for cell in on[first : first + SETTINGS.row_models])
             lines.append(f"| {ends[0]} | {names} | {ends[1]} |")
             ends = "as above | as above", "as above"
     return "\n".join(lines) + "\n"

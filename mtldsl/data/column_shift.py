@@ -5,6 +5,8 @@ The subtraction is exact, by Sterbenz' lemma: numbers of one sign within a facto
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.data.derived import with_inputs
@@ -16,11 +18,20 @@ __all__ = [
     "columns_near_zero",
 ]
 
-#: A column is far from zero where its middle is more than this many times half its width; from three times on subtractions are exact.
-_FAR_RATIO = 10.0
 
-#: Rows, of all tasks or of each, in which most columns are seen not to be far.
-_FIRST_ROWS = 8
+@dataclass(frozen=True)
+class ColumnShiftSettings:
+    """Limits of what counts as a column far from zero.
+
+    centre_ratio : middle of a far column over half its width, at least; from three on subtractions are exact
+    sampled_rows : rows, of all tasks or of each, in which most columns are seen not to be far
+    """
+
+    centre_ratio: float = 10.0
+    sampled_rows: int = 8
+
+
+SETTINGS = ColumnShiftSettings()
 
 
 def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
@@ -35,7 +46,7 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     counts = np.array([len(X)]) if tasks.is_shared else tasks.counts
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     low = high = X[starts]
-    for k in range(1, _FIRST_ROWS):
+    for k in range(1, SETTINGS.sampled_rows):
         row = X[starts + np.minimum(k, counts - 1)]
         low, high = np.minimum(low, row), np.maximum(high, row)
     columns = np.flatnonzero(_far(low, high).any(axis=0))
@@ -60,4 +71,4 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
 def _far(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Tell whether columns with these ends are far from zero; constant ones are, but for zeros."""
     middle = np.abs(0.5 * low + 0.5 * high)
-    return (low * np.sign(high) > 0.0) & (middle > _FAR_RATIO * (0.5 * high - 0.5 * low))
+    return (low * np.sign(high) > 0.0) & (middle > SETTINGS.centre_ratio * (0.5 * high - 0.5 * low))

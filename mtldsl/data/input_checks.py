@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from mtldsl.data.row_storage import as_csr, never_written, stack
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, numbers_of, refuse_duplicate_columns, require_sound
 from mtldsl.utils.memory import as_dense, require_memory
-from mtldsl.utils.validation import LARGEST, SMALLEST, as_list, distinct_names, is_missing, quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, as_list, distinct_names, is_missing, quoted
 
 __all__ = [
     "as_design",
@@ -36,19 +37,31 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory.
 
-#: entries looked at in one go: as many as stay in a core's own cache while several questions are asked of them
-_ENTRIES = 1 << 14
+
+@dataclass(frozen=True)
+class InputCheckSettings:
+    """Sizes of the slabs that checks look at in one go.
+
+    slab_entries : inputs: as many as stay in a core's own cache while several questions are asked of them
+    slab_rows    : rows whose ids are compared
+    """
+
+    slab_entries: int = 1 << 14
+    slab_rows: int = 1 << 20
+
+
+SETTINGS = InputCheckSettings()
 
 
 def require_finite(X, names, what: str) -> None:
-    """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `LARGEST`."""
+    """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `MAX_MAGNITUDE`."""
     if X.dtype.kind in "iub" or all(
-        part.min() >= -LARGEST and part.max() <= LARGEST for _, part in _pieces(X)
+        part.min() >= -MAX_MAGNITUDE and part.max() <= MAX_MAGNITUDE for _, part in _pieces(X)
     ):  # NaN is not <=
         return
     bad, first = 0, None
     for at, part in _pieces(X):
-        wrong = ~(np.abs(part) <= LARGEST)  # NaN, too
+        wrong = ~(np.abs(part) <= MAX_MAGNITUDE)  # NaN, too
         found = int(np.count_nonzero(wrong))
         if found and first is None:
             first = _place(X, at, np.argwhere(wrong)[0])
@@ -59,7 +72,7 @@ def require_finite(X, names, what: str) -> None:
     where = f"{what}: {value} in row {row}, {names[column] if names else f'column {column}'}"
     if np.isfinite(value):
         raise DataError(
-            f"{where}; products of such numbers are not in float64, so inputs are at most {LARGEST:g} - rescale or standardise the "
+            f"{where}; products of such numbers are not in float64, so inputs are at most {MAX_MAGNITUDE:g} - rescale or standardise the "
             f"column ({bad} such entries)"
         )
     raise DataError(
@@ -80,7 +93,7 @@ def require_visible(X, names, what: str) -> None:
         columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
         for _, part in _pieces(X):
             np.maximum(largest, np.abs(part).max(axis=0), out=largest)
-    lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    lost = np.flatnonzero((largest > 0) & (largest < MIN_MAGNITUDE))
     if lost.size:
         column = int(columns[lost[0]])
         raise DataError(
@@ -93,7 +106,7 @@ def require_visible(X, names, what: str) -> None:
 def _has_small_entries(X) -> bool:
     """Asked first: a column for each of them may be more than there is memory for."""
     for _, part in _pieces(X):
-        small = np.abs(part) < SMALLEST
+        small = np.abs(part) < MIN_MAGNITUDE
         if small.any() and (small & (part != 0)).any():  # most data have none, or zeros alone
             return True
     return False
@@ -102,7 +115,7 @@ def _has_small_entries(X) -> bool:
 def _pieces(X):
     """(position, rows of a dense matrix from there on or stored entries of a sparse one)."""
     numbers = X.data if sparse.issparse(X) else X
-    step = _ENTRIES if sparse.issparse(X) else max(_ENTRIES // X.shape[1], 1)
+    step = SETTINGS.slab_entries if sparse.issparse(X) else max(SETTINGS.slab_entries // X.shape[1], 1)
     return ((at, numbers[at : at + step]) for at in range(0, len(numbers), step))
 
 
@@ -117,8 +130,6 @@ def _place(X, at: int, index) -> tuple[int, int, float]:
 
 # --------------------------------------------------------------------------------------------------------------
 # Which task every row of a long table belongs to, from a column of ids of any kind.
-
-_ENTRIES_IDS = 1 << 20
 
 
 def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarray]:
@@ -144,8 +155,8 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
     else:  # text: sorting it takes three times as long as this loop
         order: dict = {}
         of_head = np.empty(heads.size, dtype=int)
-        for a in range(0, heads.size, _ENTRIES_IDS):
-            part = heads[a : a + _ENTRIES_IDS]
+        for a in range(0, heads.size, SETTINGS.slab_rows):
+            part = heads[a : a + SETTINGS.slab_rows]
             # numpy's times become numbers in a list
             for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
                 if is_missing(task):
@@ -290,7 +301,7 @@ def as_targets(table, what: str, *, columns: bool):
         )
     if columns and Y.shape[1] == 0:
         raise DataError(f"{what} has no columns: at least one task is needed")
-    large = ~(np.abs(Y) <= LARGEST) & ~np.isnan(Y)
+    large = ~(np.abs(Y) <= MAX_MAGNITUDE) & ~np.isnan(Y)
     if large.any():
         place = np.argwhere(large)[0]
         where = f"row {place[0]}" + (f", task {names[place[1]] if names else place[1]}" if columns else "")
@@ -299,7 +310,7 @@ def as_targets(table, what: str, *, columns: bool):
                 f"infinite label in {where}; labels must be finite (NaN: not labelled)", term=what
             )
         raise DataError(
-            f"the label {Y[tuple(place)]} in {where}; labels are at most {LARGEST:g}, or their squares are not in float64 - "
+            f"the label {Y[tuple(place)]} in {where}; labels are at most {MAX_MAGNITUDE:g}, or their squares are not in float64 - "
             "rescale them",
             term=what,
         )
@@ -313,7 +324,7 @@ def weights_of(values, what: str) -> np.ndarray:
 
 
 def as_weights(values, shape, what: str) -> np.ndarray:
-    """Sample weights of that shape, finite and > 0, between `SMALLEST` and `LARGEST`."""
+    """Sample weights of that shape, finite and > 0, between `MIN_MAGNITUDE` and `MAX_MAGNITUDE`."""
     weights = weights_of(values, what)
     if weights.ndim == 1 and len(shape) == 2 and weights.shape[0] == shape[0]:
         weights = np.repeat(weights[:, None], shape[1], axis=1)
@@ -322,11 +333,11 @@ def as_weights(values, shape, what: str) -> np.ndarray:
             f"{what} has shape {weights.shape}, but the labels have shape {tuple(shape)}",
             write_instead="give one weight a sample",
         )
-    bad = ~((weights >= SMALLEST) & (weights <= LARGEST))
+    bad = ~((weights >= MIN_MAGNITUDE) & (weights <= MAX_MAGNITUDE))
     if bad.any():
         place = np.argwhere(bad)[0]
         raise DataError(
-            f"{weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0, from {SMALLEST:g} to {LARGEST:g} "
+            f"{weights[tuple(place)]} in row {place[0]}; weights must be finite and > 0, from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g} "
             "(leave out rows that should not count)",
             term=what,
         )

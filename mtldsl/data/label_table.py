@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
+from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.display.pictures.axes import bar_beside, pyplot, trim, write_names
 from mtldsl.display.pictures.graph import positions_in
 from mtldsl.display.pictures.heatmap import clustered_order
@@ -144,8 +145,6 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
 # --------------------------------------------------------------------------------------------------------------
 # A picture of which labels stand together in the data, whatever the inputs: to be seen beside the graph that was learned.
 
-#: Up to so many labels, each cell shows its number.
-_ANNOTATED = 12
 _GREY = "#d9dce1"
 
 
@@ -220,7 +219,7 @@ def _correlation(together, shares) -> np.ndarray:
 
 def _write_numbers(ax: Axes, given, shares, colours) -> None:
     n = len(given)
-    if n > _ANNOTATED:
+    if n > AXES.annotated_columns:
         return
     cell = min(ax.get_window_extent().width, ax.get_window_extent().height) / ax.figure.dpi / n
     dark = colours[..., :3] @ [0.299, 0.587, 0.114] < 0.58

@@ -109,8 +109,15 @@ class LabelKind:
     suiting: tuple[float, float]
 
 
-#: whole numbers that are as few as this are taken for classes
-_CLASSES = 50
+@dataclass(frozen=True)
+class LabelSettings:
+    """Limit of classes: whole numbers of at most `max_classes` values are taken for classes."""
+
+    max_classes: int = 50
+
+
+SETTINGS = LabelSettings()
+
 
 #: what `Loss.labels` may say of the targets of tasks
 LABEL_KINDS = {
@@ -149,7 +156,7 @@ def _refuse(tasks: TaskData, bad, typed, hint) -> None:
         )
     elif "-1" in hint:
         classes = np.unique(tasks.per_task(tasks.targets)[task])
-        if 2 < len(classes) <= _CLASSES and np.array_equal(classes, np.round(classes)):
+        if 2 < len(classes) <= SETTINGS.max_classes and np.array_equal(classes, np.round(classes)):
             hint += Spelled(
                 f"; for {len(classes)} classes write one column of -1 and +1 for each, "
                 "np.where(y[:, None] == np.unique(y), 1, -1), or take estimators.MultiTaskClassifier",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,11 +27,34 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # X^T diag(weights) X, the one place where it is made: of features, and of rows as the features of X^T.
 
-_SLAB = 1 << 20  # entries of a product of sparse inputs that are made at once
-_NUMBERS = 1 << 18  # of dense inputs that are weighted at once
-_LONG = 2e10  # multiplications that take half a second or more, in one product of ...
-_MANY = 2000  # ... more columns than those that are multiplied some rows at a time
-_MOST_PARTS = 8  # of sparse inputs, that are copied one after another: each takes a pass over all
+
+@dataclass(frozen=True)
+class ProductSettings:
+    """Sizes of products that are made part by part.
+
+    sparse_slab_entries   : entries of a product of sparse inputs that are made at once
+    weighted_slab_entries : dense inputs that are weighted at once
+    uninterrupted_flops   : multiplications without a look at signals: half a second or more
+    blocked_features      : more columns than these are multiplied block by block where the product is longer
+    max_sparse_parts      : parts of sparse inputs, copied one after another: each takes a pass over all
+    task_product_entries  : entries of a sparse task that make a product of its own worth its call
+    copied_entries        : numbers of W that a product copies at once
+    tile_rows             : rows of W that are turned into columns at once
+    exact_norm_features   : features up to which the Gram matrix's exact largest eigenvalue is cheap
+    """
+
+    sparse_slab_entries: int = 1 << 20
+    weighted_slab_entries: int = 1 << 18
+    uninterrupted_flops: float = 2e10
+    blocked_features: int = 2000
+    max_sparse_parts: int = 8
+    task_product_entries: int = 20_000
+    copied_entries: int = 1 << 18
+    tile_rows: int = 256
+    exact_norm_features: int = 600
+
+
+SETTINGS = ProductSettings()
 
 
 def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
@@ -43,7 +67,11 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
     X = X.astype(float, copy=False)  # of stored float32 values, in float64
     if sparse.issparse(X):
         d = X.shape[1]
-        parts = max(d * d / _SLAB, min(X.nnz / _SLAB, _MOST_PARTS), 1.0)
+        parts = max(
+            d * d / SETTINGS.sparse_slab_entries,
+            min(X.nnz / SETTINGS.sparse_slab_entries, SETTINGS.max_sparse_parts),
+            1.0,
+        )
         total, step = np.empty((d, d)), max(int(d / parts), 1)
         # some features at a time: products that are full take more than twice the memory of arrays, and their columns are copies
         for first in range(0, d, step):
@@ -51,13 +79,17 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             part = part if weights is None else sparse.diags_array(weights) @ part
             total[:, first : first + step] = (X.T @ part.asformat(X.T.format)).toarray()
         return total
-    if weights is None and float(X.shape[0]) * X.shape[1] ** 2 > _LONG and X.shape[1] > _MANY:
+    if (
+        weights is None
+        and float(X.shape[0]) * X.shape[1] ** 2 > SETTINGS.uninterrupted_flops
+        and X.shape[1] > SETTINGS.blocked_features
+    ):
         return _in_columns(X)
     if weights is None:
         return inner_product(X.T, X)
     rows = np.flatnonzero(weights)
     every, total = len(rows) == len(weights), np.zeros((X.shape[1], X.shape[1]))
-    step = max(_NUMBERS // max(X.shape[1], 1), 256)
+    step = max(SETTINGS.weighted_slab_entries // max(X.shape[1], 1), 256)
     for first in range(0, len(rows), step):  # no second copy of the inputs
         some = slice(first, first + step) if every else rows[first : first + step]
         part, own = X[some], weights[some, None]
@@ -72,7 +104,7 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
 def _in_columns(X) -> np.ndarray:
     """X^T X, some columns at a time, above the diagonal alone: a signal and a time limit are heard between two of them."""
     n, d = X.shape
-    total, step = np.empty((d, d)), max(int(_LONG / (4.0 * n * d)), 64)
+    total, step = np.empty((d, d)), max(int(SETTINGS.uninterrupted_flops / (4.0 * n * d)), 64)
     for first in range(0, d, step):
         leave_if_late()
         own = slice(first, min(first + step, d))
@@ -92,16 +124,6 @@ def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copie
         f"the Gram matri{'ces' if several else 'x'} of {f'{n_tasks:,} tasks with ' if several else ''}{n_features:,} features",
         write_instead,
     )
-
-
-#: entries of a sparse task that make a product of its own worth its call
-_LARGE = 20_000
-#: numbers of W that a product copies at once, and rows of W that are turned into columns at once
-_SLAB_PRODUCTS = 1 << 18
-_TILE = 256
-
-#: up to this many features the exact largest eigenvalue of the Gram matrix is cheap
-_SMALL = 600
 
 
 class Products(Protocol):
@@ -215,7 +237,7 @@ class _SeparateSparse(_Common):
         super().__init__(tasks)
         m, d = tasks.n_tasks, tasks.n_features
         # as many columns of W at once as fit into the cache when they lie one after the other
-        self.width = max(_SLAB_PRODUCTS // d, 8)
+        self.width = max(SETTINGS.copied_entries // d, 8)
         entries = np.diff(tasks.stacked.indptr[tasks.offsets])
         self.slabs = []
         for first in range(0, m, self.width):
@@ -259,8 +281,8 @@ def _columns(W, first, last, room):
     if W.T.flags.c_contiguous and W.dtype == float:
         return W.T[first:last]
     # by tiles, or every number of a column is fetched from another page of memory: four times as slow
-    for k in range(0, len(W), _TILE):
-        room[: last - first, k : k + _TILE] = W[k : k + _TILE, first:last].T
+    for k in range(0, len(W), SETTINGS.tile_rows):
+        room[: last - first, k : k + SETTINGS.tile_rows] = W[k : k + SETTINGS.tile_rows, first:last].T
     return room[: last - first]
 
 
@@ -268,7 +290,7 @@ def _runs(entries: list[int], first: int) -> list[tuple[int, int]]:
     """Neighbours that go together: each large task alone, small ones until they are as much as a large one."""
     runs, start, held = [], first, 0
     for i, size in enumerate(entries, start=first):
-        if held and held + size > _LARGE:
+        if held and held + size > SETTINGS.task_product_entries:
             runs.append((start, i))
             start, held = i, 0
         held += size
@@ -281,7 +303,7 @@ def _squared_norm(X, scale) -> float:
     if scale is not None:
         root = np.sqrt(scale)
         X = sparse.diags_array(root) @ X if sparse.issparse(X) else X * root[:, None]
-    if min(X.shape) <= _SMALL:
+    if min(X.shape) <= SETTINGS.exact_norm_features:
         gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
         gram = gram.toarray() if sparse.issparse(gram) else gram
         return float(eigvalsh(gram)[-1])

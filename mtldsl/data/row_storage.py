@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,9 +33,31 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The rows of all tasks in one matrix, task after task; and every task's rows as a view of it.
 
-#: numbers gathered at once, which are held beside the result
-_NUMBERS = 1 << 19
-_INT32 = np.iinfo(np.int32).max
+
+@dataclass(frozen=True)
+class RowStorageSettings:
+    """Sizes of copies of rows and columns, and where they pay.
+
+    gathered_entries    : numbers gathered at once, held beside the result
+    stored_entries      : entries up to which X^T is stored as well as X
+    slab_entries        : numbers that are made beside the result at once
+    picked_halvings     : of the entries of X: columns with fewer are picked by rows
+    sparse_image_factor : entries of all columns over those of some, from which on picking these pays
+    row_product_tasks   : vectors from which on rows of a wide X^T beat columns of X
+    """
+
+    gathered_entries: int = 1 << 19
+    stored_entries: int = 1 << 22
+    slab_entries: int = 1 << 18
+    picked_halvings: int = 6
+    sparse_image_factor: int = 10
+    row_product_tasks: int = 4
+
+
+SETTINGS = RowStorageSettings()
+
+#: Largest index that 32 bits hold.
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 def csr_of(data, indices, indptr, n_features: int):
@@ -99,7 +122,7 @@ def _stack_sparse(parts):
     lengths = [np.diff(X.indptr) if rows is None else np.diff(X.indptr)[rows] for X, rows in parts]
     entries = sum(int(n.sum(dtype=np.int64)) for n in lengths)
     index = np.result_type(*(X.indices.dtype for X, _ in parts))
-    indptr = np.zeros(sum(map(len, lengths)) + 1, dtype=index if entries <= _INT32 else np.int64)
+    indptr = np.zeros(sum(map(len, lengths)) + 1, dtype=index if entries <= MAX_INT32 else np.int64)
     np.cumsum(np.concatenate(lengths), out=indptr[1:])
     data, indices = np.empty(entries), np.empty(entries, dtype=index)
     at = 0
@@ -125,7 +148,7 @@ def _canonical(X):
 
 
 def _chunks(count: int, numbers_a_row: int):
-    step = max(_NUMBERS // max(numbers_a_row, 1), 1)
+    step = max(SETTINGS.gathered_entries // max(numbers_a_row, 1), 1)
     return ((a, min(a + step, count)) for a in range(0, count, step))
 
 
@@ -156,12 +179,6 @@ def _lineage(array):
 # --------------------------------------------------------------------------------------------------------------
 # Sparse inputs by features: products with X^T, and the columns of some features, without a second copy of a large X.
 
-_STORED = 1 << 22  # entries up to which X^T is stored as well as X
-_SLAB = 1 << 18  # numbers that are made beside the result at once
-_BESIDE = 6  # by how many powers of 2 columns that are picked at once, which are made by rows first, are fewer entries than X
-_FEW = 10  # times the entries of some columns that all have, where picking them pays
-_SIDE_BY_SIDE = 4  # vectors from which on rows of a wide X^T beat columns of X
-
 
 class ByFeatures:
     """X^T (d, n) of CSR X (n, d), float64 or float32: `by_features @ V`, `by_features[rows]`, `by_features.T` is X.
@@ -174,7 +191,7 @@ class ByFeatures:
     (array([3., 3.]), array([5., 9.]), array([[0., 3.]]))
     """
 
-    def __init__(self, X, stored: int = _STORED):
+    def __init__(self, X, stored: int = SETTINGS.stored_entries):
         self.T = X
         self.shape = X.shape[::-1]
         self.is_stored = X.nnz <= stored
@@ -196,11 +213,11 @@ class ByFeatures:
             return self.whole[rows]
         rows = np.asarray(rows)
         ends = np.concatenate([[0], np.cumsum(self.counts[rows])])
-        if ends[-1] <= max(self.T.nnz >> _BESIDE, _SLAB):
+        if ends[-1] <= max(self.T.nnz >> SETTINGS.picked_halvings, SETTINGS.slab_entries):
             return sparse.csr_array(self.T[:, rows].T)
         data, indices = np.empty(ends[-1], self.T.dtype), np.empty(ends[-1], self.T.indices.dtype)
         at = ends[:-1].copy()  # where the next entry of every column belongs
-        for X, some in row_parts(self.T, max(_SLAB, self.shape[0])):
+        for X, some in row_parts(self.T, max(SETTINGS.slab_entries, self.shape[0])):
             part = X[:, rows].tocsc()
             sizes = np.diff(part.indptr)
             places = np.repeat(at - part.indptr[:-1], sizes)
@@ -233,9 +250,9 @@ class ByFeatures:
         d, n = self.shape
         if self.is_stored:  # a sparse solution's predictions are made of few columns
             used = np.flatnonzero(W.any(axis=1))
-            if _FEW * self.counts[used].sum() <= self.T.nnz:
+            if SETTINGS.sparse_image_factor * self.counts[used].sum() <= self.T.nnz:
                 return np.ascontiguousarray(np.asarray(self.whole[used].T @ W[used]).T)
-        if self.is_stored and n < d and W.shape[1] >= _SIDE_BY_SIDE:
+        if self.is_stored and n < d and W.shape[1] >= SETTINGS.row_product_tasks:
             return np.ascontiguousarray(np.asarray(self.whole.T @ W).T)
         out = np.empty((W.shape[1], n))
         W = np.ascontiguousarray(W)
@@ -271,15 +288,15 @@ class ByFeatures:
 
     def _sums(self, of) -> Any:
         total = 0
-        for first in range(0, max(self.T.nnz, 1), _SLAB):
-            some = slice(first, first + _SLAB)
+        for first in range(0, max(self.T.nnz, 1), SETTINGS.slab_entries):
+            some = slice(first, first + SETTINGS.slab_entries)
             weights = None if of is None else of(self.T.data[some])
             total = total + np.bincount(self.T.indices[some], weights, minlength=self.shape[0])
         return total
 
     def _slabs(self, numbers: int) -> list[tuple[Any, slice]]:
         """[(some rows of X, without a copy, which)]: of `numbers` a row together no more than is made at once, but for d of them."""
-        return _in_parts(self.T, max(_SLAB // max(numbers, 1), self.shape[0], 1))
+        return _in_parts(self.T, max(SETTINGS.slab_entries // max(numbers, 1), self.shape[0], 1))
 
 
 def row_parts(X, entries: int) -> list[tuple[Any, slice]]:
@@ -312,7 +329,9 @@ def squared_products(Xt: sparse.csr_array, V) -> np.ndarray:
     """
     ends, first, parts = Xt.indptr, 0, []
     while first < Xt.shape[0]:
-        last = max(int(np.searchsorted(ends, ends[first] + _SLAB, side="right")) - 1, first + 1)
+        last = max(
+            int(np.searchsorted(ends, ends[first] + SETTINGS.slab_entries, side="right")) - 1, first + 1
+        )
         product = _squared(row_views(Xt, np.array([first, last]))[0]) @ V
         parts.append(product.toarray() if sparse.issparse(product) else product)
         first = last

@@ -28,7 +28,7 @@ STRATEGIES = ("mean", "median")
 
 @dataclass(frozen=True, eq=False)
 class Imputation:
-    """What was put in the place of missing inputs.
+    """Numbers in the place of missing inputs.
 
     strategy : "mean" or "median", of the values of a column that are there
     values   : (d,) what stands in every column's gaps, in the units of the data as they were given

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mtldsl.data.derived import filled_pair, label_table, take_rows
@@ -212,8 +214,15 @@ def _require_all_tasks(tasks: TaskData, numbers: np.ndarray, k: int) -> None:
 # --------------------------------------------------------------------------------------------------------------
 # Training and test parts, and seeded subsamples, that keep every task usable.
 
-#: plain random splits tried before the rows of rare classes are dealt out first
-_TRIES = 20
+
+@dataclass(frozen=True)
+class SplitSettings:
+    """Limit of trials: `random_trials` plain random splits, before the rows of rare classes are dealt out first."""
+
+    random_trials: int = 20
+
+
+SETTINGS = SplitSettings()
 
 
 def split(tasks: T, test_size: float, random_state, stratify=False, groups=None) -> tuple[T, T]:
@@ -258,9 +267,9 @@ def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.
                 write_instead="leave the task out",
             )
     traits, shares = traits_of(labels), np.array([1.0 - test_size, test_size])
-    for attempt in range(2 * _TRIES):
+    for attempt in range(2 * SETTINGS.random_trials):
         # at random first, where no more is asked for; then with a unit of every class on either side
-        plain = not stratify and attempt < _TRIES
+        plain = not stratify and attempt < SETTINGS.random_trials
         in_test = (
             _random_units(units, test_size, rng)
             if plain
@@ -297,12 +306,12 @@ def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarra
             )
     n = tasks.X.shape[0]
     n_test = _n_test(test_size, n)
-    for _ in range(_TRIES):
+    for _ in range(SETTINGS.random_trials):
         in_test = np.zeros(n, dtype=bool)
         in_test[rng.permutation(n)[:n_test]] = True
         if all(in_test[rows].any() and not in_test[rows].all() for _, rows in groups):
             return np.flatnonzero(~in_test), np.flatnonzero(in_test)
-    for _ in range(_TRIES):
+    for _ in range(SETTINGS.random_trials):
         in_test = _deal(groups, n, n_test, rng)
         if in_test is not None:
             return np.flatnonzero(~in_test), np.flatnonzero(in_test)

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,15 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Whether the arrays of stored tasks can be followed: compiled loops go where indices point, without a look.
 
-#: entries looked at in one go
-_ENTRIES = 1 << 22
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Size of checks: `slab_entries` are looked at in one go."""
+
+    slab_entries: int = 1 << 22
+
+
+SETTINGS = StoreSettings()
 
 
 def check_rows(arrays: dict[str, np.ndarray], n_tasks: int, n_features: int) -> None:
@@ -73,7 +81,7 @@ def _require_ascending(ends: np.ndarray, last: int, name: str, least: int) -> No
 
 
 def _parts(array: np.ndarray):
-    return (array[at : at + _ENTRIES] for at in range(0, array.size, _ENTRIES))
+    return (array[at : at + SETTINGS.slab_entries] for at in range(0, array.size, SETTINGS.slab_entries))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -217,7 +225,8 @@ def _names(files: list[Path]) -> list[str]:
 # Data larger than memory: converted once, part by part, into a folder of arrays that `Tasks` then read from the disk.
 
 _ABOUT = "stored.json"
-_VERSION = 1
+#: Layout of a stored folder.
+_FORMAT_VERSION = 1
 
 
 def store(
@@ -326,7 +335,7 @@ def store(
             arrays = place(done, folder, ids, columns, dtype, advance)
         about = {
             "format": "mtldsl stored tasks",
-            "version": _VERSION,
+            "version": _FORMAT_VERSION,
             "task_names": _stored_names(ids),
             "feature_names": found,
             "n_features": columns,
@@ -398,11 +407,15 @@ def _about(folder: Path) -> dict:
     try:
         about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         version = about["version"]
-        if version == _VERSION and set(about["arrays"]) == set(ARRAYS):
+        if version == _FORMAT_VERSION and set(about["arrays"]) == set(ARRAYS):
             return about
     except (ValueError, KeyError, TypeError):
         version = None
-    what = "is damaged" if version in (None, _VERSION) else f"is of version {version}, not {_VERSION}"
+    what = (
+        "is damaged"
+        if version in (None, _FORMAT_VERSION)
+        else f"is of version {version}, not {_FORMAT_VERSION}"
+    )
     raise DataError(f"{folder / _ABOUT} {what}", write_instead="remove the folder and store again")
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from mtldsl.data.input_checks import as_design, as_rows, as_targets, labels_of
 from mtldsl.errors import DataError
+from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
 from mtldsl.utils.validation import as_whole, plain, quoted
 
@@ -188,13 +189,22 @@ def given_chunks(items):
 # --------------------------------------------------------------------------------------------------------------
 # A LIBSVM file of any size, some lines at a time: "label [qid:task] index:value index:value ... # comment".
 
-#: bytes of text parsed at once; what is held for them is some ten times as much
-_BYTES = 8 << 20
-#: bytes of text that are not worth a compiled loop
-_FEW = 200_000
+
+@dataclass(frozen=True)
+class StoreChunkSettings:
+    """Sizes of the parts of a text file.
+
+    chunk_bytes    : text parsed at once; what is held for it is some ten times as much
+    compiled_bytes : text from which on a compiled loop pays
+    """
+
+    chunk_bytes: int = 8 << 20
+    compiled_bytes: int = 200_000
+
+
+SETTINGS = StoreChunkSettings()
+
 _OPEN = {".gz": gzip.open, ".bz2": bz2.open}
-#: whole numbers up to here are exact in float64, as which all numbers of a file are read
-_LARGEST = 2.0**53
 
 
 def has_qid(path: Path) -> bool:
@@ -233,14 +243,14 @@ def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features
     with _OPEN.get(path.suffix, open)(path, "rb") as file:
         while True:
             try:
-                text = file.read(_BYTES)
+                text = file.read(SETTINGS.chunk_bytes)
                 text += b"" if text.endswith(b"\n") else file.readline()
             except (OSError, EOFError) as error:
                 raise DataError(f"cannot be read beyond line {line}: {error}", term=path) from None
             if not text:
                 return
             # a few lines are read before the compiled loop is there
-            parsed = _numbers(text, path, line) if len(text) > _FEW else None
+            parsed = _numbers(text, path, line) if len(text) > SETTINGS.compiled_bytes else None
             parsed = parsed or _numbers_by_line(text, path, line)
             _check(parsed, path, line, zero_based, n_features)
             chunk = _chunk(parsed, task, name, zero_based, row, path, line)
@@ -357,12 +367,12 @@ def _check(parsed, path, line, zero_based, n_features) -> None:
     )
     known = np.where(np.isnan(qids), 0.0, qids)
     refuse(
-        (known != np.floor(known)) | (np.abs(known) > _LARGEST),
+        (known != np.floor(known)) | (np.abs(known) > MAX_EXACT_WHOLE),
         every,
         lambda k: f"qid:{qids[k]:.17g} is not a whole number",
     )
     refuse(
-        (index != np.floor(index)) | ~(np.abs(index) <= _LARGEST),
+        (index != np.floor(index)) | ~(np.abs(index) <= MAX_EXACT_WHOLE),
         row_of,
         lambda k: f"the index {index[k]:.17g} is not a whole number up to 2^53",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.jit import compiled
 
 __all__ = [
@@ -15,8 +16,7 @@ __all__ = [
 KINDS = ("label", "qid", "index", "value")
 
 # 10^22 is the largest power of ten that is a float64: a whole number below 2^53 times or over one of these is rounded once
-_POWERS = 10.0 ** np.arange(23)
-_EXACT = 2**53
+_POWERS_OF_TEN = 10.0 ** np.arange(23)
 
 
 @compiled()
@@ -123,7 +123,7 @@ def _decimal(code, at, end):
         else:
             break
         at += 1
-    if digits == 0 or whole > _EXACT:
+    if digits == 0 or whole > MAX_EXACT_WHOLE:
         return np.nan, False
     if at < end:
         if code[at] != 101 and code[at] != 69:
@@ -144,5 +144,5 @@ def _decimal(code, at, end):
         exponent -= digits - point
     if exponent < -22 or exponent > 22:
         return np.nan, False
-    number = whole * _POWERS[exponent] if exponent >= 0 else whole / _POWERS[-exponent]
+    number = whole * _POWERS_OF_TEN[exponent] if exponent >= 0 else whole / _POWERS_OF_TEN[-exponent]
     return -number if negative else number, True

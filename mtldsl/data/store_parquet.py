@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -27,7 +27,15 @@ __all__ = [
     "with_partition",
 ]
 
-_ROWS = 1 << 15
+
+@dataclass(frozen=True)
+class StoreParquetSettings:
+    """Size of batches: `batch_rows` are read at once."""
+
+    batch_rows: int = 1 << 15
+
+
+SETTINGS = StoreParquetSettings()
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -59,7 +67,7 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
         }
         columns = ["indices", "values"] if lists else _features(path, known, default, roles, features)
         wanted = [name for name in dict.fromkeys([*roles, *columns]) if name not in partition]
-        batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
+        batches = file.iter_batches(batch_size=SETTINGS.batch_rows, columns=wanted)
         row = 0
         while True:
             try:

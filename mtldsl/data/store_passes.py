@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
+from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.data.store_chunks import Chunk, hash_columns
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, new_file, writing
@@ -37,8 +38,8 @@ __all__ = [
 # part without it was interrupted, and is done again.
 
 _FIELDS = ("codes", "y", "rows", "lengths", "indices", "data")
-#: another layout of the spool, or another meaning of a column, is another number
-_VERSION = 2
+#: Another layout of the spool, or another meaning of a column, is another number.
+_FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Columns:
 
 @dataclass
 class Part:
-    """What is known of a finished part. `rows` and `entries` count those with a label, task after task of `ids`."""
+    """Facts of a finished part. `rows` and `entries` count those with a label, task after task of `ids`."""
 
     signature: dict
     ids: list
@@ -176,7 +177,7 @@ def read_rows(part: Part):
 
 
 def _signed(signature: dict) -> dict:
-    return {"version": _VERSION, **signature}
+    return {"version": _FORMAT_VERSION, **signature}
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -190,10 +191,21 @@ def write_json(path: Path, content: dict) -> None:
 
 #: files of a folder, each `<name>.npy`
 ARRAYS = ("data", "indices", "indptr", "y", "rows", "offsets")
-#: entries placed at once
-_ENTRIES = 1 << 21
-_BYTES = 1 << 24
-_INT32 = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class StorePassSettings:
+    """Sizes of what is moved at once.
+
+    placed_entries : entries placed in their task
+    hashed_bytes   : bytes of a file that is hashed
+    """
+
+    placed_entries: int = 1 << 21
+    hashed_bytes: int = 1 << 24
+
+
+SETTINGS = StorePassSettings()
 
 
 def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, advance) -> dict[str, list]:
@@ -205,8 +217,8 @@ def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, adv
         np.add.at(rows, at, part.rows)
         np.add.at(entries, at, part.entries)
     n, size = int(rows.sum()), int(entries.sum())
-    index = np.dtype(np.int32 if n_columns <= _INT32 else np.int64)
-    pointer = np.dtype(np.int64 if size > _INT32 else index)
+    index = np.dtype(np.int32 if n_columns <= MAX_INT32 else np.int64)
+    pointer = np.dtype(np.int64 if size > MAX_INT32 else index)
     kinds = {
         "data": (np.dtype(dtype), size),
         "indices": (index, size),
@@ -233,8 +245,8 @@ def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, adv
     pointers = _Array(folder / "indptr.npy", pointer, n + 1)
     pointers.write(0, np.zeros(1, dtype=np.int64))
     last = 0
-    for a in range(0, n, _ENTRIES):
-        ends = last + np.cumsum(lengths[a : a + _ENTRIES])
+    for a in range(0, n, SETTINGS.placed_entries):
+        ends = last + np.cumsum(lengths[a : a + SETTINGS.placed_entries])
         pointers.write(a + 1, ends)
         last = int(ends[-1])
     pointers.close()
@@ -251,7 +263,7 @@ def _batches(part: Part):
     """The chunks of a part, neighbours put together until they are worth the calls that place them."""
     held, size = [], 0
     for chunk in read_rows(part):
-        if held and size + chunk["data"].size > _ENTRIES:
+        if held and size + chunk["data"].size > SETTINGS.placed_entries:
             yield _joined(held)
             held, size = [], 0
         held.append(chunk)
@@ -322,6 +334,6 @@ def digest(folder: Path) -> str:
     for name in ARRAYS:
         total.update(name.encode())
         with open(folder / f"{name}.npy", "rb") as file:
-            while block := file.read(_BYTES):
+            while block := file.read(SETTINGS.hashed_bytes):
                 total.update(block)
     return total.hexdigest()

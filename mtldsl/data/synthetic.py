@@ -12,7 +12,7 @@ from scipy import sparse
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import LARGEST, as_flag, as_float, as_list, as_whole, generator, quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, as_list, as_whole, generator, quoted
 
 if TYPE_CHECKING:
     import networkx
@@ -29,8 +29,15 @@ __all__ = [
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
 
-#: more than any machine holds
-_MANY = 1 << 40
+
+@dataclass(frozen=True)
+class SyntheticSettings:
+    """Limit of a size: `max_count`, more than any machine holds."""
+
+    max_count: int = 1 << 40
+
+
+SETTINGS = SyntheticSettings()
 
 
 def make_low_rank(
@@ -186,13 +193,13 @@ def _check_rank(rank, d, m) -> None:
 
 def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
-        if not 1 <= (as_whole(value) or 0) <= _MANY:
+        if not 1 <= (as_whole(value) or 0) <= SETTINGS.max_count:
             raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1", argument=name)
 
 
 def _checked_noise(value, name: str) -> float:
     noise = as_float(value)
-    if noise is None or not 0 <= noise <= LARGEST:
+    if noise is None or not 0 <= noise <= MAX_MAGNITUDE:
         raise DataError(
             f"{name}={quoted(value)}: write a standard deviation, a finite number >= 0", argument=name
         )
@@ -259,7 +266,7 @@ STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
 
 @dataclass(frozen=True, eq=False)
 class LabelGraph:
-    """What `make_label_graph` makes: K labels over d features, and the graph and weights that label the rows.
+    """Labels that `make_label_graph` makes: K of them over d features, and the graph and weights that label the rows.
 
     train, test  : Tasks with a shared X and labels -1/+1; labels are called y0, y1, ...
     edges        : the true edges, pairs (i, j) of positions, i < j

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -28,8 +29,16 @@ __all__ = [
     "require_in_memory",
 ]
 
-#: samples of which a temporary stays in the cache
-_PIECE = 1 << 14
+
+@dataclass(frozen=True)
+class TaskDataSettings:
+    """Size of pieces: `piece_samples`, of which a temporary stays in the cache."""
+
+    piece_samples: int = 1 << 14
+
+
+SETTINGS = TaskDataSettings()
+
 
 #: what is made of tasks is of their class
 T = TypeVar("T", bound="TaskData")
@@ -225,15 +234,20 @@ class TaskData:
 
     @cached_property
     def _pieces(self) -> list[tuple[slice, slice, np.ndarray]]:
-        """(tasks, their samples, where each of the tasks begins among these): whole tasks together up to `_PIECE` samples, parts of a longer one."""
+        """(tasks, their samples, where each of the tasks begins among these): whole tasks together up to `SETTINGS.piece_samples` samples, parts of a longer one."""
         found, ends, first = [], self.offsets, 0
         while first < self.n_tasks:
-            last = max(int(np.searchsorted(ends, ends[first] + _PIECE, side="right")) - 1, first + 1)
+            last = max(
+                int(np.searchsorted(ends, ends[first] + SETTINGS.piece_samples, side="right")) - 1, first + 1
+            )
             tasks, begin, end = slice(first, last), int(ends[first]), int(ends[last])
             if last > first + 1:
                 found.append((tasks, slice(begin, end), ends[first:last] - begin))
             else:
-                parts = [slice(a, min(a + _PIECE, end)) for a in range(begin, end, _PIECE)]
+                parts = [
+                    slice(a, min(a + SETTINGS.piece_samples, end))
+                    for a in range(begin, end, SETTINGS.piece_samples)
+                ]
                 found += [(tasks, part, ends[:1]) for part in parts]
             first = last
         return found

@@ -11,9 +11,17 @@ from mtldsl.data.schema import require_tasks
 from mtldsl.data.synthetic import _check_sizes
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.utils.arrays import as_array
+from mtldsl.utils.arrays import CORRELATION_ROUNDING, as_array
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import LARGEST, as_float, as_whole, distinct_names, generator, one_of, quoted
+from mtldsl.utils.validation import (
+    MAX_MAGNITUDE,
+    as_float,
+    as_whole,
+    distinct_names,
+    generator,
+    one_of,
+    quoted,
+)
 
 __all__ = [
     "TaskTree",
@@ -24,13 +32,11 @@ __all__ = [
 
 #: Those of scipy's linkages that make sense for any distance; ward, centroid and median need a Euclidean one.
 _LINKAGES = ("average", "single", "complete", "weighted")
-#: Asymmetry, and cosines above 1, that rounding explains: products over some thousand features.
-_ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
 class TaskTree:
-    """What `make_task_tree` makes: T = 2^depth tasks over d features, and the tree they come from.
+    """Tasks that `make_task_tree` makes: T = 2^depth of them over d features, and the tree they come from.
 
     train, test : Tasks, named after the leaves: "00101" is reached from the root by left, left, right, left, right
     parents     : {node: its parent, ..., "root": None}, what `mtl.similarities.tree` takes; 2^(depth + 1) - 1 nodes
@@ -130,7 +136,7 @@ def make_task_tree(
         ("depth", "n_features", "n_train", "n_test"),
     )
     given, variance = variance, as_float(variance) or 0.0
-    if not 0 < variance <= LARGEST:
+    if not 0 < variance <= MAX_MAGNITUDE:
         raise DataError(
             f"variance={quoted(given)}: write a finite number > 0, the square of a standard deviation",
             argument="variance",
@@ -291,13 +297,13 @@ def _cosines(similarity, names) -> np.ndarray:
         raise DataError(f"hierarchy: {at((S <= 0) & np.eye(len(S), dtype=bool))}; the diagonal must be > 0")
     scale = np.sqrt(np.diag(S))
     cosines = S / np.outer(scale, scale)
-    if (apart := np.abs(cosines - cosines.T) > _ROUNDING).any():
+    if (apart := np.abs(cosines - cosines.T) > CORRELATION_ROUNDING).any():
         s, t = np.argwhere(apart)[0]
         raise DataError(
             f"hierarchy: the similarity is not symmetric: {S[s, t]:g} from {names[s]!r} to {names[t]!r}, {S[t, s]:g} back",
             write_instead="write (S + S.T) / 2 if that is meant",
         )
-    if (beyond := np.abs(cosines) > 1 + _ROUNDING).any():
+    if (beyond := np.abs(cosines) > 1 + CORRELATION_ROUNDING).any():
         raise DataError(
             f"hierarchy: {at(beyond)}, more than the root of the product of their diagonal entries; similarities are "
             "such as dot products or correlations (not distances)"

@@ -36,7 +36,7 @@ _DISTRIBUTED = "mtldsl.distributed.dask_inputs"
 
 
 class FromDask(TaskData):
-    """What Dask has, as tasks. They are `Tasks`, too, and hold no rows."""
+    """Tasks whose rows Dask has. They are `Tasks`, too, and hold no rows."""
 
     @classmethod
     def from_dask(

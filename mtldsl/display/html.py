@@ -66,8 +66,22 @@ def escape(text: str) -> str:
 
 _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\])?|nan|[-+]?inf|-|")
 
-#: Characters beside each other that a phone, and a tablet, shows of a table; and those of a column of words, which are broken beyond.
-_ON_A_PHONE, _ON_A_TABLET, _BROKEN = 46, 96, 14
+
+@dataclass(frozen=True)
+class HtmlSettings:
+    """Characters beside each other that fit.
+
+    phone_characters   : of a table, on a phone
+    tablet_characters  : of a table, on a tablet
+    wrapped_characters : of a column of words, which are broken beyond
+    """
+
+    phone_characters: int = 46
+    tablet_characters: int = 96
+    wrapped_characters: int = 14
+
+
+SETTINGS = HtmlSettings()
 
 
 def html_of(panel: Panel) -> str:
@@ -123,10 +137,10 @@ def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
     width = 0
     for name, column, number in zip(table.head, columns, numbers, strict=True):
         longest = max(map(len, (name, *column)))
-        width += 2 + (longest if number else min(longest, _BROKEN))
-    if width <= _ON_A_PHONE:
+        width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
+    if width <= SETTINGS.phone_characters:
         return ""
-    return f'<p class="hint{" wide" if width > _ON_A_TABLET else ""}">This table scrolls sideways →</p>'
+    return f'<p class="hint{" wide" if width > SETTINGS.tablet_characters else ""}">This table scrolls sideways →</p>'
 
 
 def _formula(formula: Formula) -> str:
@@ -189,7 +203,7 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on top: a title, a verdict with its tone and sentences, the few numbers that matter; then sections."""
+    """Top of a page: a title, a verdict with its tone and sentences, the few numbers that matter; then sections."""
 
     title: str
     verdict: str

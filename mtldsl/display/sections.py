@@ -24,11 +24,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A panel: a title, a verdict, formulas, facts and tables, as plain text and LaTeX.
 
-#: What a verdict says, for its colour; the words say it too.
-GOOD, WRONG, NEUTRAL = "good", "wrong", "neutral"
+#: Tones of a verdict, for its colour; the words say it too.
+GOOD = "good"
+WRONG = "wrong"
+NEUTRAL = "neutral"
 
-#: Rows of a table that are shown before the rest is counted.
-_MOST_ROWS = 12
+
+@dataclass(frozen=True)
+class SectionSettings:
+    """Limit of a table: `shown_rows` are shown before the rest is counted."""
+
+    shown_rows: int = 12
+
+
+SETTINGS = SectionSettings()
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Panel:
-    """What one object shows, from the top.
+    """Display of one object, from the top.
 
     verdict : a few words, and `tone` whether they are good news; `lead` one line of text beside them
     facts   : (name, value) pairs;  text : as typed;  notes : sentences below everything
@@ -75,8 +84,8 @@ def some_rows(rows: Sequence[Sequence[str]], of: str) -> tuple[list[Sequence[str
     >>> some_rows([["a"]] * 14, "tasks")[1]
     ['2 more tasks are not shown.']
     """
-    left = len(rows) - _MOST_ROWS
-    return list(rows[:_MOST_ROWS]), [f"{left:,} more {of} are not shown."] if left > 0 else []
+    left = len(rows) - SETTINGS.shown_rows
+    return list(rows[: SETTINGS.shown_rows]), [f"{left:,} more {of} are not shown."] if left > 0 else []
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ __all__ = [
     "time",
 ]
 
-GOOD, BAD, DIM = "bold green", "bold red", "dim"
+GOOD = "bold green"
+BAD = "bold red"
+DIM = "dim"
 
 #: How rich is to print: names from data are not markup of its own, [red] and :smile: stay what they are.
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}

@@ -29,8 +29,16 @@ __all__ = [
 #: what an address of a scheduler looks like, and an amount of memory
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 MEMORY = re.compile(r"\d+(\.\d+)?\s*[kMGT]i?B")
-#: seconds until a scheduler must have answered
-_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Limit of a connection: a scheduler must have answered after `answer_seconds`."""
+
+    answer_seconds: float = 10.0
+
+
+SETTINGS = ClusterSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +107,7 @@ def connected(address: str) -> Cluster:
     """The scheduler at this address. DataError where none answers, or one that speaks otherwise."""
     distributed = _distributed(f"scheduler = {address!r}")
     try:
-        return Cluster(distributed.Client(address, timeout=_PATIENCE), address)
+        return Cluster(distributed.Client(address, timeout=SETTINGS.answer_seconds), address)
     except Exception as error:  # of sockets, of names, of versions that do not go together
         raise DataError(
             f"no scheduler of Dask answers at {address} ({type(error).__name__})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.atoms.matrix_function import SeparableLoss
 from mtldsl.data.tasks import Tasks
+from mtldsl.distributed.distributed_ascent import SETTINGS as ASCENT
 from mtldsl.distributed.distributed_ascent import Around, ascend, curvatures, places_of_tasks
 from mtldsl.distributed.distributed_solver import (
     CheckpointFolder,
@@ -27,18 +29,26 @@ __all__ = [
     "hessians_are_too_many",
 ]
 
-#: Epochs over the rows of a part in a pass.
-_EPOCHS = 5
 
-#: Penalties change by this factor where one side moves so much more than the other, at passes that come apart by this factor.
-_CHANGE, _APART, _LATER = 2.0, 2.0, 1.2
+@dataclass(frozen=True)
+class ConsensusSettings:
+    """Numbers of the agreement of parts.
+
+    penalty_factor    : by which a penalty changes
+    unbalanced_ratio  : where one side moves so much more than the other
+    interval_factor   : and between the passes at which it does
+    hessian_entries   : second derivatives that may be kept here
+    inner_error_share : of what a step moved, that an inner solve may miss
+    """
+
+    penalty_factor: float = 2.0
+    unbalanced_ratio: float = 2.0
+    interval_factor: float = 1.2
+    hessian_entries: float = 2e8
+    inner_error_share: float = 1e-3
 
 
-#: Numbers of second derivatives that may be kept here.
-_MAX_HESSIAN_ENTRIES = 2e8
-
-#: The share of what a step moved that an inner solve may miss.
-_SHARE = 1e-3
+SETTINGS = ConsensusSettings()
 
 
 class Consensus(DistributedSolver):
@@ -83,7 +93,7 @@ class Consensus(DistributedSolver):
 def hessians_are_too_many(form: NormalForm) -> bool:
     """Tell whether a d x d matrix of every task is more than should be kept here."""
     (d, m), *_ = (block.shape for block in form.weight_blocks)
-    return m * (d + 1.0) ** 2 > _MAX_HESSIAN_ENTRIES
+    return m * (d + 1.0) ** 2 > SETTINGS.hessian_entries
 
 
 class _Run:
@@ -142,7 +152,7 @@ class _Run:
         shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
         around = Around(*self.sent, None, self.rho, shift, self.counts)
         self.state, told = loss.tasks.parts.run(
-            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, _EPOCHS, (0, self.passes), bool(loss.intercepts),
+            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, ASCENT.pass_epochs, (0, self.passes), bool(loss.intercepts),
             state=self.state, stateful=True,
         )  # fmt: skip
         self.passes += 1
@@ -154,7 +164,9 @@ class _Run:
         new = self._exact(target)
         if new is None:
             change = told["after"] - told["seen"]["adjoint"].sum(axis=0)
-            missing = _SHARE * float((np.einsum("dm,dm->m", change, change) / self.rho).sum())
+            missing = SETTINGS.inner_error_share * float(
+                (np.einsum("dm,dm->m", change, change) / self.rho).sum()
+            )
             d = len(target)
             like = self.loss.tasks
             rows = Tasks.shared(
@@ -185,13 +197,13 @@ class _Run:
         """The penalty at which weights and multipliers move alike."""
         if self.passes < self.next_change:
             return
-        if there > _APART**2 * here:
-            self.rho = self.rho * _CHANGE
-        elif here > _APART**2 * there:
-            self.rho = self.rho / _CHANGE
+        if there > SETTINGS.unbalanced_ratio**2 * here:
+            self.rho = self.rho * SETTINGS.penalty_factor
+        elif here > SETTINGS.unbalanced_ratio**2 * there:
+            self.rho = self.rho / SETTINGS.penalty_factor
         else:
             return
-        self.next_change = max(_LATER * self.passes, self.passes + 1.0)
+        self.next_change = max(SETTINGS.interval_factor * self.passes, self.passes + 1.0)
 
 
 SOLVER = Consensus()

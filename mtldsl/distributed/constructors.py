@@ -16,7 +16,7 @@ from mtldsl.distributed.distributed_folds import Facts, facts_of_tasks
 from mtldsl.distributed.partitions import Part, add, aligned
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
-from mtldsl.utils.validation import SMALLEST, plain
+from mtldsl.utils.validation import MIN_MAGNITUDE, plain
 
 __all__ = [
     "Found",
@@ -35,8 +35,15 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A number that changes where the numbers of a partition do: read again at every pass over data that are not kept, so it must be cheap.
 
-#: bytes summed at once, which stay in a core's cache
-_BYTES = 1 << 18
+
+@dataclass(frozen=True)
+class ConstructorSettings:
+    """Size of sums: `slab_bytes` at once, which stay in a core's cache."""
+
+    slab_bytes: int = 1 << 18
+
+
+SETTINGS = ConstructorSettings()
 
 
 def checksum(*arrays: Any) -> int:
@@ -62,7 +69,7 @@ def checksum(*arrays: Any) -> int:
 def _of_array(array: np.ndarray, total: int) -> int:
     if array.dtype.kind not in "fiub":
         return zlib.crc32(repr(array.tolist()).encode(), total)
-    if array.nbytes < _BYTES or array.dtype.itemsize != 8:
+    if array.nbytes < SETTINGS.slab_bytes or array.dtype.itemsize != 8:
         return zlib.crc32(np.ascontiguousarray(array).tobytes(), total)
     words = np.ascontiguousarray(array).view(np.uint64)
     words = words.reshape(len(words), -1)
@@ -71,7 +78,7 @@ def _of_array(array: np.ndarray, total: int) -> int:
         total = zlib.crc32(words[head:].tobytes(), total)
         words = words[:head].reshape(-1, 64)
     columns = np.zeros(words.shape[1], dtype=np.uint64)
-    step = max(_BYTES // (8 * words.shape[1]), 1)
+    step = max(SETTINGS.slab_bytes // (8 * words.shape[1]), 1)
     for first in range(0, len(words), step):
         block = words[first : first + step]
         columns += block.sum(axis=0, dtype=np.uint64)
@@ -84,7 +91,7 @@ def _of_array(array: np.ndarray, total: int) -> int:
 
 
 class Rows(NamedTuple):
-    """What a partition holds, as given: a table (Y with a column a task, NaN where there is no label), or a long table (y and ids)."""
+    """Rows of a partition, as given: a table (Y with a column a task, NaN where there is no label), or a long table (y and ids)."""
 
     X: Any  # (n, d), dense or sparse, or a data frame
     Y: Any  # (n, m) or (n,)
@@ -217,7 +224,7 @@ def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """What the first pass found: where every task is among all, and what each partition was."""
+    """Findings of the first pass: the place of every task among all, and a summary of each partition."""
 
     places: dict  # key -> position
     task_names: tuple[str, ...]
@@ -256,7 +263,7 @@ def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None
 
 @dataclass(frozen=True)
 class PartFound:
-    """What one partition was."""
+    """Summary of one partition."""
 
     checksum: int
     n_rows: int
@@ -367,7 +374,7 @@ def _refuse_invisible(largest, names) -> None:
     """As `require_visible`, over all partitions: a column may be small in one and not in another."""
     if largest is None:
         return
-    lost = np.flatnonzero((largest > 0) & (largest < SMALLEST))
+    lost = np.flatnonzero((largest > 0) & (largest < MIN_MAGNITUDE))
     if lost.size:
         raise DataError(
             f"the largest entry of {names[lost[0]]} is {largest[lost[0]]:g}, whose square is 0 in float64; rescale or standardise the "

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from mtldsl.errors import DataError, LostClusterError, MissingExtraError, SolverError
@@ -13,7 +14,7 @@ from mtldsl.utils.memory import available_memory
 
 __all__ = [
     "AGAIN",
-    "MORE_MEMORY",
+    "MEMORY_ADVICE",
     "call",
     "computed",
     "constant",
@@ -40,7 +41,7 @@ _LOST_KINDS = (
 )
 
 AGAIN = "start the cluster and the client again; a solve with checkpoint=folder goes on from there when it is called again"
-MORE_MEMORY = "cut the data into smaller partitions, keep=False, or give the workers more memory"
+MEMORY_ADVICE = "cut the data into smaller partitions, keep=False, or give the workers more memory"
 
 
 def lost(kind: str) -> LostClusterError:
@@ -56,7 +57,7 @@ def typed_errors(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise SolverError(f"a worker has too little memory ({error})", write_instead=MORE_MEMORY) from error
+        raise SolverError(f"a worker has too little memory ({error})", write_instead=MEMORY_ADVICE) from error
     except Exception as error:
         kind = type(error).__name__
         if kind == "KilledWorker":
@@ -89,7 +90,7 @@ def killed(error: Exception, names: Sequence[str]) -> SolverError:
     return SolverError(
         f"{what}: {died} died while it was there; most often for want of memory, of that partition or "
         "of what was computed beside it",
-        write_instead=MORE_MEMORY
+        write_instead=MEMORY_ADVICE
         + "; where workers die for other reasons, raise Dask's distributed.scheduler.allowed-failures",
     )
 
@@ -98,17 +99,27 @@ def lacking_memory(name: str, error: MemoryError) -> SolverError:
     """Return what a part's function raises in place of MemoryError."""
     return SolverError(
         f"{name}: too little memory on its worker ({error or 'the system refused more'})",
-        write_instead=MORE_MEMORY,
+        write_instead=MEMORY_ADVICE,
     )
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Dask, imported where it is first needed: the active `distributed.Client`, or else the threads of this process.
 
-#: share of the workers' memory that data may take which are kept there: the other half is for copies and sums
-_SHARE = 0.5
-#: seconds between two looks at a cluster that may have lost all its workers
-_PATIENCE = 30.0
+
+@dataclass(frozen=True)
+class DaskSettings:
+    """Limits of memory and time.
+
+    data_share       : of the workers' memory, for data that are kept there: the other half is for copies and sums
+    patience_seconds : between two looks at a cluster that may have lost all its workers
+    """
+
+    data_share: float = 0.5
+    patience_seconds: float = 30.0
+
+
+SETTINGS = DaskSettings()
 
 
 def require_dask(typed: str) -> Any:
@@ -206,9 +217,9 @@ def fits_in_memory(size: float) -> bool:
     """Tell whether data of so many bytes can be kept on the workers."""
     client = _client()
     if client is None:
-        return size <= _SHARE * available_memory()
+        return size <= SETTINGS.data_share * available_memory()
     workers = _workers(client).values()
-    return size <= _SHARE * sum(one["memory_limit"] or available_memory() for one in workers)
+    return size <= SETTINGS.data_share * sum(one["memory_limit"] or available_memory() for one in workers)
 
 
 def kept(nodes: Sequence, names: Sequence[str]) -> list:
@@ -248,22 +259,22 @@ def _wait(client, nodes) -> None:
         from mtldsl.distributed.worker_signals import leave_signals_here
 
         leave_signals_here(client)
-        alone, state, coming = 0, "", as_completed(futures, timeout=_PATIENCE)
+        alone, state, coming = 0, "", as_completed(futures, timeout=SETTINGS.patience_seconds)
         while alone < 2:
             try:
                 one = next(coming, None)
             except TimeoutError:  # not all are there yet
                 state = _idleness(client)
                 alone = alone + 1 if state else 0
-                coming = as_completed(futures, timeout=_PATIENCE)
+                coming = as_completed(futures, timeout=SETTINGS.patience_seconds)
                 continue
             if one is None:
                 return
             if one.status != "finished":
                 one.result()  # raises
         raise LostClusterError(
-            f"{state} for {_PATIENCE:g} seconds or more",
-            write_instead=AGAIN if "no worker" in state else MORE_MEMORY,
+            f"{state} for {SETTINGS.patience_seconds:g} seconds or more",
+            write_instead=AGAIN if "no worker" in state else MEMORY_ADVICE,
         )
     except BaseException as error:
         if type(error).__name__ == "KilledWorker":

@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from mtldsl.utils.arrays import digest
 from mtldsl.utils.progress import timed
 
 __all__ = [
-    "RUNS",
+    "SETTINGS",
     "DaskParts",
     "Scratch",
     "States",
@@ -56,8 +57,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What runs keep beside the rows, on Dask's workers: from time to time it is written out, so that a worker's death costs a few runs and not all.
 
-#: Stateful runs after which states are written out: so many are computed again at most, of the parts that a worker had which dies.
-RUNS = 5
+
+@dataclass(frozen=True)
+class DaskPartSettings:
+    """Sizes of the graph of a run.
+
+    unwritten_runs : stateful runs after which states are written out: so many are computed again at most, of the parts that a worker had which dies
+    node_summands  : of one node of the tree, a power of two: then the sum has the bits of `tree_sum`
+    """
+
+    unwritten_runs: int = 5
+    node_summands: int = 8
+
+
+SETTINGS = DaskPartSettings()
 
 
 class States(list):
@@ -169,10 +182,6 @@ def _read(folder: str, mark: str, part: int):
     return read_state(state_path(folder, mark, part))
 
 
-#: Summands of one node of the tree, a power of two: then the sum has the bits of `tree_sum`.
-_TOGETHER = 8
-
-
 class DaskParts:
     """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
 
@@ -224,7 +233,7 @@ class DaskParts:
         if new is None:
             return total
         new = states.after(new)
-        return self._scratch.written(new, self.names) if new.since >= RUNS else new, total
+        return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
         """See `Parts.unseen_by`."""
@@ -280,7 +289,7 @@ def tree(nodes: Sequence) -> Any:
     """The node of their sum, in the order of `tree_sum`: some pairs, and pairs of pairs, at once, since a node costs Dask a millisecond."""
     level = list(nodes)
     while len(level) > 1:
-        groups = [level[k : k + _TOGETHER] for k in range(0, len(level), _TOGETHER)]
+        groups = [level[k : k + SETTINGS.node_summands] for k in range(0, len(level), SETTINGS.node_summands)]
         level = [call(_summed, *group) if len(group) > 1 else group[0] for group in groups]
     return level[0]
 

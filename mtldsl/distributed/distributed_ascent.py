@@ -180,11 +180,26 @@ def which_of(part: Part, n_tasks: int) -> tuple[dict[int, np.ndarray], np.ndarra
 # --------------------------------------------------------------------------------------------------------------
 # Safe aggregation: how far the steps of several parts, added up, may overshoot, node by node.
 
-#: The share of a task's rows that lie near a kink, as a guess.
-_NEAR = 0.3
 
-#: A kernel of so few nodes that are in several parts is bounded node by node.
-_ONE_BY_ONE = 2
+@dataclass(frozen=True)
+class AscentSettings:
+    """Numbers of steps on the samples of parts.
+
+    kinked_share        : of a task's rows that lie near a kink, as a guess
+    single_nodes        : a kernel of so few nodes that are in several parts is bounded node by node
+    pass_epochs         : epochs over the rows of a part in a pass
+    overlap_factor      : how far steps overshoot together is bounded by this factor above what was seen of it
+    overlap_fall_factor : and falls by no more than this factor a pass
+    """
+
+    kinked_share: float = 0.3
+    single_nodes: int = 2
+    pass_epochs: int = 5
+    overlap_factor: float = 1.2
+    overlap_fall_factor: float = 0.9
+
+
+SETTINGS = AscentSettings()
 
 
 def places_of_tasks(tasks: Any) -> tuple[list[np.ndarray], np.ndarray]:
@@ -197,13 +212,13 @@ def places_of_tasks(tasks: Any) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def curvatures(loss: Any) -> np.ndarray:
-    """(m,) about what the second derivative of every task's loss is, in a direction of average length: `_NEAR` of the rows, each with
+    """(m,) about what the second derivative of every task's loss is, in a direction of average length: `SETTINGS.kinked_share` of the rows, each with
     that of a loss whose slope changes by its coefficient over the size of a label."""
     tasks = loss.tasks
     squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
     facts = tasks.label_facts
     spread = np.sqrt(np.maximum(facts.squares / facts.counts, np.finfo(float).tiny))
-    return _NEAR * loss.coefficients * squares / tasks.n_features / spread
+    return SETTINGS.kinked_share * loss.coefficients * squares / tasks.n_features / spread
 
 
 def safe_factors(norm: MKLNorm, n_features: int, which: list[np.ndarray]) -> list[np.ndarray]:
@@ -226,7 +241,7 @@ def safe_factors(norm: MKLNorm, n_features: int, which: list[np.ndarray]) -> lis
         s = np.maximum(s, 1.0)
         for k in range(len(cell.members)):
             own = np.flatnonzero(cell.owner == k) if len(cell.members) < len(cell.owner) else np.array([k])
-            if own.size > _ONE_BY_ONE and s[own].min() > 1.0:
+            if own.size > SETTINGS.single_nodes and s[own].min() > 1.0:
                 s[own] = np.minimum(_least_factor(cell.factor[:, own].toarray(), which), s[own].max())
         factors.append(s)
     return factors
@@ -247,13 +262,6 @@ def _least_factor(B: np.ndarray, which: list[np.ndarray]) -> float:
 
 # --------------------------------------------------------------------------------------------------------------
 # Dual ascent inside the parts, its steps added up safely: losses with kinks beside kernels between tasks, one pass over the data an iteration.
-
-#: Epochs over the rows of a part in a pass.
-_EPOCHS = 5
-
-
-#: The bound on how far steps overshoot together falls towards what was seen of it, this much above it, and by no more than this factor a pass.
-_ABOVE, _FASTEST = 1.2, 0.9
 
 
 class AscentByPasses(DistributedSolver):
@@ -322,7 +330,7 @@ class _Run:
         if getattr(self.loss.atom, "entropic", False) and self.state is None:
             W = self._moved_to(self._pass(W, 0)["after"])
         while True:
-            told = self._pass(W, _EPOCHS)
+            told = self._pass(W, SETTINGS.pass_epochs)
             x: Blocks = {self.block: W}
             self.loss.known(x, told["seen"])
             name = self.model.name
@@ -381,8 +389,8 @@ class _Run:
         self.taken = min(max(ratio, 0.0), 1.0)
         if curved > 0.0:
             # a step that a part made in full has ratio 1 where the bound was met
-            seen = _ABOVE / max(ratio, 1e-6)
-            self.overlap = min(self.overlap * max(seen, _FASTEST), 1.0)
+            seen = SETTINGS.overlap_factor / max(ratio, 1e-6)
+            self.overlap = min(self.overlap * max(seen, SETTINGS.overlap_fall_factor), 1.0)
         Z = before + self.taken * change
         W = self._moved_to(Z)
         if self.weights_step is not None:

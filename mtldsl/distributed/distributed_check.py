@@ -32,17 +32,31 @@ __all__ = [
 _EPS = float(np.finfo(float).eps)
 
 #: Units in the last place by which a sum may be off, as in `typed_values`.
-_ROUNDING_UNITS = 64.0
+ROUNDING_UNITS = 64.0
 
 _NOTHING = TaskSum(np.zeros(0, int), np.zeros((0, 3)))
 
-#: Random signs of rounding errors that losses of whole tasks are tried with.
-_DIRECTIONS = 5
+
+@dataclass(frozen=True)
+class PartsCheckSettings:
+    """Limits of what is read once more.
+
+    whole_entries   : inputs up to which all rows are read; a product takes milliseconds
+    checked_share   : of the parts of more rows: the price of the check
+    sign_directions : random signs of rounding errors that losses of whole tasks are tried with
+    """
+
+    whole_entries: float = 4e6
+    checked_share: float = 0.05
+    sign_directions: int = 5
+
+
+SETTINGS = PartsCheckSettings()
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """What the plain formulas ask of a term, of the rows of one part."""
+    """Rows of one part of a term, as the plain formulas ask for them."""
 
     atom: Any
     tasks: Any
@@ -84,8 +98,8 @@ class LossElsewhere:
             return 0.0
         if not self.is_of_samples:
             plain = self._of_whole_tasks(parts)
-            moved = [self._of_whole_tasks(parts, direction) for direction in range(_DIRECTIONS)]
-            return 4.0 * max(abs(one - plain) for one in moved) + _ROUNDING_UNITS * _EPS * abs(plain)
+            moved = [self._of_whole_tasks(parts, direction) for direction in range(SETTINGS.sign_directions)]
+            return 4.0 * max(abs(one - plain) for one in moved) + ROUNDING_UNITS * _EPS * abs(plain)
         sums = self._run(parts, _rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
         totals = self._totals(parts, sums[:, 2])
         if self.definition.of_sum is None:
@@ -169,29 +183,19 @@ def _of_tasks(columns: Columns, state, atom: Any, function: Callable) -> tuple[N
     return None, (), TaskSum(columns.which, np.array(found, float))
 
 
-@dataclass(frozen=True)
-class PartsCheckSettings:
-    """Limits of what is read once more."""
-
-    whole_entries: float = 4e6  # inputs up to which all rows are read; a product takes milliseconds
-    share: float = 0.05  # of more rows, so many of their parts: the price of the check
-
-
 class PartsCheck:
     """A loss as typed, and in the normal form, over the parts that are looked at.
 
     Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
     """
 
-    settings = PartsCheckSettings()
-
     def __init__(self, form: Any, term: Any, point: TypedPoint):
         self.typed, self.x = LossElsewhere(point, term), point.blocks
         self.losses: list[Any] = [loss for loss in form.losses if loss.typed == term.text]
         parts, tasks = term.tasks.parts, term.tasks
-        self.is_few = tasks.n_samples * tasks.n_features <= self.settings.whole_entries
+        self.is_few = tasks.n_samples * tasks.n_features <= SETTINGS.whole_entries
         self.is_whole = self.is_few or not self.typed.is_of_samples or len(self.losses) != 1
-        number = parts.n_parts if self.is_whole else math.ceil(self.settings.share * parts.n_parts)
+        number = parts.n_parts if self.is_whole else math.ceil(SETTINGS.checked_share * parts.n_parts)
         # other parts at other solves of the same rows
         chosen = np.random.default_rng(parts.passes).permutation(parts.n_parts)[:number]
         self.parts = parts.some(sorted(chosen.tolist()))

@@ -47,7 +47,7 @@ _KINDS = tuple(LABEL_KINDS)
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of some tasks, told apart by keys; `+` puts those of an earlier and a later part together, tasks in order of first appearance."""
+    """Facts of some tasks, told apart by keys; `+` puts those of an earlier and a later part together, tasks in order of first appearance."""
 
     keys: tuple
     sums: np.ndarray  # (k, len(_SUMS))
@@ -130,7 +130,7 @@ def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
 
 @dataclass(frozen=True, eq=False)
 class LabelFacts:
-    """What is known of the labels of all tasks, (m,) each: how many, the smallest and largest, sums, and the same with sample weights.
+    """Facts of the labels of all tasks, (m,) each: how many, the smallest and largest, sums, and the same with sample weights.
 
     deviations     : sum of squares of what labels differ from their mean by
     weights        : sum of sample weights (of ones, where there are none)
@@ -247,12 +247,19 @@ def with_features(part: Part, index: np.ndarray) -> Part:
 # random within these - and dealt in turn from a random start, so that every side gets of every kind the same number but one. The random numbers
 # depend on the seed and the partition alone.
 
-#: columns of a table that rows are ordered by, the rarest classes first
-_COLUMNS = 32
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """Limit of the order of rows: `ordering_columns` of a table, the rarest classes first."""
+
+    ordering_columns: int = 32
+
+
+SETTINGS = FoldSettings()
 
 
 class FoldAssignment(NamedTuple):
-    """How rows are dealt: to `k` folds in turn, or with a share of them for the second of two sides.
+    """Assignment of rows: to `k` folds in turn, or with a share of them for the second of two sides.
 
     signs : (m,) whether the labels of a task are -1 and +1, which are then spread class by class; None: nothing is spread
     """
@@ -289,7 +296,7 @@ def _carried(part: Part, signs) -> list[np.ndarray]:
         there = ~np.isnan(y)
         kinds.append(np.where(there & two & (y > 0), 2, there).astype(np.int8))
     least = [min((np.sum(kind == one) for one in np.unique(kind)), default=0) for kind in kinds]
-    return [kinds[i] for i in np.argsort(least, kind="stable")[:_COLUMNS]][::-1]
+    return [kinds[i] for i in np.argsort(least, kind="stable")[: SETTINGS.ordering_columns]][::-1]
 
 
 def side(part: Part, dealt: FoldAssignment, fold: int, inside: bool) -> Part | None:

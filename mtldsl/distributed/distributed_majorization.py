@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -70,15 +71,26 @@ class Squares:
 # --------------------------------------------------------------------------------------------------------------
 # Majorization: a smooth loss lies below squares that touch it, and these are solved here; one pass over the data an iteration.
 
-#: The share of the square of the relative gap that inner solves may miss their optimum by.
-_SHARE = 0.05
 
-#: They are made as much more accurate where the objective falls by less than what that share allows for.
-_FINER = 0.1
+@dataclass(frozen=True)
+class MajorizationSettings:
+    """Numbers of the steps.
+
+    inner_error_share   : of the square of the relative gap, that inner solves may miss their optimum by
+    refinement_factor   : of that error where the objective falls by less than it allows for
+    curvature_factor    : of the next squares over the curvature just seen
+    min_curvature_share : of the steepest squares, that they are at least
+    flattening_factor   : of how fast they may flatten
+    """
+
+    inner_error_share: float = 0.05
+    refinement_factor: float = 0.1
+    curvature_factor: float = 1.3
+    min_curvature_share: float = 1e-3
+    flattening_factor: float = 0.5
 
 
-#: So much steeper than the curvature just seen the next squares are; the least that they are, of the steepest; how fast they may flatten.
-_SAFE, _FLATTEST, _SLOWLY = 1.3, 1e-3, 0.5
+SETTINGS = MajorizationSettings()
 
 
 class Majorization(DistributedSolver):
@@ -175,10 +187,11 @@ class _Run:
                 # too far: back to the last minimizer, without momentum
                 y, t, before = x, 1.0, None
                 self.theta = min(2.0 * self.theta, 1.0)
-                best, self.missing = math.inf, _FINER * self.missing
+                best, self.missing = math.inf, SETTINGS.refinement_factor * self.missing
                 continue
-            if best - objective < self.missing / _SHARE:  # what is gained could be what inner solves miss
-                self.missing *= _FINER
+            # what is gained could be what inner solves miss
+            if best - objective < self.missing / SETTINGS.inner_error_share:
+                self.missing *= SETTINGS.refinement_factor
             best, before = min(best, objective), (y, duals)
             new = self._minimizer(y, duals, objective)
             next_t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
@@ -193,7 +206,14 @@ class _Run:
             squares.curvature(y, u, old, old_u)
             for squares, u, old_u in zip(self.squares, duals, old_duals, strict=True)
         )
-        self.theta = min(max(_SAFE * seen, _SLOWLY * self.theta, _FLATTEST), 1.0)
+        self.theta = min(
+            max(
+                SETTINGS.curvature_factor * seen,
+                SETTINGS.flattening_factor * self.theta,
+                SETTINGS.min_curvature_share,
+            ),
+            1.0,
+        )
 
     def _minimizer(self, y: Blocks, duals, objective: float) -> Blocks:
         terms = [
@@ -204,7 +224,7 @@ class _Run:
         size = max(abs(objective), np.finfo(float).tiny)
         gap = min((objective - bound) / size, 1.0) if math.isfinite(bound) else 1.0
         # multipliers are off by the root of what the objective is off by
-        self.missing = min(_SHARE * gap * gap * size, self.missing)
+        self.missing = min(SETTINGS.inner_error_share * gap * gap * size, self.missing)
         found = self.inner.solve(terms, y, self.missing)
         for loss, squares, u in zip(self.form.losses, self.squares, duals, strict=True):
             found |= squares.intercepts(found, y, loss.sums(u), self.theta * squares.steepest)

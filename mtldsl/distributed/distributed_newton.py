@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -44,15 +45,50 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What Newton steps by passes compute where the rows are: value, gradient and Hessian of a loss, or of its Moreau envelope.
 
-#: The shift of a prediction, relative to its size, over which the slope of a proximal step is measured.
-_SHIFT = 1e-6
 
-#: A Hessian is estimated by so many samples a feature at least, and this share of them: off by some tenth, it costs a Newton step or two more, and
-#: fifteen sixteenths of its price less (measured). A share above the last is all of them.
-_A_FEATURE, _SHARE, _NEARLY_ALL = 50.0, 1.0 / 16.0, 0.5
+@dataclass(frozen=True)
+class NewtonSettings:
+    """Numbers of Newton's method.
 
-#: The seed of the random numbers that choose rows, beside the number of the part.
-_SEED = 7
+    feature_samples       : samples a feature, at least, that a Hessian is estimated by: off by some tenth, it costs a step or two more, and fifteen sixteenths of its price less (measured)
+    hessian_share         : and of the samples
+    whole_share           : a share above this is all of them
+    sampling_seed         : of the random numbers that choose rows, beside the number of the part
+    probe_ratio           : shift of a prediction, relative to its size, over which the slope of a proximal step is measured
+    min_pivot_share       : of the largest: factors with smaller squared pivots are made one by one, of columns of one length
+    stacked_features      : features up to which factors are made all at once
+    inner_error_share     : of what the step before was to gain, that the next may be off by
+    initial_damping_share : of the penalty, at the first step
+    damping_factor        : by which damping grows after a step that failed
+    damping_fall_factor   : and falls after one that kept its promise
+    min_damping_share     : of the penalty
+    accepted_share        : of a promise, from which on a step is made
+    kept_share            : and from which on the promise is kept
+    multiplier_share      : of what multipliers have moved by: they step where the next Newton step promises less
+    penalty_factor        : by which the penalty grows then
+    residual_factor       : if the residual fell by less
+    """
+
+    feature_samples: float = 50.0
+    hessian_share: float = 1.0 / 16.0
+    whole_share: float = 0.5
+    sampling_seed: int = 7
+    probe_ratio: float = 1e-6
+    min_pivot_share: float = 1e-6
+    stacked_features: int = 64
+    inner_error_share: float = 1e-3
+    initial_damping_share: float = 0.1
+    damping_factor: float = 4.0
+    damping_fall_factor: float = 0.4
+    min_damping_share: float = 1e-6
+    accepted_share: float = 0.1
+    kept_share: float = 0.7
+    multiplier_share: float = 0.1
+    penalty_factor: float = 2.0
+    residual_factor: float = 0.5
+
+
+SETTINGS = NewtonSettings()
 
 
 def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
@@ -61,8 +97,8 @@ def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
     >>> hessian_shares(np.array([100, 100_000, 10_000_000]), 99)
     array([1.    , 0.0625, 0.0625])
     """
-    shares = np.maximum(_A_FEATURE * (n_features + 1) / counts, _SHARE)
-    return np.where(shares > _NEARLY_ALL, 1.0, shares)
+    shares = np.maximum(SETTINGS.feature_samples * (n_features + 1) / counts, SETTINGS.hessian_share)
+    return np.where(shares > SETTINGS.whole_share, 1.0, shares)
 
 
 def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
@@ -82,7 +118,7 @@ def _estimated(part: Part, atom, coefficients, V, b, shares) -> dict[int, np.nda
     """The Hessians by some rows, the same at every pass and on every worker."""
     from mtldsl.distributed.partitions import Part
 
-    rng, tasks = np.random.default_rng([_SEED, part.index]), part.tasks
+    rng, tasks = np.random.default_rng([SETTINGS.sampling_seed, part.index]), part.tasks
     if tasks.is_shared:
         n = tasks.X.shape[0]
         chosen = _drawn(rng, n, shares.max())
@@ -151,7 +187,7 @@ def _envelope(atom, slab: Slab, u, penalty: float) -> tuple[np.ndarray, np.ndarr
 
 def _curved(atom, slab: Slab, u, z, penalty: float) -> np.ndarray:
     """The generalised second derivative of the envelope: the proximal step's slope by a difference; what is next to nothing is nothing."""
-    shift = _SHIFT * (1.0 + np.abs(slab.z))
+    shift = SETTINGS.probe_ratio * (1.0 + np.abs(slab.z))
     ahead = atom.prox(slab.z + u / penalty + shift, slab.y, 1.0 / penalty, slab.s)
     weights = np.clip(penalty * (1.0 - (ahead - z) / shift), 0.0, penalty)
     weights[weights < 1e-3 * penalty] = 0.0
@@ -167,12 +203,6 @@ def _told(
 
 # --------------------------------------------------------------------------------------------------------------
 # A quadratic model of a loss of rows that are elsewhere, as a loss of a few rows here.
-
-#: Factors whose squared pivots are below this share of the largest are made one by one, of columns of one length.
-_SMALLEST_PIVOT = 1e-6
-
-#: Features up to which factors are made all at once.
-_SMALL = 64
 
 
 class Model:
@@ -210,14 +240,14 @@ class Model:
     def _together(self, G, g, V) -> Tasks | None:
         """All factors at once, where matrices are small: a thousand calls cost more than what they compute. None where one is near to singular."""
         d = G.shape[1]
-        if d > _SMALL:
+        if d > SETTINGS.stacked_features:
             return None
         try:
             L = np.linalg.cholesky(G)
         except np.linalg.LinAlgError:
             return None
         pivots, sizes = np.einsum("mdd->md", L) ** 2, np.einsum("mdd->md", G)
-        if (pivots.min(axis=1) <= _SMALLEST_PIVOT * sizes.max(axis=1)).any():
+        if (pivots.min(axis=1) <= SETTINGS.min_pivot_share * sizes.max(axis=1)).any():
             return None
         R = np.ascontiguousarray(np.swapaxes(L, 1, 2))
         targets = np.einsum("mij,mj->mi", R, V) - np.linalg.solve(L, g[:, :, None])[:, :, 0]
@@ -248,16 +278,6 @@ class Model:
 
 # --------------------------------------------------------------------------------------------------------------
 # Newton steps of rows that are elsewhere, a pass over the data each; losses with kinks by the method of multipliers.
-
-#: The share of what the step before was to gain that the next may be off by.
-_SHARE_NEWTON = 1e-3
-
-#: The damping of the first step, as a share of the penalty; by how much it grows after a step that failed, and falls after one that kept its
-#: promise; the least of it; the share of a promise that is kept.
-_DAMPED, _MORE, _LESS, _LEAST, _KEPT, _WELL = 0.1, 4.0, 0.4, 1e-6, 0.1, 0.7
-
-#: Multipliers step where the next Newton step promises less than this share of what they have moved by; the penalty grows by this factor then.
-_ENOUGH, _STEEPER, _FELL = 0.1, 2.0, 0.5
 
 
 class NewtonByPasses(DistributedSolver):
@@ -313,7 +333,8 @@ class _Run:
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.moments = moments_of(loss.tasks)
         self.inner = Subproblem(form, None if start is None else start.function_duals)
-        self.state, self.penalty, self.damping, self.passes = None, _first_penalty(loss), _DAMPED, 0
+        self.state, self.passes = None, 0
+        self.penalty, self.damping = _first_penalty(loss), SETTINGS.initial_damping_share
         self.apart = math.inf
         self.values: list[tuple[Blocks, float]] = []
         self.file = file
@@ -346,21 +367,26 @@ class _Run:
             model = Model(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
             new = self._minimizer(model, told)
             promised = self._here(self.x, told) - self._promised(model, told, new)
-            if not self.loss.atom.smooth and promised <= _ENOUGH * told["moved"] / self.penalty:
+            if (
+                not self.loss.atom.smooth
+                and promised <= SETTINGS.multiplier_share * told["moved"] / self.penalty
+            ):
                 old, apart = self.penalty, told["moved"] / self.penalty**2
-                if apart > _FELL * self.apart:
-                    self.penalty *= _STEEPER
+                if apart > SETTINGS.residual_factor * self.apart:
+                    self.penalty *= SETTINGS.penalty_factor
                 self.apart = apart
                 told = self._pass(self.x, old)
                 continue
             seen = self._pass(new, None)
             gained = self._here(self.x, told) - self._here(new, seen)
-            if gained >= _KEPT * promised:
+            if gained >= SETTINGS.accepted_share * promised:
                 self.x, told = new, seen
-                if gained >= _WELL * promised:
-                    self.damping = max(_LESS * self.damping, _LEAST)
+                if gained >= SETTINGS.kept_share * promised:
+                    self.damping = max(
+                        SETTINGS.damping_fall_factor * self.damping, SETTINGS.min_damping_share
+                    )
             else:
-                self.damping = min(_MORE * self.damping, 1.0)
+                self.damping = min(SETTINGS.damping_factor * self.damping, 1.0)
                 if (
                     self.damping == 1.0
                     and gained <= 0.0
@@ -408,11 +434,11 @@ class _Run:
     def _missing(self, told: dict) -> float:
         """Return what a step may be off by."""
         if not self.loss.atom.smooth:
-            return _SHARE_NEWTON * told["moved"] / self.penalty or math.inf
+            return SETTINGS.inner_error_share * told["moved"] / self.penalty or math.inf
         here = self._here(self.x, told)
         bound = dual_bound(self.form, self.x, [self._dual(told)], self.inner.duals)[0]
         gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
-        return _SHARE_NEWTON * gap * gap * abs(here)
+        return SETTINGS.inner_error_share * gap * gap * abs(here)
 
     def _promised(self, model: Model, told: dict, new: Blocks) -> float:
         """Return what the model says of the value there."""

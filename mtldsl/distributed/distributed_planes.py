@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.certificates.dual_bound import dual_bound
-from mtldsl.distributed.distributed_solver import EVERY, CheckpointFolder, DistributedSolver
+from mtldsl.distributed.distributed_solver import SETTINGS as DISTRIBUTED
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
 from mtldsl.distributed.distributed_structured_term import PlaneDual, StructuredElsewhere
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
@@ -33,11 +35,36 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The minimizer of the functions of a model beside the planes met so far: computed here, without a look at the rows.
 
-#: Rounds between two looks at the model's own gap, and the most of them; the share of the gap that the model may leave.
-_LOOK, _MOST, _SHARE = 10, 300, 0.1
 
-#: Quotient of residuals from which on the penalty changes; over-relaxation; accuracy of the quadratic programs.
-_UNBALANCED, _RELAXATION, _QP = 5.0, 1.6, 1e-13
+@dataclass(frozen=True)
+class PlaneSettings:
+    """Numbers of the planes of rows elsewhere.
+
+    look_rounds       : rounds between two looks at the model's own gap
+    max_rounds        : rounds
+    model_gap_share   : of the gap, that the model may leave
+    unbalanced_ratio  : of residuals, from which on the penalty changes
+    relaxation_factor : over-relaxation
+    program_tol       : of the quadratic programs
+    initial_way_share : of the way from the best point to the model's, at which the first look asks; the next ask at the share that was best last, nearer, farther, and at the model's point
+    min_way_share     : of it
+    nearer_factor     : of the share, for what is nearer
+    idle_looks        : looks without weight after which a plane is dropped
+    """
+
+    look_rounds: int = 10
+    max_rounds: int = 300
+    model_gap_share: float = 0.1
+    unbalanced_ratio: float = 5.0
+    relaxation_factor: float = 1.6
+    program_tol: float = 1e-13
+    initial_way_share: float = 0.3
+    min_way_share: float = 0.01
+    nearer_factor: float = 1.0 / 3.0
+    idle_looks: int = 25
+
+
+SETTINGS = PlaneSettings()
 
 
 def modulus_of(form: NormalForm) -> float | None:
@@ -94,20 +121,22 @@ class PlaneModel:
         self.looks += 1
         if self.modulus is not None:
             self.programs += 1
-            W, _ = self.bundle.proximal_steps(np.zeros_like(self.W), self.c / self.modulus, _QP)
+            W, _ = self.bundle.proximal_steps(
+                np.zeros_like(self.W), self.c / self.modulus, SETTINGS.program_tol
+            )
             self.duals = self.bundle.duals()
             return W
-        for k in range(1, _MOST + 1):
+        for k in range(1, SETTINGS.max_rounds + 1):
             moved = self._round()
             self.programs += 1
-            if k % _LOOK:
+            if k % SETTINGS.look_rounds:
                 continue
             here = self._value()
             bound = self._bound()
             self.bound = max(self.bound, bound)
-            if here - bound <= _SHARE * (objective - self.bound):
+            if here - bound <= SETTINGS.model_gap_share * (objective - self.bound):
                 break
-            if k % (2 * _LOOK) == 0:
+            if k % (2 * SETTINGS.look_rounds) == 0:
                 self._balance(moved)
         return self.S
 
@@ -119,8 +148,8 @@ class PlaneModel:
         """Return how far S moved."""
         mu, before = self.mu, self.S
         self.S = self._prox(self.W + self.Z / mu)
-        B = _RELAXATION * self.S + (1.0 - _RELAXATION) * self.W - self.Z / mu
-        self.W, _ = self.bundle.proximal_steps(B, self.c / mu, _QP)
+        B = SETTINGS.relaxation_factor * self.S + (1.0 - SETTINGS.relaxation_factor) * self.W - self.Z / mu
+        self.W, _ = self.bundle.proximal_steps(B, self.c / mu, SETTINGS.program_tol)
         self.Z = -self.c[:, None] * self.bundle.slopes()
         return float(np.linalg.norm(self.S - before))
 
@@ -146,15 +175,15 @@ class PlaneModel:
         if not (size > 0.0 and of_dual > 0.0):
             return
         primal, dual = np.linalg.norm(self.W - self.S) / size, self.mu * moved / of_dual
-        if max(primal, dual) > _UNBALANCED * min(primal, dual):
+        if max(primal, dual) > SETTINGS.unbalanced_ratio * min(primal, dual):
             self.mu *= 2.0 if primal > dual else 0.5
 
 
 # --------------------------------------------------------------------------------------------------------------
 # The oracle of a structured hinge whose rows are elsewhere, as bundles of planes see it: the slopes in the weights are all that is kept of a plane.
 
-#: what is kept of a plane beside its slope, in the order of `PlaneDual`
-_KEPT = 5
+#: Numbers kept of a plane beside its slope, in the order of `PlaneDual`.
+N_PLANE_NUMBERS = 5
 
 
 class OracleElsewhere:
@@ -207,7 +236,7 @@ class OracleElsewhere:
 
     def zero(self, i: int) -> np.ndarray:
         """The plane of the true labelling."""
-        return np.zeros(self.tasks.n_features + _KEPT)
+        return np.zeros(self.tasks.n_features + N_PLANE_NUMBERS)
 
     def duals(self, stored: list[list], weights: list[np.ndarray]) -> PlaneDual:
         """Multipliers of the loss, coefficients included, of the mixtures of planes."""
@@ -267,13 +296,6 @@ def recalled_model(model: PlaneModel, numbers: dict[str, float], arrays: dict[st
 
 # --------------------------------------------------------------------------------------------------------------
 # Planes of structured hinges whose rows are elsewhere: all that a look at the rows tells is used up before the next one.
-
-#: Where a look asks, between the best point (0) and the model's (1): at the share that was best last, nearer, farther, and at the model's own.
-#: That share at first, the least of it, and what is nearer.
-_FIRST_SHARE, _LEAST_SHARE, _NEARER = 0.3, 0.01, 1.0 / 3.0
-
-#: Looks without weight after which a plane is dropped.
-_IDLE = 25
 
 
 class PlanesByPasses(DistributedSolver):
@@ -342,7 +364,7 @@ class _Run:
         self.modulus = None if loss.intercepts else modulus_of(form)
         self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
         self.values, self.seen = np.full(self.m, np.inf), {}
-        self.share = np.full(self.m, _FIRST_SHARE)
+        self.share = np.full(self.m, SETTINGS.initial_way_share)
         if left is None:
             self._ask([self.best])
         self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
@@ -381,8 +403,8 @@ class _Run:
             stopped = watch(point) or iteration == max_iter
             if not stopped:
                 self._step(S)
-                self.bundle.drop_idle(round(_IDLE * self.model.programs_a_look))
-            if stopped or iteration % EVERY == 0:
+                self.bundle.drop_idle(round(SETTINGS.idle_looks * self.model.programs_a_look))
+            if stopped or iteration % DISTRIBUTED.checkpoint_passes == 0:
                 self._keep()
             if stopped:
                 return point
@@ -395,12 +417,20 @@ class _Run:
         """Ask on the way to S; the share that was best is the middle one of the next look, each task's own where nothing ties tasks."""
         share, before, way = self.share, self.values, S - self.best
         shares = np.stack(
-            [_NEARER * share, share, np.minimum(share / _NEARER, 0.5 * (1.0 + share)), np.ones(self.m)]
+            [
+                SETTINGS.nearer_factor * share,
+                share,
+                np.minimum(share / SETTINGS.nearer_factor, 0.5 * (1.0 + share)),
+                np.ones(self.m),
+            ]
         )
         found = self._ask([self.best + one[:, None] * way for one in shares])
         at = np.argmin(found, axis=0)
         lower = found[at, np.arange(self.m)] < before
-        self.share = np.maximum(np.where(lower, shares[at, np.arange(self.m)], _NEARER * share), _LEAST_SHARE)
+        self.share = np.maximum(
+            np.where(lower, shares[at, np.arange(self.m)], SETTINGS.nearer_factor * share),
+            SETTINGS.min_way_share,
+        )
 
     def _ask(self, points: list[np.ndarray]) -> np.ndarray:
         """(points, m) what tasks add to the objective, equal parts of it where they are tied; the best is kept."""

@@ -116,7 +116,7 @@ def _gathered(
 
 
 def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> SolveResult:
-    """What comes of few rows, as an answer for the rows given: with the intercepts as they are rounded, and what sums over these rows may hide."""
+    """Return the answer for the rows given that few rows lead to. Intercepts are rounded; what sums over these rows may hide is told."""
     start = None if start is None else {block.name: start[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)
     blocks = recipe.with_intercepts(outcome.blocks)

@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class ScoringRequest:
-    """What is sent to the parts.
+    """Request that is sent to the parts.
 
     needs    : "labels", "scores", "values" or "probabilities"
     cuts     : (m,) thresholds, or None for what the loss decides
@@ -193,8 +193,10 @@ def _of_rows(part, asked: ScoringRequest, by: Measure, known: np.ndarray) -> np.
 # of five sums; the log loss and the Brier score are means, as are measures of whole rows. What looks at the order of all scores of a task takes
 # them to one worker: `mtldsl.distributed.distributed_scoring`.
 
-#: cells of a task's table, each counted and weighed: labels, and what was predicted
-_Y, _P = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
+#: Cells of a task's table, each counted and weighed: labels ...
+TRUE_LABELS = np.array([1.0, 1.0, -1.0, -1.0])
+#: ... and what was predicted.
+PREDICTED_LABELS = np.array([1.0, -1.0, 1.0, -1.0])
 
 
 def sums_of(part, asked: ScoringRequest) -> TaskSum:
@@ -303,10 +305,10 @@ _MEANS: dict[str, Any] = {
 def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str) -> float:
     """From [right positives, missed ones, wrong ones, right negatives], as of so many rows."""
     there = table > 0
-    if not by.is_defined(_Y[there]):
+    if not by.is_defined(TRUE_LABELS[there]):
         return float("nan")
     if metric is None:
-        return by.of_task(_Y[there], _P[there], table[there])
+        return by.of_task(TRUE_LABELS[there], PREDICTED_LABELS[there], table[there])
     counts = [round(one) for one in table]
     positives, negatives = counts[0] + counts[1], counts[2] + counts[3]
     metrics_of_tasks(metric, ["of these rows"], [(positives, negatives)], "score")
@@ -485,7 +487,7 @@ def parts_elsewhere(
 
 @dataclass(frozen=True, eq=False)
 class _Predicting:
-    """What predictions need of a solution: nothing that is as long as the data it was learned on."""
+    """Parts of a solution that predictions need: nothing that is as long as the data it was learned on."""
 
     coef: np.ndarray
     intercept: np.ndarray | None

@@ -7,7 +7,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,27 @@ __all__ = [
 # What solvers by passes over rows that are elsewhere have in common: which models they are for.
 
 
-#: Flops that a pass over rows elsewhere counts as.
-FLOPS_PER_PASS = 2e6
+@dataclass(frozen=True)
+class DistributedSettings:
+    """Numbers of solvers by passes.
+
+    pass_flops            : that a pass over rows elsewhere counts as
+    checkpoint_passes     : passes after which what is beside the rows is written; without anything there, what is here is written at each
+    min_inner_tol         : accuracy of an inner solve
+    max_inner_tol         : and at least
+    unprovable_tol        : below this, so near to rounding, a solver may find what it cannot prove
+    unprovable_iterations : that it takes at most then
+    """
+
+    pass_flops: float = 2e6
+    checkpoint_passes: int = 5
+    min_inner_tol: float = 1e-13
+    max_inner_tol: float = 1e-3
+    unprovable_tol: float = 1e-12
+    unprovable_iterations: int = 100
+
+
+SETTINGS = DistributedSettings()
 
 
 class DistributedSolver(Solver):
@@ -57,7 +76,7 @@ class DistributedSolver(Solver):
 
     def flops(self, form: NormalForm) -> float:
         """A pass over the rows counts the same whatever there is to compute: 100 of them without progress end a first slot."""
-        return FLOPS_PER_PASS
+        return SETTINGS.pass_flops
 
     def refuses(self, form: NormalForm) -> str | None:
         if not form.losses:
@@ -85,9 +104,6 @@ def sum_over_samples(form: NormalForm) -> LossTerm | str:
 
 # --------------------------------------------------------------------------------------------------------------
 # Solves of rows that are elsewhere, in a folder: what the process here knows, and where the workers wrote what lies beside the rows.
-
-#: What is beside the rows is written at every so many passes. What is here is written at each, where there is nothing beside the rows.
-EVERY = 5
 
 #: The fields of `SufficientStatistics`.
 _SPREADS = ("common", "own")
@@ -199,7 +215,7 @@ class CheckpointFolder:
         rows    : what it keeps beside the rows; now: at the end of a run
         """
         self.passes += 1
-        if rows is not None and self.passes % EVERY and not now:
+        if rows is not None and self.passes % SETTINGS.checkpoint_passes and not now:
             return rows
         self.keep_moments()
         mark, rows = self._written(rows)
@@ -286,12 +302,6 @@ def _folder(given) -> Path:
 # --------------------------------------------------------------------------------------------------------------
 # The problem here between two passes: squares of a few rows beside the functions of the model, with whatever solver is fastest for it.
 
-#: The accuracies that it is solved to.
-_FINEST, _COARSEST = 1e-13, 1e-3
-
-#: So near to rounding a solver may find what it cannot prove: below the first, it takes at most so many iterations.
-_NEAR, _FEW = 1e-12, 100
-
 
 class Subproblem:
     """Solves of one shape, each from the weights of the one before. `duals`: the multipliers of the functions at the last of them."""
@@ -311,9 +321,9 @@ class Subproblem:
         weights = {block.name: start[block.name] for block in form.blocks}
         known = sum(f.value(weights) for f in form.functions) if functions is None else functions
         here = max(abs(sum(term.value_at(weights) for term in terms) + known), float(np.finfo(float).tiny))
-        tol = min(max(missing / here, _FINEST), _COARSEST)
+        tol = min(max(missing / here, SETTINGS.min_inner_tol), SETTINGS.max_inner_tol)
         outcome = run_routes(
-            form, solver=next(accepting_routes(form)), tol=tol, max_iter=_FEW if tol < _NEAR else None, max_seconds=None,
+            form, solver=next(accepting_routes(form)), tol=tol, max_iter=SETTINGS.unprovable_iterations if tol < SETTINGS.unprovable_tol else None, max_seconds=None,
             start=Point(weights), options={}, simple_guesses=False,
         )  # fmt: skip
         self.duals = outcome.duals[1]

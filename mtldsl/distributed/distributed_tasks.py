@@ -491,7 +491,7 @@ class DistributedTasks(Tasks):
     def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:
         """See `Tasks.sample_for_check`: drawn where the rows are, and cut into parts here."""
         some = self.subsample(rows, random_state)
-        return some, self.cut(some, _CHECKED_PARTS)
+        return some, self.cut(some, SETTINGS.drawn_parts)
 
     def storage_facts(self) -> dict[str, Any]:
         """See `Tasks.storage_facts`."""
@@ -538,8 +538,15 @@ class DistributedTasks(Tasks):
         return 64
 
 
-#: parts that rows drawn for a cross-check are cut into
-_CHECKED_PARTS = 4
+@dataclass(frozen=True)
+class CrossCheckPartSettings:
+    """Size of a cross-check: rows drawn for it are cut into `drawn_parts`."""
+
+    drawn_parts: int = 4
+
+
+SETTINGS = CrossCheckPartSettings()
+
 
 _SOME = "write tasks.subsample(rows) to have some of them here"
 _SUM = "write tasks.parts.run(function, ...) for a sum over all rows"

@@ -31,8 +31,15 @@ __all__ = [
     "term_of",
 ]
 
-#: Points whose sums are remembered.
-_REMEMBERED = 4
+
+@dataclass(frozen=True)
+class DistributedTermSettings:
+    """Size of memory: the sums of `remembered_points` are remembered."""
+
+    remembered_points: int = 4
+
+
+SETTINGS = DistributedTermSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +126,7 @@ class DistributedTerm(LossTerm):
             if np.array_equal(one.V, V) and np.array_equal(one.b, b):
                 return one
         last.insert(0, Scores(V.copy(), b.copy(), self))
-        del last[_REMEMBERED:]
+        del last[SETTINGS.remembered_points :]
         return last[0]
 
     def look(self, V: np.ndarray, b: np.ndarray) -> Mapping[str, np.ndarray]:

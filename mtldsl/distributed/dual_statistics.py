@@ -26,8 +26,22 @@ __all__ = [
 #
 # A worker's memory allocator gives large arrays back at once, so that each new one costs as much as several operations on it; small ones it keeps.
 
-#: Bytes of inputs in a slab, its most samples, and the fewest rows that a matrix product is fast on.
-_BYTES, _SAMPLES, _FEWEST = 1 << 20, 1 << 14, 128
+
+@dataclass(frozen=True)
+class SlabSettings:
+    """Sizes of a slab.
+
+    slab_bytes    : inputs
+    slab_samples  : samples at most
+    min_slab_rows : fewest rows that a matrix product is fast on
+    """
+
+    slab_bytes: int = 1 << 20
+    slab_samples: int = 1 << 14
+    min_slab_rows: int = 128
+
+
+SETTINGS = SlabSettings()
 
 
 @dataclass(eq=False)
@@ -148,7 +162,9 @@ class _Table(RowSlabs):
 
     def _slabs(self, V, b):
         n, m = self.X.shape[0], self.m
-        step = max(min(_BYTES // (8 * self.d), _SAMPLES // m), _FEWEST)
+        step = max(
+            min(SETTINGS.slab_bytes // (8 * self.d), SETTINGS.slab_samples // m), SETTINGS.min_slab_rows
+        )
         every, done = np.arange(m), self.tasks.offsets[:-1].copy()
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
@@ -191,7 +207,9 @@ class _LongTable(RowSlabs):
 
     def _slabs(self, V, b):
         columns = np.ascontiguousarray(V.T)
-        for slab in self._ranges(max(min(_BYTES // (8 * self.d), _SAMPLES), _FEWEST)):
+        for slab in self._ranges(
+            max(min(SETTINGS.slab_bytes // (8 * self.d), SETTINGS.slab_samples), SETTINGS.min_slab_rows)
+        ):
             for i, first, count in zip(slab.which.tolist(), slab.starts, slab.counts, strict=True):
                 np.dot(self._inputs(slab, i, first, count), columns[i], out=slab.z[first : first + count])
             slab.z += np.repeat(b[slab.which], slab.counts)
@@ -221,7 +239,7 @@ class _Sparse(_LongTable):
     def _slabs(self, V, b):
         z = self.tasks.forward(V)
         self.gathered, self.weights = np.zeros((self.sides, z.size)), np.zeros(z.size)
-        for slab in self._ranges(_SAMPLES):
+        for slab in self._ranges(SETTINGS.slab_samples):
             slab.z = z[slab.flat] + np.repeat(b[slab.which], slab.counts)
             yield slab
 

@@ -22,11 +22,9 @@ log = logging.getLogger("mtldsl")
 
 @dataclass(frozen=True)
 class ForecastSettings:
-    """The one number that the words depend on."""
+    """Limit of a wait: a solve that is forecast to take more than `long_seconds` says so unasked."""
 
-    long_seconds: float = (
-        60.0  # a solve that is forecast to take longer says so unasked; what one waits for without a word
-    )
+    long_seconds: float = 60.0
 
 
 class Forecast:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,28 @@ from mtldsl.solvers.sdca.dual_ascent import kernel_form
 __all__ = ["PATTERNS", "SETTINGS", "PatternSettings"]
 
 
+@dataclass(frozen=True)
 class PatternSettings:
     """Numbers of the patterns, measured on rows in 4 to 64 parts.
 
-    parts_of_ascent    : parts that a task's rows lie in, in the mean, up to which steps on samples take fewer passes
-    parts_of_consensus : the same for the agreement of parts
-    steepest_step      : of a sample's step, in units of the regularizer, up to which steps on samples are long enough
-    hessian_entries    : of all tasks' Hessians, from which on Newton's passes are too dear
-    passes             : of Newton's method, and by how many more majorization takes
-    prices             : of a pass, in products: per task, and per reading
+    ascent_parts      : parts that a task's rows lie in, in the mean, up to which steps on samples take fewer passes
+    consensus_parts   : the same for the agreement of parts
+    step_ratio        : sample's step in units of the regularizer, up to which steps on samples are long enough
+    hessian_entries   : of all tasks' Hessians, from which on Newton's passes are too dear
+    newton_passes     : of Newton's method
+    additional_passes : of majorization, beside these
+    task_products     : price of a pass per task
+    reading_products  : price of a pass per reading
     """
 
-    parts_of_ascent = 1.5
-    parts_of_consensus = 2.0
-    steepest_step = 4.0
-    hessian_entries = 2_000_000
-    passes = 13.0, 27.0
-    prices = 28.0, 20.0
+    ascent_parts: float = 1.5
+    consensus_parts: float = 2.0
+    step_ratio: float = 4.0
+    hessian_entries: int = 2_000_000
+    newton_passes: float = 13.0
+    additional_passes: float = 27.0
+    task_products: float = 28.0
+    reading_products: float = 20.0
 
 
 SETTINGS = PatternSettings()
@@ -47,11 +53,11 @@ def prefers_fewer_passes_to_ascent(form: NormalForm) -> bool:
     tasks: Any = found.loss.tasks
     if found.loss.atom.smooth or found.name is not None:
         return True
-    if tasks.label_facts.parts.mean() > SETTINGS.parts_of_ascent:
+    if tasks.label_facts.parts.mean() > SETTINGS.ascent_parts:
         return True
     factor = found.norm.kernels[0].factor
     own = np.asarray(factor.multiply(factor).sum(axis=1)).ravel() / found.coefficient
-    return bool(np.median(curvatures(found.loss) * own) > SETTINGS.steepest_step)
+    return bool(np.median(curvatures(found.loss) * own) > SETTINGS.step_ratio)
 
 
 def prefers_newton_to_consensus(form: NormalForm) -> bool:
@@ -62,7 +68,7 @@ def prefers_newton_to_consensus(form: NormalForm) -> bool:
     tasks: Any = loss.tasks
     if loss.atom.smooth or any(f.atom.weighs_kernels for f in form.functions):
         return True
-    return bool(tasks.label_facts.parts.mean() > SETTINGS.parts_of_consensus)
+    return bool(tasks.label_facts.parts.mean() > SETTINGS.consensus_parts)
 
 
 def prefers_newton_to_majorization(form: NormalForm) -> bool:
@@ -71,8 +77,8 @@ def prefers_newton_to_majorization(form: NormalForm) -> bool:
     if distributed_newton.SOLVER.refuses(form) is not None or m * (d + 1) ** 2 > SETTINGS.hessian_entries:
         return False
     share = max(float(hessian_shares(loss.tasks.counts, d).mean()) for loss in form.losses)
-    (newton, more), (a_task, a_reading) = SETTINGS.passes, SETTINGS.prices
-    return newton * share * d * m <= more * (a_task * m + a_reading)
+    price = SETTINGS.task_products * m + SETTINGS.reading_products
+    return SETTINGS.newton_passes * share * d * m <= SETTINGS.additional_passes * price
 
 
 PATTERNS = (

@@ -184,12 +184,22 @@ def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int |
 # --------------------------------------------------------------------------------------------------------------
 # Parquet files as partitions: a file each, or several row groups of a large one. pyarrow is imported where a file is read.
 
-#: bytes of inputs in memory that are one partition at most, where row groups allow it
-_BYTES = 128 << 20
-#: files whose ends are read at once
-_THREADS = 16
-#: rows of all columns that are written at once, so that a column's numbers do not lie far apart
-_ROWS = 512
+
+@dataclass(frozen=True)
+class ScanSettings:
+    """Sizes of what is read and written.
+
+    partition_bytes : inputs in memory that are one partition at most, where row groups allow it
+    reading_threads : files whose ends are read at once
+    written_rows    : rows of all columns that are written at once, so that a column's numbers do not lie far apart
+    """
+
+    partition_bytes: int = 128 << 20
+    reading_threads: int = 16
+    written_rows: int = 512
+
+
+SETTINGS = ScanSettings()
 
 
 def parquet_pieces(
@@ -200,7 +210,7 @@ def parquet_pieces(
     root : the folder below which folders are columns
     """
     below = partitions_of(files, root)
-    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+    with ThreadPoolExecutor(min(SETTINGS.reading_threads, len(files))) as pool:
         ends = list(pool.map(lambda one: _end(system, one), files))
     known, default = known_columns(ends[0][0], files[0], below[0])
     columns = named_columns(
@@ -239,7 +249,7 @@ def _runs(groups: list[int], d: int):
     """(first, last + 1, rows before, rows) of neighbouring row groups that are a partition."""
     first, row, held = 0, 0, 0
     for k, n in enumerate(groups):
-        if held and 8 * d * (held + n) > _BYTES:
+        if held and 8 * d * (held + n) > SETTINGS.partition_bytes:
             yield first, k, row, held
             first, row, held = k, row + held, 0
         held += n
@@ -275,9 +285,9 @@ def _matrix(table, names: list[str], path: str) -> np.ndarray:
     """(n, columns) float64; null is NaN."""
     columns = [column_numbers(table.column(name), path, name) for name in names]
     out = np.empty((table.num_rows, len(names)))
-    for first in range(0, len(out), _ROWS):
+    for first in range(0, len(out), SETTINGS.written_rows):
         for j, column in enumerate(columns):
-            out[first : first + _ROWS, j] = column[first : first + _ROWS]
+            out[first : first + SETTINGS.written_rows, j] = column[first : first + SETTINGS.written_rows]
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, cast
 
@@ -27,7 +27,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
 from mtldsl.solvers.run import checked_jobs, checked_limits
 from mtldsl.utils.arrays import refuse_duplicate_columns
-from mtldsl.utils.validation import LARGEST, as_flag, quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, quoted
 
 __all__ = [
     "InputError",
@@ -125,8 +125,14 @@ def objects_of(values) -> np.ndarray:
 # A model as a hyperparameter, and its own parameters as further ones.
 
 
-#: how alike a name is to an argument's that is meant for it, from 0 to 1
-MISSPELT = 0.8
+@dataclass(frozen=True)
+class ArgumentSettings:
+    """Limit of likeness: a name as alike as `misspelt_share` to an argument's is meant for it."""
+
+    misspelt_share: float = 0.8
+
+
+SETTINGS = ArgumentSettings()
 
 
 class ModelParameters(BaseEstimator):
@@ -185,7 +191,7 @@ class ModelParameters(BaseEstimator):
         except MTLError:  # `fit` says what is wrong with the model
             return
         for name, value in self._parameters.items():
-            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=MISSPELT)
+            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=SETTINGS.misspelt_share)
             if name not in known and near:
                 raise ModelError(
                     f"there is no parameter {name!r}",
@@ -453,8 +459,8 @@ class MultiTaskEstimator(ModelParameters):
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
-            and X.min() >= -LARGEST
-            and X.max() <= LARGEST  # NaN is not
+            and X.min() >= -MAX_MAGNITUDE
+            and X.max() <= MAX_MAGNITUDE  # NaN is not
         ):
             return X
         return checked_inputs(self, X, reset=False)

@@ -48,7 +48,7 @@ __all__ = [
 
 
 class RowsOfTasks(MultiTaskEstimator):
-    """What both share: which row is of which task, and whose weights answer it."""
+    """Base of both: which row is of which task, and whose weights answer it."""
 
     task: Any
     unseen: str

@@ -355,7 +355,7 @@ def import_torch(typed: str):
 
 @contextmanager
 def torch_threads(torch, threads: int | None):
-    """So many threads within; afterwards as many as before. None changes nothing."""
+    """Use so many threads within, and as many as before afterwards. None changes nothing."""
     before = torch.get_num_threads()
     try:
         if threads is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["frame", "importances", "report", "solution_of", "summary"]
 
-#: Lines of features in a summary.
-_FEATURES_SHOWN = 8
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """Limit of a summary: `shown_features` have a line each."""
+
+    shown_features: int = 8
+
+
+SETTINGS = ReportSettings()
 
 
 def report(estimator, file, X, y, *, groups=None, **options) -> Path:
@@ -142,7 +149,7 @@ def summary(estimator) -> Summary:
     lines.append(
         f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}"
     )
-    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(_FEATURES_SHOWN).items()]
+    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SETTINGS.shown_features).items()]
     return Summary("\n".join(lines))
 
 

@@ -119,7 +119,7 @@ def _two_sided(class_weight, known, signs) -> np.ndarray:
 
 
 def _weight(class_weight: Mapping, known) -> float:
-    """That of a class, 1 where none is given."""
+    """Return the weight of a class, 1 where none is given."""
     given = class_weight.get(_plain(known), 1.0)
     weight = as_float(given)
     if weight is None or not 0 <= weight < np.inf:

@@ -49,7 +49,7 @@ def scorer(name: str) -> MeasureScorer:
 
 
 class MeasureScorer:
-    """What `scorer` makes: called with (estimator, X, y); `score` tells more."""
+    """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
 
     def __init__(self, name: str):
         self.name = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,11 +15,20 @@ from mtldsl.problems.problem import Problem
 
 __all__ = ["UnlikeUnitsWarning", "warn_of_units"]
 
-#: how much more one column may vary than another before it is told
-LARGEST_RATIO = 1e3
 
-#: a column that varies by less than this share of its numbers is constant, but for rounding
-SMALLEST_SHARE = 1e-9
+@dataclass(frozen=True)
+class UnlikeUnitSettings:
+    """Limits of what is told of units.
+
+    range_ratio    : one column may vary by so much more than another before it is told
+    constant_share : range of a column over its numbers, below which it is constant but for rounding
+    """
+
+    range_ratio: float = 1e3
+    constant_share: float = 1e-9
+
+
+SETTINGS = UnlikeUnitSettings()
 
 
 class UnlikeUnitsWarning(UserWarning):
@@ -58,12 +68,15 @@ def _extremes(table: np.ndarray, names: Sequence[str]) -> str:
     """The columns that vary least and most with their ranges, "" where these are alike. A rare flag deviates little, and ranges as others do."""
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
     ranges = high - low
-    varies = np.flatnonzero(ranges > SMALLEST_SHARE * np.maximum(np.abs(low), np.abs(high)))
-    if varies.size < 2 or ranges[varies].max() < LARGEST_RATIO * ranges[varies].min():
+    varies = np.flatnonzero(ranges > SETTINGS.constant_share * np.maximum(np.abs(low), np.abs(high)))
+    if varies.size < 2 or ranges[varies].max() < SETTINGS.range_ratio * ranges[varies].min():
         return ""
     with np.errstate(over="ignore"):
         spread = np.nanstd(table[:, varies], axis=0)
     least, most = varies[np.argmin(spread)], varies[np.argmax(spread)]
-    if spread.max() < LARGEST_RATIO * spread.min() or ranges[most] < LARGEST_RATIO * ranges[least]:
+    if (
+        spread.max() < SETTINGS.range_ratio * spread.min()
+        or ranges[most] < SETTINGS.range_ratio * ranges[least]
+    ):
         return ""
     return " and ".join(f"{names[k]!r} from {low[k]:.3g} to {high[k]:.3g}" for k in (least, most))

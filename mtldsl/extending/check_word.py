@@ -55,9 +55,6 @@ KINDS = {
     Metric: "metric",
 }
 
-#: The shape (features, tasks) of the matrices on which every atom's examples are defined.
-_WEIGHTS_SHAPE = (5, 4)
-
 
 def kind_of(cls: type[Atom]) -> str:
     """Return which kind of word a class is: one of the values of `KINDS`."""
@@ -78,7 +75,9 @@ def _smallest_model(atom: Atom):
     rng = np.random.default_rng(0)
     kind = atom.labels if isinstance(atom, Loss) else "real"
     labels = LABEL_KINDS["sign" if kind in ("indicators", "classes") else kind].suiting
-    (n_features, n_tasks), n_rows = _WEIGHTS_SHAPE, 12
+    from mtldsl.extending.laws.law_examples import N_SAMPLES, WEIGHTS_SHAPE
+
+    (n_features, n_tasks), n_rows = WEIGHTS_SHAPE, N_SAMPLES
     Y = np.resize(labels, n_rows * n_tasks).reshape(n_tasks, n_rows).T
     tasks = Tasks.shared(rng.normal(size=(n_rows, n_features)), Y)
     W = Weights(tasks)

@@ -17,8 +17,8 @@ from mtldsl.errors import ModelError, Spelled
 from mtldsl.utils.arrays import read_dense, require_sound
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import (
-    LARGEST,
-    SMALLEST,
+    MAX_MAGNITUDE,
+    MIN_MAGNITUDE,
     as_float,
     as_list,
     as_positions,
@@ -262,10 +262,10 @@ class Number(Scalar):
         if number is None or not isfinite(number):
             problem = "beyond float64" if number is None else "not finite"
             raise ModelError(f"the coefficient {quoted(value)} is {problem}: write a finite number")
-        if number != 0 and not SMALLEST <= abs(number) <= LARGEST:
+        if number != 0 and not MIN_MAGNITUDE <= abs(number) <= MAX_MAGNITUDE:
             raise ModelError(
                 f"the coefficient {quoted(value)} is beyond what can be computed with",
-                write_instead=f"write one from {SMALLEST:g} to {LARGEST:g}",
+                write_instead=f"write one from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}",
             )
         self.value = number
         self.text, self.latex = f"{self.value:.10g}", number_latex(self.value)
@@ -321,10 +321,10 @@ class Parameter(Scalar):
     @value.setter
     def value(self, value: float) -> None:
         number = as_float(value)
-        if number is None or not (number == 0 or SMALLEST <= number <= LARGEST):
+        if number is None or not (number == 0 or MIN_MAGNITUDE <= number <= MAX_MAGNITUDE):
             if number is not None and 0 < number < inf:
                 raise ModelError(
-                    f"Parameter {self.name!r} cannot be {quoted(value)}: a coefficient is 0 or from {SMALLEST:g} to {LARGEST:g}; rescale"
+                    f"Parameter {self.name!r} cannot be {quoted(value)}: a coefficient is 0 or from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}; rescale"
                 )
             raise ModelError(
                 f"Parameter {self.name!r} cannot be {quoted(value)}: a coefficient must be finite and >= 0, "
@@ -359,10 +359,10 @@ class _Binary(Scalar):
             value = self._function(self._left.value, self._right.value)
         except ZeroDivisionError:
             raise ModelError(f"the coefficient {self.text} divides by zero") from None
-        if value != 0 and not SMALLEST <= abs(value) <= LARGEST:
+        if value != 0 and not MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE:
             raise ModelError(
                 f"the coefficient {self.text} is {value:g}",
-                write_instead=f"write one that is 0 or from {SMALLEST:g} to {LARGEST:g}",
+                write_instead=f"write one that is 0 or from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}",
             )
         return value
 
@@ -491,9 +491,9 @@ def as_matrix(value, shape, typed) -> np.ndarray | None:
         "give weights of fewer features or tasks",
         ModelError,
     )
-    if ((np.abs(array) > LARGEST) & np.isfinite(array)).any():
+    if ((np.abs(array) > MAX_MAGNITUDE) & np.isfinite(array)).any():
         raise ModelError(
-            f"the constant has numbers beyond {LARGEST:g}",
+            f"the constant has numbers beyond {MAX_MAGNITUDE:g}",
             term=typed,
             write_instead="write smaller ones, or " + INFINITY + " for no bound",
         )
@@ -515,9 +515,9 @@ def as_factor(value, typed):
         raise ModelError(f"@ needs a matrix (2-D array), not an array of shape {array.shape}", term=typed)
     if not np.isfinite(array.data if is_sparse else array).all():
         raise ModelError("the matrix contains NaN or infinity", term=typed)
-    if (np.abs(array.data if is_sparse else array) > LARGEST).any():
+    if (np.abs(array.data if is_sparse else array) > MAX_MAGNITUDE).any():
         raise ModelError(
-            f"the matrix has numbers beyond {LARGEST:g}", term=typed, write_instead="write smaller ones"
+            f"the matrix has numbers beyond {MAX_MAGNITUDE:g}", term=typed, write_instead="write smaller ones"
         )
     return array.astype(float).tocsr() if is_sparse else array
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -32,11 +33,32 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Slopes that lie in a box, task by task, with sums that are given: those of hinge, absolute and quantile losses at their kinks.
 
-#: A part of a sum below this part of it is rounding.
-_ROUNDING = 1e-12
 
-#: Bins of a round of a selection.
-_BINS = 512
+@dataclass(frozen=True)
+class CriticalValueSettings:
+    """Limits of the search for a critical value.
+
+    rounding_share       : part of a sum below which its parts are rounding
+    selection_bins       : bins of a round of a selection
+    probe_ratio          : distance from zero at which structured hinges are looked at, in units of their scores
+    probe_rounding_share : what is lost to rounding there
+    kinked_share         : part below the bound of the proximal step that is the direction: most of what pulls, since slopes at a kink lie far apart
+    smooth_share         : the same where slopes are one point: all lies in what pulls hardest
+    segment_steps        : looks at the norm along a segment
+    agreement_tol        : relative distance of bounds that are one number
+    """
+
+    rounding_share: float = 1e-12
+    selection_bins: int = 512
+    probe_ratio: float = 1e-8
+    probe_rounding_share: float = 1e-6
+    kinked_share: float = 0.8
+    smooth_share: float = 0.02
+    segment_steps: int = 8
+    agreement_tol: float = 1e-9
+
+
+SETTINGS = CriticalValueSettings()
 
 
 class Boxes:
@@ -68,7 +90,8 @@ class Boxes:
             lowest, total, count = self.found.T
             self.room = np.clip(sums - lowest, 0.0, total)
             # a sum that leaves no choice: all kinks at one end, or one kink in the task
-            is_point = (count <= 1) | (np.minimum(self.room, total - self.room) <= _ROUNDING * total)
+            room = np.minimum(self.room, total - self.room)
+            is_point = (count <= 1) | (room <= SETTINGS.rounding_share * total)
             if is_point.all():
                 self.typed = ""
 
@@ -88,7 +111,8 @@ class Boxes:
         from mtldsl.problems.box_kernels import upwards
 
         u, most = np.empty_like(self.low), np.zeros(1)
-        upwards(z, self.low, self.width, self.starts, self.room, self.found, np.empty(_BINS), u, most)
+        bins = np.empty(SETTINGS.selection_bins)
+        upwards(z, self.low, self.width, self.starts, self.room, self.found, bins, u, most)
         return self._apart(u), float(most[0])
 
     def _together(self, parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -149,15 +173,12 @@ def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ends(z, kinks, low, high) -> tuple[np.ndarray, np.ndarray]:
-    met = np.abs(z - kinks) <= _ROUNDING * (np.abs(z) + np.abs(kinks))
+    met = np.abs(z - kinks) <= SETTINGS.rounding_share * (np.abs(z) + np.abs(kinks))
     return np.where(met | (z < kinks), low, high), np.where(met, high - low, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # The slopes of the losses where the weights are zero: one point where they are smooth, a convex set of points at kinks.
-
-#: Structured hinges are looked at so far from zero, in units of their scores; what is lost to rounding there, relatively.
-_STEP, _LOST = 1e-8, 1e-6
 
 
 class Slopes(Protocol):
@@ -311,7 +332,7 @@ class _Planes:
         """
         if self.term.intercepts and self.term.atom.takes_intercept:
             found = lowest_constants(
-                self.term, self.origin + scores, near, 4.0 * _STEP if near is not None else 1.0
+                self.term, self.origin + scores, near, 4.0 * SETTINGS.probe_ratio if near is not None else 1.0
             )
             self.constants = found.constants if near is None else self.constants
             return float(found.values.sum()), found.u, bool(found.met.all())
@@ -326,31 +347,21 @@ class _Planes:
         largest = float(np.abs(z).max(initial=0.0))
         if largest == 0.0:
             return [self.u], 0.0
-        step = _STEP / largest
+        step = SETTINGS.probe_ratio / largest
         value, u, met = self._at(step * z, self.constants)
         # convexity: a difference quotient is above the derivative
         rise = (value - self.value) / step
         back = value - step * float(u @ z)  # the height of that plane, or mixture, at zero
         is_member = met and back >= self.value - 1e-13 * max(abs(self.value), 1.0)
-        return ([u] if is_member else None), rise + _LOST * abs(rise)
+        return ([u] if is_member else None), rise + SETTINGS.probe_rounding_share * abs(rise)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Where zero weights are optimal: the smallest multiple of a norm's dual ball that meets the slopes of the losses, from both sides.
 
-#: The direction is a proximal step this part below the bound, most of what pulls: the slopes at a kink lie far apart. One direction is three
-#: products with the data, and what else is done takes up to two. Where slopes are one point, all lies in what pulls hardest.
-_BELOW, _BELOW_POINT = 0.8, 0.02
-
-#: Looks at the norm along a segment.
-_LOOKS = 8
-
-#: Bounds this close to one another are one number.
-_SAME = 1e-9
-
 
 class Signs(NamedTuple):
-    """What bounds on the weights leave of a step from zero: entries that may rise, entries that may fall; None: all of them."""
+    """Entries that bounds on the weights leave of a step from zero: those that may rise, those that may fall; None: all of them."""
 
     rise: np.ndarray | None = None
     fall: np.ndarray | None = None
@@ -374,7 +385,7 @@ class Bounds(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        return self.high - self.low <= _SAME * self.high
+        return self.high - self.low <= SETTINGS.agreement_tol * self.high
 
 
 def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, zeros, signs: Signs) -> Bounds:
@@ -394,7 +405,7 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     if not norm.atom.monotone:
         high = min(high, norm.dual_gauge(pull))
     # any direction is right; what pulls is the one of a norm without a proximal step, such as max_norm
-    step = (1.0 - (_BELOW if kinked else _BELOW_POINT)) * high
+    step = (1.0 - (SETTINGS.kinked_share if kinked else SETTINGS.smooth_share)) * high
     D = signs.allowed(norm.prox(held, step)) if norm.atom.exact_prox else held
     length = norm.coefficient * norm.atom.value(D)
     if not 0.0 < length < np.inf:
@@ -404,7 +415,7 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     looks = [s.highest([_scores(loss, {**zeros, block: D}) for loss in s.losses]) for s in sets]
     low = max(low, -sum(rise for _, rise in looks) / length)
     points = [u for u, _ in looks]
-    if high - low > _SAME * high and all(u is not None for u in points):
+    if high - low > SETTINGS.agreement_tol * high and all(u is not None for u in points):
         _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
     return Bounds(min(low, high), high, kinked)
 
@@ -472,7 +483,7 @@ def _lowest_between(pull, other, high: float, norm: FunctionTerm, signs: Signs) 
 
     inner = [1.0 - golden, golden]
     values = [look(share) for share in inner]
-    for _ in range(_LOOKS - 2):
+    for _ in range(SETTINGS.segment_steps - 2):
         k = int(values[1] < values[0])
         ends[1 - k] = inner[1 - k]
         kept, value = inner[k], values[k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Protocol
 
@@ -19,7 +20,8 @@ from mtldsl.problems.cross_check_blocks import (
     solved_by_reference,
     some_tasks,
 )
-from mtldsl.problems.cross_check_comparison import FORMULA_TOLERANCE, TOLERANCE, BlockCheck, CrossCheck
+from mtldsl.problems.cross_check_comparison import SETTINGS as COMPARISON
+from mtldsl.problems.cross_check_comparison import TOLERANCE, BlockCheck, CrossCheck
 from mtldsl.solution.solution import Solution
 from mtldsl.utils import interrupts
 from mtldsl.utils.parallel import on_one_blas_thread
@@ -39,8 +41,23 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The cross-check that a solve makes by itself: `solve(cross_check=...)`, and what `mtl.defaults` says where that is not given.
 
-#: Scalars of input data, as the workload counts them, that are compared by "subsample": some seconds at most.
-SUBSAMPLE = 100_000
+
+@dataclass(frozen=True)
+class CrossCheckSettings:
+    """Sizes up to which cvxpy is given a problem; entries are scalars of input data, as the workload counts them.
+
+    subsample_entries : of what "subsample" compares: some seconds at most
+    max_entries       : of a whole problem (measured: five to ten seconds, hinge losses with a trace norm half a minute); logistic and Poisson losses count ten times
+    max_tasks         : of a larger problem, from which on no subsample of rows is small enough
+    """
+
+    subsample_entries: int = 100_000
+    max_entries: int = 1_000_000
+    max_tasks: int = 10_000
+
+
+SETTINGS = CrossCheckSettings()
+
 
 _TIME = "the time was up"
 
@@ -93,13 +110,17 @@ def _too_large(problem, solution: Solution) -> str | None:
     if not form.in_memory:
         return "the rows are elsewhere"
     size = workload(stated(form, solution))
-    return None if size <= MAX_SIZE else f"the model is too large (workload {size:,} > {MAX_SIZE:,})"
+    return (
+        None
+        if size <= SETTINGS.max_entries
+        else f"the model is too large (workload {size:,} > {SETTINGS.max_entries:,})"
+    )
 
 
 def _compared(problem, solution: Solution, how: bool | str, left: float | None):
     """Return what both sides say; a sentence where that was cut short."""
 
-    size = SUBSAMPLE if how == "subsample" else MAX_SIZE
+    size = SETTINGS.subsample_entries if how == "subsample" else SETTINGS.max_entries
     try:
         return compared(problem, solution, max_size=size, max_seconds=left)
     except interrupts.TimeIsUp:
@@ -109,17 +130,8 @@ def _compared(problem, solution: Solution, how: bool | str, left: float | None):
         return "it was interrupted"
 
 
-#: Scalars of input data up to which cvxpy is given the whole problem (measured: five to ten seconds, hinge
-#: losses with a trace norm half a minute). Losses with exponential cones, logistic and Poisson, count ten
-#: times.
-MAX_SIZE = 1_000_000
-
-#: Tasks of a problem above that size from which on no subsample of rows is small enough for cvxpy.
-MOST_TASKS = 10_000
-
-
 class Checkable(Protocol):
-    """What a comparison asks of a model: what it states, to be solved, and to be stated on fewer rows."""
+    """Model that can be compared: it states what it is, is solved, and is stated on fewer rows."""
 
     @property
     def parameters(self) -> list[Parameter]: ...
@@ -140,7 +152,7 @@ def cross_check(
     *,
     tol: float | None = None,
     solver: str | None = None,
-    max_size: int | None = MAX_SIZE,
+    max_size: int | None = SETTINGS.max_entries,
     random_state: int = 0,
     max_seconds: float | None = None,
     raise_on_disagreement: bool = False,
@@ -213,7 +225,7 @@ def compared(
     solution: Solution | None,
     tol: float | None = None,
     solver: str | None = None,
-    max_size: int | None = MAX_SIZE,
+    max_size: int | None = SETTINGS.max_entries,
     random_state: int = 0,
     max_seconds: float | None = None,
 ) -> CrossCheck | BlockCheck:
@@ -252,9 +264,8 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
 def _drawn(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
     """(the form of some rows, drawn where they are and brought here; the solution of these in parts, as the whole is solved; scope)."""
     tasks = problem.data
-    rows = max(
-        2, int(min(np.mean(tasks.counts), (max_size or MAX_SIZE) / (tasks.n_features * tasks.n_tasks)))
-    )
+    entries = max_size or SETTINGS.max_entries
+    rows = max(2, int(min(np.mean(tasks.counts), entries / (tasks.n_features * tasks.n_tasks))))
     some, apart = tasks.sample_for_check(rows, random_state)
     options = {} if solution is None else {"solver": solution.solver, "tol": solution.tol}
     ours = _solved(problem.with_tasks(apart), **options)
@@ -323,7 +334,7 @@ def _within_reach(
     size = workload(kept)
     if max_size is None or size <= max_size:
         return None, "the whole problem", None
-    large = "is too large for cvxpy" if max_size >= MAX_SIZE else "is larger than was asked for"
+    large = "is too large for cvxpy" if max_size >= SETTINGS.max_entries else "is larger than was asked for"
     why = f"random_state={random_state}, because the whole {large} (workload {size:,} > {max_size:,})"
     which = None if form.is_convex else some_tasks(form, kept, max_size / size, random_state)
     if which is not None:  # a check of this very solution, where one of fewer rows would be of another
@@ -331,9 +342,10 @@ def _within_reach(
         return None, f"over the weights of {len(which)} of {m} tasks, the others kept, {why}", which
     # as typed: a loss over a graph of labels makes one task of every entry of it
     tasks = problem.data
-    if tasks.n_tasks > MOST_TASKS:  # fewer rows do not make them fewer, and cvxpy states each: many GiB
+    # fewer rows do not make them fewer, and cvxpy states each: many GiB
+    if tasks.n_tasks > SETTINGS.max_tasks:
         raise ModelError(
-            f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {MOST_TASKS:,} are not: check the model on some of "
+            f"cross_check: {tasks.n_tasks:,} tasks are too many to state in cvxpy, up to {SETTINGS.max_tasks:,} are not: check the model on some of "
             "them, tasks.select([...]), or write cross_check(max_size=None) to give cvxpy the whole of it"
         )
     rows = max(2, int(np.mean(tasks.counts) * max_size / size))
@@ -375,7 +387,7 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
         reference_seconds=point.seconds,
         tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
         learned_excess=learned_excess(form, solution),
-        formula_tolerance=max(FORMULA_TOLERANCE, *(term.atom.accuracy for term in form.functions), 0.0),
+        formula_tolerance=max(COMPARISON.formula_tol, *(term.atom.accuracy for term in form.functions), 0.0),
     )
 
 

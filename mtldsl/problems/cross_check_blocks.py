@@ -121,11 +121,22 @@ def some_tasks(form: NormalForm, kept: NormalForm, share: float, random_state: i
 # --------------------------------------------------------------------------------------------------------------
 # What the reference says of a form: its optimum, its value at a point, and how far another value may be from it.
 
-#: Side of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at 1010).
-MAX_SEMIDEFINITE_SIDE = 1000
 
-#: Variables of a formula's own, beside W, up to which a backend comes back (measured: 12 s at 33,000).
-MAX_OWN_VARIABLES = 200_000
+@dataclass(frozen=True)
+class BlockCheckSettings:
+    """Limits of the comparison block by block.
+
+    semidefinite_rows : rows of a semidefinite cone up to which a splitting method still comes back (measured: two minutes at 1010)
+    own_entries       : variables of a formula's own, beside W, up to which a backend comes back (measured: 12 s at 33,000)
+    matrix_tol        : relative difference of a matrix's block that is agreement: what Clarabel leaves of a log-determinant (measured: 6e-9)
+    """
+
+    semidefinite_rows: int = 1000
+    own_entries: int = 200_000
+    matrix_tol: float = 1e-7
+
+
+SETTINGS = BlockCheckSettings()
 
 
 def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyModel, ReferencePoint]:
@@ -134,17 +145,17 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
     from mtldsl.reference.solve import solve_reference
 
     model = to_cvxpy(form, split=True)
-    if model.semidefinite_side > MAX_SEMIDEFINITE_SIDE:
+    if model.semidefinite_side > SETTINGS.semidefinite_rows:
         raise SolverError(
             f"in cvxpy its trace norm needs a semidefinite matrix of side {model.semidefinite_side}, and its solvers "
-            f"manage {MAX_SEMIDEFINITE_SIDE}; cross-check the model on fewer features",
+            f"manage {SETTINGS.semidefinite_rows}; cross-check the model on fewer features",
             term=form.typed,
         )
     own = sum(part.size for statement in model.statements for part in statement.parts)
-    if own > MAX_OWN_VARIABLES:
+    if own > SETTINGS.own_entries:
         raise SolverError(
             f"in cvxpy the parts of W that mkl_norm is defined by are {own:,} variables, and its solvers manage "
-            f"{MAX_OWN_VARIABLES:,}; cross-check the model on fewer tasks or features (similarities times features count)",
+            f"{SETTINGS.own_entries:,}; cross-check the model on fewer tasks or features (similarities times features count)",
             term=form.typed,
         )
     return model, solve_reference(form, backend, model=model)
@@ -190,9 +201,6 @@ def dense(term: StructureTerm, structures: Structures) -> list[np.ndarray]:
 
 # --------------------------------------------------------------------------------------------------------------
 # Models that are not convex against the reference: block by block, each a convex problem for cvxpy.
-
-#: Relative difference of a matrix's block that counts as agreement: what Clarabel leaves of a log-determinant (measured: 6e-9).
-MATRIX_TOLERANCE = 1e-7
 
 
 @on_one_blas_thread
@@ -327,7 +335,7 @@ class _At:
             else:  # too large for a semidefinite program
                 found, method = block_bound(term.structure, k, W, matrices), "Lagrange bound"
             least = self.objective + term.coefficient * (found - now)
-            allowed = (MATRIX_TOLERANCE if self.tol is None else self.tol) + self.solution_tol
+            allowed = (SETTINGS.matrix_tol if self.tol is None else self.tol) + self.solution_tol
             seconds = time.perf_counter() - started
             rows.append(BlockRow(name, self.objective, least, method, self.size, seconds, allowed))
         return rows

@@ -12,7 +12,7 @@ from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.display.displayable import Comparison
 
 __all__ = [
-    "FORMULA_TOLERANCE",
+    "SETTINGS",
     "TOLERANCE",
     "BlockCheck",
     "BlockRow",
@@ -28,11 +28,20 @@ __all__ = [
 #: leave on the losses and regularizers of the language at the accuracy it is asked for.
 TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
 
-#: The same point evaluated by two formulas differs by rounding only.
-FORMULA_TOLERANCE = 1e-9
 
-#: A duality gap below this is rounding.
-ROUNDING = 1e-12
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """Limits of agreement.
+
+    formula_tol      : relative difference of a point under two formulas: rounding only
+    gap_rounding_tol : duality gap that is rounding
+    """
+
+    formula_tol: float = 1e-9
+    gap_rounding_tol: float = 1e-12
+
+
+SETTINGS = ComparisonSettings()
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +82,7 @@ class CrossCheck(Comparison):
     learned_excess: float = (
         0.0  # of the penalties with what is shown as learned, over these with the best ones; relative
     )
-    formula_tolerance: float = FORMULA_TOLERANCE  # more where an atom states a value that is less exact
+    formula_tolerance: float = SETTINGS.formula_tol  # more where an atom states a value that is less exact
 
     @property
     def certified(self) -> bool:
@@ -107,7 +116,9 @@ class CrossCheck(Comparison):
         A point that violates a constraint may lie below the optimum: then its gap is taken to be at least
         `tol`.
         """
-        floor = self.tol if max(self.fast_violation, self.reference_violation) > 0 else ROUNDING
+        floor = (
+            self.tol if max(self.fast_violation, self.reference_violation) > 0 else SETTINGS.gap_rounding_tol
+        )
         size = max(abs(self.fast_objective), abs(self.reference_objective), self.scale)
         return float(sum(np.sqrt(2 * size * max(gap, floor) / self.strong_convexity) for gap in self.gaps))
 
@@ -265,11 +276,11 @@ class MajorizationRow(BlockRow):
             wrong.append(
                 f"{self.name}: the reference stopped {-self.difference:.1e} above the fast side's majoriser"
             )
-        if not abs(self.touching) <= FORMULA_TOLERANCE:
+        if not abs(self.touching) <= SETTINGS.formula_tol:
             wrong.append(
                 f"{self.name}: the majoriser misses the objective before the step by {self.touching:+.1e}"
             )
-        if not self.margin >= -FORMULA_TOLERANCE:
+        if not self.margin >= -SETTINGS.formula_tol:
             wrong.append(
                 f"{self.name}: after the step the majoriser is below the objective by {-self.margin:.1e}"
             )
@@ -321,9 +332,10 @@ class BlockCheck(Comparison):
     @property
     def disagreements(self) -> list[str]:
         wrong = []
-        if not self.formula_difference <= FORMULA_TOLERANCE:
+        if not self.formula_difference <= SETTINGS.formula_tol:
             wrong.append(f"the two formulas differ by {self.formula_difference:.1e} at the same point")
-        if not abs(relative_gap(self.claimed, self.objective_by_reference, self.size)) <= FORMULA_TOLERANCE:
+        gap = relative_gap(self.claimed, self.objective_by_reference, self.size)
+        if not abs(gap) <= SETTINGS.formula_tol:
             wrong.append(f"the solution states the objective {self.claimed:.10g}; recomputed, it is another")
         if (
             np.isfinite(self.dual_bound)

@@ -37,7 +37,7 @@ _TYPED = "cross_validate"
 
 
 class Learnable(Protocol):
-    """What is asked of a model that is learned on parts of its data; it is a `Statement`."""
+    """Model that is learned on parts of its data; it is a `Statement`."""
 
     def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Any: ...
 

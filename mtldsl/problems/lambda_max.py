@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,11 +61,28 @@ def require_own(given: object, parameters: Sequence[Parameter], typed: str) -> N
 # Source: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction method of
 # multipliers", Foundations and Trends in Machine Learning 3 (2010), sections 3.4 and 7.1.
 
-#: The two bounds are this near, relatively, at the end, or so many steps were taken.
-_NEAR, _STEPS = 1e-9, 3000
 
-#: The bounds are looked at, and the penalty is set anew, after so many steps; the penalty in the first part alone.
-_EVERY, _SETTLED = 20, 1000
+@dataclass(frozen=True)
+class LambdaMaxSettings:
+    """Limits of the two bounds.
+
+    agreement_tol   : relative distance of the bounds at the end
+    max_steps       : or so many steps
+    balance_steps   : steps after which the bounds are looked at and the penalty is set anew
+    settling_steps  : steps after which the penalty stays
+    bisection_steps : halvings of the interval: to rounding
+    backoff_shares  : directions along which losses may fall faster than norms rise: proximal steps this part below where one norm alone gives zero
+    """
+
+    agreement_tol: float = 1e-9
+    max_steps: int = 3000
+    balance_steps: int = 20
+    settling_steps: int = 1000
+    bisection_steps: int = 60
+    backoff_shares: tuple[float, ...] = (0.02, 0.2, 0.5)
+
+
+SETTINGS = LambdaMaxSettings()
 
 
 def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[float, float]:
@@ -87,19 +105,19 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
         np.zeros((K, *P.shape)),
         sum(norm.coefficient * norm.atom.value(P) for norm in norms),
     )
-    for step in range(1, _STEPS + 1):
+    for step in range(1, SETTINGS.max_steps + 1):
         copies = np.stack([norm.prox(W - u, 1.0 / rho) for norm, u in zip(norms, scaled, strict=True)])
         before, mean = W, (copies + scaled).mean(axis=0)
         W = mean + (1.0 - np.vdot(P, mean)) * P
         scaled += copies - W
-        if step % _EVERY:
+        if step % SETTINGS.balance_steps:
             continue
         low = max(low, 1.0 / sum(norm.coefficient * norm.atom.value(W) for norm in norms))
         high = min(high, _upper(P, norms, -rho * scaled))
-        if high - low <= _NEAR * high:
+        if high - low <= SETTINGS.agreement_tol * high:
             break
         apart, moved = np.linalg.norm(copies - W), np.sqrt(K) * np.linalg.norm(W - before)
-        if step <= _SETTLED and not 0.2 * moved <= apart <= 5.0 * moved:
+        if step <= SETTINGS.settling_steps and not 0.2 * moved <= apart <= 5.0 * moved:
             factor = 2.0 if apart > moved else 0.5
             rho, scaled = rho * factor, scaled / factor
     return size * low, size * high
@@ -119,12 +137,6 @@ def _upper(P, norms, slopes) -> float:
 
 # --------------------------------------------------------------------------------------------------------------
 # Where zero weights are optimal under several norms of one matrix: by the prox of their sum where it is exact, else from both sides.
-
-#: Halvings of the interval: to rounding.
-_HALVINGS = 60
-
-#: Directions along which the losses may fall faster than the norms rise: proximal steps this part below where one norm alone gives zero.
-_BELOW = (0.02, 0.2, 0.5)
 
 
 def critical_of_sum(
@@ -157,7 +169,7 @@ def critical_of_sum(
             if high > 1e30:
                 return np.inf, np.inf, ""
     low, top = 0.0, high
-    for _ in range(_HALVINGS):
+    for _ in range(SETTINGS.bisection_steps):
         middle = 0.5 * (low + top)
         low, top = (low, middle) if is_zero(middle) else (middle, top)
     return top, top, ""
@@ -167,7 +179,7 @@ def _lowest(pull: np.ndarray, scaled, fixed, high: float) -> float:
     found = 0.0
     for norm in (*scaled, *fixed):
         gauge = norm.dual_gauge(pull)
-        for below in _BELOW:
+        for below in SETTINGS.backoff_shares:
             step = (1.0 - below) * (gauge if np.isfinite(gauge) else high)
             D = norm.prox(pull, step) if norm.atom.exact_prox else pull
             rise = sum(one.coefficient * one.atom.value(D) for one in scaled)

@@ -164,9 +164,12 @@ _SMTL = (
 )
 _FETR = 'Zhao, Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning", UAI 2019'
 
-_REGULARIZED, _DECOMPOSED = "One matrix, one norm", "A sum of two matrices"
-_CALIBRATED, _NOT_CONVEX = "Calibrated losses", "Ranks without the bias of the trace norm"
-_COVARIANCES, _METRICS = "Learned covariances", "Metrics of classification"
+_REGULARIZED = "One matrix, one norm"
+_DECOMPOSED = "A sum of two matrices"
+_CALIBRATED = "Calibrated losses"
+_NOT_CONVEX = "Ranks without the bias of the trace norm"
+_COVARIANCES = "Learned covariances"
+_METRICS = "Metrics of classification"
 
 _SCALE_OF_LOG = (
     "Not homogeneous: log(1 + sigma) bends at sigma = 1, so the scale of the data matters; standardize first. eps smooths "

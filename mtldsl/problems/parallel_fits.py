@@ -38,7 +38,7 @@ def jobs_of(n_jobs) -> int | None:
 
 
 class Parts:
-    """How far work of many parts is.
+    """Progress of work of many parts.
 
     total    : how many there are to be; None before that is known
     found    : the results of those that are complete

@@ -57,18 +57,45 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Where a path goes on to: the start of the next solve, on the curve through the last solutions.
 
-#: a step further ahead than so many of the last one is guessed too roughly to help; so is one to less than half the value or more than
-#: twice (measured: logistic losses still gain by it, those with kinks in their slopes lose)
-_FARTHEST, _COARSEST = 2.0, math.log(2.0)
-#: the same of parabolas: over one value that is left out
-_FARTHEST_OF_SMOOTH = 2.1
-#: points that a parabola goes through, and those between them
-_LOOKS_BACK = 5
+
+@dataclass(frozen=True)
+class PathSettings:
+    """Limits of what a path makes of the values before.
+
+    line_ratio           : a step over the last one: one further ahead is guessed too roughly to help
+    max_log_ratio        : so is one to less than half the value or more than twice (measured: logistic losses still gain by it, those with kinks in their slopes lose)
+    parabola_ratio       : the same of parabolas: over one value that is left out
+    remembered_steps     : points that a parabola goes through, and those between them
+    row_ratio            : the rows given over those made, at least; else nothing is won
+    decomposition_factor : multiplications of a decomposition, in cubes of the features
+    value_passes         : passes over the data for a value
+    grid_values          : of a grid where none are given
+    grid_ratio           : between its ends
+    max_grid_values      : of a grid that is asked for by its size; more of them lie within a thousandth of each other
+    held_entries         : weights held at a time, for the scores of several values in one product
+    solver_turns         : turns of solvers before a value is left to `solve`: what the first is there to try, the second is there to end
+    """
+
+    line_ratio: float = 2.0
+    max_log_ratio: float = math.log(2.0)
+    parabola_ratio: float = 2.1
+    remembered_steps: int = 5
+    row_ratio: float = 2.0
+    decomposition_factor: float = 10.0
+    value_passes: float = 3.0
+    grid_values: int = 20
+    grid_ratio: float = 1000.0
+    max_grid_values: int = 10_000
+    held_entries: int = 1 << 18
+    solver_turns: int = 2
+
+
+SETTINGS = PathSettings()
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What `solve(warm_start=...)` reads of a solution."""
+    """Parts of a solution that `solve(warm_start=...)` reads."""
 
     blocks: Blocks
     state: object
@@ -83,7 +110,7 @@ class PathHistory:
     def then(self, value: float, solution: Solution) -> PathHistory:
         """With one more, and whether its solver moved at all from where it began."""
         return PathHistory(
-            (*self.points[1 - _LOOKS_BACK :], (value, solution.blocks, solution.iterations > 0))
+            (*self.points[1 - SETTINGS.remembered_steps :], (value, solution.blocks, solution.iterations > 0))
         )
 
 
@@ -106,7 +133,7 @@ def extrapolated_start(
     if point is None or point.state:
         return last
     step = math.log(value / b)
-    if not 0.0 < step / math.log(b / a) <= _FARTHEST or abs(step) > _COARSEST:
+    if not 0.0 < step / math.log(b / a) <= SETTINGS.line_ratio or abs(step) > SETTINGS.max_log_ratio:
         return last
     known = _of_smooth(past, value) if _is_smooth(form) else None
     known = past.points[-2:] if known is None else known
@@ -132,7 +159,7 @@ def _of_smooth(past: PathHistory, value: float) -> tuple[tuple[float, Blocks, bo
     if len(moved) < 3 or min(places) <= 0.0:
         return None
     steps = np.diff(np.log(places))
-    is_near = (steps * steps[-1] > 0.0).all() and np.abs(steps).max() <= _FARTHEST_OF_SMOOTH * np.abs(
+    is_near = (steps * steps[-1] > 0.0).all() and np.abs(steps).max() <= SETTINGS.parabola_ratio * np.abs(
         steps
     ).min()
     return moved if is_near else None
@@ -145,11 +172,6 @@ def _shares(at: list[float]) -> list[float]:
 
 # --------------------------------------------------------------------------------------------------------------
 # Squares of many rows as squares of few along a whole path: after one pass a value costs what the features and tasks do, however many rows there are.
-
-#: the rows given outnumber those made so many times at least; else nothing is won
-_FEWER = 2.0
-#: multiplications of a decomposition, in cubes of the features, and passes over the data for a value
-_DECOMPOSED, _PASSES = 10.0, 3.0
 
 
 class FewRows:
@@ -203,12 +225,12 @@ def _pays(loss: LossTerm, values: int) -> bool:
     common = loss.is_shared_complete and tasks.sample_weights is None
     grams = 1 if common else m
     rows = n / m if common else n
-    made = rows * d * d + grams * _DECOMPOSED * d**3
-    return rows >= _FEWER * grams * (d + 1) and made <= _PASSES * values * n * d
+    made = rows * d * d + grams * SETTINGS.decomposition_factor * d**3
+    return rows >= SETTINGS.row_ratio * grams * (d + 1) and made <= SETTINGS.value_passes * values * n * d
 
 
 class Solvable(Protocol):
-    """What a path asks of a model."""
+    """Model that a path can solve."""
 
     @property
     def parameters(self) -> list[Parameter]: ...
@@ -306,12 +328,6 @@ def _is_better(one: Solution, other: Solution) -> bool:
 # --------------------------------------------------------------------------------------------------------------
 # Which values of parameters are tried: those that are given, or a grid from where the weights vanish.
 
-#: how many values a grid has, and over what range, where none are given
-_VALUES, _RANGE = 20, 1000.0
-
-#: Values of a grid that is asked for by its size; more of them lie within a thousandth of each other.
-MAX_VALUES = 10_000
-
 
 class ParameterValues:
     """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
@@ -373,7 +389,7 @@ def grid_of(problem: Solvable, lam, values, typed: str) -> ParameterValues:
                 term=typed,
                 write_instead="write {lam: [10.0, 1.0], mu: [1.0, 0.1]}",
             )
-        count = _VALUES if own is None else as_whole(own)
+        count = SETTINGS.grid_values if own is None else as_whole(own)
         found[parameter] = (
             _geometric(problem, parameter, count, typed)
             if count is not None
@@ -396,10 +412,10 @@ def path_values(problem, parameter: Parameter, values) -> list[float]:
 
 def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:
     """From lambda_max on: down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of the losses."""
-    if not 2 <= count <= MAX_VALUES:
+    if not 2 <= count <= SETTINGS.max_grid_values:
         raise ModelError(
             term=f"{typed}({quoted(parameter)}, values={quoted(count)})",
-            write_instead=f"write a list of values, or how many, at least 2 and at most {MAX_VALUES:,}",
+            write_instead=f"write a list of values, or how many, at least 2 and at most {SETTINGS.max_grid_values:,}",
         )
     checked_values(problem, parameter, [])
     try:
@@ -417,7 +433,9 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
             write_instead="give values, such as values=[10.0, 1.0, 0.1]",
         )
     up = strengthens_losses(problem, parameter)
-    return np.geomspace(float(start), start * _RANGE if up else start / _RANGE, count).tolist()
+    return np.geomspace(
+        float(start), start * SETTINGS.grid_ratio if up else start / SETTINGS.grid_ratio, count
+    ).tolist()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -426,12 +444,6 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
 # `mtldsl.problems.path` makes a whole `Solution` of every value, with all that is told of it. Where only scores are asked for, that costs as much as
 # the solve. Here a value is a turn of the solver that takes the model, from where the path leads to, watched like any other, and one of the next
 # solver where the first is there to be tried; where these do not end with a certificate of tol, `solve` goes on, with all that it tries.
-
-#: so many numbers of weights are held at a time, for the scores of several values in one product
-_HELD = 1 << 18
-
-#: turns of solvers that a value may take before it is left to `solve`: what the first is there to try, the second is there to end
-_TURNS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,7 +474,7 @@ def certified_points(
         while at < len(values):
             points: list = []
             with interrupts.handle_signals(), path_cache(walk.made), one_blas_thread():
-                while at < len(values) and sum(one.coef.size for one in points) <= _HELD:
+                while at < len(values) and sum(one.coef.size for one in points) <= SETTINGS.held_entries:
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
                     at += 1
@@ -474,7 +486,7 @@ def certified_points(
 
 
 class _Walk:
-    """Where a path has been, and how it goes on."""
+    """Walk along a path: the values that it has been at, and the next ones."""
 
     def __init__(self, problem, values: int, solve_options: dict[str, Any]):
         self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
@@ -544,7 +556,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
     """
     schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
     at = start
-    for _ in range(_TURNS):
+    for _ in range(SETTINGS.solver_turns):
         slot = schedule.next()
         if slot is None:
             break

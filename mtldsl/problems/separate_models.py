@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,9 +22,22 @@ __all__ = [
 ]
 
 #: Strengths that folds choose among, in multiples of the rows of a task.
-_STRENGTHS = np.geomspace(10.0, 1e-4, 11)
+STRENGTHS = np.geomspace(10.0, 1e-4, 11)
 
-_FOLDS, _TOL = 3, 1e-4
+
+@dataclass(frozen=True)
+class SeparateModelSettings:
+    """Accuracy of separate models.
+
+    folds   : folds that choose a strength
+    gap_tol : relative gap of every solve
+    """
+
+    folds: int = 3
+    gap_tol: float = 1e-4
+
+
+SETTINGS = SeparateModelSettings()
 
 
 def separate_models(tasks: Tasks | None, thresholds: Metric | None = None) -> Solution | None:
@@ -46,17 +60,19 @@ def separate_models(tasks: Tasks | None, thresholds: Metric | None = None) -> So
     labels = bool(np.isin(tasks.targets, (-1.0, 1.0)).all())
     W, lam = Weights(tasks, intercept=True), Parameter(1.0, name="lam")
     problem = minimize((logistic_loss if labels else squared_loss)(W, tasks) + lam * ridge(W))
-    values = float(np.max(tasks.counts)) * _STRENGTHS
+    values = float(np.max(tasks.counts)) * STRENGTHS
     metric = "log_loss" if labels else "mse"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = problem.cross_validate(lam, values, folds=_FOLDS, metric=metric, refit=False, tol=_TOL)
+            found = problem.cross_validate(
+                lam, values, folds=SETTINGS.folds, metric=metric, refit=False, tol=SETTINGS.gap_tol
+            )
             lam.value = _best(found.table, tasks)
-            solution = problem.solve(tol=_TOL)
+            solution = problem.solve(tol=SETTINGS.gap_tol)
             if thresholds is None or not labels:
                 return solution
-            return thresholds_of_folds(problem, solution, thresholds, tol=_TOL)
+            return thresholds_of_folds(problem, solution, thresholds, tol=SETTINGS.gap_tol)
     except MTLError:  # such as a task of fewer labels than folds
         return None
 

@@ -41,23 +41,32 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """Limits of what is read once more."""
+    """Limits of what is read once more, and of agreement.
 
-    whole_samples: int = 1 << 14  # labelled rows in memory up to which all are; they take .1 ms
-    share: float = 0.05  # of more rows, so many of them: the price of the check
+    whole_samples  : labelled rows in memory up to which all are; they take .1 ms
+    checked_share  : of more rows: the price of the check
+    agreement_tol  : difference relative to the sum of the terms' absolute values that is agreement; sums in two orders differ by less
+    underflow_size : below this numbers have fewer digits than others, or are zero
+    """
+
+    whole_samples: int = 1 << 14
+    checked_share: float = 0.05
+    agreement_tol: float = 1e-9
+    underflow_size: float = 1e-290
+
+
+SETTINGS = CheckSettings()
 
 
 class ShareCheck:
     """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point."""
-
-    settings = CheckSettings()
 
     def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
         self.term, self.x = term, point.blocks
         self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
         self.loss: Any = next(loss for loss in form.losses if loss.typed == term.text)
         tasks = term.tasks
-        step = min(round(1.0 / self.settings.share), tasks.n_samples // tasks.n_tasks)
+        step = min(round(1.0 / SETTINGS.checked_share), tasks.n_samples // tasks.n_tasks)
         self.some = slice(zlib.crc32(self.W.tobytes()) % step, None, step)
 
     @classmethod
@@ -68,7 +77,7 @@ class ShareCheck:
         return (
             is_sum
             and not term.worst
-            and term.tasks.n_samples > cls.settings.whole_samples
+            and term.tasks.n_samples > SETTINGS.whole_samples
             and len(losses) == 1
             and type(losses[0]) is LossTerm
             and losses[0].tasks is term.tasks
@@ -101,12 +110,6 @@ class ShareCheck:
 
 
 log = logging.getLogger("mtldsl")
-
-#: Differences relative to the sum of the terms' absolute values, up to which nothing else is asked; sums in two orders differ by less.
-_AGREEMENT_TOL = 1e-9
-
-#: Below this numbers have fewer digits than others, or are zero.
-_UNDERFLOW_SIZE = 1e-290
 
 _EPS = float(np.finfo(float).eps)
 
@@ -182,7 +185,7 @@ class _Comparison:
         for look in (self._glance, self._value):
             values = [look(term) for term in self.terms]
             total, size = sum(values), sum(map(abs, values))
-            if abs(total - claimed) <= _AGREEMENT_TOL * size + _UNDERFLOW_SIZE:
+            if abs(total - claimed) <= SETTINGS.agreement_tol * size + SETTINGS.underflow_size:
                 return
         if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
             return
@@ -191,7 +194,7 @@ class _Comparison:
             map(self._in_parts, self.terms)
         ):  # what is claimed of few rows is off by what their sums have lost
             roundings = [one + self.solution.certificate.rounding / len(roundings) for one in roundings]
-        if abs(total - claimed) <= _AGREEMENT_TOL * size + sum(roundings):
+        if abs(total - claimed) <= SETTINGS.agreement_tol * size + sum(roundings):
             return
         self._blame(values, roundings)
 
@@ -244,7 +247,7 @@ class _Comparison:
         claimed, worst = self._claimed(), ("", 0.0, 0.0, 0.0)
         for text, (value, rounding) in typed.items():
             own = claimed.get(text, 0.0) + (self.form.constant if _is_given(text, self.terms) else 0.0)
-            off = abs(own - value) - rounding - _AGREEMENT_TOL * abs(value)
+            off = abs(own - value) - rounding - SETTINGS.agreement_tol * abs(value)
             if off > worst[1] or not math.isfinite(off):
                 worst = (text, off if math.isfinite(off) else math.inf, value, own)
         total = sum(values)
@@ -296,8 +299,9 @@ class _Comparison:
             values: Any = [point.value(term) for term in terms]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():
                 continue
-            off, size = abs(sum(values) - claimed[text]) - _UNDERFLOW_SIZE, sum(map(abs, values))
-            if off > _AGREEMENT_TOL * size and off > _AGREEMENT_TOL * size + sum(map(point.rounding, terms)):
+            off, size = abs(sum(values) - claimed[text]) - SETTINGS.underflow_size, sum(map(abs, values))
+            allowed = SETTINGS.agreement_tol * size
+            if off > allowed and off > allowed + sum(map(point.rounding, terms)):
                 raise CrossCheckError(
                     f"as typed this term is {sum(values):.12g} {where}, and the normal form takes it for {claimed[text]:.12g}",
                     term=text,
@@ -328,9 +332,9 @@ class _Comparison:
         plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
         outside = [self.point.violation(c) for c in plain]
         claimed, worst = self.solution.violation, max(outside, default=0.0)
-        if abs(worst - claimed) > _AGREEMENT_TOL * abs(worst):
+        if abs(worst - claimed) > SETTINGS.agreement_tol * abs(worst):
             for c, own in zip(plain, outside, strict=True):
-                if own - claimed > _AGREEMENT_TOL * own + self.point.rounding_of_violation(c):
+                if own - claimed > SETTINGS.agreement_tol * own + self.point.rounding_of_violation(c):
                     raise CrossCheckError(
                         f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
                         term=c.text,
@@ -367,7 +371,7 @@ class _Comparison:
                 "trace": float(values.sum()) - c.value,
             }
             outside = sides[c.bound]
-        if outside > _AGREEMENT_TOL * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
+        if outside > SETTINGS.agreement_tol * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
             raise CrossCheckError(
                 f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
             )
@@ -397,7 +401,7 @@ class _Comparison:
 
     def _same(self, term: Any, given: Any, typed: np.ndarray, sizes) -> None:
         off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
-        if np.all(off <= _AGREEMENT_TOL * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
+        if np.all(off <= SETTINGS.agreement_tol * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
             return
         raise CrossCheckError(
             "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
@@ -408,7 +412,7 @@ class _Comparison:
 
 def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
     """Tell whether numbers are the same but for rounding."""
-    return bool(np.all(np.abs(own - typed) <= _AGREEMENT_TOL * sizes + _UNDERFLOW_SIZE))
+    return bool(np.all(np.abs(own - typed) <= SETTINGS.agreement_tol * sizes + SETTINGS.underflow_size))
 
 
 def _key(term: Any, terms: Any) -> str:

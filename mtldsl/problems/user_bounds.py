@@ -27,7 +27,7 @@ from mtldsl.problems.user_multipliers import (
 from mtldsl.utils.arrays import read_dense
 
 __all__ = [
-    "ALLOWED",
+    "SETTINGS",
     "BoundCheck",
     "Condition",
     "Conditions",
@@ -40,8 +40,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What is told of a bound that somebody computed by hand.
 
-#: What a condition may fail by, relative to the size of what it is about: more than rounding, less than a mistake.
-ALLOWED = 1e-9
+
+@dataclass(frozen=True)
+class UserBoundSettings:
+    """Limits of what a condition fails by, relative to the size of what it is about.
+
+    condition_tol : more than rounding, less than a mistake
+    solver_tol    : below this, it is what a solver left
+    """
+
+    condition_tol: float = 1e-9
+    solver_tol: float = 1e-4
+
+
+SETTINGS = UserBoundSettings()
 
 
 @dataclass(frozen=True)
@@ -54,12 +66,12 @@ class Condition:
 
     @property
     def holds(self) -> bool:
-        return self.by <= ALLOWED
+        return self.by <= SETTINGS.condition_tol
 
 
 @dataclass(frozen=True, repr=False)
 class BoundCheck(Shown):
-    """What multipliers prove, as `problem.check_bound` found it.
+    """Proof by multipliers, as `problem.check_bound` found it.
 
     value      : the dual value; -inf where a condition fails
     conditions : all of them, those that fail with where and by how much
@@ -124,9 +136,6 @@ class BoundCheck(Shown):
 # --------------------------------------------------------------------------------------------------------------
 # Values and bounds that somebody computed by hand: each term, each condition, and by how much it fails.
 
-#: below this, it is what a solver left
-_NEARLY = 1e-4
-
 
 def value_at(form: NormalForm, given: Any, tol: float) -> float:
     """See `Problem.value`."""
@@ -176,7 +185,7 @@ def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
 def _nearly(conditions) -> str:
     """Multipliers as a solver leaves them are stationary to its accuracy only: said where nothing else fails."""
     failing = [one for one in conditions if not one.holds]
-    if failing and all(one.what.startswith("stationary") and one.by < _NEARLY for one in failing):
+    if failing and all(one.what.startswith("stationary") and one.by < SETTINGS.solver_tol for one in failing):
         return "They are nearly stationary: repair=True makes them so, and check_bound(solution) takes those that a certificate rests on."
     return ""
 
@@ -290,7 +299,7 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
             )
             yield Condition(
                 f"the conjugate of {f.typed} is finite",
-                0.0 if inside else max(away, 2.0 * ALLOWED),
+                0.0 if inside else max(away, 2.0 * SETTINGS.condition_tol),
                 "its multipliers",
             )
 

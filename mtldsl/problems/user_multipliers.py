@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,30 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What X^T u leaves, divided between several functions as well as can be.
 
-#: steps at most, and numbers that all of them together may touch: nobody waits for more
-_STEPS, _WORK = 20_000, 1e9
 
-#: what is left of the equation, and the last change of the multipliers, relative to their size, at which a division is done
-_DONE = 1e-11
+@dataclass(frozen=True)
+class UserMultiplierSettings:
+    """Limits of the division of multipliers.
 
-#: every so many steps: above this size, what is left has to fall by this factor, or there is no feasible division
-_LOOK, _LARGE, _FALL = 500, 1e-3, 0.9
+    max_steps         : steps: nobody waits for more
+    max_entries       : numbers that all steps together may touch
+    division_tol      : what is left of the equation, and the last change of the multipliers, relative to their size, at the end
+    feasibility_steps : steps between two looks at what is left
+    residual_share    : above this size, what is left has to fall
+    residual_factor   : by this factor, or there is no feasible division
+    balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
+    """
 
-#: every so many steps the two step lengths are balanced, by a factor that tends to 1
-_BALANCE = 25
+    max_steps: int = 20_000
+    max_entries: float = 1e9
+    division_tol: float = 1e-11
+    feasibility_steps: int = 500
+    residual_share: float = 1e-3
+    residual_factor: float = 0.9
+    balance_steps: int = 25
+
+
+SETTINGS = UserMultiplierSettings()
 
 
 def is_shared_out(form: NormalForm, free: list[int]) -> bool:
@@ -92,7 +106,7 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
     tau = sigma = 0.99 / max(length, 1e-300)
     work = sum(array.size * min(array.shape) for array in v)
     change, before = 0.5, np.inf
-    for step in range(min(_STEPS, int(_WORK / max(work, 1)))):
+    for step in range(min(SETTINGS.max_steps, int(SETTINGS.max_entries / max(work, 1)))):
         gradient = {name: array.copy() for name, array in s.items()}
         for f, one in zip(terms, v, strict=True):
             f.map.add_adjoint(one, gradient)
@@ -105,13 +119,13 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
         moved = [a - b for a, b in zip(new, v, strict=True)]
         still = max(float(np.abs(one).max(initial=0.0)) for one in moved)
         left = max(float(np.abs(one).max(initial=0.0)) for one in gradient.values())
-        if step and max(still, left) <= _DONE * size:
+        if step and max(still, left) <= SETTINGS.division_tol * size:
             break
-        if step % _LOOK == _LOOK - 1:
-            if left > max(_LARGE * size, _FALL * before):
+        if step % SETTINGS.feasibility_steps == SETTINGS.feasibility_steps - 1:
+            if left > max(SETTINGS.residual_share * size, SETTINGS.residual_factor * before):
                 break
             before = left
-        if step % _BALANCE == _BALANCE - 1:
+        if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:
             tau, sigma, change = _balanced(terms, x, after, moved, tau, sigma, change)
         x, v = after, new
     return v

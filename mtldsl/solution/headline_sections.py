@@ -23,7 +23,8 @@ from mtldsl.errors import MissingExtraError
 from mtldsl.solution.measures import MEASURES, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
-from mtldsl.solution.score_intervals import LEVEL, Scored, measured
+from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
+from mtldsl.solution.score_intervals import Scored, measured
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.routes import Explanation, answers
 from mtldsl.solvers.starts import seen_by_solvers
@@ -405,7 +406,11 @@ def _of_scores(facts: Facts) -> list[Number]:
     score, low, high, guess, better = first.overall
     whole = np.isnan(first.by_task).all()
     of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
-    means = [] if np.isnan(low) else [f"{100 * LEVEL:g} % interval: {_short(low)} to {_short(high)}"]
+    means = (
+        []
+        if np.isnan(low)
+        else [f"{100 * INTERVALS.level_share:g} % interval: {_short(low)} to {_short(high)}"]
+    )
     means = means if first.sound else ["too few labels in some tasks for an interval"]
     if first.separate is not None:
         means.append(first.beside_separate)

@@ -95,8 +95,24 @@ CALIBRATION = Readout(_read, (Array("task_weights"), Array("noise_levels")), _ch
 
 _KINDS = ("precision", "covariance")
 
-#: More names than this are not printed.
-_PRINTED = 10
+
+@dataclass(frozen=True)
+class LearnedSettings:
+    """Limits of what is shown of learned parts.
+
+    printed_names   : names of a matrix; of more none is printed
+    printed_weights : weights of kernels
+    zero_share      : multiplier over the largest that is zero
+    rank_tol        : singular value over the largest that is zero
+    """
+
+    printed_names: int = 10
+    printed_weights: int = 20
+    zero_share: float = 1e-9
+    rank_tol: float = 1e-6
+
+
+SETTINGS = LearnedSettings()
 
 
 def correlation_of(covariance) -> np.ndarray:
@@ -245,7 +261,7 @@ class LearnedMatrix:
         return f"<LearnedMatrix {self.name}: {self.kind} of {self.shape[0]} {self.axis}>"
 
     def __str__(self) -> str:
-        if len(self.names) > _PRINTED:
+        if len(self.names) > SETTINGS.printed_names:
             return repr(self)
         width = max(map(len, self.names))
         cell = max(width, 5)
@@ -257,12 +273,6 @@ class LearnedMatrix:
 
 # --------------------------------------------------------------------------------------------------------------
 # Kernel weights that were learned beside the weights, as the solution shows them.
-
-#: More names than this are not printed.
-_PRINTED_KERNEL_WEIGHTS = 20
-
-#: A multiplier this small, relative to the largest, is zero.
-_ZERO = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,7 +440,7 @@ class LearnedWeights:
         )
 
     def __str__(self) -> str:
-        largest = np.argsort(-self.values, kind="stable")[:_PRINTED_KERNEL_WEIGHTS]
+        largest = np.argsort(-self.values, kind="stable")[: SETTINGS.printed_weights]
         width = max(len(self.names[m]) for m in largest)
         lines = [f"{self.names[m]:<{width}}  {self.values[m]:.4g}" for m in largest]
         rest = len(self.values) - len(largest)
@@ -449,7 +459,8 @@ def _support(loss_duals) -> int | None:
     if loss_duals is None or not all(hasattr(u, "__array__") for u in loss_duals):
         return None
     return sum(
-        int(np.sum(np.abs(u) > _ZERO * np.max(np.abs(u), initial=0.0))) for u in map(np.asarray, loss_duals)
+        int(np.sum(np.abs(u) > SETTINGS.zero_share * np.max(np.abs(u), initial=0.0)))
+        for u in map(np.asarray, loss_duals)
     )
 
 

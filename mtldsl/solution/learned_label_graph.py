@@ -39,9 +39,22 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What weights over a graph of labels say of inputs: the best labelling, how firm every label is, probabilities, what edges change.
 
-#: What message passing leaves unproven is enumerated up to so many labels (2^20 labellings take a millisecond) and so many
-#: labellings over all rows.
-_MOST_LABELS, _ENUMERATED = 20, 5_000_000_000
+
+@dataclass(frozen=True)
+class LabelGraphSettings:
+    """Limits of what is enumerated and shown.
+
+    enumerated_labels     : labels up to which what message passing leaves unproven is enumerated: 2^20 labellings take a millisecond
+    enumerated_labellings : and labellings over all rows
+    printed_cliques       : cliques that are printed
+    """
+
+    enumerated_labels: int = 20
+    enumerated_labellings: int = 5_000_000_000
+    printed_cliques: int = 12
+
+
+SETTINGS = LabelGraphSettings()
 
 
 class LabelPredictions:
@@ -83,7 +96,8 @@ class LabelPredictions:
         found = self.decoder(scores)
         left = np.flatnonzero(~found.certified)
         K = self.cliques.n_labels
-        if not left.size or K > _MOST_LABELS or left.size * 2**K > _ENUMERATED:
+        is_small = SETTINGS.enumerated_labels >= K and left.size * 2**K <= SETTINGS.enumerated_labellings
+        if not left.size or not is_small:
             return found
         again = Decoder(self.cliques, "enumeration")(scores[left])
         for whole, part in zip(
@@ -157,9 +171,6 @@ class LabelPredictions:
 
 # --------------------------------------------------------------------------------------------------------------
 # The graph over the labels that a model found: which cliques have weights, how strong they are, and which way they pull.
-
-#: Cliques that are printed.
-_PRINTED = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +305,10 @@ class LearnedGraph:
         return f"<LearnedGraph: {len(self.used)} of {q} edges between {len(self.names)} labels>"
 
     def __str__(self) -> str:
-        rows = [(" - ".join(self.labels_of(c)), self.weights[c]) for c in self.used[:_PRINTED].tolist()]
+        rows = [
+            (" - ".join(self.labels_of(c)), self.weights[c])
+            for c in self.used[: SETTINGS.printed_cliques].tolist()
+        ]
         width = max((len(name) for name, _ in rows), default=0)
         rest = len(self.used) - len(rows)
         lines = [repr(self)[1:-1], *(f"{name:<{width}}  {weight:.4g}" for name, weight in rows)]

@@ -15,7 +15,7 @@ from mtldsl.utils.validation import quoted
 __all__ = [
     "MEASURES",
     "OF_KINDS",
-    "RARE",
+    "SETTINGS",
     "Measure",
     "Needs",
     "coverage_error",
@@ -207,7 +207,7 @@ MEASURES: dict[str, Measure] = {one.name: one for one in _ALL}
 
 
 class _OfKinds(Measure):
-    """What `solution.scores` says of each task: the accuracy of labels, R^2 of numbers."""
+    """Measure that `solution.scores` takes of each task: the accuracy of labels, R^2 of numbers."""
 
     def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
         # a loss of labels answers with nothing but labels, one of numbers hardly ever
@@ -332,8 +332,15 @@ def meaning_of(by: Measure) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # By what a label is judged that few rows have, or that few rows have not.
 
-#: A label whose smaller class has less than this share is rare: "never" is right so often that accuracy is content with weights of zero.
-RARE = 0.3
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Limit of a rare label: its smaller class has less than `rare_share`, and accuracy is content with weights of zero."""
+
+    rare_share: float = 0.3
+
+
+SETTINGS = MeasureSettings()
 
 
 def measure_of_rare(shares: Iterable[float]) -> str | None:
@@ -344,7 +351,7 @@ def measure_of_rare(shares: Iterable[float]) -> str | None:
     >>> measure_of_rare([0.03, 0.4]), measure_of_rare([0.97]), measure_of_rare([0.5]), measure_of_rare([1.0])
     ('average_precision', 'roc_auc', None, None)
     """
-    rare = [share for share in shares if 0 < min(share, 1 - share) < RARE]
+    rare = [share for share in shares if 0 < min(share, 1 - share) < SETTINGS.rare_share]
     if not rare:
         return None
     return "average_precision" if max(rare) < 0.5 else "roc_auc"

@@ -178,7 +178,7 @@ class MixedPredictor:
 
 
 class _Answers(PerTaskPredictor):
-    """What one kind makes of its scores."""
+    """Answers that one kind makes of its scores."""
 
     def labels_of(self, z):
         cuts = self.of.thresholds

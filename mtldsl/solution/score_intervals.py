@@ -19,7 +19,7 @@ from mtldsl.solution.score import Counted, Score, as_measure, counted, evaluate,
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
-    "LEVEL",
+    "SETTINGS",
     "ScoreIntervals",
     "Scored",
     "better",
@@ -235,8 +235,24 @@ def truth_of(tasks: Tasks) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
 # --------------------------------------------------------------------------------------------------------------
 # Predictions that stay as they are, scored on rows that are drawn again.
 
-#: Numbers that counts of rows may take at a time.
-_AT_ONCE = 4_000_000
+
+@dataclass(frozen=True)
+class IntervalSettings:
+    """Limits of intervals of scores.
+
+    counted_entries : numbers that counts of rows may take at a time
+    level_share     : samples between the ends of an interval
+    r2_rows         : labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score
+    gain_tol        : difference that three decimals do not show: it is none
+    """
+
+    counted_entries: int = 4_000_000
+    level_share: float = 0.95
+    r2_rows: int = 10
+    gain_tol: float = 5e-4
+
+
+SETTINGS = IntervalSettings()
 
 
 def resampled(
@@ -298,7 +314,7 @@ def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Sc
 
     for times in draws:
         waiting.append(times)
-        if len(waiting) * len(times) >= _AT_ONCE:
+        if len(waiting) * len(times) >= SETTINGS.counted_entries:
             settle()
     if waiting:
         settle()
@@ -372,15 +388,6 @@ def _constant(by: Measure, y: np.ndarray, classes: bool) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # Every measure of a page: scores with intervals, those of a guess, and whether the difference may be chance.
 
-#: The share of the samples between the ends of an interval.
-LEVEL = 0.95
-
-#: Labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score.
-LABELS_FOR_R2 = 10
-
-#: Differences that three decimals do not show are none.
-_SMALLEST = 5e-4
-
 
 @dataclass(frozen=True)
 class Scored:
@@ -412,7 +419,7 @@ class Scored:
         if self.separate is None:
             return False
         gain = self.by.direction * (float(self.separate) - self.overall[0])
-        return gain > _SMALLEST * (1.0 if self.by.higher_is_better else abs(self.overall[0]))
+        return gain > SETTINGS.gain_tol * (1.0 if self.by.higher_is_better else abs(self.overall[0]))
 
     @property
     def beside_separate(self) -> str:
@@ -469,18 +476,20 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
         )
         by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
         return Scored(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
-    own = solution.bootstrap(tasks, metric, n, level=LEVEL, random_state=seed)
+    own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
     by_size = by.two_classes and by.needs == "values"
     scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
     low, high = _held(scores, low, high)
     few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
     if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
-        few = np.array([len(y) < LABELS_FOR_R2 for y in tasks.per_task(tasks.targets)])
+        few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
         low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:
         return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
-    beside = resampled(by, tasks, guessed, n, LEVEL, None, generator(seed, "report"), "report(tasks)")
+    beside = resampled(
+        by, tasks, guessed, n, SETTINGS.level_share, None, generator(seed, "report"), "report(tasks)"
+    )
     guess, shown = none, none
     if own.samples_by_task is not None and beside.samples_by_task is not None:
         guess = np.asarray(beside.estimate.by_task)
@@ -518,7 +527,7 @@ def better(by: Measure, own: np.ndarray, beside: np.ndarray, guess: np.ndarray) 
     >>> better(measure("mae"), np.array([[1.0], [2.0]]), np.array([[1.5], [2.5]]), np.array([2.0]))
     array([1.])
     """
-    low, high = percentiles(by.direction * (own - beside), LEVEL)
-    margin = _SMALLEST * (1.0 if by.higher_is_better else np.abs(guess))
+    low, high = percentiles(by.direction * (own - beside), SETTINGS.level_share)
+    margin = SETTINGS.gain_tol * (1.0 if by.higher_is_better else np.abs(guess))
     verdict = np.where(low > margin, 1.0, np.where(high < -margin, -1.0, 0.0))
     return np.where(np.isnan(low) | np.isnan(guess), np.nan, verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from mtldsl.display.sections import Panel, Table, some_rows
 from mtldsl.errors import MTLError
 from mtldsl.solution.headline_sections import Facts
 from mtldsl.solution.measures import meaning_of, measure_of_rare
-from mtldsl.solution.score_intervals import LEVEL, Scored, outputs_beside
+from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
+from mtldsl.solution.score_intervals import Scored, outputs_beside
 
 __all__ = [
     "convergence",
@@ -30,8 +32,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What was learned beside the weights: matrices, weights of similarities, graphs of labels.
 
-#: Pairs of a matrix that are written down.
-_PAIRS = 8
+
+@dataclass(frozen=True)
+class ScoreSectionSettings:
+    """Sizes of tables and maps.
+
+    listed_pairs    : pairs of a matrix that are written down
+    listed_tasks    : tasks with a line each
+    end_tasks       : of more, the worst and the best
+    mapped_features : features in the map of weights: more names are not legible below each other on one page
+    """
+
+    listed_pairs: int = 8
+    listed_tasks: int = 40
+    end_tasks: int = 10
+    mapped_features: int = 30
+
+
+SETTINGS = ScoreSectionSettings()
 
 
 def learned(facts: Facts) -> Section | None:
@@ -59,7 +77,9 @@ def _panel(name: str, one) -> Panel:
     correlation = np.asarray(one.correlation)
     first, second = np.triu_indices(len(correlation), k=1)
     sizes = np.nan_to_num(np.abs(correlation[first, second]))
-    strongest = [k for k in np.argsort(-sizes, kind="stable")[:_PAIRS].tolist() if sizes[k] >= 0.005]
+    strongest = [
+        k for k in np.argsort(-sizes, kind="stable")[: SETTINGS.listed_pairs].tolist() if sizes[k] >= 0.005
+    ]
     if not strongest:
         return Panel(_caption(name, one), notes=["No two are correlated."])
     rows = [(one.names[first[k]], one.names[second[k]], f"{correlation[first[k], second[k]]:+.2f}") for k in strongest]  # fmt: skip
@@ -76,9 +96,6 @@ def _caption(name: str, one) -> str:
 
 # --------------------------------------------------------------------------------------------------------------
 # How well a solution predicts: task by task, beside the simplest guess, with intervals.
-
-#: Tasks with a line each; of more, the worst and the best.
-_MOST, _ENDS = 40, 10
 
 
 def scores(facts: Facts) -> Section | None:
@@ -110,12 +127,14 @@ def scores(facts: Facts) -> Section | None:
         for one in found
         if not one.sound
     ]
-    if len(shown) > _MOST:
+    if len(shown) > SETTINGS.listed_tasks:
         order = np.argsort(
             np.nan_to_num(found[0].by.direction * found[0].by_task, nan=-np.inf), kind="stable"
         )
-        shown = np.concatenate([order[:_ENDS], order[-_ENDS:]])
-        notes.append(f"The {_ENDS} worst and the {_ENDS} best of {tasks.n_tasks} tasks by {found[0].name}.")
+        shown = np.concatenate([order[: SETTINGS.end_tasks], order[-SETTINGS.end_tasks :]])
+        notes.append(
+            f"The {SETTINGS.end_tasks} worst and the {SETTINGS.end_tasks} best of {tasks.n_tasks} tasks by {found[0].name}."
+        )
     rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
     rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
     signs = ["positive"] if facts.classes else []
@@ -169,7 +188,7 @@ def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
 def _brackets(facts: Facts) -> str:
     if facts.bootstrap == 0:
         return "Without intervals (bootstrap=0) nothing says which differences are chance."
-    return f"In brackets: {100 * LEVEL:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
+    return f"In brackets: {100 * INTERVALS.level_share:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
 
 
 def _beside_guess(scored: Scored, names) -> list[str]:
@@ -256,9 +275,6 @@ def _sentence(clause: str) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # What was learned of every feature: how much it counts, the weights as a map, and how the solve went.
 
-#: Features in the map of weights: more names than this are not legible below each other on one page.
-MAX_MAP_FEATURES = 30
-
 #: What the picture shows, and a line below it.
 _GAP = (
     "objective above the proven bound, and the proven gap, at every look; both fall",
@@ -298,11 +314,11 @@ def features(facts: Facts) -> Section | None:
     ]
     text.append(f"Importance is {told}.")
     table = Table(("feature", "importance", "largest weight"), rows)
-    in_picture = order[:MAX_MAP_FEATURES]
+    in_picture = order[: SETTINGS.mapped_features]
     drawn = facts.pictures((
         lambda: plot_weights(W[in_picture], [solution.feature_names[j] for j in in_picture], solution.task_names, order=None),
         "the weights of features (down) and tasks (across); red is above zero, blue below",
-        "Features stand in the order of the table." if len(order) <= MAX_MAP_FEATURES else f"The {MAX_MAP_FEATURES} most important features, in the order of the table.",
+        "Features stand in the order of the table." if len(order) <= SETTINGS.mapped_features else f"The {SETTINGS.mapped_features} most important features, in the order of the table.",
     ))  # fmt: skip
     return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 

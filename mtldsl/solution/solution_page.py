@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mtldsl.solution.headline_sections import (
     validation,
     verdict,
 )
+from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.score_intervals import Scored
 from mtldsl.solution.score_sections import convergence, features, learned, path, scores
 from mtldsl.utils.files import atomic_file
@@ -80,11 +82,20 @@ def html_report(facts: Facts) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # A solution as a panel: its proof first, then the weights.
 
-#: Tasks whose weights stand beside each other, and the numbers of a matrix whose rank is asked for.
-_MOST_COLUMNS, _MOST_NUMBERS = 6, 1_000_000
 
-#: Singular values below this share of the largest count as zero.
-_RANK = 1e-6
+@dataclass(frozen=True)
+class SolutionPageSettings:
+    """Sizes of what is shown of weights.
+
+    weight_tasks : tasks whose weights stand beside each other
+    rank_entries : numbers of a matrix whose rank is asked for
+    """
+
+    weight_tasks: int = 6
+    rank_entries: int = 1_000_000
+
+
+SETTINGS = SolutionPageSettings()
 
 
 def panel_of(solution: Any) -> Panel:
@@ -142,9 +153,9 @@ def _block(name: str, W: np.ndarray) -> tuple[str, ...]:
     W = np.atleast_2d(W)
     rows = int(np.count_nonzero(np.any(W != 0.0, axis=1)))
     rank = "-"
-    if min(W.shape) > 1 and W.size <= _MOST_NUMBERS:
+    if min(W.shape) > 1 and W.size <= SETTINGS.rank_entries:
         singular = np.linalg.svd(W, compute_uv=False)
-        rank = str(int(np.sum(singular > _RANK * singular.max(initial=0.0))))
+        rank = str(int(np.sum(singular > LEARNED.rank_tol * singular.max(initial=0.0))))
     return name, f"{W.shape[0]:,} x {W.shape[1]:,}", f"{rows:,}", rank
 
 
@@ -158,7 +169,7 @@ def _largest(solution: Any) -> tuple[Table | None, list[str]]:
     if not order.size:
         return None, ["All weights are zero."]
     names = solution.feature_names or tuple(f"feature {j}" for j in range(len(W)))
-    beside = W.shape[1] <= _MOST_COLUMNS
+    beside = W.shape[1] <= SETTINGS.weight_tasks
     tasks = (
         solution.task_names if len(solution.task_names) == W.shape[1] else tuple(map(str, range(W.shape[1])))
     )

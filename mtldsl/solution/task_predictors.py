@@ -43,7 +43,7 @@ __all__ = [
 
 
 class FittedGraph(Protocol):
-    """What is asked of a Solution."""
+    """Solution over a graph of labels, as its predictors see it."""
 
     coef: np.ndarray
     intercept: np.ndarray | None
@@ -211,7 +211,7 @@ def not_over_labels(typed: str, loss: dict) -> ModelError:
 
 
 class Fitted(Protocol):
-    """What a predictor asks of a Solution."""
+    """Solution, as a predictor sees it."""
 
     coef: np.ndarray
     intercept: np.ndarray | None

@@ -91,11 +91,24 @@ def page_of(frames: Sequence[bytes], captions: Sequence[str], model: str, second
 # --------------------------------------------------------------------------------------------------------------
 # The two sides of a film's frame: unknowns, and what is proven.
 
-#: points of the grid along each of two weights, and how far it reaches beyond the way
-_GRID, _BEYOND = 61, 0.25
 
-#: names that are written beside a map of weights
-_NAMED = 16
+@dataclass(frozen=True)
+class FilmSettings:
+    """Sizes of a film.
+
+    grid_points    : points along each of two weights
+    margin_share   : how far the grid reaches beyond the way, as a share of it
+    named_features : names that are written beside a map of weights
+    default_frames : frames where none are asked for: the first iterations, then ever fewer of them until the end
+    """
+
+    grid_points: int = 61
+    margin_share: float = 0.25
+    named_features: int = 16
+    default_frames: int = 24
+
+
+SETTINGS = FilmSettings()
 
 
 def bounds_panel(ax, steps, solutions, k: int) -> None:
@@ -178,8 +191,10 @@ def _graph(last: Any) -> Callable[[Any, Any], None]:
 def _way(problem: Any, solutions) -> Callable[[Any, Any], None]:
     points = np.array([one.W.ravel() for one in solutions])
     low, high = np.minimum(points.min(axis=0), 0.0), np.maximum(points.max(axis=0), 0.0)
-    room = _BEYOND * np.maximum(high - low, 0.5 * float(np.max(high - low)) or 1.0)
-    one, other = (np.linspace(a, b, _GRID) for a, b in zip(low - room, high + room, strict=True))
+    room = SETTINGS.margin_share * np.maximum(high - low, 0.5 * float(np.max(high - low)) or 1.0)
+    one, other = (
+        np.linspace(a, b, SETTINGS.grid_points) for a, b in zip(low - room, high + room, strict=True)
+    )
     shape = solutions[0].W.shape
     heights = np.array([[problem.value(np.array([a, b]).reshape(shape)) for a in one] for b in other])
     inside = heights[np.isfinite(heights)]
@@ -225,7 +240,7 @@ def _map(solutions) -> Callable[[Any, Any], None]:
             solution.W, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest"
         )
         for axis, names, turn in ((ax.yaxis, solution.feature_names, 0), (ax.xaxis, solution.task_names, 90)):
-            if len(names) <= _NAMED:
+            if len(names) <= SETTINGS.named_features:
                 axis.set_ticks(
                     range(len(names)), [short(str(name), 14) for name in names], rotation=turn, fontsize=10
                 )
@@ -237,10 +252,6 @@ def _map(solutions) -> Callable[[Any, Any], None]:
         ax.set_title("weights", loc="left", fontsize=12)
 
     return draw
-
-
-#: Frames where none are asked for: the first iterations, then ever fewer of them until the end.
-_FRAMES = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,6 +442,6 @@ def _checked(steps) -> list[int]:
 def _spread(last: int) -> list[int]:
     """1, 2, 3, ... and ever fewer until the last."""
     last = max(int(last), 1)
-    if last <= _FRAMES:
+    if last <= SETTINGS.default_frames:
         return list(range(1, last + 1))
-    return sorted({round(one) for one in np.geomspace(1, last, _FRAMES).tolist()})
+    return sorted({round(one) for one in np.geomspace(1, last, SETTINGS.default_frames).tolist()})

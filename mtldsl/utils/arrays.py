@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from mtldsl.utils.validation import INSTEAD, UnreadableError, distinct_names, is
 
 __all__ = [
     "AXES",
+    "CORRELATION_ROUNDING",
+    "MAX_EXACT_WHOLE",
     "as_array",
     "as_frame",
     "digest",
@@ -33,9 +35,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Arrays as a user may hand them over: the same real numbers in a plain numpy array, or an error that says what to write.
 
-#: entries looked at in one go, so that a check of much data needs little memory
-_ENTRIES = 1 << 20
-_EXACT = 2**53
+
+@dataclass(frozen=True)
+class ArraySettings:
+    """Size of checks: `slab_entries` are looked at in one go, so that a check of much data needs little memory."""
+
+    slab_entries: int = 1 << 20
+
+
+SETTINGS = ArraySettings()
+
+#: Whole numbers up to this one are exact in float64.
+MAX_EXACT_WHOLE = 2**53
+#: Asymmetry, and cosines above 1, that rounding explains: products over some thousand features.
+CORRELATION_ROUNDING = 1e-8
 #: what a message calls the axes of an array
 AXES = ("row", "column", "layer")
 
@@ -66,7 +79,7 @@ def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> 
         array = np.asarray(value)
     except Exception as problem:  # whatever a stranger's __array__ raises
         raise error(f"not an array of numbers ({problem})", term=what, write_instead=_SHAPES) from None
-    if array.dtype.kind == "f" and isinstance(value, list | tuple) and _reaches(array, _EXACT):
+    if array.dtype.kind == "f" and isinstance(value, list | tuple) and _reaches(array, MAX_EXACT_WHOLE):
         array = np.asarray(value, dtype=object)  # a whole number among them may have been rounded already
     kind = array.dtype.kind
     if kind == "O":
@@ -162,12 +175,12 @@ def _is_no_number(one) -> bool:
 
 
 def _require_exact(array, what, error, axes) -> None:
-    if not _reaches(array, _EXACT):
+    if not _reaches(array, MAX_EXACT_WHOLE):
         return
     flat = array.ravel()
-    for a in range(0, flat.size, _ENTRIES):
-        part = flat[a : a + _ENTRIES]
-        for k in np.flatnonzero((part > _EXACT) | (part < -_EXACT)):
+    for a in range(0, flat.size, SETTINGS.slab_entries):
+        part = flat[a : a + SETTINGS.slab_entries]
+        for k in np.flatnonzero((part > MAX_EXACT_WHOLE) | (part < -MAX_EXACT_WHOLE)):
             _read_at(part[k], np.unravel_index(a + int(k), array.shape), what, error, axes)
 
 
@@ -367,7 +380,7 @@ def numbers_of_column(column, what: str) -> np.ndarray:
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         raise DataError(f"{what} is {dtype}, {_LABELS if what.lower().startswith(('y:', 'y of')) else _TEXT}")
-    if dtype.is_integer() and any(abs(end or 0) > _EXACT for end in (column.min(), column.max())):
+    if dtype.is_integer() and any(abs(end or 0) > MAX_EXACT_WHOLE for end in (column.min(), column.max())):
         return as_array(
             np.array(column.to_list(), dtype=object), what
         )  # names the first that float64 does not have

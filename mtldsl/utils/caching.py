@@ -52,7 +52,7 @@ else:
 
 
 class Lazy:
-    """What a field will be, asked once."""
+    """Value of a field, asked once."""
 
     def __init__(self, make: Callable[[], Any]):
         self.make = make

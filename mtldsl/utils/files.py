@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 from zipfile import ZipFile
@@ -531,8 +532,15 @@ def _sync_folder(folder: Path) -> None:
 # --------------------------------------------------------------------------------------------------------------
 # One user at a time for a file or a folder that is written to.
 
-#: Seconds to wait for one that is just leaving.
-_PATIENCE = 0.5
+
+@dataclass(frozen=True)
+class FileSettings:
+    """Limit of a wait: `lock_seconds` for a process that is just leaving."""
+
+    lock_seconds: float = 0.5
+
+
+SETTINGS = FileSettings()
 
 
 @contextmanager
@@ -557,7 +565,7 @@ def sole_use(path, taken: Exception) -> Iterator[None]:
     target = Path(path).resolve()
     lock = FileLock(target.with_name(f".{target.name}.lock"), thread_local=False)
     try:
-        lock.acquire(timeout=_PATIENCE, poll_interval=0.02)
+        lock.acquire(timeout=SETTINGS.lock_seconds, poll_interval=0.02)
     except Timeout:
         raise taken from None
     except OSError:

@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 __all__ = [
-    "LATE_SECONDS",
-    "LONG",
-    "SECONDS",
+    "SETTINGS",
     "TimeIsUp",
     "allow_interrupts",
     "can_set_alarm",
@@ -44,7 +43,7 @@ __all__ = [
 # Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
 #
 # Inside `handle_signals()` both signals are kept until there is a point to return; inside `allow_interrupts()`, around code that may be left anywhere, they
-# raise KeyboardInterrupt. So does a second signal within SECONDS of the first, wherever it comes.
+# raise KeyboardInterrupt. So does a second signal within SETTINGS.insistence_seconds of the first, wherever it comes.
 #
 # `time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `allow_interrupts()`, is left by
 # TimeIsUp a little after.
@@ -55,17 +54,30 @@ __all__ = [
 # what `signal` wraps, whose functions turn every number and handler into a member of an enumeration and back
 
 
-#: A second signal within so many seconds of the first is meant for the program, not for what is computed now.
-SECONDS = 10.0
+@dataclass(frozen=True)
+class InterruptSettings:
+    """Times of signals, and sizes of calls that they cannot end.
 
-#: A signal that came while a module was imported or a function compiled comes again so many seconds later.
-DEFERRED = 0.1
+    insistence_seconds : second signal within so many of the first: it is meant for the program, not for what is computed now
+    deferred_seconds   : a signal that came while a module was imported or a function compiled comes again so much later
+    late_share         : of the limit, by which the alarm comes later: who asks for the time comes back without it
+    late_seconds       : and so many more
+    repeat_seconds     : from one alarm to the next, for code that catches what it should not
+    thread_flops       : multiplications, some tenths of a second, from which on a call is worth a thread: sizes alone decide, never a clock
+    listening_seconds  : between two looks of who waits: a signal that another thread was given does not end a wait by itself
+    """
 
-#: Who asks for the time comes back by himself; an alarm is for the others, this share of the limit and so many seconds later ...
-LATE_SHARE, LATE_SECONDS = 0.05, 0.15
+    insistence_seconds: float = 10.0
+    deferred_seconds: float = 0.1
+    late_share: float = 0.05
+    late_seconds: float = 0.15
+    repeat_seconds: float = 0.5
+    thread_flops: float = 5e8
+    listening_seconds: float = 0.2
 
-#: ... and again so often, for code that catches what it should not.
-AGAIN = 0.5
+
+SETTINGS = InterruptSettings()
+
 
 #: The line on standard error after a first Ctrl-C, where a solve answers it.
 INTERRUPTED = "interrupted: what was found so far is kept; press again to stop at once"
@@ -81,7 +93,7 @@ class TimeIsUp(KeyboardInterrupt):
 
 
 class _State:
-    """What the process knows of signals, which are its own too."""
+    """State of signals, which are of the process as well."""
 
     def __init__(self):
         self.last, self.number = -float("inf"), signal.SIGINT
@@ -93,11 +105,11 @@ _state = _State()
 
 def _hear(number: int, frame) -> None:
     now = time.monotonic()
-    _state.insisted = now - _state.last < SECONDS
+    _state.insisted = now - _state.last < SETTINGS.insistence_seconds
     _state.number = signal.Signals(number)
     _state.deferred = _state.raises and _is_whole_or_nothing(frame)
     if _state.deferred:
-        timer = threading.Timer(DEFERRED, _send_again, (number,))
+        timer = threading.Timer(SETTINGS.deferred_seconds, _send_again, (number,))
         timer.daemon = True
         timer.start()
         return
@@ -185,7 +197,7 @@ def remaining() -> float:
 
 def leave_if_late() -> None:
     """TimeIsUp in a thread, where nothing rings, once the time has been up for a while: asked between the parts of long products."""
-    if remaining() < -LATE_SECONDS and threading.current_thread() is not threading.main_thread():
+    if remaining() < -SETTINGS.late_seconds and threading.current_thread() is not threading.main_thread():
         raise TimeIsUp
 
 
@@ -197,7 +209,9 @@ def time_limit(seconds: float | None, late: bool = True):
         yield
         return
     token = _end.set(min(_end.get(), time.perf_counter() + seconds))
-    alarmed = _set_alarm(remaining() + (LATE_SHARE * seconds + LATE_SECONDS if late else 0.0))
+    alarmed = _set_alarm(
+        remaining() + (SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0)
+    )
     try:
         yield
     finally:
@@ -223,7 +237,7 @@ def _set_alarm(seconds: float) -> bool:
         signal.signal(signal.SIGALRM, _ring)
     except ValueError:  # not the main interpreter
         return False
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), SETTINGS.repeat_seconds)
     return True
 
 
@@ -288,16 +302,10 @@ def _install() -> dict:
 
 R = TypeVar("R")
 
-#: From so many multiplications on, some tenths of a second, a call is worth a thread. (What is done depends on sizes alone, never on a clock.)
-LONG = 5e8
-
-#: Who waits looks up so often: a signal that another thread was given does not end a wait by itself.
-_LISTEN = 0.2
-
 
 def interruptible(work: float, function: Callable[..., R], *args: Any) -> R:
     """function(*args), which takes about `work` multiplications. Raises TimeIsUp or KeyboardInterrupt where the wait for it is left."""
-    if not work >= LONG:
+    if not work >= SETTINGS.thread_flops:
         return function(*args)
     answers: queue.SimpleQueue = queue.SimpleQueue()
     context = copy_context()
@@ -310,9 +318,9 @@ def interruptible(work: float, function: Callable[..., R], *args: Any) -> R:
 
     threading.Thread(target=answer, daemon=True).start()
     while True:
-        left = remaining() + LATE_SECONDS
+        left = remaining() + SETTINGS.late_seconds
         try:
-            found, error = answers.get(timeout=min(max(left, 0.0), _LISTEN))
+            found, error = answers.get(timeout=min(max(left, 0.0), SETTINGS.listening_seconds))
             break
         except queue.Empty:
             if left <= 0.0:

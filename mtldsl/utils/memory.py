@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path, PurePosixPath
@@ -28,8 +29,26 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # Memory that is given back to the system only to be asked for again a moment later.
 
-#: glibc's number for the size of free memory above which it is given back, and what that is here.
-_TRIM_THRESHOLD, _KEPT = -1, 1 << 25
+#: glibc's number for the size of free memory above which it is given back.
+M_TRIM_THRESHOLD = -1
+
+
+@dataclass(frozen=True)
+class MemorySettings:
+    """Sizes of memory that is kept, or asked about.
+
+    kept_bytes      : free memory above which glibc gives it back
+    unasked_bytes   : never asked about: asking takes 0.1 ms, and a process without so much is at its end anyway
+    unlimited_bytes : what a control group without a limit says in version 1, about
+    """
+
+    kept_bytes: int = 1 << 25
+    unasked_bytes: int = 1 << 16
+    unlimited_bytes: float = 2.0**60
+
+
+SETTINGS = MemorySettings()
+
 _NAME = "MALLOC_TRIM_THRESHOLD_"
 
 _lock = threading.Lock()
@@ -51,21 +70,21 @@ def keep_freed_memory() -> Iterator[None]:
     with _lock:
         _inside += 1
         if _inside == 1:
-            _glibc().mallopt(_TRIM_THRESHOLD, _KEPT)
+            _glibc().mallopt(M_TRIM_THRESHOLD, SETTINGS.kept_bytes)
     try:
         yield
     finally:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _glibc().mallopt(_TRIM_THRESHOLD, usual)
+                _glibc().mallopt(M_TRIM_THRESHOLD, usual)
 
 
 def _usual() -> int | None:
     """Return what the environment says, where that is less, and the library is glibc."""
     with suppress(KeyError, ValueError):
         size = int(os.environ[_NAME])
-        if 0 <= size < _KEPT and _glibc() is not None:
+        if 0 <= size < SETTINGS.kept_bytes and _glibc() is not None:
             return size
     return None
 
@@ -79,13 +98,6 @@ def _glibc() -> Any:
         if hasattr(library, "gnu_get_libc_version") and hasattr(library, "mallopt"):
             return library
     return None
-
-
-#: Bytes that are never asked about: asking takes 0.1 ms, and a process without so much is at its end anyway.
-_SMALL = 1 << 16
-
-#: What a control group without a limit says in version 1, about.
-_NO_LIMIT = 2.0**60
 
 
 def available_memory() -> float:
@@ -107,7 +119,7 @@ def require_memory(
     Traceback (most recent call last):
     mtldsl.errors.SolverError: closed_form's system needs 9.31e+08 GiB of memory, and ... GiB are there; choose conjugate_gradient
     """
-    if size < _SMALL:
+    if size < SETTINGS.unasked_bytes:
         return
     available = available_memory()
     if size > available:
@@ -194,7 +206,7 @@ def _groups(root: Path) -> list[tuple[Path, str, str, str]]:
         own = PurePosixPath(path.lstrip("/"))
         # in a container, only some of them can be seen
         found += [(root / top / group, *names) for group in (own, *own.parents)]
-    return [group for group in found if _left(*group) < _NO_LIMIT]
+    return [group for group in found if _left(*group) < SETTINGS.unlimited_bytes]
 
 
 def _left(folder: Path, limit: str, usage: str, idle: str) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import cache, wraps
 from itertools import pairwise
 from math import inf
@@ -42,15 +43,32 @@ __all__ = [
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Multiplications, in all, that are worth threads: some ten milliseconds on one.
-_WORTH_THREADS = 5e7
+
+@dataclass(frozen=True)
+class ParallelSettings:
+    """Sizes of work that is worth threads.
+
+    thread_flops : multiplications, in all, that are worth threads: some ten milliseconds on one
+    block_flops  : multiplications that are worth a block
+    max_blocks   : blocks
+    aligned_rows : a block begins at a multiple of so many, as loops of BLAS do
+    """
+
+    thread_flops: float = 5e7
+    block_flops: float = 5e7
+    max_blocks: int = 8
+    aligned_rows: int = 64
+
+
+SETTINGS = ParallelSettings()
+
 
 _asked: ContextVar[int | None] = ContextVar("how many threads were asked for", default=None)
 
 
 @contextmanager
 def jobs(n: int | None) -> Iterator[None]:
-    """So many threads in the block; None: whatever is around it."""
+    """Use so many threads in the block; None: whatever is around it."""
     token = _asked.set(_asked.get() if n is None else n)
     try:
         yield
@@ -81,7 +99,8 @@ def in_jobs(
     [1, 4, 9]
     """
     asked = _asked.get() or 1
-    if asked < 2 or work < _WORTH_THREADS:  # items that are made as they come are gone as the next one comes
+    # items that are made as they come are gone as the next one comes
+    if asked < 2 or work < SETTINGS.thread_flops:
         return [function(item, expired) for item in items]
     items = list(items)
     threads = min(asked, len(items))
@@ -119,7 +138,7 @@ _found: list = []
 
 
 class _Here(threading.local):
-    """What the present thread holds: so many blocks."""
+    """State of the present thread: how many blocks it holds."""
 
     blocks = 0
 
@@ -212,22 +231,18 @@ def _libraries() -> tuple:
 # --------------------------------------------------------------------------------------------------------------
 # Products in blocks, by threads of our own: each on one thread of BLAS, whose threads would spin while they wait for one another.
 
-#: Multiplications that are worth a block, and the most blocks.
-_WORTH_A_BLOCK, _MOST_BLOCKS = 5e7, 8
-
-#: A block begins at a multiple of so many, as loops of BLAS do.
-_STEP = 64
-
 
 def blocks_of(size: int, work: float) -> list[slice] | None:
     """Blocks of range(size) for so many multiplications in all; None where one is enough.
 
     They depend on size and work alone, never on how many threads there are or how busy the machine is: the same input, the same bits.
     """
-    blocks = int(min(work // _WORTH_A_BLOCK, _MOST_BLOCKS, size // _STEP))
+    blocks = int(min(work // SETTINGS.block_flops, SETTINGS.max_blocks, size // SETTINGS.aligned_rows))
     if blocks < 2:
         return None
-    ends = [int(end) * _STEP for end in np.linspace(0, size // _STEP, blocks + 1)]
+    ends = [
+        int(end) * SETTINGS.aligned_rows for end in np.linspace(0, size // SETTINGS.aligned_rows, blocks + 1)
+    ]
     return [slice(a, b) for a, b in pairwise([*ends[:-1], size])]
 
 

@@ -58,7 +58,7 @@ def default_cross_check() -> bool | str:
 
 
 class Defaults:
-    """What `defaults` returns: as a context manager it puts back, at its end, what was so before."""
+    """Context manager that `defaults` returns: it puts back, at its end, what was so before."""
 
     def __init__(self, before: dict[str, bool | str]):
         self._before = before

@@ -19,8 +19,8 @@ from mtldsl.errors import DataError, ModelError, MTLError
 
 __all__ = [
     "INSTEAD",
-    "LARGEST",
-    "SMALLEST",
+    "MAX_MAGNITUDE",
+    "MIN_MAGNITUDE",
     "UnreadableError",
     "as_flag",
     "as_float",
@@ -357,6 +357,8 @@ def check_seed(random_state, typed: str, error: type[MTLError] = DataError):
 # --------------------------------------------------------------------------------------------------------------
 # How large and how small numbers of data may be: sums of products of a few of them must stay inside float64.
 
-#: The square of 1e155 is infinite in float64, that of 1e-163 is 0; solvers multiply by weights and step sizes, too. (numpy scalars: float32
+#: The square of 1e155 is infinite in float64; solvers multiply by weights and step sizes, too. (numpy scalars: float32
 #: compared with a Python number would make that a float32 first.)
-LARGEST, SMALLEST = np.float64(1e100), np.float64(1e-100)
+MAX_MAGNITUDE = np.float64(1e100)
+#: The square of 1e-163 is 0.
+MIN_MAGNITUDE = np.float64(1e-100)

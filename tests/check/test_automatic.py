@@ -1,6 +1,7 @@
 """A solve checks itself where it is told to, in the call or by mtl.defaults, and loses nothing where that fails."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_a_solve_is_checked_where_it_is_asked_for(problem, monkeypatch):
         assert problem.solve(**unasked).cross_check is None
     check = problem.solve(cross_check=True).cross_check
     assert check.agrees and check.scope == "the whole problem"
-    monkeypatch.setattr("mtldsl.problems.cross_check.SUBSAMPLE", 60)
+    monkeypatch.setattr(checking, "SETTINGS", replace(checking.SETTINGS, subsample_entries=60))
     check = problem.solve(cross_check="subsample").cross_check
     assert check.agrees and "rows a task" in check.scope
 
@@ -57,7 +58,7 @@ def test_folds_and_samples_are_left_alone(problem, monkeypatch):
 
 
 def test_by_default_large_models_are_left_alone_and_say_so(problem, monkeypatch):
-    monkeypatch.setattr(checking, "MAX_SIZE", 60)
+    monkeypatch.setattr(checking, "SETTINGS", replace(checking.SETTINGS, max_entries=60))
     with mtl.defaults(cross_check=True):
         assert "too large (workload" in problem.solve().cross_check
     with mtl.defaults(cross_check="subsample"):

@@ -10,6 +10,7 @@ import mtldsl.problems.cross_check_blocks as by_reference
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L21Norm
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from mtldsl.problems import cross_check
 from mtldsl.problems.cross_check_comparison import BlockCheck, MajorizationRow
 from mtldsl.testing import assert_agrees
 from tests.loops import for_each
@@ -205,7 +206,7 @@ def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
     tasks = shared(1, n=10)
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
-    monkeypatch.setattr(by_reference, "MAX_SEMIDEFINITE_SIDE", 9)
+    monkeypatch.setattr(by_reference, "SETTINGS", replace(by_reference.SETTINGS, semidefinite_rows=9))
     with pytest.raises(SolverError, match=r"trace_norm\(W\)[\s\S]*side 10, and its solvers manage 9"):
         problem.cross_check()
 
@@ -259,7 +260,7 @@ def test_intercepts_and_sums_of_blocks():
 
 def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
     """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
-    monkeypatch.setattr("mtldsl.problems.cross_check.MOST_TASKS", 3)
+    monkeypatch.setattr(cross_check, "SETTINGS", replace(cross_check.SETTINGS, max_tasks=3))
     problem = group_lasso()
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):
         problem.cross_check(max_size=100)

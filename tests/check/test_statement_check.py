@@ -22,6 +22,7 @@ from mtldsl.language import expressions, objective
 from mtldsl.normal_form import canonicalize
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.term import LinearMap, LossTerm
+from mtldsl.problems import statement_check
 from mtldsl.problems.statement_check import CheckSettings, ShareCheck
 from mtldsl.solution import build as solved
 from mtldsl.solution import fields
@@ -269,7 +270,7 @@ SABOTAGES = [
 def looked_at(request, monkeypatch):
     """Whether samples are few, or many."""
     if request.param == "a share":
-        monkeypatch.setattr(ShareCheck, "settings", CheckSettings(whole_samples=0, share=0.25))
+        monkeypatch.setattr(statement_check, "SETTINGS", CheckSettings(whole_samples=0, checked_share=0.25))
 
 
 def does_not_come_out(monkeypatch, sabotage, build, named, **options):

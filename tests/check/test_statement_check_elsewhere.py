@@ -9,7 +9,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.losses.classification import LogisticLoss
-from mtldsl.distributed import dual_statistics
+from mtldsl.distributed import distributed_check, dual_statistics
 from mtldsl.distributed.distributed_check import PartsCheck, PartsCheckSettings
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts
@@ -25,7 +25,7 @@ from tests.pairs import pairwise_cases
 def looked_at(request, monkeypatch):
     """Whether rows are few, or many."""
     if request.param == "a part":
-        monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
+        monkeypatch.setattr(distributed_check, "SETTINGS", PartsCheckSettings(whole_entries=0))
     return request.param
 
 
@@ -198,7 +198,7 @@ def test_units_and_offsets_are_no_faults(word, shift, scale, looked_at):
 @pytest.mark.parametrize("word", ["squared_loss", "logistic_loss"])
 def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
     """Sums of squares know their value anywhere; another loss needs a pass where its best point was not among its last."""
-    monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
+    monkeypatch.setattr(distributed_check, "SETTINGS", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables(LOSSES[word], n=800), 40)
     W, seen, before = mtl.Weights(tasks, intercept=True), [], []
     run, look = LocalParts.run, PartsCheck.value
@@ -218,7 +218,7 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
 
 @pytest.mark.slow
 def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
-    monkeypatch.setattr(PartsCheck, "settings", PartsCheckSettings(whole_entries=0))
+    monkeypatch.setattr(distributed_check, "SETTINGS", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables("sign", n=800), 40)
     W, chosen, some = mtl.Weights(tasks, intercept=True), [], LocalParts.some
     monkeypatch.setattr(

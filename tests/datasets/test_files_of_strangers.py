@@ -3,6 +3,7 @@
 import io
 import os
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,8 +157,8 @@ def test_the_end_of_the_child_is_not_that_of_the_process(name, mat, monkeypatch,
 @pytest.mark.slow
 def test_a_child_that_does_not_end_is_ended(mat, monkeypatch, tmp_path):
     child(monkeypatch, tmp_path, "import time; time.sleep(600)")
-    monkeypatch.setattr(array_files, "_SECONDS", 0.2)
-    monkeypatch.setattr(array_files, "_SECONDS_A_MEGABYTE", 0)
+    limits = replace(array_files.SETTINGS, base_seconds=0.2, megabyte_seconds=0)
+    monkeypatch.setattr(array_files, "SETTINGS", limits)
     with pytest.raises(DataError, match=r"did not end within 0\.4 s"):
         mat_variables(mat)
 

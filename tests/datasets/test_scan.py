@@ -1,6 +1,7 @@
 """Files that are scanned are the tasks that the same rows are in memory; what is wrong is named with file and row."""
 
 import bz2
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -67,7 +68,9 @@ def test_a_large_file_is_cut_between_row_groups(folder, monkeypatch):
     whole = folder / "whole"
     whole.mkdir()
     parquet.write_table(table_of(slice(None)), whole / "all.parquet", row_group_size=10)
-    monkeypatch.setattr(parquet_pieces, "_BYTES", 8 * 3 * 25)
+    monkeypatch.setattr(
+        parquet_pieces, "SETTINGS", replace(parquet_pieces.SETTINGS, partition_bytes=8 * 3 * 25)
+    )
     cut = datasets.scan(whole, ["p", "q", "r"], "y", task="id")
     same(cut, LONG)
     assert cut.parts.names == tuple(

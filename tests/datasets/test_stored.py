@@ -3,6 +3,7 @@
 import json
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_stored_tasks_are_those_of_the_whole_table(tmp_path):
 @for_each("batch", [1, 40, 10**9])
 def test_placing_in_pieces_of_any_size(tmp_path, monkeypatch, batch):
     X, y, ids = table(n=600, m=50)
-    monkeypatch.setattr(stored_placing, "_ENTRIES", batch)
+    monkeypatch.setattr(stored_placing, "SETTINGS", replace(stored_placing.SETTINGS, placed_entries=batch))
     assert_same(store(chunks(X, y, ids, 20), tmp_path / "there"), Tasks.grouped(X, y, ids))
 
 
@@ -169,8 +170,8 @@ def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, wha
 @pytest.mark.slow
 def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     """12 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
-    monkeypatch.setattr(stored_placing, "_ENTRIES", 1 << 14)
-    monkeypatch.setattr(stored_placing, "_BYTES", 1 << 18)
+    sizes = replace(stored_placing.SETTINGS, placed_entries=1 << 14, hashed_bytes=1 << 18)
+    monkeypatch.setattr(stored_placing, "SETTINGS", sizes)
     rng = np.random.default_rng(0)
 
     def many():

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,8 +51,12 @@ def test_libsvm_files(tmp_path, monkeypatch, how):
     )
     source = libsvm(tmp_path / "source", X, y, ids, **options)
     if how == "in pieces":
-        monkeypatch.setattr(parts_libsvm, "_BYTES", 300)
-    monkeypatch.setattr(parts_libsvm, "_FEW", 10**9 if how == "line by line" else 0)
+        monkeypatch.setattr(parts_libsvm, "SETTINGS", replace(parts_libsvm.SETTINGS, chunk_bytes=300))
+    monkeypatch.setattr(
+        parts_libsvm,
+        "SETTINGS",
+        replace(parts_libsvm.SETTINGS, compiled_bytes=10**9 if how == "line by line" else 0),
+    )
     if how in ("gz", "bz2"):
         for path in list(source.iterdir()):
             (source / f"{path.name}.{how}").write_bytes(
@@ -138,7 +143,7 @@ def test_numbers_are_those_that_python_reads(tmp_path):
 @for_each("few", [0, 10**9], ids=["compiled", "line by line"])
 @for_each("line", BAD_LINES)
 def test_wrong_lines_are_named(tmp_path, monkeypatch, line, few):
-    monkeypatch.setattr(parts_libsvm, "_FEW", few)
+    monkeypatch.setattr(parts_libsvm, "SETTINGS", replace(parts_libsvm.SETTINGS, compiled_bytes=few))
     path = tmp_path / "a.svm"
     path.write_text("\n".join([*EMPTY, *GOOD, line, *GOOD]))
     with pytest.raises(DataError) as error:
@@ -147,7 +152,7 @@ def test_wrong_lines_are_named(tmp_path, monkeypatch, line, few):
 
 
 def test_lines_are_counted_through_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts_libsvm, "_BYTES", 50)
+    monkeypatch.setattr(parts_libsvm, "SETTINGS", replace(parts_libsvm.SETTINGS, chunk_bytes=50))
     (tmp_path / "a.svm").write_text("\n".join([*GOOD * 30, "1 qid:3 1:a"]))
     with pytest.raises(DataError, match=r"a\.svm:91: "):
         store(tmp_path / "a.svm", tmp_path / "there")
@@ -193,7 +198,7 @@ def parquet(path, columns):
 @for_each("ids", ["whole numbers", "text", "categories"])
 def test_parquet_with_a_column_a_feature(tmp_path, monkeypatch, ids):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
-    monkeypatch.setattr(parts_parquet, "_ROWS", 16)
+    monkeypatch.setattr(parts_parquet, "SETTINGS", replace(parts_parquet.SETTINGS, batch_rows=16))
     X, y, tasks = table(d=3)
     X = sparse.csr_array(np.round(X.toarray()))
     text = [f"user {k}" for k in tasks]
@@ -221,7 +226,7 @@ def test_parquet_with_a_column_a_feature(tmp_path, monkeypatch, ids):
 
 
 def test_parquet_with_lists(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts_parquet, "_ROWS", 16)
+    monkeypatch.setattr(parts_parquet, "SETTINGS", replace(parts_parquet.SETTINGS, batch_rows=16))
     X, y, ids = full_table()
     X.data[X.indptr[1] :][:5] = np.arange(1, 6)
     split = [np.split(part, X.indptr[1:-1]) for part in (X.indices, X.data)]

@@ -11,7 +11,7 @@ import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
-from mtldsl.cli.problem_files.toml_source import MAX_BRACKETS, MAX_BYTES, MAX_PARTS, TomlFile
+from mtldsl.cli.problem_files.toml_source import SETTINGS, TomlFile
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 
@@ -74,9 +74,14 @@ def test_it_ends_with_a_message(name, run, every_case):
 
 
 def test_what_is_within_the_limits_is_read():
-    deep = "[" * MAX_BRACKETS + "]" * MAX_BRACKETS
-    key = ".".join("a" * MAX_PARTS)
-    text = f"x = {deep}\n{key} = 1\n" + '"[[[[" = ".........."  # [[[[[[[[[[' + "[" * MAX_BRACKETS + "\n"
+    deep = "[" * SETTINGS.max_brackets + "]" * SETTINGS.max_brackets
+    key = ".".join("a" * SETTINGS.max_key_parts)
+    text = (
+        f"x = {deep}\n{key} = 1\n"
+        + '"[[[[" = ".........."  # [[[[[[[[[['
+        + "[" * SETTINGS.max_brackets
+        + "\n"
+    )
     text += "y = '''\n" + "[" * 100 + "'''\n" + 'z = """' + "{" * 100 + '\\"""."""\n' + f"n = {2**63 - 1}\n"
     assert TomlFile.read(text, "p.toml").content["n"] == 2**63 - 1
 
@@ -89,9 +94,9 @@ def test_time_to_read_a_file_grows_as_its_length():
         keys = "".join(f"k{i}=1\n" for i in range(4_000 * n))
         text = keys + "a=[" + "1.5," * (8_000 * n) + "]\n" + "[[b]]\n" * (4_000 * n)
         began = process_time()
-        assert len(text) < MAX_BYTES and TomlFile.read(text, "p.toml").content
+        assert len(text) < SETTINGS.max_bytes and TomlFile.read(text, "p.toml").content
         taken.append(process_time() - began)
-    assert len(text) > 0.5 * MAX_BYTES and taken[1] <= 30 * taken[0]
+    assert len(text) > 0.5 * SETTINGS.max_bytes and taken[1] <= 30 * taken[0]
 
 
 # ------------------------------------------------------------------------------ what is not a file of its own

@@ -225,9 +225,9 @@ def test_views_of_own_weights_are_models_of_own_features():
 
 
 def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
-    import mtldsl.problems.cross_check_blocks
+    from mtldsl.problems import cross_check_blocks
 
-    monkeypatch.setattr(mtldsl.problems.cross_check_blocks, "MAX_OWN_VARIABLES", 8)
+    monkeypatch.setattr(cross_check_blocks, "SETTINGS", replace(cross_check_blocks.SETTINGS, own_entries=8))
     tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
     W = mtl.Weights(tasks)
     problem = mtl.minimize(

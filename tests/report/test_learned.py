@@ -79,7 +79,8 @@ def solved(path, **options):
 )
 def test_the_strongest_pairs_of_the_dense_matrix(monkeypatch, kind, size, entries):
     side, rank = size
-    monkeypatch.setattr(described, "_ENTRIES", entries)  # all rows at once, or few
+    # all rows at once, or few
+    monkeypatch.setattr(described, "SETTINGS", replace(described.SETTINGS, slab_entries=entries))
     rng = np.random.default_rng(side)
     basis = np.linalg.qr(rng.normal(size=(side, rank)))[0]
     names = tuple(f"n{i}" for i in range(side))
@@ -131,7 +132,7 @@ def test_spectrum_and_bounds_are_those_of_the_solution(written, monkeypatch):
         strongest = matrix["strongest"][0]
         i, j = (names.index(member) for member in strongest["pair"])
         assert strongest["correlation"] == pytest.approx(solution.learned[name].correlation[i, j])
-    monkeypatch.setattr(described, "MAX_SIDE", 4)
+    monkeypatch.setattr(described, "SETTINGS", replace(described.SETTINGS, matrix_rows=4))
     large, small = describe_learned(file.problem, solution).values()
     assert large["matrix"] is large["correlation"] is None
     assert len(large["eigenvalues"]) == len(large["strongest"]) == 5 and np.shape(small["matrix"]) == (4, 4)

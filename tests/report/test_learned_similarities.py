@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.cli.learned_report import BAR
+from mtldsl.cli.learned_report import SETTINGS as REPORT
 from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.cli.record import describe_run, plain
-from mtldsl.cli.record_parts import MAX_TABLE
+from mtldsl.cli.record_parts import SETTINGS as RECORD
 from mtldsl.cli.run_report import run_report, to_text
 
 UP = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
@@ -57,7 +57,7 @@ def test_weights_by_name_and_the_samples_that_count():
     assert f"{count} of 64 samples have a multiplier that is not zero" in text
     lines = text[text.index("Weights of task similarities") :].splitlines()[1:8]
     shown = [float(line.split()[1]) for line in lines]
-    assert shown == sorted(shown, reverse=True) and lines[0].endswith("█" * BAR)
+    assert shown == sorted(shown, reverse=True) and lines[0].endswith("█" * REPORT.bar_characters)
     falling = np.argsort(-np.asarray(found["weights"]), kind="stable")
     assert [line.split()[0] for line in lines] == [found["names"][m] for m in falling]
 
@@ -147,7 +147,7 @@ def test_a_term_with_coefficient_zero_and_one_task():
 
 @pytest.mark.slow
 def test_many_tasks_are_shown_by_the_largest_weights():
-    n = MAX_TABLE + 20
+    n = RECORD.correlated_tasks + 20
     tasks = data([f"t{k}" for k in range(n)], rows=4)
     U = mtl.Weights(tasks)
     up = np.concatenate([n + np.arange(n) // 10, np.full(n // 10, n + n // 10), [-1]])

@@ -1,5 +1,6 @@
 """Dual ascent inside parts, its steps added up safely or brought to agree: the same optimum as with the rows here, with a proof."""
 
+from dataclasses import replace
 from itertools import cycle, pairwise, product
 
 import numpy as np
@@ -151,7 +152,7 @@ def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
 def test_hessians_that_do_not_fit_are_refused_by_name(monkeypatch):
     away, _ = both("shuffled")
     problem = stated(away, "hinge_loss(W, tasks) + 3 * l21_norm(W)")
-    monkeypatch.setattr(memory, "_SMALL", 0)
+    monkeypatch.setattr(memory, "SETTINGS", replace(memory.SETTINGS, unasked_bytes=0))
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     said = get_solver("newton_by_passes").refuses(problem.form())
     assert "6 tasks with 5 features" in said and "consensus" in said

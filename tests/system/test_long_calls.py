@@ -3,13 +3,14 @@
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.utils import interrupts
-from mtldsl.utils.interrupts import LONG, interruptible
+from mtldsl.utils.interrupts import SETTINGS, interruptible
 
 
 class Deaf:
@@ -32,9 +33,13 @@ def deaf():
 
 def test_a_short_call_is_made_here_and_a_long_one_in_a_thread():
     here = threading.get_ident()
-    assert interruptible(0.0, threading.get_ident) == here != interruptible(LONG, threading.get_ident)
+    assert (
+        interruptible(0.0, threading.get_ident)
+        == here
+        != interruptible(SETTINGS.thread_flops, threading.get_ident)
+    )
     with pytest.raises(np.linalg.LinAlgError, match="did not converge"):
-        interruptible(LONG, fails)
+        interruptible(SETTINGS.thread_flops, fails)
 
 
 def fails():
@@ -49,7 +54,7 @@ def test_a_long_call_is_left_at_the_time_limit(in_thread, deaf):
     def call():
         try:
             with interrupts.time_limit(0.1), interrupts.allow_interrupts():
-                interruptible(LONG, deaf)
+                interruptible(SETTINGS.thread_flops, deaf)
         except interrupts.TimeIsUp:
             left.append(True)
 
@@ -69,7 +74,7 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
     try:
         with pytest.raises(KeyboardInterrupt), interrupts.handle_signals(), interrupts.allow_interrupts():
             timer.start()
-            interruptible(LONG, deaf)
+            interruptible(SETTINGS.thread_flops, deaf)
         assert not deaf.ended
     finally:
         timer.join()
@@ -83,7 +88,7 @@ def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch, deaf):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
     problem.solve()
-    monkeypatch.setattr(interrupts, "LONG", 0.0)
+    monkeypatch.setattr(interrupts, "SETTINGS", replace(interrupts.SETTINGS, thread_flops=0.0))
     for word in ("_svd", "_lstsq", "_factor_of"):
         monkeypatch.setattr(interrupts, word, deaf)
     for word in ("eigh", "eigvalsh"):

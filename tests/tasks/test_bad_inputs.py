@@ -12,7 +12,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError, MTLError, Solution, Tasks
-from mtldsl.utils.validation import LARGEST, SMALLEST
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
 from tests.loops import for_each
 from tests.tasks.bad_values import REFUSED, VALUES, V
 from tests.tasks.same_sums import dense
@@ -34,10 +34,10 @@ IDS = [0, 0, 1, 1]
 def _inputs(meaning):
     """What Tasks make of inputs that mean this; None: nothing."""
     fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
-    if not fits or not (np.abs(meaning) <= LARGEST).all():
+    if not fits or not (np.abs(meaning) <= MAX_MAGNITUDE).all():
         return None
     largest = np.abs(meaning).max(axis=0)
-    return None if ((largest > 0) & (largest < SMALLEST)).any() else meaning
+    return None if ((largest > 0) & (largest < MIN_MAGNITUDE)).any() else meaning
 
 
 def _column_of_frame(value, meaning):
@@ -53,7 +53,7 @@ def _labels(meaning):
     if meaning.ndim == 1:
         meaning = meaning[:, None]
     fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
-    if not fits or (np.abs(meaning) > LARGEST).any() or np.isnan(meaning).all(axis=0).any():
+    if not fits or (np.abs(meaning) > MAX_MAGNITUDE).any() or np.isnan(meaning).all(axis=0).any():
         return None
     return meaning
 
@@ -61,13 +61,13 @@ def _labels(meaning):
 def _weights(meaning):
     if meaning.shape == (4,):
         meaning = np.column_stack([meaning, meaning])
-    fits = meaning.shape == (4, 2) and ((meaning >= SMALLEST) & (meaning <= LARGEST)).all()
+    fits = meaning.shape == (4, 2) and ((meaning >= MIN_MAGNITUDE) & (meaning <= MAX_MAGNITUDE)).all()
     return meaning if fits else None
 
 
 def _constant(meaning):
     """What something becomes that is added to W (2, 2)."""
-    fits = not np.isnan(meaning).any() and (np.isinf(meaning) | (np.abs(meaning) <= LARGEST)).all()
+    fits = not np.isnan(meaning).any() and (np.isinf(meaning) | (np.abs(meaning) <= MAX_MAGNITUDE)).all()
     try:
         return np.broadcast_to(meaning, (2, 2)) if fits else None
     except ValueError:

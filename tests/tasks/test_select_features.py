@@ -1,6 +1,7 @@
 """Some of the features of tasks: the columns that were asked for, and everything else as it was."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl import DataError, Tasks
+from mtldsl.utils import memory
 from tests.loops import for_each
 from tests.tasks.same_sums import dense
 
@@ -155,6 +157,6 @@ def test_a_solution_of_some_features_predicts_after_reading(tmp_path, kernels):
 def test_columns_that_do_not_fit_into_memory_are_refused(monkeypatch):
     tasks = Tasks.shared(np.ones((200, 3)), np.arange(200.0))
     monkeypatch.setattr("mtldsl.utils.memory.available_memory", lambda: 10.0)
-    monkeypatch.setattr("mtldsl.utils.memory._SMALL", 0)
+    monkeypatch.setattr(memory, "SETTINGS", replace(memory.SETTINGS, unasked_bytes=0))
     with pytest.raises(DataError, match="a copy of 2 columns needs"):
         tasks.select_features([0, 1])

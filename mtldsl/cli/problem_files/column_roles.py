@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mtldsl.data.readers.csv import SETTINGS as CSV
 from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_point
 
 __all__ = [
-    "CLASSES",
-    "FOLDS",
-    "TEST_SHARE",
+    "SETTINGS",
     "Column",
     "Guess",
     "decimal_of",
@@ -28,10 +27,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What is seen of a column of a table before anything is known of it: numbers, categories, text, what may be an id or a label.
 
-#: Text columns of at most so many values are categories; labels of at most so many whole numbers may be classes.
-_CATEGORIES, CLASSES = 20, 20
-#: Text in at most this share of the cells is a mistake in a column of numbers.
-_FEW = 0.1
+
+@dataclass(frozen=True)
+class ColumnRoleSettings:
+    """Limits of guesses, and numbers of the file that is written.
+
+    category_values : values of a text column that is of categories
+    class_values    : whole numbers among labels that may be classes
+    test_share      : of [split]
+    folds           : of [validation]
+    """
+
+    category_values: int = 20
+    class_values: int = 20
+    test_share: float = 0.25
+    folds: int = 5
+
+
+SETTINGS = ColumnRoleSettings()
 
 
 @dataclass(frozen=True)
@@ -105,10 +118,10 @@ def seen(name: str, texts: Sequence[str]) -> Column:
     wrong = [text.strip() for text in texts if not is_number(text)]
     there = [text.strip() for text in texts if text.strip() not in MISSING]
     if wrong:
-        if len(set(there)) > _CATEGORIES and len(wrong) <= _FEW * len(there):
+        if len(set(there)) > SETTINGS.category_values and len(wrong) <= CSV.mistake_share * len(there):
             return Column(name, "text", (), (), len(texts) - len(there), len(texts), tuple(wrong))
         values = tuple(sorted(set(there)))
-        kind, found = "category" if len(values) <= _CATEGORIES else "text", Counter(there)
+        kind, found = "category" if len(values) <= SETTINGS.category_values else "text", Counter(there)
         counts = tuple(found[value] for value in values)
         return Column(name, kind, values, counts, len(texts) - len(there), len(texts))
     numbers = np.array([number(text) for text in texts])
@@ -131,15 +144,12 @@ def decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> str:
         if any("." in text and is_number(text) for text in texts):
             return "."
         commas = sum(is_number(with_point(text)) for text in wrong)
-        found |= commas > 0 and commas >= (1 - _FEW) * len(wrong)
+        found |= commas > 0 and commas >= (1 - CSV.mistake_share) * len(wrong)
     return "," if found else "."
 
 
 # --------------------------------------------------------------------------------------------------------------
 # A guess of which columns of a table are labels, and whether one tells tasks apart; with what else the table may be, for its reader to say.
-
-#: of [split] and [validation] of the file that is written
-TEST_SHARE, FOLDS = 0.25, 5
 
 
 @dataclass(frozen=True)
@@ -190,7 +200,11 @@ def guess_of(
             (one for name, one in columns.items() if name not in chosen and one.repeats),
             key=lambda one: one.kind != "text",
         )
-        large = [one for one in ids if one.kind == "text" and min(one.counts) * (1 - TEST_SHARE) >= FOLDS]
+        large = [
+            one
+            for one in ids
+            if one.kind == "text" and min(one.counts) * (1 - SETTINGS.test_share) >= SETTINGS.folds
+        ]
         if len(chosen) == 1 and len(large) == 1 and can_be_tasks(chosen[0], large[0].name):
             task = large[0].name
             said.append(

@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 
@@ -133,8 +134,16 @@ ARRAYS = Section("arrays", names=True, read=_read)
 # --------------------------------------------------------------------------------------------------------------
 # `engine = "dask"` in [data]: files that stay where they are, and the workers that read them.
 
-#: processes and threads that a file may start
-_MOST = 256
+
+@dataclass(frozen=True)
+class DataSectionSettings:
+    """Limit of a cluster: `max_workers` processes, and as many threads of each, may be started by a file."""
+
+    max_workers: int = 256
+
+
+SETTINGS = DataSectionSettings()
+
 
 #: addresses that a file may name: those of stores of files. Others of fsspec's, and chains of them, can run code or write.
 _STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "webhdfs", "http", "https")
@@ -145,8 +154,14 @@ RULES: Rules = {
         lambda v: isinstance(v, str) and (v == "local" or ADDRESS.fullmatch(v) is not None),
         '"local", or an address such as "tcp://10.0.0.1:8786"',
     ),
-    "workers": whole(1, f"a whole number of processes >= 1 and <= {_MOST}", _MOST),
-    "threads": whole(1, f"a whole number of threads of each process >= 1 and <= {_MOST}", _MOST),
+    "workers": whole(
+        1, f"a whole number of processes >= 1 and <= {SETTINGS.max_workers}", SETTINGS.max_workers
+    ),
+    "threads": whole(
+        1,
+        f"a whole number of threads of each process >= 1 and <= {SETTINGS.max_workers}",
+        SETTINGS.max_workers,
+    ),
     "memory": (
         lambda v: isinstance(v, str) and MEMORY.fullmatch(v) is not None,
         'the memory of each process, such as "1.5GB"',

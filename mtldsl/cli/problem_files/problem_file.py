@@ -115,7 +115,8 @@ from mtldsl.cli.problem_files.solve_sections import (
     metric_of,
     require_outputs_apart,
 )
-from mtldsl.cli.problem_files.toml_source import MAX_BYTES, TomlFile
+from mtldsl.cli.problem_files.toml_source import SETTINGS as TOML
+from mtldsl.cli.problem_files.toml_source import TomlFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, SolverError
 from mtldsl.problems.problem import Problem
@@ -157,7 +158,7 @@ SECTIONS: tuple[Section, ...] = (TOP.holding({table.name: TABLE for table in _TA
 
 @dataclass
 class ProblemFile:
-    """What a problem file states. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
+    """Statement of a problem file. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
 
     path: Path
     title: str
@@ -341,10 +342,10 @@ def _text(path: Path) -> str:
     path = regular_file(path)
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
+            data = file.read(TOML.max_bytes + 1)
+        if len(data) > TOML.max_bytes:
             raise DataError(
-                f"a problem file has at most {MAX_BYTES:,} bytes",
+                f"a problem file has at most {TOML.max_bytes:,} bytes",
                 term=path,
                 write_instead='put large arrays into files of their own: [arrays] A = {path = "A.npz"}',
             )

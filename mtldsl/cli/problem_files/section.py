@@ -135,7 +135,7 @@ def belongs(key: str, path: tuple, sections: Iterable[Section]) -> str:
 
 
 class Names(dict):
-    """What an expression may name, and which of the names expressions used."""
+    """Names that an expression may use, and those that expressions used."""
 
     def __init__(self, names: dict[str, object]):
         super().__init__(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,22 +81,36 @@ CHECK = Section("check", _RULES, read=_read)
 # --------------------------------------------------------------------------------------------------------------
 # The [solve] table of a problem file: the solver, its options, and how long and from how many starts it may run.
 
-#: Each start has max_seconds of its own.
-_MOST_STARTS = 10_000
 
-#: Threads are of this machine, of which the file knows nothing.
-_MOST_THREADS = 1_024
+@dataclass(frozen=True)
+class SolveSectionSettings:
+    """Limits of what a file may ask for.
+
+    max_starts  : starts: each has max_seconds of its own
+    max_threads : threads of this machine, of which the file knows nothing
+    max_fits    : values of a grid, and folds: every value is a fit on every fold
+    """
+
+    max_starts: int = 10_000
+    max_threads: int = 1_024
+    max_fits: int = 1_000
+
+
+SETTINGS = SolveSectionSettings()
+
 
 _RULES_SOLVE = {
     "solver": one_of(["auto", *SOLVERS]),
     "tol": TOLERANCE,
     "max_iter": whole(1, "a whole number >= 1"),
     "max_seconds": SECONDS,
-    "starts": whole(1, f"a whole number >= 1 and <= {_MOST_STARTS:,}", _MOST_STARTS),
+    "starts": whole(1, f"a whole number >= 1 and <= {SETTINGS.max_starts:,}", SETTINGS.max_starts),
     "random_state": SEED,
     "n_jobs": (
-        lambda v: isinstance(v, int) and not isinstance(v, bool) and (v == -1 or 1 <= v <= _MOST_THREADS),
-        f"a whole number of threads >= 1 and <= {_MOST_THREADS:,}, or -1 for one a core",
+        lambda v: (
+            isinstance(v, int) and not isinstance(v, bool) and (v == -1 or 1 <= v <= SETTINGS.max_threads)
+        ),
+        f"a whole number of threads >= 1 and <= {SETTINGS.max_threads:,}, or -1 for one a core",
     ),
 }
 
@@ -365,12 +380,9 @@ THRESHOLDS = Section("thresholds", _RULES_THRESHOLDS, read=_read_thresholds)
 # --------------------------------------------------------------------------------------------------------------
 # The [validation] table of a problem file: parameters that are chosen by folds of the training rows, before the solve.
 
-#: every value is a fit on every fold
-_MOST = 1_000
-
 _VALUES: Rule = (
     lambda v: (
-        (isinstance(v, int) and not isinstance(v, bool) and 2 <= v <= _MOST)
+        (isinstance(v, int) and not isinstance(v, bool) and 2 <= v <= SETTINGS.max_fits)
         or _numbers(v)
         or (isinstance(v, dict) and v != {} and all(_numbers(own) for own in v.values()))
     ),
@@ -387,7 +399,7 @@ _GROUPS: Rule = (
 _RULES_VALIDATION = {
     "parameter": TEXT,
     "values": _VALUES,
-    "folds": whole(2, "a whole number >= 2 and <= 1,000", _MOST),
+    "folds": whole(2, "a whole number >= 2 and <= 1,000", SETTINGS.max_fits),
     "metric": TEXT,
     "rule": one_of(["best", "one_se"]),
     "one_class": one_of(["skip", "constant", "error"]),

@@ -10,10 +10,7 @@ from mtldsl.errors import DataError, MTLError, Place
 from mtldsl.language.source_text import Source
 
 __all__ = [
-    "MAX_BRACKETS",
-    "MAX_BYTES",
-    "MAX_PARTS",
-    "MAX_WORD",
+    "SETTINGS",
     "TomlFile",
     "check_limits",
     "check_whole_numbers",
@@ -24,8 +21,25 @@ __all__ = [
 # How large a TOML file of a stranger may be, asked before tomllib reads it: it goes down into itself with every bracket, spends
 # the cube of the number of a key's parts, and makes whole numbers of any length.
 
-#: Bytes of a file; brackets inside each other; parts of a dotted key; characters of a number or of a name without quotes.
-MAX_BYTES, MAX_BRACKETS, MAX_PARTS, MAX_WORD = 1 << 20, 40, 20, 1000
+
+@dataclass(frozen=True)
+class TomlSettings:
+    """Limits of a file of a stranger.
+
+    max_bytes      : bytes of it
+    max_brackets   : brackets inside each other
+    max_key_parts  : parts of a dotted key
+    max_characters : characters of a number or of a name without quotes
+    """
+
+    max_bytes: int = 1 << 20
+    max_brackets: int = 40
+    max_key_parts: int = 20
+    max_characters: int = 1000
+
+
+SETTINGS = TomlSettings()
+
 #: What TOML promises of whole numbers: 64 bits.
 _WHOLE = range(-(2**63), 2**63)
 
@@ -53,20 +67,20 @@ def check_limits(text: str, name: str) -> None:
         first = token[0][0]
         if first in "[{":
             depth += 1
-            if depth > MAX_BRACKETS:
-                raise refuse(token.start(), f"more than {MAX_BRACKETS} brackets inside each other")
+            if depth > SETTINGS.max_brackets:
+                raise refuse(token.start(), f"more than {SETTINGS.max_brackets} brackets inside each other")
         elif first in "]}":
             depth = max(0, depth - 1)
         if first == ".":
             parts += 1
-            if parts > MAX_PARTS:
-                raise refuse(token.start(), f"a key has at most {MAX_PARTS} parts")
+            if parts > SETTINGS.max_key_parts:
+                raise refuse(token.start(), f"a key has at most {SETTINGS.max_key_parts} parts")
         elif first in "=,[]{}\n#":
             parts = 1
-        if first not in "#'\"" and len(token[0]) > MAX_WORD:
+        if first not in "#'\"" and len(token[0]) > SETTINGS.max_characters:
             raise refuse(
                 token.start(),
-                f"a number or name of {len(token[0]):,} characters; at most {MAX_WORD:,} can be read",
+                f"a number or name of {len(token[0]):,} characters; at most {SETTINGS.max_characters:,} can be read",
             )
 
 

@@ -42,8 +42,23 @@ __all__ = [
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
 
 _CHILD = Path(__file__).with_name("mat_process.py")
-#: What the child may take: seconds, and seconds more for every megabyte of the file; bytes that its libraries alone may take.
-_SECONDS, _SECONDS_A_MEGABYTE, _BYTES = 60, 2, 2 << 30
+
+
+@dataclass(frozen=True)
+class MatProcessSettings:
+    """Limits of the process that reads a .mat file.
+
+    base_seconds     : its time, whatever the file
+    megabyte_seconds : more of it for every megabyte of the file
+    library_bytes    : memory that its libraries alone may take
+    """
+
+    base_seconds: float = 60
+    megabyte_seconds: int = 2
+    library_bytes: int = 2 << 30
+
+
+SETTINGS = MatProcessSettings()
 
 
 @dataclass(frozen=True)
@@ -61,8 +76,8 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | Other]:
     come to an end.
     """
     path = regular_file(path, "data")
-    seconds = _SECONDS + _SECONDS_A_MEGABYTE * path.stat().st_size // 1_000_000
-    memory = int(min(max(available_memory(), _BYTES), 2.0**62))
+    seconds = SETTINGS.base_seconds + SETTINGS.megabyte_seconds * path.stat().st_size // 1_000_000
+    memory = int(min(max(available_memory(), SETTINGS.library_bytes), 2.0**62))
     command = [sys.executable, "-P", str(_CHILD), str(path.resolve()), str(memory), str(seconds)]
     # one thread: the others' stacks count as memory taken
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}

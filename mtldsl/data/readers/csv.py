@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -37,8 +38,15 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What to say of a column that was to hold numbers and has text: what the text is decides what there is to write.
 
-#: A column with at most this share of text is one of numbers in which some cells are wrong.
-_FEW = 0.1
+
+@dataclass(frozen=True)
+class CsvSettings:
+    """Limit of mistakes: a column with text in at most `mistake_share` of its cells is one of numbers."""
+
+    mistake_share: float = 0.1
+
+
+SETTINGS = CsvSettings()
 
 
 def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
@@ -65,7 +73,7 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
         return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
     if all(is_number(with_point(one)) for _, one in wrong):
         return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
-    if len(wrong) <= _FEW * len(texts):
+    if len(wrong) <= SETTINGS.mistake_share * len(texts):
         many = (
             "this cell alone is none" if len(wrong) == 1 else f"{len(wrong):,} such cells of {len(texts):,}"
         )

@@ -23,6 +23,7 @@ from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 
 __all__ = [
     "ANSWERS",
@@ -54,8 +55,6 @@ MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
 ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
 
 
-#: float64 has all whole numbers up to this one
-_EXACT = 2.0**53
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -67,7 +66,7 @@ def number(text: str) -> float:
     if "_" in text:  # Python reads 1_000 as a number; in data it is a code
         raise ValueError(text)
     value = float(text)
-    if abs(value) >= _EXACT and _WHOLE.fullmatch(text) and int(text) != value:
+    if abs(value) >= MAX_EXACT_WHOLE and _WHOLE.fullmatch(text) and int(text) != value:
         raise ValueError(text)  # a long code, such as an id, would become that of another
     if value == 0.0 and re.search("[1-9]", text.lower().partition("e")[0]):  # 1e-400 is not 0
         raise ValueError(text)

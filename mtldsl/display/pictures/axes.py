@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.transforms import BboxBase
 
 __all__ = [
-    "ANNOTATED",
     "COLOURS",
+    "FAINT_COLOUR",
     "GREY",
+    "SETTINGS",
+    "TEXT_COLOUR",
     "axes_for",
     "bar_beside",
     "box_of",
@@ -82,11 +85,27 @@ def plain(ax: Axes, title: str | None = None) -> Axes:
 # --------------------------------------------------------------------------------------------------------------
 # What pictures share: a figure that is just large enough, and names that are not too long.
 
-#: Columns of a map, up to which each cell shows its number.
-ANNOTATED = 12
 
-#: Where there are more names than this along an axis, not every one is written.
-_NAMED = 40
+@dataclass(frozen=True)
+class AxesSettings:
+    """Sizes of what is written in pictures.
+
+    annotated_columns : columns of a map up to which each cell shows its number
+    named_ticks       : names along an axis up to which each is written
+    letter_inches     : width of a letter at a size of one point
+    """
+
+    annotated_columns: int = 12
+    named_ticks: int = 40
+    letter_inches: float = 0.0079
+
+
+SETTINGS = AxesSettings()
+
+#: Colour of text and of names in pictures of graphs and trees.
+TEXT_COLOUR = "#22262b"
+#: Colour of what is zero there.
+FAINT_COLOUR = "#7d858f"
 
 
 def box_of(ax: Axes) -> BboxBase:
@@ -160,10 +179,10 @@ def bar_beside(
 def write_names(ax: Axes, names: list[str], what: str = "names") -> None:
     """Names along both axes of a matrix, as large as there is room; of many, every second, third, ..."""
     n = len(names)
-    step = -(-n // _NAMED)
+    step = -(-n // SETTINGS.named_ticks)
     at = np.arange(0, n, step)
     written = [short(names[i]) for i in at]
-    size = float(np.interp(n, [12, _NAMED, 120], [10, 7.5, 6.5]))
+    size = float(np.interp(n, [12, SETTINGS.named_ticks, 120], [10, 7.5, 6.5]))
     flat = max(map(len, written)) * len(written) <= 40
     ax.set_xticks(at, written, fontsize=size, rotation=0 if flat else 90)
     ax.set_yticks(at, written, fontsize=size)

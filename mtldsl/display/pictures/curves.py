@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,20 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # A picture of cross-validation: how well every value of a parameter predicts rows that were not learned on.
 
-#: Cells of a map that have their number written in, along one side.
-_WRITTEN = 9
+
+@dataclass(frozen=True)
+class CurveSettings:
+    """Sizes up to which things are named.
+
+    annotated_cells : cells of a map along one side, up to which each has its number written in
+    named_features  : features that have a colour and a name; the others are grey
+    """
+
+    annotated_cells: int = 9
+    named_features: int = 6
+
+
+SETTINGS = CurveSettings()
 
 
 def plot_cross_validation(found: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
@@ -135,7 +148,7 @@ def _map(found: Any, ax: Axes) -> None:
     ax.set_yticks(range(len(rows)), [", ".join(f"{value:.3g}" for value in row) for row in rows])
     ax.set_xlabel(found.names[-1])
     ax.set_ylabel(", ".join(found.names[:-1]))
-    if max(table.shape) <= _WRITTEN:
+    if max(table.shape) <= SETTINGS.annotated_cells:
         for (i, j), mean in np.ndenumerate(table):
             if np.isfinite(mean):
                 red, green, blue, _ = shown.cmap(shown.norm(mean))
@@ -143,15 +156,12 @@ def _map(found: Any, ax: Axes) -> None:
                 ax.text(j, i, f"{mean:.3g}", ha="center", va="center", fontsize=9, color="white" if dark else "black")  # fmt: skip
     row, column = rows.index(found.best[:-1]), inner.index(found.best[-1])
     ring = {"markerfacecolor": "none", "markeredgecolor": COLOURS[1], "markeredgewidth": 2.5}
-    ax.plot(column, row, marker="o", markersize=30 if max(table.shape) <= _WRITTEN else 12, linestyle="none", **ring)  # fmt: skip
+    ax.plot(column, row, marker="o", markersize=30 if max(table.shape) <= SETTINGS.annotated_cells else 12, linestyle="none", **ring)  # fmt: skip
     ax.spines[["left", "bottom"]].set_visible(False)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # A picture of a path: what the weights are at every value of a parameter.
-
-#: Features that have a colour and a name; the others are grey.
-_NAMED = 6
 
 
 def plot_path(
@@ -210,9 +220,15 @@ def plot_path(
     heights = np.stack([_heights(one, task) for one in found])  # (values, features)
     names = found[0].feature_names or tuple(map(str, range(heights.shape[1])))
     strongest = np.argsort(-np.abs(heights).max(axis=0), kind="stable")
-    named = strongest[:_NAMED] if len(strongest) > _NAMED else np.arange(len(strongest))
+    named = (
+        strongest[: SETTINGS.named_features]
+        if len(strongest) > SETTINGS.named_features
+        else np.arange(len(strongest))
+    )
     ax = axes_for(ax)
-    for j in strongest[: _NAMED - 1 : -1] if len(strongest) > _NAMED else ():
+    for j in (
+        strongest[: SETTINGS.named_features - 1 : -1] if len(strongest) > SETTINGS.named_features else ()
+    ):
         ax.plot(values, heights[:, j], color=GREY, linewidth=0.7, alpha=0.6)
     for j, colour in zip(named, cycle(len(named)), strict=True):
         ax.plot(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.display.pictures.axes import box_of, pyplot, short, trim
+from mtldsl.display.pictures.axes import FAINT_COLOUR, TEXT_COLOUR, box_of, pyplot, short, trim
+from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.display.pictures.heatmap import clustered_order
 from mtldsl.errors import DataError, ModelError
 
@@ -127,13 +129,44 @@ def strengths_of(graph: Any, cliques) -> dict[tuple[int, int], float]:
     return {pair: square**0.5 for pair, square in squares.items()}
 
 
-#: Points: the thickest line and the thinnest.
-_THICK, _THIN = 7.0, 0.5
-#: Inches: side of the picture of a few labels and of many; a letter at a size of one point.
-_SIDE, _WIDEST, _LETTER = 3.2, 8.0, 0.0079
-#: Repel in all rows, do either in half of them, attract in all.
-_REPEL, _EITHER, _ATTRACT = "#1f5fa8", "#7d5a91", "#b3202c"
-_TEXT, _FAINT, _NODE = "#22262b", "#7d858f", "#3b424b"
+@dataclass(frozen=True)
+class GraphSettings:
+    """Sizes of pictures of graphs.
+
+    max_line_points    : thickest line
+    min_line_points    : thinnest line
+    min_side_inches    : side of the picture of a few labels
+    max_side_inches    : side of the picture of many
+    cell_inches        : a graph of a strip
+    margin_inches      : room around it
+    heading_inches     : its heading
+    legend_inches      : what explains the strip
+    named_edges        : new edges that are named above a graph
+    heading_characters : characters of a line there
+    """
+
+    max_line_points: float = 7.0
+    min_line_points: float = 0.5
+    min_side_inches: float = 3.2
+    max_side_inches: float = 8.0
+    cell_inches: float = 1.7
+    margin_inches: float = 0.5
+    heading_inches: float = 0.5
+    legend_inches: float = 0.35
+    named_edges: int = 3
+    heading_characters: int = 30
+
+
+SETTINGS = GraphSettings()
+
+#: Colour of labels that repel each other in all rows.
+REPEL_COLOUR = "#1f5fa8"
+#: Colour of those that do either in half of them.
+EITHER_COLOUR = "#7d5a91"
+#: Colour of those that attract each other in all.
+ATTRACT_COLOUR = "#b3202c"
+#: Colour of a label.
+NODE_COLOUR = "#3b424b"
 
 
 def graph_plot(
@@ -189,9 +222,11 @@ def graph_plot(
     places = places_of(graph, layout, order)
     plt = pyplot()
     own, n = ax is None, len(graph.names)
-    side = float(np.clip(_SIDE + 0.12 * (n - 6), _SIDE, _WIDEST))
+    side = float(
+        np.clip(SETTINGS.min_side_inches + 0.12 * (n - 6), SETTINGS.min_side_inches, SETTINGS.max_side_inches)
+    )
     if ax is None:
-        margin = 2.2 + max(len(short(name)) for name in graph.names) * _LETTER * 10
+        margin = 2.2 + max(len(short(name)) for name in graph.names) * AXES.letter_inches * 10
         whole = side + 2 * margin
         ax = plt.figure(figsize=(whole, whole)).add_axes(
             (margin / whole, margin / whole, side / whole, side / whole)
@@ -215,13 +250,13 @@ def colours_of_pulls():
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    ramp = LinearSegmentedColormap.from_list("pulls", [_REPEL, _EITHER, _ATTRACT])
+    ramp = LinearSegmentedColormap.from_list("pulls", [REPEL_COLOUR, EITHER_COLOUR, ATTRACT_COLOUR])
     return ScalarMappable(Normalize(0.0, 1.0), ramp)
 
 
 def draw_graph(
     ax: Axes, graph: Any, places: np.ndarray, *, outside: bool, inches: float | None,
-    only=None, fresh=(), size: float | None = None, thick: float = _THICK, named: bool = True,
+    only=None, fresh=(), size: float | None = None, thick: float = SETTINGS.max_line_points, named: bool = True,
 ) -> None:  # fmt: skip
     """Edges, labels and names into axes. only: the cliques that are drawn; fresh: those that are drawn in full, all others faint."""
     strengths = strengths_of(graph, graph.used if only is None else only)
@@ -233,16 +268,16 @@ def draw_graph(
         faint = young is not None and pair not in young
         ax.plot(
             *places[list(pair)].T, solid_capstyle="round", zorder=1 + share, clip_on=False,
-            color=_FAINT if faint else shades.to_rgba(pulls[pair]),
+            color=FAINT_COLOUR if faint else shades.to_rgba(pulls[pair]),
             alpha=0.4 if faint else (0.25 if young is None else 0.75) + (0.75 if young is None else 0.25) * share**0.5,
-            linewidth=max(_THIN if young is None or faint else 2 * _THIN, thick * share),
+            linewidth=max(SETTINGS.min_line_points if young is None or faint else 2 * SETTINGS.min_line_points, thick * share),
         )  # fmt: skip
     joined = {k for pair in strengths for k in pair}
     bare = np.array([k not in joined for k in range(len(places))])
     dots = {"zorder": 3, "clip_on": False}
     spot = 34.0 if named else 12.0
-    ax.scatter(*places[~bare].T, s=spot, color=_NODE, linewidths=0, **dots)
-    ax.scatter(*places[bare].T, s=spot, facecolor="white", edgecolor=_FAINT, linewidths=0.9, **dots)
+    ax.scatter(*places[~bare].T, s=spot, color=NODE_COLOUR, linewidths=0, **dots)
+    ax.scatter(*places[bare].T, s=spot, facecolor="white", edgecolor=FAINT_COLOUR, linewidths=0.9, **dots)
     if named:
         size = size or float(np.interp(len(places), [12, 40], [10, 7.5]))
         _write(ax, graph.names, places, bare, places if outside else _away(places, strengths), size, outside)
@@ -273,7 +308,7 @@ def _write(ax: Axes, names, places, bare, ways, size: float, outside: bool) -> N
     for name, place, (x, y), alone in zip(names, places, ways, bare, strict=True):
         style: dict[str, Any] = {
             "fontsize": size,
-            "color": _FAINT if alone else _TEXT,
+            "color": FAINT_COLOUR if alone else TEXT_COLOUR,
             "zorder": 4,
             "annotation_clip": False,
         }
@@ -305,7 +340,7 @@ def _explain(ax: Axes, graph: Any, side: float | None) -> None:
             ha="center",
             va="center",
             fontsize=9,
-            color=_FAINT,
+            color=FAINT_COLOUR,
         )
         return
     if side is not None:
@@ -329,11 +364,6 @@ def _explain(ax: Axes, graph: Any, side: float | None) -> None:
 
 # --------------------------------------------------------------------------------------------------------------
 # A strip of small graphs: which edge came when, over the rounds of clique generation or over a path of solutions.
-
-#: Inches: a graph and the room around it, its heading, what explains the strip.
-_GRAPH, _AROUND, _HEADING, _BELOW = 1.7, 0.5, 0.5, 0.35
-#: New edges that are named above a graph; letters in a line there.
-_NAMED, _LINE = 3, 30
 
 
 def graph_strip(
@@ -380,15 +410,23 @@ def graph_strip(
     plt = pyplot()
     columns = min(len(panels), per_row)
     rows = -(-len(panels) // columns)
-    wide, high = _GRAPH + 2 * _AROUND, _GRAPH + _AROUND + _HEADING
-    figure = plt.figure(figsize=(columns * wide, rows * high + _BELOW))
+    wide, high = (
+        SETTINGS.cell_inches + 2 * SETTINGS.margin_inches,
+        SETTINGS.cell_inches + SETTINGS.margin_inches + SETTINGS.heading_inches,
+    )
+    figure = plt.figure(figsize=(columns * wide, rows * high + SETTINGS.legend_inches))
     width, height = figure.get_size_inches()
     for k, (title, graph, shown, fresh) in enumerate(panels):
         row, column = divmod(k, columns)
-        left, below = column * wide + _AROUND, height - row * high - _HEADING - _GRAPH
-        ax = figure.add_axes((left / width, below / height, _GRAPH / width, _GRAPH / height))
+        left, below = (
+            column * wide + SETTINGS.margin_inches,
+            height - row * high - SETTINGS.heading_inches - SETTINGS.cell_inches,
+        )
+        ax = figure.add_axes(
+            (left / width, below / height, SETTINGS.cell_inches / width, SETTINGS.cell_inches / height)
+        )
         draw_graph(
-            ax, graph, places, outside=layout == "circle", inches=_GRAPH, only=shown, fresh=fresh,
+            ax, graph, places, outside=layout == "circle", inches=SETTINGS.cell_inches, only=shown, fresh=fresh,
             size=6.5, thick=4.0, named=len(graph.names) <= 16,
         )  # fmt: skip
         ax.set_title(f"{title}\n{_joined(graph, fresh)}", loc="left", fontsize=7.5, x=-0.22, y=1.07)
@@ -444,8 +482,8 @@ def _joined(graph: Any, fresh: list[int]) -> str:
     """The new edges by name, where there is room for them."""
     if not fresh:
         return "no new edge"
-    named = ["–".join(short(name, 12) for name in graph.labels_of(c)) for c in fresh[:_NAMED]]
+    named = ["–".join(short(name, 12) for name in graph.labels_of(c)) for c in fresh[: SETTINGS.named_edges]]
     line = f"+ {', '.join(named)}"
-    if len(fresh) <= _NAMED and len(line) <= _LINE:
+    if len(fresh) <= SETTINGS.named_edges and len(line) <= SETTINGS.heading_characters:
         return line
     return f"+ {len(fresh)} edge{'s' * (len(fresh) > 1)}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtldsl.display.pictures.axes import (
-    ANNOTATED,
     COLOURS,
     axes_for,
     bar_beside,
@@ -19,7 +19,9 @@ from mtldsl.display.pictures.axes import (
     write_names,
     write_numbers,
 )
+from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.errors import DataError
+from mtldsl.utils.arrays import CORRELATION_ROUNDING
 from mtldsl.utils.validation import as_whole, quoted
 
 if TYPE_CHECKING:
@@ -36,10 +38,15 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The order of rows and columns in which a correlation matrix shows its groups.
 
-#: How far from symmetric, or from a diagonal of ones, rounding may bring a correlation matrix.
-_ROUNDING = 1e-8
-#: Up to so many rows the best order of the leaves is sought: n^3 steps, 30 ms for 139 rows and 0.7 s for 1000.
-_LEAVES = 1000
+
+@dataclass(frozen=True)
+class HeatmapSettings:
+    """Limit of the order of leaves: the best is sought of at most `ordered_rows`: n^3 steps, 0.7 s for 1000."""
+
+    ordered_rows: int = 1000
+
+
+SETTINGS = HeatmapSettings()
 
 
 def clustered_order(correlation) -> np.ndarray:
@@ -70,7 +77,7 @@ def clustered_order(correlation) -> np.ndarray:
     distances = np.maximum(1.0 - R, 0.0)
     np.fill_diagonal(distances, 0.0)
     tree = linkage(squareform(distances, checks=False), method="average")
-    order = best_leaves(tree, distances) if n <= _LEAVES else leaves_list(tree).astype(int)
+    order = best_leaves(tree, distances) if n <= SETTINGS.ordered_rows else leaves_list(tree).astype(int)
     return (
         order if order[0] < order[-1] else order[::-1]
     )  # an order and its reverse are equally good: one of them
@@ -157,17 +164,17 @@ def checked_correlation(matrix) -> np.ndarray:
         i, j = np.argwhere(~np.isfinite(R))[0]
         raise DataError(f"the correlation in row {i}, column {j} is {R[i, j]}; all must be finite")
     of_covariance = "of a covariance C write C / np.sqrt(np.outer(v, v)) with v = np.diag(C)"
-    if (off := np.abs(np.diag(R) - 1)).max() > _ROUNDING:
+    if (off := np.abs(np.diag(R) - 1)).max() > CORRELATION_ROUNDING:
         i = int(off.argmax())
         raise DataError(
             f"the diagonal of a correlation matrix is 1, but here row {i} has {R[i, i]:.6g}; {of_covariance}"
         )
-    if (apart := np.abs(R - R.T)).max() > _ROUNDING:
+    if (apart := np.abs(R - R.T)).max() > CORRELATION_ROUNDING:
         i, j = np.unravel_index(apart.argmax(), R.shape)
         raise DataError(
             f"a correlation matrix is symmetric, but row {i}, column {j} has {R[i, j]:.6g} and row {j}, column {i} {R[j, i]:.6g}"
         )
-    if np.abs(R).max() > 1 + _ROUNDING:
+    if np.abs(R).max() > 1 + CORRELATION_ROUNDING:
         i, j = np.unravel_index(np.abs(R).argmax(), R.shape)
         raise DataError(
             f"correlations are between -1 and 1, but row {i}, column {j} has {R[i, j]:.6g}; {of_covariance}"
@@ -176,7 +183,7 @@ def checked_correlation(matrix) -> np.ndarray:
 
 
 #: Ends of the colour scale that are chosen for small correlations.
-_LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
+_COLOUR_LIMITS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0])
 _GREY = "#d3d7dc"
 
 
@@ -258,7 +265,7 @@ def heatmap(
     )
     bar_beside(image, ax, own, "correlation", _extend(R, limit))
     write_names(ax, names)
-    if n <= ANNOTATED:
+    if n <= AXES.annotated_columns:
         write_numbers(ax, np.where(np.eye(n, dtype=bool), np.nan, R), image.to_rgba(R), "{:.2f}")
         ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
         ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
@@ -297,7 +304,7 @@ def _limit(limit, R) -> float:
             raise DataError(f"limit={limit!r}: write a number above 0 and up to 1, or leave it out")
         return float(limit)
     largest = np.abs(R[~np.eye(len(R), dtype=bool)]).max(initial=0.0)
-    return float(_LIMITS[min(np.searchsorted(_LIMITS, largest), len(_LIMITS) - 1)])
+    return float(_COLOUR_LIMITS[min(np.searchsorted(_COLOUR_LIMITS, largest), len(_COLOUR_LIMITS) - 1)])
 
 
 # -------------------------------------------------------------------------------------------------------- how it is drawn
@@ -405,7 +412,7 @@ def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> 
     _ticks(ax.set_yticks, features, 60, 0)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    if m <= ANNOTATED:
+    if m <= AXES.annotated_columns:
         decimals = max(0, 1 - int(np.floor(np.log10(largest))))
         write_numbers(ax, W, image.to_rgba(W), f"{{:.{decimals}f}}")
     if left_out:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.display.math import matrix_latex
-from mtldsl.display.pictures.axes import ordinal, pyplot, short, trim
+from mtldsl.display.pictures.axes import FAINT_COLOUR, TEXT_COLOUR, ordinal, pyplot, short, trim
+from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.errors import DataError
 
 if TYPE_CHECKING:
@@ -114,16 +115,34 @@ def _group(weights: Any, m: int) -> np.ndarray:
     return tasks
 
 
-#: A weight below this share of the largest is drawn as zero: with p = 1 the best ones only tend to it.
-_NO_WEIGHT = 1e-6
-#: Inches: a row of a task, all rows at most, the least row whose name is written; a level of the tree, all levels at most.
-_ROW, _TALLEST, _LEGIBLE = 0.25, 15.0, 0.125
-_LEVEL, _WIDEST = (0.75, 2.6), 14.0
-#: Where the line to a child leaves its parent's level, as a share of the way; its name stands on the rest.
-_ELBOW = 0.15
-#: Inches a letter takes at a size of one point.
-_LETTER = 0.0079
-_LINE, _TEXT, _FAINT = "#b4bac3", "#22262b", "#7d858f"
+@dataclass(frozen=True)
+class TreeSettings:
+    """Sizes of pictures of trees.
+
+    zero_weight_share : weight over the largest below which it is drawn as zero: with p = 1 the best ones only tend to it
+    row_inches        : row of a task
+    max_height_inches : all rows
+    legible_inches    : least row whose name is written
+    min_level_inches  : least width of a level
+    max_level_inches  : greatest
+    max_width_inches  : all levels
+    elbow_share       : part of the way to a child at which its line leaves the parent's level; its name stands on the rest
+    """
+
+    zero_weight_share: float = 1e-6
+    row_inches: float = 0.25
+    max_height_inches: float = 15.0
+    legible_inches: float = 0.125
+    min_level_inches: float = 0.75
+    max_level_inches: float = 2.6
+    max_width_inches: float = 14.0
+    elbow_share: float = 0.15
+
+
+SETTINGS = TreeSettings()
+
+#: Colour of the lines to children.
+LINE_COLOUR = "#b4bac3"
 
 
 def tree_plot(
@@ -173,7 +192,7 @@ def tree_plot(
         )
     nodes = nodes_of(weights, view)
     theta = np.array([0.0 if node.kernel is None else weights.values[node.kernel] for node in nodes])
-    theta[theta <= _NO_WEIGHT * theta.max(initial=0.0)] = 0.0
+    theta[theta <= SETTINGS.zero_weight_share * theta.max(initial=0.0)] = 0.0
     x, y = _places(nodes)
     n, levels = round(float(y.max())) + 1, float(x.max())
     labels = [_label(node, value) for node, value in zip(nodes, theta, strict=True)]
@@ -181,7 +200,8 @@ def tree_plot(
 
     own = ax is None
     if own:
-        row, size = min(_ROW, _TALLEST / n), float(np.interp(n, [40, 120], [8.5, 6.5]))
+        row = min(SETTINGS.row_inches, SETTINGS.max_height_inches / n)
+        size = float(np.interp(n, [40, 120], [8.5, 6.5]))
         width = (
             _level([text for text, at in zip(labels, x, strict=True) if 0 < at < levels], levels, size)
             * levels
@@ -234,8 +254,9 @@ def _places(nodes: list[Node]) -> tuple[np.ndarray, np.ndarray]:
 def _level(labels: list[str], levels: float, size: float) -> float:
     """Inches from one level to the next: room for the names on the way, where the picture does not become too wide."""
     longest = max(map(len, labels), default=0)
-    wanted = float(np.clip((longest * _LETTER * size + 0.2) / (1 - _ELBOW), *_LEVEL))
-    return min(wanted, _WIDEST / max(levels, 1.0))
+    wanted = (longest * AXES.letter_inches * size + 0.2) / (1 - SETTINGS.elbow_share)
+    wanted = float(np.clip(wanted, SETTINGS.min_level_inches, SETTINGS.max_level_inches))
+    return min(wanted, SETTINGS.max_width_inches / max(levels, 1.0))
 
 
 # ------------------------------------------------------------------------------------------------------ how it is drawn
@@ -249,10 +270,10 @@ def _draw_lines(ax: Axes, nodes: list[Node], x, y, thick: float) -> None:
     for k, node in enumerate(nodes):
         if node.parent is not None:
             above = at[id(node.parent)]
-            elbow = x[above] + _ELBOW
+            elbow = x[above] + SETTINGS.elbow_share
             lines.append([(x[above], y[above]), (elbow, y[above]), (elbow, y[k]), (x[k], y[k])])
     ax.add_collection(
-        LineCollection(lines, colors=_LINE, linewidths=thick, zorder=1, clip_on=False), autolim=False
+        LineCollection(lines, colors=LINE_COLOUR, linewidths=thick, zorder=1, clip_on=False), autolim=False
     )
 
 
@@ -264,8 +285,8 @@ def _draw_nodes(ax: Axes, nodes: list[Node], theta, x, y, diameter: float):
     bare = np.array([node.kernel is None for node in nodes])
     zero, held = ~bare & (theta == 0.0), theta > 0.0
     over = {"zorder": 3, "clip_on": False}
-    ax.scatter(x[bare], y[bare], s=min(6.0, diameter / 2), color=_FAINT, linewidths=0, **over)
-    hollow = {"facecolor": "white", "edgecolor": _FAINT, "linewidths": 0.9 if diameter > 8.0 else 0.4}
+    ax.scatter(x[bare], y[bare], s=min(6.0, diameter / 2), color=FAINT_COLOUR, linewidths=0, **over)
+    hollow = {"facecolor": "white", "edgecolor": FAINT_COLOUR, "linewidths": 0.9 if diameter > 8.0 else 0.4}
     ax.scatter(x[zero], y[zero], s=12.0 if diameter > 8.0 else 3.0, **hollow, **over)
     if not held.any():
         return None
@@ -295,15 +316,15 @@ def _number(value: float) -> str:
 
 def _write(ax: Axes, nodes, labels, theta, x, y, row: float, level: float, size: float) -> str:
     """Names and weights, tasks at the right, groups on the line to them; and in words, what had no room."""
-    space = level * (1 - _ELBOW) - 0.15
-    step = max(1, int(np.ceil(_LEGIBLE / row - 1e-9)))
+    space = level * (1 - SETTINGS.elbow_share) - 0.15
+    step = max(1, int(np.ceil(SETTINGS.legible_inches / row - 1e-9)))
     written: dict[float, float] = {}  # level -> the row last written in
     missing = 0
     for k in np.lexsort((y, x)):
         faint = theta[k] == 0.0
         style = {
             "fontsize": size,
-            "color": _FAINT if faint else _TEXT,
+            "color": FAINT_COLOUR if faint else TEXT_COLOUR,
             "textcoords": "offset points",
             "zorder": 4,
         }
@@ -313,10 +334,10 @@ def _write(ax: Axes, nodes, labels, theta, x, y, row: float, level: float, size:
                 ax.annotate(labels[k], (x[k], y[k]), (11, 0), ha="left", va="center", **style)
             continue
         text = labels[k]
-        if x[k] > 0 and len(text) * _LETTER * size > space:
+        if x[k] > 0 and len(text) * AXES.letter_inches * size > space:
             text = text.rsplit("  ", 1)[-1] if nodes[k].kernel is not None else ""
-        fits = x[k] == 0 or len(text) * _LETTER * size <= space
-        if not fits or (y[k] - written.get(x[k], -np.inf)) * row < _LEGIBLE:
+        fits = x[k] == 0 or len(text) * AXES.letter_inches * size <= space
+        if not fits or (y[k] - written.get(x[k], -np.inf)) * row < SETTINGS.legible_inches:
             missing += 1
             continue
         written[x[k]] = y[k]

@@ -179,7 +179,7 @@ def choice(self, name: str, known: tuple) -> None:
 # --------------------------------------------------------------------------------------------------------------
 # The scikit-learn classifier that a baseline is made of: copied, fitted to a column or to classes, and asked, where one class is a constant.
 
-_DEFAULT = LogisticRegression(max_iter=1000)
+_DEFAULT_ESTIMATOR = LogisticRegression(max_iter=1000)
 
 
 class MadeOfClassifiers(Baseline):
@@ -189,7 +189,7 @@ class MadeOfClassifiers(Baseline):
     voting = "hard"
 
     def _base(self):
-        return _DEFAULT if self.estimator is None else self.estimator
+        return _DEFAULT_ESTIMATOR if self.estimator is None else self.estimator
 
     def _check(self) -> None:
         base = self._base()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
@@ -155,8 +156,20 @@ def in_order(parents) -> list[int]:
 # --------------------------------------------------------------------------------------------------------------
 # LEAD: a Bayesian network of the errors of binary relevance says which labels each label is learned from.
 
-#: So many labels are searched exactly: K 2^K steps.
-_EXACT = 10
+
+@dataclass(frozen=True)
+class LabelDependenceSettings:
+    """Limits of the search of a graph of labels.
+
+    exact_labels          : labels up to which it is exact: K 2^K steps
+    min_probability_share : probability of a state that was never seen together: it is not impossible
+    """
+
+    exact_labels: int = 10
+    min_probability_share: float = 1e-12
+
+
+SETTINGS = LabelDependenceSettings()
 
 
 class LEAD(MadeOfClassifiers):
@@ -200,7 +213,7 @@ class LEAD(MadeOfClassifiers):
         K = Y.shape[1]
         alone = [fitted(self._base(), X, y, rng) for y in Y.T]
         errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
-        search = best_graph if K <= _EXACT else climbed_graph
+        search = best_graph if SETTINGS.exact_labels >= K else climbed_graph
         self.parents_ = search(K, FamilyScores(errors).of, self.max_parents)
         self.order_ = in_order(self.parents_)
         self.estimators_ = [
@@ -230,9 +243,6 @@ class LEAD(MadeOfClassifiers):
 
 # --------------------------------------------------------------------------------------------------------------
 # PLEM: classifiers of labels and of pairs of labels along a tree, read together by max-product.
-
-#: A state that was never seen together is not impossible: its probability is at least this.
-_LEAST = 1e-12
 
 
 class PLEM(MadeOfClassifiers):
@@ -288,7 +298,7 @@ def _logarithms(model, X, states: int) -> np.ndarray:
     """(n, states) ln P of every state; states that were never seen have the least."""
     P = np.zeros((X.shape[0], states))
     P[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
-    return np.log(np.maximum(P, _LEAST))
+    return np.log(np.maximum(P, SETTINGS.min_probability_share))
 
 
 def _max_marginals(nodes, edges, pairs) -> np.ndarray:

@@ -34,8 +34,24 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # MLCSSP: a few of the labels are learned, and all are read off them linearly.
 
-#: What is below this share of the largest singular value, or of the Gram matrix's largest eigenvalue, is rounding: labels are 0 and 1.
-_RANK = 1e-10
+
+@dataclass(frozen=True)
+class LabelEmbeddingSettings:
+    """Limits of the baselines of embedded labels.
+
+    rank_tol      : share of the largest singular value, or of the Gram matrix's largest eigenvalue, below which is rounding: labels are 0 and 1
+    kept_planes   : planes that are kept, those of the largest multipliers
+    inner_steps   : steps of the inner problem
+    descent_share : part of what a step promised that it has to bring
+    """
+
+    rank_tol: float = 1e-10
+    kept_planes: int = 40
+    inner_steps: int = 200
+    descent_share: float = 0.1
+
+
+SETTINGS = LabelEmbeddingSettings()
 
 
 class MLCSSP(MadeOfClassifiers):
@@ -93,7 +109,9 @@ class MLCSSP(MadeOfClassifiers):
             self.selected_ = np.sort(rng.choice(K, k, replace=False, p=self.leverage_))
         else:  # no label occurs
             self.selected_ = np.zeros(0, dtype=int)
-        self.decoder_ = np.linalg.lstsq(Y[:, self.selected_].astype(float), Y.astype(float), rcond=_RANK)[0]
+        self.decoder_ = np.linalg.lstsq(
+            Y[:, self.selected_].astype(float), Y.astype(float), rcond=SETTINGS.rank_tol
+        )[0]
         self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y[:, self.selected_].T]
 
     def _margins(self, X) -> np.ndarray:
@@ -108,11 +126,11 @@ def _leverage(Y, k: int) -> np.ndarray:
     """(K,) p: the squared rows of the first right vectors of Y; zeros where no label occurs."""
     # the Gram matrix of the labels has the same right vectors, and its entries are counts
     values, vectors = np.linalg.eigh((Y.T @ Y).astype(float))
-    rank = int((values > _RANK * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
+    rank = int((values > SETTINGS.rank_tol * max(values[-1], 0.0)).sum()) if values[-1] > 0 else 0
     top = vectors[:, ::-1][:, : min(k, rank)]
     leverage = (top**2).sum(axis=1)
     leverage[~Y.any(axis=0)] = 0.0  # rounding of a label that never occurs
-    leverage[leverage < _RANK] = 0.0
+    leverage[leverage < SETTINGS.rank_tol] = 0.0
     return leverage / leverage.sum() if leverage.any() else leverage
 
 
@@ -177,10 +195,6 @@ class _Margins:
         return b + float(np.sum(A * Q)) + left, A, b
 
 
-#: Planes that are kept, those of the largest multipliers; steps of the inner problem; what a step has to bring of what it promised.
-_KEPT, _INNER, _ENOUGH = 40, 200, 0.1
-
-
 def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> Codes:
     """min over Q positive semidefinite of  1/2 trace(Q) + C R(Q), see `_Margins`; Y (n, K) of 0 and 1, Z (n, K) what predicts it.
 
@@ -201,12 +215,12 @@ def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> Codes:
         model = 0.5 * float(np.trace(Q)) + C * float((heights + np.einsum("tkl,kl->t", slopes, Q)).max())
         R, A, b = margins.at(Q)
         found = 0.5 * float(np.trace(Q)) + C * R
-        if found <= value - _ENOUGH * (value - model):
+        if found <= value - SETTINGS.descent_share * (value - model):
             best, value, tau = Q, found, min(2.0 * tau, 1e4)
         elif found > value:
             tau = max(tau / 1.2, 1e-4)
-        if len(alpha) >= _KEPT:  # the mean plane stands for those that go
-            kept = np.sort(np.argsort(-alpha[1:], kind="stable")[: _KEPT // 2]) + 1
+        if len(alpha) >= SETTINGS.kept_planes:  # the mean plane stands for those that go
+            kept = np.sort(np.argsort(-alpha[1:], kind="stable")[: SETTINGS.kept_planes // 2]) + 1
             mean = np.tensordot(alpha, slopes, 1), float(alpha @ heights)
             slopes = np.concatenate([slopes[:1], mean[0][None], slopes[kept]])
             heights = np.concatenate([[0.0], [mean[1]], heights[kept]])
@@ -222,7 +236,7 @@ def _nearby(slopes, heights, alpha, centre, tau: float, C: float) -> tuple[np.nd
     flat = slopes.reshape(T, -1)
     step = 1.0 / (tau * C * C * max(float(np.linalg.norm(flat @ flat.T, 2)), 1e-12))
     at, t = alpha, 1.0
-    for _ in range(_INNER):
+    for _ in range(SETTINGS.inner_steps):
         Q = _projected(centre - tau * (half + C * (at @ flat).reshape(centre.shape)))
         new = _on_simplex(at + step * C * (heights + flat @ Q.ravel()))
         if float((at - new) @ (new - alpha)) > 0:

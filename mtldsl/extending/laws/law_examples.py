@@ -20,10 +20,11 @@ from mtldsl.reference.registry import FORMULAS, SPECTRA
 
 __all__ = [
     "ACCURACIES",
-    "LABELLED",
-    "SHAPE",
+    "N_LABELLED",
+    "N_SAMPLES",
+    "PROX_STEPS",
     "WEIGHTINGS",
-    "N",
+    "WEIGHTS_SHAPE",
     "assert_is_reference_prox",
     "assert_minimal",
     "fewest",
@@ -206,10 +207,15 @@ def growth(atom, step) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # Random data for an example of an atom: predictions and labels for a loss, matrices for a function of weights.
 
-N, SHAPE = 12, (5, 4)
+#: Steps of proximal operators.
+PROX_STEPS = (0.3, 2.0)
+#: Samples of a loss.
+N_SAMPLES = 12
+#: Features and tasks of the matrices of all examples.
+WEIGHTS_SHAPE = (5, 4)
 
 #: samples of a loss of labellings, each with the scores of all entries of its graph
-LABELLED = 3
+N_LABELLED = 3
 
 
 def random(atom, salt=0):
@@ -219,7 +225,7 @@ def random(atom, salt=0):
 
 def targets(atom, rng, n=None):
     """One a prediction: n of them, but of a loss of labellings the indicators of those of n samples, entry after entry."""
-    n = n or (LABELLED if atom.labels == "indicators" else N)
+    n = n or (N_LABELLED if atom.labels == "indicators" else N_SAMPLES)
     if atom.labels == "indicators":
         labels = rng.integers(0, 2, size=(n, atom.cliques.n_labels))
         labels[1::3, 0] = GAP  # some rows observe some labels, one row none
@@ -246,8 +252,8 @@ def samples(atom, size) -> np.ndarray:
 #: how samples may be weighted: closed forms branch on it
 WEIGHTINGS = {
     "unweighted": lambda rng: None,
-    "weighted": lambda rng: rng.uniform(0.5, 2.0, size=N),
-    "uniform weights": lambda rng: np.full(N, 2.5),
+    "weighted": lambda rng: rng.uniform(0.5, 2.0, size=N_SAMPLES),
+    "uniform weights": lambda rng: np.full(N_SAMPLES, 2.5),
 }
 
 
@@ -260,7 +266,7 @@ def fewest(atom, y) -> np.ndarray:
     """Return where the predictions of as few samples are as a loss needs: one, or enough for both classes and for the metric."""
     if atom.weighs_samples or atom.labels in ("indicators", "classes"):
         return samples(atom, len(y))[0]
-    sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N)]
+    sizes = [(n, np.sum(y[:n] > 0), np.sum(y[:n] < 0)) for n in range(2, N_SAMPLES)]
     return np.arange(next(n for n, p, q in sizes if p and q and atom.metric.check(int(p), int(q)) is None))
 
 
@@ -272,10 +278,10 @@ def loss_data(atom, weighting, salt=0):
 
 
 def matrix(atom, salt=0, size=1.0):
-    return size * random(atom, salt).normal(size=SHAPE)
+    return size * random(atom, salt).normal(size=WEIGHTS_SHAPE)
 
 
-def weights(atom, salt=0, shape=SHAPE) -> dict[str, np.ndarray]:
+def weights(atom, salt=0, shape=WEIGHTS_SHAPE) -> dict[str, np.ndarray]:
     """Weights of full rank and many sizes, of rank one, with a feature or a task that is zero, zero."""
     rng = random(atom, salt)
     W = rng.normal(size=shape)

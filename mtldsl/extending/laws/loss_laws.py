@@ -14,6 +14,7 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.metrics.contingency import ErrorRate
 from mtldsl.extending.law import Law, holds, law, same, same_arrays
 from mtldsl.extending.laws.law_examples import (
+    PROX_STEPS,
     WEIGHTINGS,
     assert_minimal,
     fewest,
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 LAWS: list[Law] = []
-
-STEPS = (0.3, 2.0)
 
 
 def _weightings(loss) -> list[str]:
@@ -57,7 +56,7 @@ def value_is_the_reference_value(loss, weighting, size):
     same(loss.value(size * z, y, s), loss_value(loss, size * z, y, s), "value", rel=1e-12, abs=1e-14)
 
 
-@_of_samples(step=STEPS)
+@_of_samples(step=PROX_STEPS)
 def prox_is_the_minimiser(loss, weighting, step):
     """x = prox(z) minimises F = step f + 1/2 ||. - z||^2: F(v) >= F(x) + 1/2 ||v - x||^2 for every v, cvxpy's minimiser among them."""
     rng, z, y, s = loss_data(loss, weighting, 1)

@@ -13,7 +13,8 @@ from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
 from mtldsl.extending.law import Law, holds, law, same, same_arrays
 from mtldsl.extending.laws.law_examples import (
-    SHAPE,
+    PROX_STEPS,
+    WEIGHTS_SHAPE,
     assert_is_reference_prox,
     assert_minimal,
     function_value,
@@ -34,8 +35,6 @@ __all__ = [
 ]
 
 LAWS: list[Law] = []
-
-STEPS = (0.3, 2.0)
 
 
 def _covered(atom) -> bool:
@@ -68,8 +67,8 @@ def value_is_the_reference_value(atom, size):
     """value(W) is what the reference function says."""
     W = matrix(atom, 0, size)
     holds(
-        atom.check(SHAPE) is None,
-        f"examples are for matrices of {SHAPE}, and check says: {atom.check(SHAPE)}",
+        atom.check(WEIGHTS_SHAPE) is None,
+        f"examples are for matrices of {WEIGHTS_SHAPE}, and check says: {atom.check(WEIGHTS_SHAPE)}",
     )
     _value_is_right(atom, W, 1e-11, 1e-13)
 
@@ -79,14 +78,14 @@ def violation_is_the_reference_violation(atom, size):
     """violation(W) is by how much the reference's constraints are violated, and the value of a set is 0."""
     W = matrix(atom, 0, size)
     holds(
-        atom.check(SHAPE) is None,
-        f"examples are for matrices of {SHAPE}, and check says: {atom.check(SHAPE)}",
+        atom.check(WEIGHTS_SHAPE) is None,
+        f"examples are for matrices of {WEIGHTS_SHAPE}, and check says: {atom.check(WEIGHTS_SHAPE)}",
     )
     holds(atom.value(W) == 0.0, "the value of a set is 0 everywhere: it has a violation")
     same(atom.violation(W), set_violation(atom, W), "violation", rel=1e-10, abs=1e-12)
 
 
-@law(LAWS, MatrixFunction, lambda atom: _has_prox(atom) and not isinstance(atom, Set), step=STEPS)
+@law(LAWS, MatrixFunction, lambda atom: _has_prox(atom) and not isinstance(atom, Set), step=PROX_STEPS)
 def prox_is_the_minimiser(atom, step):
     """P = prox(W) minimises F = step g + 1/2 ||. - W||^2: F(V) >= F(P) + 1/2 ||V - P||^2 for every V, and for cvxpy's own minimiser
     above all; where g is not convex, less of the square or none of it.
@@ -107,7 +106,7 @@ def prox_is_the_minimiser(atom, step):
 def prox_of_no_step_is_the_identity(atom):
     """prox(W, 0) is W: solvers project onto constraints with a step of zero, and parts that are zero stay so."""
     W = inside_domain(atom, matrix(atom, 21))
-    for V in (W, W * (np.arange(SHAPE[1]) < 2), np.zeros(SHAPE)):
+    for V in (W, W * (np.arange(WEIGHTS_SHAPE[1]) < 2), np.zeros(WEIGHTS_SHAPE)):
         if np.isfinite(function_value(atom, V)):
             same_arrays(atom.prox(V, 0.0), V, "prox of step 0", rtol=1e-12, atol=1e-12)
 
@@ -251,7 +250,7 @@ def traits_are_what_they_say(atom):
     """g(0) = 0 <= g; strong_convexity and weak_convexity; monotone; task_quadratic; the gradient, and curvature, which bounds it."""
     V, W = (inside_domain(atom, matrix(atom, salt)) for salt in (9, 10))
     value = known_values(atom)
-    holds(value(np.zeros(SHAPE)) == 0.0 and value(W) >= 0.0, "g(0) = 0 and g >= 0")
+    holds(value(np.zeros(WEIGHTS_SHAPE)) == 0.0 and value(W) >= 0.0, "g(0) = 0 and g >= 0")
     bend = (value(V) + value(W)) / 2 - value((V + W) / 2)
     least = (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum((V - W) ** 2)
     slack = 1e-11 + atom.accuracy * value(W)
@@ -261,7 +260,7 @@ def traits_are_what_they_say(atom):
         holds(
             value(1.3 * np.abs(W) + np.abs(V)) >= value(W), "monotone: g increases with the absolute values"
         )
-    quadratic = atom.task_quadratic(SHAPE[1])
+    quadratic = atom.task_quadratic(WEIGHTS_SHAPE[1])
     if quadratic is not None:
         same(value(W), 0.5 * np.trace(W @ quadratic @ W.T), "task_quadratic: 1/2 tr(W L W^T)")
     if np.isfinite(atom.curvature):
@@ -279,7 +278,7 @@ def separable_prox_acts_on_each_part_alone(atom):
     W, rng = matrix(atom, 12, 2.0), random(atom, 13)
     P = atom.prox(W, 0.4)
     if atom.separable == "spectrum":
-        Q, R = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in SHAPE)
+        Q, R = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in WEIGHTS_SHAPE)
         same_arrays(atom.prox(Q @ W @ R, 0.4), Q @ P @ R, "the prox of a rotated W", rtol=1e-7, atol=1e-12)
         return
     parts = {"entries": (2, 3), "rows": (2, slice(None)), "columns": (slice(None), 3)}
@@ -298,9 +297,9 @@ def separable_prox_acts_on_each_part_alone(atom):
 def permuting_rows_and_tasks_permutes(atom):
     """Functions without parameters of rows or tasks know no order, save that those that are `ordinal` run along the tasks."""
     W, rng = matrix(atom, 14, 2.0), random(atom, 15)
-    rows, tasks = rng.permutation(SHAPE[0]), rng.permutation(SHAPE[1])
+    rows, tasks = rng.permutation(WEIGHTS_SHAPE[0]), rng.permutation(WEIGHTS_SHAPE[1])
     if atom.ordinal:
-        tasks = np.arange(SHAPE[1])
+        tasks = np.arange(WEIGHTS_SHAPE[1])
     permuted = W[rows][:, tasks]
     if atom.exact_prox:
         expected = atom.prox(W, 0.4)[rows][:, tasks]
@@ -346,9 +345,9 @@ def other_shapes_are_refused_or_right(atom, shape):
 def degenerate_matrices(atom):
     """Zeros, equal columns, a zero row: value and prox stay right (and warn of nothing)."""
     W = matrix(atom, 17, 2.0)
-    equal = np.repeat(W[:, :1], SHAPE[1], axis=1)
-    zero_row = W * (np.arange(SHAPE[0]) != 2)[:, None]
-    for V in (np.zeros(SHAPE), equal, zero_row, np.ones(SHAPE)):
+    equal = np.repeat(W[:, :1], WEIGHTS_SHAPE[1], axis=1)
+    zero_row = W * (np.arange(WEIGHTS_SHAPE[0]) != 2)[:, None]
+    for V in (np.zeros(WEIGHTS_SHAPE), equal, zero_row, np.ones(WEIGHTS_SHAPE)):
         if atom.exact_prox:
             _is_prox(atom, V, 0.4)
         if isinstance(atom, Set):

@@ -136,8 +136,8 @@ def model_for(solver, name: str) -> Problem:
 
 LAWS: list[Law] = []
 
-#: relative duality gap that is asked for
-TOL = 1e-6
+#: Relative duality gap that is asked for.
+GAP_TOL = 1e-6
 
 
 @cache
@@ -208,7 +208,7 @@ def its_answer_is_certified_and_the_reference_agrees(solver, model):
     """The certificate, computed outside the solver, proves its point to 1e-6, and the reference finds nothing better."""
     problem = model_for(solver, model)
     before = _labels(problem.form())
-    solution = problem.solve(solver.name, tol=TOL, max_seconds=60)
+    solution = problem.solve(solver.name, tol=GAP_TOL, max_seconds=60)
     if not problem.is_convex:
         holds(solution.status == "stationary", f"its point of a model that is not convex is {solution!r}")
         return
@@ -222,7 +222,7 @@ def its_answer_is_certified_and_the_reference_agrees(solver, model):
 def the_same_model_gives_the_same_bits(solver, model):
     """Two solves of one model end after the same iterations at the same blocks, bit for bit: no decision reads a clock, no order is one of
     addresses or threads."""
-    one, other = (model_for(solver, model).solve(solver.name, tol=TOL, max_iter=200) for _ in range(2))
+    one, other = (model_for(solver, model).solve(solver.name, tol=GAP_TOL, max_iter=200) for _ in range(2))
     holds(one.iterations == other.iterations, f"{one.iterations} iterations, then {other.iterations}")
     for name, block in one.blocks.items():
         holds(np.array_equal(block, other.blocks[name]), f"the block {name} differs between two solves")

@@ -14,7 +14,7 @@ from mtldsl.atoms.atom import ENTRIES, Parts
 from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.extending.law import Law, holds, law, same_arrays
-from mtldsl.extending.laws.law_examples import SHAPE, limit, loss_data, quotient, random, weights
+from mtldsl.extending.laws.law_examples import WEIGHTS_SHAPE, limit, loss_data, quotient, random, weights
 
 __all__ = [
     "LAWS",
@@ -23,6 +23,7 @@ __all__ = [
 
 LAWS: list[Law] = []
 
+#: Steps of proximal operators.
 STEPS = (0.3, 1.0, 2.5)
 
 
@@ -48,7 +49,7 @@ def _close(found, expected, what: str, atol: float = 1e-10) -> None:
     same_arrays(found, expected, what, rtol=1e-9, atol=atol)
 
 
-def pieces(parts: Parts, shape=SHAPE, outside_is_one: bool = False) -> np.ndarray:
+def pieces(parts: Parts, shape=WEIGHTS_SHAPE, outside_is_one: bool = False) -> np.ndarray:
     """(p, q) the number of every entry's part; lines in no group are pieces by themselves, or together one."""
 
     def lines(axis, n):
@@ -85,7 +86,7 @@ def declared_parts(atom):
     for W in _matrices(atom, 2)[:4]:
         before = atom.prox(W, 0.6)
         for k in np.unique(piece):
-            others = np.where(piece == k, W, 3.0 * random(atom, 100 + int(k)).normal(size=SHAPE))
+            others = np.where(piece == k, W, 3.0 * random(atom, 100 + int(k)).normal(size=WEIGHTS_SHAPE))
             _close(atom.prox(others, 0.6)[piece == k], before[piece == k], f"prox of part {k}", atol=1e-9)
 
 
@@ -125,7 +126,7 @@ def declared_ordinal(atom):
         Y = atom.prox(W, 0.4)
         subgradient = (W - Y) / 0.4
         for digits in (1, 1, 12, 12):  # with ties and without
-            knots = np.sort(3.0 * rng.normal(size=(SHAPE[0], 9)), axis=1)
+            knots = np.sort(3.0 * rng.normal(size=(WEIGHTS_SHAPE[0], 9)), axis=1)
             flat = np.linspace(Y.min() - 1.0, Y.max() + 1.0, 9)
             V = np.array([np.interp(y, flat, k) for y, k in zip(Y, knots, strict=True)]).round(digits)
             _close(atom.prox(V + 0.9 * subgradient, 0.9), V, "prox from a subgradient's end", atol=1e-9)
@@ -138,13 +139,13 @@ def declared_monotone(atom):
     for W in _matrices(atom, 6):
         value = atom.value(W)
         _close(
-            atom.value(rng.choice([-1.0, 1.0], size=SHAPE) * W),
+            atom.value(rng.choice([-1.0, 1.0], size=WEIGHTS_SHAPE) * W),
             value,
             "value with other signs",
             1e-9 + 10 * atom.accuracy,
         )
         for _ in range(5):
-            shorter = atom.value(W * rng.uniform(size=SHAPE))
+            shorter = atom.value(W * rng.uniform(size=WEIGHTS_SHAPE))
             holds(
                 shorter <= value * (1 + 1e-12 + 2 * atom.accuracy),
                 f"{shorter:g} of shorter entries is above {value:g}",
@@ -156,7 +157,7 @@ def declared_weights_add(atom):
     """c g_a + c' g_b = g_(c a + c' b), a and b being `weights`, None all ones; what has the weight 0 costs nothing."""
     a = 1.0 if atom.weights is None else atom.weights
     b = 0.5 if np.ndim(a) == 0 else random(atom, 7).uniform(size=np.shape(a))
-    free = np.broadcast_to(atom.spread(a, SHAPE), SHAPE) == 0
+    free = np.broadcast_to(atom.spread(a, WEIGHTS_SHAPE), WEIGHTS_SHAPE) == 0
     for W in _matrices(atom, 7):
         apart = 0.3 * atom.value(W) + 0.9 * replace(atom, weights=b).value(W)
         _close(replace(atom, weights=0.3 * a + 0.9 * b).value(W), apart, "value with the sum of the weights")
@@ -194,10 +195,10 @@ def declared_profile(atom):
 def declared_on_rows(atom):
     """`on_rows` is the function of some rows, the others being zero."""
     rows = np.array([0, 2, 3])
-    small = atom.on_rows(rows, SHAPE)
-    holds(small.check((3, SHAPE[1])) is None, "it does not take the rows")
+    small = atom.on_rows(rows, WEIGHTS_SHAPE)
+    holds(small.check((3, WEIGHTS_SHAPE[1])) is None, "it does not take the rows")
     for W in _matrices(atom, 10):
-        alone = np.zeros(SHAPE)
+        alone = np.zeros(WEIGHTS_SHAPE)
         alone[rows] = W[rows]
         _close(small.value(W[rows]), atom.value(alone), "value")
         if atom.exact_prox:
@@ -211,8 +212,8 @@ def declared_entry_slopes(atom):
     for W in _matrices(atom, 11):
         rounding = 1e-15 * (1.0 + abs(atom.value(W))) / h
         for side, slopes in zip((-1.0, 1.0), atom.entry_slopes(W), strict=True):
-            slopes = np.broadcast_to(slopes, SHAPE)
-            for at in np.ndindex(*SHAPE):
+            slopes = np.broadcast_to(slopes, WEIGHTS_SHAPE)
+            for at in np.ndindex(*WEIGHTS_SHAPE):
                 difference = quotient(atom, W, at, side * h)
                 if abs(difference - slopes[at]) > 1e-9 * abs(slopes[at]) + rounding + 1e-6:
                     difference = limit([quotient(atom, W, at, side * step) for step in (1e-3, 1e-5, h)])
@@ -224,25 +225,25 @@ def declared_separable_in_entries(atom):
     """The prox of a function of the entries takes one step an entry."""
     holds(atom.parts == ENTRIES, "its parts are not the entries")
     for W in _matrices(atom, 12)[:3]:
-        steps = random(atom, 12).uniform(0.2, 2.0, size=SHAPE)
+        steps = random(atom, 12).uniform(0.2, 2.0, size=WEIGHTS_SHAPE)
         P = atom.prox(W, steps)
-        for at in np.ndindex(*SHAPE):
+        for at in np.ndindex(*WEIGHTS_SHAPE):
             _close(P[at], atom.prox(W, steps[at])[at], f"prox at {at}")
 
 
 @_declaring(lambda atom: atom.k_support is not None)
 def declared_k_support(atom):
     """Half a squared k-support norm: the conjugate is half the sum of the k largest squared norms."""
-    groups = atom.columns or [[j] for j in range(SHAPE[1])]
+    groups = atom.columns or [[j] for j in range(WEIGHTS_SHAPE[1])]
     for Z in _matrices(atom, 13):
         squares = np.sort([np.sum(Z[:, list(group)] ** 2) for group in groups])[::-1]
         _close(atom.conjugate(Z), 0.5 * squares[: atom.k_support].sum(), "conjugate")
 
 
-@_declaring(lambda atom: atom.row_groups(SHAPE) is not None)
+@_declaring(lambda atom: atom.row_groups(WEIGHTS_SHAPE) is not None)
 def declared_row_groups(atom):
     """A weighted sum of the Frobenius norms of groups of rows."""
-    owner, per_group = atom.row_groups(SHAPE)
+    owner, per_group = atom.row_groups(WEIGHTS_SHAPE)
     for W in _matrices(atom, 17):
         norms = [np.linalg.norm(W[owner == k]) for k in range(len(per_group))]
         _close(atom.value(W), per_group @ norms, "value")
@@ -260,7 +261,7 @@ def declared_two_sided_quadratic(atom):
 def declared_holds_all(atom):
     """Tell whether every matrix is in the set."""
     farthest = max(atom.violation(size * W) for W in _matrices(atom, 15) for size in (1.0, -100.0, 100.0))
-    holds((farthest <= 1e-9) == atom.holds_all(SHAPE), f"the farthest matrix is {farthest:g} outside")
+    holds((farthest <= 1e-9) == atom.holds_all(WEIGHTS_SHAPE), f"the farthest matrix is {farthest:g} outside")
 
 
 @_declaring(lambda atom: isinstance(atom, Set) and atom.holds_around_zero)

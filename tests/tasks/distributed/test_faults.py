@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -109,7 +110,7 @@ def test_ctrl_c_returns_the_best_certified_point(two_workers, client, passes, ti
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
-    monkeypatch.setattr(dask_backend, "_PATIENCE", 0.3)
+    monkeypatch.setattr(dask_backend, "SETTINGS", replace(dask_backend.SETTINGS, patience_seconds=0.3))
     options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tcp://"}
     empty = distributed.LocalCluster(n_workers=0, processes=False, **options)
     with (
@@ -122,6 +123,6 @@ def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
 
 @pytest.mark.slow
 def test_patience_with_a_slow_pass_has_no_end(client, monkeypatch):
-    monkeypatch.setattr(dask_backend, "_PATIENCE", 0.05)
+    monkeypatch.setattr(dask_backend, "SETTINGS", replace(dask_backend.SETTINGS, patience_seconds=0.05))
     parts = Tasks.from_dask(X, Y).parts
     assert np.isfinite(descend(parts, 2)).all()

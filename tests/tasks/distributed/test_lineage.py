@@ -11,9 +11,10 @@ import pytest
 
 from mtldsl import DataError, Tasks
 from mtldsl.distributed import dask_parts
-from mtldsl.distributed.dask_parts import RUNS, unseen_by
+from mtldsl.distributed.dask_parts import SETTINGS, unseen_by
 from mtldsl.distributed.partitions import TaskSum, read_state, state_path
 
+RUNS = SETTINGS.unwritten_runs
 X = da.random.default_rng(0).normal(size=(80, 3), chunks=(20, 3))
 Y = X @ np.ones((3, 2)) + 1.0
 

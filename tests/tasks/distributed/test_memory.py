@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import dask
 import distributed
@@ -68,7 +69,7 @@ def test_a_partition_that_fits_nowhere_is_named():
 
 @pytest.mark.slow
 def test_workers_that_are_paused_for_ever_are_an_error(monkeypatch):
-    monkeypatch.setattr(dask_backend, "_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_backend, "SETTINGS", replace(dask_backend.SETTINGS, patience_seconds=1.0))
     with one_worker("1GB", False, spill=False, pause=False) as (_, client):
         tasks = of_loaders([dask.delayed(part)(k, 100) for k in range(2)])
         client.run(_pause)
