@@ -178,15 +178,13 @@ def markdown() -> str:
     lines = [
         "# Every solver on every model",
         "",
-        f"{len(found)} small models, by every solver that takes them, beside the reference. They are those of the catalogue (`mtldsl models`) and others of "
-        f"every kind. Each solver is called as it is, and in {ways} other ways: {len(all_cells)} solves to {SETTINGS.gap_tol:g}.",
+        f"{len(found)} small models, of the catalogue (`mtldsl models`) and others, by every solver that takes them. Each solver is called as it is, and in "
+        f"{ways} other ways: {len(all_cells)} solves to {SETTINGS.gap_tol:g}.",
         "",
         "A number is the largest relative difference between a certified objective and the reference's, over all ways. For a model that is not convex it is "
-        "the most that cvxpy gains in any block. A dash: the solver refuses the model, with a sentence. Distributed solvers take none of these; the laws "
-        "try them with their rows in parts.",
+        "the most that cvxpy gains in any block. A dash: the solver refuses the model. Distributed solvers take none of these.",
         "",
-        "`python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md` makes this page anew in some minutes. Every run of CI has slow tests of each model by "
-        "every solver as it is, and by every way of it in turn.",
+        "`python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md` makes this page anew in some minutes.",
         "",
         "| model | " + " | ".join(f"`{solver}`" for solver in taken) + " |",
         "| --- |" + " --- |" * len(taken),
