@@ -25,7 +25,7 @@ from mtldsl.cli.learned_report import (
 from mtldsl.cli.record import validation
 from mtldsl.cli.record_parts import rows_elsewhere
 from mtldsl.display.terminal_layout import BAD, DIM, GOOD, PLAIN, FittingTable, pairs, section, small, time
-from mtldsl.solvers.routes import VERDICTS, kinds_of_models
+from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
 __all__ = [
     "check_report",

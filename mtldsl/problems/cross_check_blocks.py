@@ -322,7 +322,8 @@ class _At:
 
     def matrix_rows(self, term: StructureTerm) -> list[BlockRow]:
         """Every matrix of a structure, with the weights and its other matrices kept."""
-        from mtldsl.reference.structures import SETTINGS, block_bound, block_optimum, objective
+        from mtldsl.reference.structures import SETTINGS as STRUCTURES
+        from mtldsl.reference.structures import block_bound, block_optimum, objective
 
         W, matrices, rows = image(term, self.blocks), dense(term, self.structures), []
         now = objective(term.structure, W, matrices)
@@ -330,7 +331,7 @@ class _At:
             if name is None:
                 continue
             started = time.perf_counter()
-            if len(matrices[k]) <= SETTINGS.interior_point_rows:
+            if len(matrices[k]) <= STRUCTURES.interior_point_rows:
                 found, method = block_optimum(term.structure, k, W, matrices).value, "cvxpy, log-det SDP"
             else:  # too large for a semidefinite program
                 found, method = block_bound(term.structure, k, W, matrices), "Lagrange bound"

@@ -23,7 +23,8 @@ from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.solution.build import solution_of
 from mtldsl.solution.fields import Run
 from mtldsl.solution.solution import Solution
-from mtldsl.solvers.routes import Explanation, answers, refuse_parameters
+from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.routes import answers, refuse_parameters
 from mtldsl.solvers.run import checked_jobs, checked_limits
 from mtldsl.solvers.starts import seen_by_solvers, solve_form
 from mtldsl.utils import compilation, interrupts

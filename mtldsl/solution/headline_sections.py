@@ -26,7 +26,8 @@ from mtldsl.solution.score import as_measure
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import Scored, measured
 from mtldsl.solution.task_predictors import PerTaskPredictor
-from mtldsl.solvers.routes import Explanation, answers
+from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.routes import answers
 from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [

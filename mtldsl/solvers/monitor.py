@@ -36,8 +36,28 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # The best point of a run, whoever found it: a warm start, zero, the best constants, or any point that any solver has shown.
 
-#: What rounding leaves of an objective, relative to the terms that it is the sum of.
-_ROUNDING = 1e-13
+
+@dataclass(frozen=True)
+class MonitorSettings:
+    """Constants of a monitor.
+
+    rounding_share       : of the terms that an objective is the sum of, that rounding leaves
+    quick_bound_entries  : of data, up to which a bound is computed even after Ctrl-C (measured: a second where multipliers need least squares)
+    searched_gap         : relative gap above which lines are searched: nearer to the end they would gain little
+    late_seconds         : that a search of lines, and a proof, may take after the time limit or a signal
+    max_restarts         : lower points, one after another, from which a solver of a model that is not convex is sent on
+    recession_looks      : after which the monitor asks whether the weights run away
+    """
+
+    rounding_share: float = 1e-13
+    quick_bound_entries: int = 1_000_000
+    searched_gap: float = 1e-2
+    late_seconds: float = 0.15
+    max_restarts: int = 10
+    recession_looks: int = 6
+
+
+SETTINGS = MonitorSettings()
 
 
 @dataclass(frozen=True)
@@ -117,7 +137,7 @@ class IncumbentTracker:
             if proven[0] != proven[1]:  # a method that does not descend may have been lower on its way
                 return proven[0]
             if one.stationarity is not None:  # of equal objectives, the more stationary point
-                rounding = _ROUNDING * one.stationarity.size
+                rounding = SETTINGS.rounding_share * one.stationarity.size
                 if abs(one.objective - kept.objective) <= rounding:
                     return kept.stationarity is None or one.stationarity.residual < kept.stationarity.residual
             return one.objective < kept.objective
@@ -159,25 +179,10 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[In
 
 R = TypeVar("R")
 
-#: a bound is computed even after Ctrl-C up to this many scalars of data (measured: a second where multipliers need least squares)
-_QUICK_BOUND_ENTRIES = 1_000_000
-
-#: Lines are searched while the relative gap is above this: nearer to the end they would gain little.
-_FAR_GAP = 1e-2
-
-#: Seconds that a search of lines, and a proof, may take after the time limit or a signal.
-_LAST_SEARCH = _LAST_BOUND = 0.15
-
 _NO_BOUND = "stopped before a bound was computed"
 
 
 log = logging.getLogger("mtldsl")
-
-#: From so many lower points, one after another, a solver of a model that is not convex is sent on.
-_MAX_RESTARTS = 10
-
-#: Looks after which it is asked whether the weights run away.
-_LOOKS_BEFORE_RECESSION = 6
 
 
 def _iterations(point: Point) -> float:
@@ -215,7 +220,7 @@ class Monitor:
         self.work: Callable[[Point], float] = _iterations
         self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
         self._asked = (
-            _LOOKS_BEFORE_RECESSION if has_recession_direction(form) else np.inf
+            SETTINGS.recession_looks if has_recession_direction(form) else np.inf
         )  # the look at which it is asked for
 
     # ------------------------------------------------------------------------------------ what is known
@@ -250,7 +255,7 @@ class Monitor:
 
     @property
     def certificate(self) -> Certificate:
-        """That of the best point and the best bound so far."""
+        """Certificate of the best point and the best bound so far."""
         kept, about = self.best.kept, self._about
         if not about or about[0] is not kept or about[1:] != (self.bound, self.note, self.proof):
             self._about = kept, self.bound, self.note, self.proof
@@ -279,7 +284,7 @@ class Monitor:
         late = self.left or self.expired
         try:
             with (
-                interrupts.time_limit(_LAST_SEARCH if late else self.remaining, late=not late),
+                interrupts.time_limit(SETTINGS.late_seconds if late else self.remaining, late=not late),
                 interrupts.allow_interrupts(),
             ):
                 self._search_lines(self.last if self._is_far else None)
@@ -299,7 +304,7 @@ class Monitor:
 
     @property
     def _is_far(self) -> bool:
-        return abs(self.certificate.relative_gap) > _FAR_GAP
+        return abs(self.certificate.relative_gap) > SETTINGS.searched_gap
 
     def _offer(self, blocks: Blocks) -> None:
         one = Incumbent.guess(self.form, blocks)
@@ -331,7 +336,7 @@ class Monitor:
 
     @property
     def _is_quick_to_bound(self) -> bool:
-        return self.form.data_size <= _QUICK_BOUND_ENTRIES
+        return self.form.data_size <= SETTINGS.quick_bound_entries
 
     def settle(self) -> None:
         """Return what is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
@@ -374,7 +379,7 @@ class Monitor:
         if least is not None and np.isfinite(least.value):
             self.bound, self.note, self.proof = least.value, "", least
             if (
-                abs(self.certificate.relative_gap) <= _FAR_GAP
+                abs(self.certificate.relative_gap) <= SETTINGS.searched_gap
             ):  # near the end rounding counts, of which it knows less
                 self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
         if not (interrupts.can_set_alarm() or self._is_quick_to_bound):
@@ -395,7 +400,7 @@ class Monitor:
         """Return what it returns, where that takes no longer than a run that is over may still take."""
         try:
             with (
-                interrupts.time_limit(_LAST_BOUND, late=False),
+                interrupts.time_limit(SETTINGS.late_seconds, late=False),
                 interrupts.allow_interrupts(),
                 np.errstate(over="ignore", invalid="ignore"),
             ):
@@ -497,7 +502,7 @@ class Monitor:
     @property
     def may_restart(self) -> bool:
         """Tell whether the same solver is to go on from `restart`; asked once after each run."""
-        if self.restart is None or self.restarts >= _MAX_RESTARTS or self.expired:
+        if self.restart is None or self.restarts >= SETTINGS.max_restarts or self.expired:
             return False
         self.restarts += 1
         return True

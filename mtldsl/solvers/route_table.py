@@ -13,7 +13,7 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.facts import ModelFacts
 
-__all__ = ["MAX_STEPS_ACROSS", "PATTERNS", "Between", "Pattern", "takes_few_passes"]
+__all__ = ["PATTERNS", "SETTINGS", "Between", "Pattern", "RouteSettings", "takes_few_passes"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,21 @@ class Pattern:
         return self.when is None or self.when(form)
 
 
-#: Steps of coordinate ascent in which a multiplier crosses its interval, up to which passes over samples are few. Read off: at .5 and less
-#: they take .2 to 1.2 times the time of Newton steps (scene, skewed, atp1d, sarcos, enb, linnerud), at 15 and more 2 to 7 times (holes, flags).
-MAX_STEPS_ACROSS = 5.0
+@dataclass(frozen=True)
+class RouteSettings:
+    """Constants of the choice beside the table.
+
+    max_crossing_steps    : of coordinate ascent in which a multiplier crosses its interval, up to which passes over samples are few. At .5
+                            and less they take .2 to 1.2 times the time of Newton steps (scene, skewed, atp1d, sarcos, enb, linnerud), at 15
+                            and more 2 to 7 times (holes, flags)
+    max_reference_entries : of data and unknowns, up to which the reference is tried after fast solvers have stalled
+    """
+
+    max_crossing_steps: float = 5.0
+    max_reference_entries: int = 200_000
+
+
+SETTINGS = RouteSettings()
 
 
 def takes_few_passes(form: NormalForm) -> bool:
@@ -68,7 +80,7 @@ def takes_few_passes(form: NormalForm) -> bool:
     rows = tasks.X.shape[0] * tasks.n_tasks if tasks.is_shared else tasks.n_samples
     squared_length = float(np.sum(np.square(loss.column_lengths))) / rows
     ridge = sum(f.coefficient * float(np.mean(np.asarray(f.atom.entry_quadratic))) for f in form.regularizers)
-    return float(np.mean(high - low)) * squared_length <= MAX_STEPS_ACROSS * ridge
+    return float(np.mean(high - low)) * squared_length <= SETTINGS.max_crossing_steps * ridge
 
 
 #: Earlier patterns go before later ones.

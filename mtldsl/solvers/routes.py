@@ -1,9 +1,7 @@
-"""Routes: the solvers in order, which of them accept a model, and what `explain()` says of each."""
+"""Routes: the solvers in order, and which of them accept a model."""
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,11 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtldsl.display.displayable import Shown
-from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.route_table import PATTERNS, Pattern
+from mtldsl.solvers.route_table import PATTERNS, SETTINGS, Pattern
 from mtldsl.solvers.scheduler import RoundRobin, Slot
 from mtldsl.utils.validation import quoted
 
@@ -29,15 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "LAST",
     "SOLVERS",
-    "VERDICTS",
     "Answer",
-    "Explanation",
     "accepting_routes",
     "answers",
     "candidate_routes",
     "candidates",
     "get_solver",
-    "kinds_of_models",
     "limit_of",
     "nearest",
     "ordered_routes",
@@ -239,9 +232,6 @@ _OF_MODELS = {
     "alpha": _OF_PARAMETERS, "C": _OF_PARAMETERS, "constraints": _OF_SETS, "subject_to": _OF_SETS,
 }  # fmt: skip
 
-#: the reference is tried after a fast solver stalls only up to this many scalars of data and unknowns
-_SMALL_ENOUGH_FOR_REFERENCE = 200_000
-
 
 def candidate_routes(form: NormalForm, solver: str, options: dict) -> Iterator[str]:
     """The names of the solvers for `Problem.solve(solver=..., **options)`.
@@ -340,7 +330,7 @@ def _automatic(form: NormalForm) -> Iterator[str]:
         taken = True
         yield name
     if taken:
-        if form.is_convex and form.in_memory and form.data_size <= _SMALL_ENOUGH_FOR_REFERENCE:
+        if form.is_convex and form.in_memory and form.data_size <= SETTINGS.max_reference_entries:
             yield LAST
         return
     last = refusal(get_solver(LAST), form) if form.is_convex else None
@@ -351,118 +341,3 @@ def _automatic(form: NormalForm) -> Iterator[str]:
     raise ModelError(
         f"no solver takes this model. {' '.join(reasons)}" + (f" {LAST}: {last}" if last else "")
     )
-
-
-# --------------------------------------------------------------------------------------------------------------
-# What `problem.explain()` returns: the solver that was chosen and why, the possible ones, and what stands in the way of the others.
-
-#: Columns of a text that no terminal shows.
-_COLUMNS = 100
-
-#: What is said of a solver, in the order in which it is shown.
-VERDICTS = ("chosen", "possible", "refused")
-
-#: What stands before the solvers that are for other models.
-_OTHERS = "Not for this model: "
-
-
-@dataclass(frozen=True)
-class Explanation(Shown):
-    """`answers`: what every solver says, in the order in which solver="auto" tries those that accept.
-
-    As text it leads with the solver that is chosen, and folds those that are for models of another kind; no line is wider than the
-    terminal. `verdicts()` has every solver with its reason.
-    """
-
-    model: str
-    answers: tuple[Answer, ...]
-    #: where the rows are, and what moves, where they are elsewhere
-    rows: str = ""
-
-    @property
-    def chosen(self) -> str | None:
-        """The solver that solver="auto" starts with."""
-        return next((answer.name for answer in self.answers if answer.refusal is None), None)
-
-    @property
-    def why(self) -> str | None:
-        """Why solver="auto" starts with it; None where no solver takes the model."""
-        accepting = [answer for answer in self.answers if answer.refusal is None]
-        if len(accepting) < 2:
-            return "the only one that takes this model" if accepting else None
-        pattern = f": {accepting[0].pattern}" if accepting[0].pattern else ""
-        return f"the fastest, as measured, of the {len(accepting)} that take this model{pattern}"
-
-    def verdicts(self) -> list[tuple[str, str, str]]:
-        """(solver, "chosen" | "possible" | "refused", reason)."""
-        rows = []
-        for answer in self.answers:
-            if answer.refusal is not None:
-                rows.append((answer.name, "refused", answer.refusal))
-                continue
-            verdict = "chosen" if answer.name == self.chosen else "possible"
-            rows.append((answer.name, verdict, answer.summary))
-        return rows
-
-    def others(self) -> str:
-        """One sentence on the solvers that are for models of another kind; "" without any."""
-        return kinds_of_models((answer.name, answer.solves_only, answer.refusal) for answer in self.answers)
-
-    def __str__(self) -> str:
-        columns = shutil.get_terminal_size((_COLUMNS, 24)).columns
-        folded = {answer.name for answer in self.answers if answer.solves_only}
-        rows = [row for row in self.verdicts() if row[0] not in folded]
-        width = max((len(name) for name, _, _ in rows), default=0)
-        lines = [_wrapped(line, columns, 12) for line in self.model.split("\n")] + [""]
-        for name, verdict, reason in sorted(rows, key=lambda row: VERDICTS.index(row[1])):
-            if verdict == "chosen":
-                reason += f"; {self.why}"
-            lines.append(_wrapped(f"{verdict:<8}  {name:<{width}}  {reason}", columns, width + 12))
-        if self.rows:
-            lines.append(_wrapped(f"Rows: {self.rows}", columns, 6))
-        if folded:
-            lines.append(_wrapped(_OTHERS + self.others(), columns, len(_OTHERS)))
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _panel(self) -> Panel:
-        folded = {answer.name for answer in self.answers if answer.solves_only}
-        rows = [row for row in self.verdicts() if row[0] not in folded]
-        rows.sort(key=lambda row: VERDICTS.index(row[1]))
-        notes = [f"Rows: {self.rows}"] if self.rows else []
-        others = [Panel("Solvers of other models", notes=[self.others()])] if folded else []
-        lead = f"{self.why}" if self.chosen else "no solver takes this model"
-        return Panel(
-            "Solvers", self.chosen or "none", GOOD if self.chosen else WRONG, lead,
-            tables=[Table(("solver", "verdict", "what it is for, or why not"), rows)], notes=notes, folded=others,
-        )  # fmt: skip
-
-
-def kinds_of_models(solvers: Iterable[tuple[str, str | None, str | None]]) -> str:
-    """ "A solves only smooth models; B and C only convex models (rank(W) <= 2 is not convex)." of (name, kind, refusal).
-
-    A kind that several solvers share is named once, with their refusal where all of them say the same.
-
-    >>> kinds_of_models([("a", "smooth models", "f is not smooth."), ("b", None, None)])
-    'a solves only smooth models.'
-    """
-    kinds: dict[str, list[tuple[str, str]]] = {}
-    for name, kind, refusal in solvers:
-        if kind:
-            kinds.setdefault(kind, []).append((name, refusal or ""))
-    parts = []
-    for kind, found in kinds.items():
-        names = [name for name, _ in found]
-        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        verb = "" if parts else ("solves " if len(names) == 1 else "solve ")
-        shared = {refusal for _, refusal in found}
-        why = f" ({shared.pop().rstrip('.')})" if len(names) > 1 and len(shared) == 1 else ""
-        parts.append(f"{listed} {verb}only {kind}{why}")
-    return "; ".join(parts) + "." if parts else ""
-
-
-def _wrapped(line: str, columns: int, indent: int) -> str:
-    """Lines of at most `columns`, broken at spaces, those after the first indented."""
-    indent = min(indent, columns // 2)
-    return textwrap.fill(line, columns, subsequent_indent=" " * indent, break_on_hyphens=False)

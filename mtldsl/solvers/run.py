@@ -144,7 +144,7 @@ COARSE_INTERCEPTS = "beside numbers so far from zero float64 has no intercepts t
 
 @dataclass
 class SolveResult:
-    """What came out of a drive: the best point, its certificate, and how it went."""
+    """Result of a run: the best point, its certificate, and how it went."""
 
     blocks: Blocks
     certificate: Certificate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -31,8 +31,23 @@ __all__ = [
     "starting_point",
 ]
 
-#: Random starts are this many times as large as the first solution, at least and at most.
-_SMALLEST, _LARGEST = 0.1, 10.0
+
+@dataclass(frozen=True)
+class StartSettings:
+    """Constants of several starts.
+
+    min_factor, max_factor : size of a random start over that of the first solution
+    bare_tol_share         : of tol, to which the convex model without bounded penalties is solved
+    bare_steps             : of its solver, at most
+    """
+
+    min_factor: float = 0.1
+    max_factor: float = 10.0
+    bare_tol_share: float = 1e-3
+    bare_steps: int = 100
+
+
+SETTINGS = StartSettings()
 
 
 def checked_starts(form: NormalForm, starts, random_state) -> int:
@@ -111,7 +126,7 @@ def _scales(form: NormalForm, blocks: Blocks) -> dict[str, float]:
 
 def _random(form: NormalForm, scales: dict[str, float], rng: np.random.Generator) -> Blocks:
     x = form.zeros()
-    factor = float(np.exp(rng.uniform(np.log(_SMALLEST), np.log(_LARGEST))))
+    factor = float(np.exp(rng.uniform(np.log(SETTINGS.min_factor), np.log(SETTINGS.max_factor))))
     for block in form.weight_blocks:
         x[block.name] = factor * scales[block.name] * rng.normal(size=block.shape)
     return x
@@ -122,7 +137,7 @@ def _random(form: NormalForm, scales: dict[str, float], rng: np.random.Generator
 
 
 class Solved(Protocol):
-    """What is asked of the Solution of another problem: its unknowns, and the point at which its solver stopped."""
+    """Solution of another problem, as a warm start asks for it: its unknowns, and the point at which its solver stopped."""
 
     @property
     def blocks(self) -> Blocks: ...
@@ -264,9 +279,6 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
 # --------------------------------------------------------------------------------------------------------------
 # Points above every cap: solutions of the convex model without penalties that cost no more there, however large weights are.
 
-#: The duality gap of the convex model, as a share of tol, and the most iterations.
-_GAP, _STEPS = 1e-3, 100
-
 
 def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
     """The point found, to be compared with other starts; None where no penalty is bounded, or nothing was found.
@@ -290,11 +302,15 @@ def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
         return Point(point.blocks, point.loss_duals, duals, point.iteration)
 
     def is_solved(point: Point) -> bool:
-        return certify(bare, point.blocks, point.loss_duals, point.function_duals).within(_GAP * tol)
+        return certify(bare, point.blocks, point.loss_duals, point.function_duals).within(
+            SETTINGS.bare_tol_share * tol
+        )
 
-    rough = Until(watch, is_solved, asks=_STEPS)
+    rough = Until(watch, is_solved, asks=SETTINGS.bare_steps)
     with suppress(SolverError), breakdowns(name):
-        get_solver(name).solve(bare, tol=_GAP * tol, max_iter=_STEPS, start=None, watch=rough)
+        get_solver(name).solve(
+            bare, tol=SETTINGS.bare_tol_share * tol, max_iter=SETTINGS.bare_steps, start=None, watch=rough
+        )
     if rough.last is None:
         return None
     return as_given(rough.last)

@@ -5,7 +5,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.solvers.routes import SOLVERS, Answer, Explanation, candidates, get_solver, refusal
+from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.routes import SOLVERS, Answer, candidates, get_solver, refusal
 from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.solvers.test_alternation_steps import fetr

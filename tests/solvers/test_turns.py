@@ -48,7 +48,7 @@ def problem():
 
 def with_solvers(monkeypatch, *solvers):
     """These, and no reference after them."""
-    monkeypatch.setattr(routes, "_SMALL_ENOUGH_FOR_REFERENCE", 0)
+    monkeypatch.setattr(routes, "SETTINGS", replace(routes.SETTINGS, max_reference_entries=0))
     monkeypatch.setattr(routes, "SOLVERS", {solver.name: solver for solver in solvers})
 
 
