@@ -89,21 +89,22 @@ def _notes(rows: Sequence[NamedModel], noted: dict[str, str]) -> list[str]:
 
 
 def _cited(text: str, titles: set[str]) -> str:
-    """The text, with the first author alone for a title that the page had before.
+    """The text, with first author and year alone for a title that the page had before.
 
     >>> titles = set()
     >>> source = 'Gong, Ye and Zhang, "Robust multi-task feature learning", KDD 2012'
     >>> _cited(source, titles) == source, _cited(source, titles)
-    (True, 'Gong et al., KDD 2012')
+    (True, 'Gong et al. 2012')
     """
 
     def once(found: re.Match) -> str:
         if found["title"] in titles:
-            return found["first"] + (" et al." if found["others"] else "")
+            return f"{found['first']}{' et al.' * bool(found['others'])}{found['year'] or ''}"
         titles.add(found["title"])
         return found[0]
 
-    return re.sub(r'(?P<first>[A-Z]\w+)(?P<others>(?:, [\w ]+)* and \w+)?(?P<title>, "[^"]+")', once, text)
+    paper = r'(?P<first>[A-Z]\w+)(?P<others>(?:, [\w ]+)* and \w+)?(?P<title>, "[^"]+")(?:,[^,;]*(?P<year> \d{4}))?'
+    return re.sub(paper, once, text)
 
 
 def _row(each: NamedModel, titles: set[str]) -> str:
