@@ -202,7 +202,7 @@ def l21_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l2,1 norm: sum over rows r of a_r ||W_r||_2."""
 
 def l12_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
-    r"""Group norm with one group a task: sum over columns i of a_i ||W_i||_2."""
+    r"""Group norm with one group per task: sum over columns i of a_i ||W_i||_2."""
 
 def l1_inf_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l1,inf norm: sum over rows r of a_r max_i |W_ri|."""

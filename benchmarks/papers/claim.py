@@ -66,20 +66,19 @@ def reading(claims: list[Claim]) -> list[str]:
     ]
 
 
-def tables(claims: list[Claim]) -> list[str]:
-    """Return the lines of docs/papers.md on these claims: a command, its claims, and the figures that are too many for a cell."""
+def tables(claims: list[Claim], report: str) -> list[str]:
+    """Return the lines of docs/papers.md on these claims: a command and its claims. Figures too many for a cell stand in the report."""
     lines = []
     for command in dict.fromkeys(claim.command for claim in claims):
-        some, notes = [claim for claim in claims if claim.command == command], []
+        some = [claim for claim in claims if claim.command == command]
         lines += [f"```sh\n{command}\n```", "", "| where | claim | verdict | seen |", "|---|---|---|---|"]
         for claim in some:
             seen = claim.seen or "Not run on this machine."
             if len(seen.split()) > MOST_WORDS:
-                notes.append(seen.replace("; ", ". "))
-                seen = f"figures {len(notes)}"
+                seen = f"[figures](../benchmarks/results/{report}.md#reading)"
             cells = (claim.where, claim.says, f"**{claim.verdict}**", seen)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        lines += ["", *(f"{k}. {note}" for k, note in enumerate(notes, 1)), *[""] * bool(notes)]
+        lines.append("")
     return lines
 
 

@@ -137,7 +137,7 @@ python -m benchmarks.papers.smtl --data yeast.arff --xml yeast.xml
 python -m benchmarks.papers.fetr --data exams.csv --labels score --task school
 ```
 
-The rows lie in `benchmarks/results/`, one CSV file per study. The reports beside them have tables, pictures and deviations from each paper.
+The rows lie in `benchmarks/results/`, one CSV file per study. The reports beside them have all figures, pictures, and deviations from each paper.
 `python -m benchmarks.papers.claims --write` makes this page from the rows.
 """
 
@@ -223,7 +223,7 @@ SUMMARIES = {
 #: report -> what its tables below say in short
 LEGENDS = {
     "smtl": "*Better in 9 of 12, significantly 6, worse 2*: so many comparisons, and in how many of them SMTL is significantly better, and worse. "
-    "The test is a paired t-test, p < .05. *With its lam by F1* is the baseline with its parameter chosen by the measure; brackets have both so chosen.",
+    "The test is a paired t-test, p < .05. *With its lam by F1* is the baseline with its parameter chosen by the measure.",
     "calibrated": "Differences are the nMSE of the other method minus its own, mean ± standard error. A figure in brackets is the paper's.",
     "fetr": "Differences are the NMSE of the other method minus FETR's, mean ± standard error. Accuracies are relative to the best objective. A figure in brackets is the paper's.",
     "mt_mkl": "Differences of AUCs are means ± standard error over the draws.",
@@ -257,10 +257,10 @@ def page(folder: Path) -> str:
         open_fits, fits = certificates[report]
         sections += [
             f"## {heading}", "", f"`{statement}`", "",
-            f"Report: `benchmarks/results/{report}.md`, by `python -m benchmarks.papers.{report} --report-only`. "
+            f"[Report](../benchmarks/results/{report}.md), by `python -m benchmarks.papers.{report} --report-only`. "
             f"Fits without a certificate: {open_fits:,} of {fits:,}. {LEGENDS[report]}"
             + (rows_of_sets(folder) if report == "smtl" else ""), "",
-            *tables([_shorter(claim) for claim in found]),
+            *tables([_shorter(claim) for claim in found], report),
         ]  # fmt: skip
     head = _HEAD.format(
         rule=RULE,

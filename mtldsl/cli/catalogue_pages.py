@@ -49,14 +49,13 @@ _OF_LABELS = "unknown weights over a graph of labels"
 _GROUPS = (
     (
         "Similarities of tasks",
-        "What stands in the list of mkl_norm(W, [union(), individual()], theta): each makes one or several kernels R between tasks, every "
-        "one with a weight of its own. All take columns=..., the features that they are about: positions, names, a slice, or the name of "
-        "a view.",
+        "What stands in the list of mkl_norm(W, [union(), individual()], theta): kernels R between tasks, each with a weight. "
+        "All take columns=..., their features: positions, names, a slice, or the name of a view.",
         (_SIMILARITY,),
     ),
     (
         "What is learned beside the weights",
-        "Declared as Weights are (in a problem file under [learned]), and bounded in subject_to.",
+        'Declared as Weights are (in a problem file under [learned], as Sigma1 = "FeaturePrecision"), and bounded in subject_to.',
         (_MATRIX, _WEIGHTS, _NORM),
     ),
     (
@@ -129,13 +128,10 @@ ABOUT = {
     "divides each task by its rows. Over a graph of labels, U = NodeWeights(tasks) and V = EdgeWeights(tasks, edges), the losses are means "
     "over samples. There sᵢ are the scores of sample i, of labels and of edges, and Υ(y) chooses those of a labelling y.",
     "regularizer": "Functions of an expression W (features × tasks).",
-    "structure": "Penalties whose matrix, or whose weights of similarities, are learned beside W. Declare them, and bound them in subject_to. "
-    "The unknowns are Sigma1 = FeaturePrecision(tasks), Sigma2 = TaskPrecision(tasks), D = FeatureCovariance(tasks), Omega = TaskCovariance(tasks), "
-    'and theta = KernelWeights(similarities). In a problem file, write Sigma1 = "FeaturePrecision" under [learned].',
+    "structure": "Penalties of the spectrum, and penalties that learn a matrix or weights of similarities beside W.",
     "constraint": "Sets for an expression W.",
     "metric": "What structured_hinge(W, tasks, metric=...) optimises. solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
-    "of task i, zᵢ its predictions. Among its Pos positives c are labelled −1, among its Neg negatives b are labelled +1. Give one for all "
-    "tasks, or a list with one per task. Your own is a subclass of Metric.",
+    "of task i, zᵢ its predictions. Give one for all tasks, or a list with one per task. Your own is a subclass of Metric.",
 }
 
 #: Traits that read better in words of their own.
@@ -267,8 +263,8 @@ def markdown() -> str:
         "",
         "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
         "",
-        "The solvers are those of the smallest model with the word, in the order in which they are tried. `problem.explain()` says those of yours. Each word has a",
-        "reference formula in cvxpy, which checks it.",
+        "The solvers are those of the smallest model with the word, in the order in which they are tried. Convex words also have `admm` and `cvxpy` behind them.",
+        "`problem.explain()` says the solvers of your model.",
     ]
     entries = catalogue()
     for kind in KINDS.values():
@@ -288,9 +284,29 @@ def markdown() -> str:
 
 def other_names() -> list[str]:
     """A section of Markdown: what others call a word, and the word."""
-    head = ["## Other names", "", "An error suggests the word where one of these is typed.", ""]
-    rows = [f"| {names.replace('_', ' ')} | `{word}` |" for word, names in SYNONYMS.items()]
-    return [*head, "| others say | the word |", "| --- | --- |", *sorted(rows, key=str.lower)]
+    head = ["## Other names", "", "An error suggests the word where one of these is typed, among others.", ""]
+    rows = [f"- `{word}`: {', '.join(_shortest(names))}" for word, names in SYNONYMS.items()]
+    return [*head, *sorted(rows, key=str.lower)]
+
+
+def _shortest(names: str) -> list[str]:
+    """The names that do not begin with another of them.
+
+    >>> _shortest("mkl, multiple_kernel, multiple_kernel_learning")
+    ['mkl', 'multiple kernel']
+    """
+    every = [name.strip().replace("_", " ") for name in names.split(",")]
+    return [name for name in every if not any(name.startswith(f"{other} ") for other in every)]
+
+
+def _solvers(item: Entry) -> str:
+    """Without the two that take nearly every convex word, unless there is no other."""
+    if not item.reference:
+        return "**no reference**"
+    if item.solvers == ("cvxpy",):
+        return "cvxpy alone"
+    last_two = item.solvers[-2:] == ("admm", "cvxpy")
+    return ", ".join(item.solvers[:-2] if last_two and len(item.solvers) > 2 else item.solvers)
 
 
 def _row(item: Entry) -> str:
@@ -298,7 +314,7 @@ def _row(item: Entry) -> str:
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",
         _first(item.summary),
-        ", ".join(item.solvers) if item.reference else "**no reference**",
+        _solvers(item),
     ]
     return f"| {' | '.join(cells)} |"
 

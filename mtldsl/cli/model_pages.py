@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
 
@@ -42,16 +44,20 @@ def markdown() -> str:
         "# Models of papers",
         "",
         "Written by `mtldsl models --markdown` from the models themselves; do not edit. A name stands for its statement in the "
-        "[language](language.md): typing either gives the same problem.",
+        "[language](language.md). Typing either gives the same problem.",
         "",
         "```python",
         'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)  # intercept=True: one number per task as well',
         "```",
         "",
         'In a problem file, `model = "Robust-MTL"` stands in place of `minimize`, the numbers in `[parameters]`. `mtldsl models NAME` '
-        "shows one model. A convex model is solved to a certified duality gap, another to a certified stationary point. More terms and constraints are added as to any other: `mtl.minimize(problem.objective + 0.1 * "
-        "mtl.ridge(W), [W >= 0])` with `W = problem.weights[0]`.",
+        "shows one model. A convex model is solved to a certified duality gap, another to a certified stationary point. More terms and constraints: "
+        "`mtl.minimize(problem.objective + 0.1 * mtl.ridge(W), [W >= 0])` with `W = problem.weights[0]`.",
+        "",
+        "A paper's authors and title stand where it is first cited.",
     ]
+    titles: set[str] = set()
+    noted: dict[str, str] = {}
     for family, group in groupby(MODELS, key=lambda each: each.family):
         rows = list(group)
         lines += [
@@ -61,16 +67,47 @@ def markdown() -> str:
             "| model | statement | what it assumes | convex | source |",
             "| --- | --- | --- | --- | --- |",
         ]
-        lines += [_row(each) for each in rows]
-        notes = {}
-        for each in rows:
-            notes.setdefault(each.note, []).append(f"**{each.name}**")
-        notes.pop("", None)
-        lines += ["", *(f"- {', '.join(names)}: {note}" for note, names in notes.items())] if notes else []
+        lines += [_row(each, titles) for each in rows]
+        notes = _notes(rows, noted)
+        lines += ["", *(_cited(note, titles) for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
 
 
-def _row(each: NamedModel) -> str:
+def _notes(rows: Sequence[NamedModel], noted: dict[str, str]) -> list[str]:
+    """One line per set of models: the sentences that they share. A note that another family had is named, not repeated."""
+    sharing: dict[str, list[str]] = {}
+    for each in rows:
+        note = f"As **{noted[each.note]}**." if each.note in noted else each.note
+        for sentence in re.split(r"(?<=\.) (?=\w)", note):
+            sharing.setdefault(sentence, []).append(f"**{each.name}**")
+    sharing.pop("", None)
+    noted |= {each.note: each.name for each in rows if each.note}
+    lines: dict[str, list[str]] = {}
+    for sentence, names in sharing.items():
+        lines.setdefault(", ".join(names), []).append(sentence)
+    return [f"- {names}: {' '.join(sentences)}" for names, sentences in lines.items()]
+
+
+def _cited(text: str, titles: set[str]) -> str:
+    """The text, with first author and year alone for a title that the page had before.
+
+    >>> titles = set()
+    >>> source = 'Gong, Ye and Zhang, "Robust multi-task feature learning", KDD 2012'
+    >>> _cited(source, titles) == source, _cited(source, titles)
+    (True, 'Gong et al. 2012')
+    """
+
+    def once(found: re.Match) -> str:
+        if found["title"] in titles:
+            return f"{found['first']}{' et al.' * bool(found['others'])}{found['year'] or ''}"
+        titles.add(found["title"])
+        return found[0]
+
+    paper = r'(?P<first>[A-Z]\w+)(?P<others>(?:, [\w ]+)* and \w+)?(?P<title>, "[^"]+")(?:,[^,;]*(?P<year> \d{4}))?'
+    return re.sub(paper, once, text)
+
+
+def _row(each: NamedModel, titles: set[str]) -> str:
     names = ", ".join([f"**{each.name}**", *each.also])
     statement = f"`{each.statement}`"
     if each.subject_to:
@@ -80,7 +117,7 @@ def _row(each: NamedModel) -> str:
             f"; {', '.join(f'{name} = {value:g}' for name, value in each.defaults.items())} unless given"
         )
     convex = "yes" if _is_convex(each) else "no"
-    return f"| {names} | {statement} | {each.about} | {convex} | {each.source} |"
+    return f"| {names} | {statement} | {each.about} | {convex} | {_cited(each.source, titles)} |"
 
 
 def _is_convex(each: NamedModel) -> bool:

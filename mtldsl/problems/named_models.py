@@ -28,8 +28,8 @@ __all__ = [
 _MT_MKL = 'Widmer, Kloft, Goernitz and Raetsch, "Multi-task multiple kernel learning"'
 _FAMILY = "Kernels between the tasks"
 _GIVEN = (
-    "p = inf leaves every weight at 1. For another loss or other groups, type the statement: clusters(labels), tree(parents), "
-    "laplacian(L, gamma) and from_kernel(R) take what is not a number, and so not a parameter of a name."
+    "p = inf leaves every weight at 1. For another loss or other groups, type the statement, with clusters(labels), tree(parents), "
+    "laplacian(L, gamma) or from_kernel(R)."
 )
 
 KERNELS: tuple[NamedModel, ...] = (
@@ -42,8 +42,7 @@ KERNELS: tuple[NamedModel, ...] = (
         subject_to=("p_norm(theta, p) <= 1",),
         learned={"theta": "KernelWeights"},
         defaults={"p": 2},
-        note="p = 1 leaves some weights at zero. The paper's own groups are those of a tree: mkl_norm(W, [tree(parents)], theta); a tree "
-        "is not a number, and so not a parameter of a name.",
+        note="p = 1 leaves some weights at zero. The paper's own groups are those of a tree: type mkl_norm(W, [tree(parents)], theta).",
     ),
     NamedModel(
         name="Vanilla MTL",
@@ -87,8 +86,7 @@ KERNELS: tuple[NamedModel, ...] = (
         source='Daume, "Frustratingly easy domain adaptation", ACL 2007',
         family=_FAMILY,
         also=("EasyAdapt",),
-        note="The paper leaves the learner open; here it is the linear support vector machine. It is Regularized MTL with lam0 = lam1, "
-        "and Vanilla MTL.",
+        note="The paper leaves the learner open. It is Regularized MTL with lam0 = lam1, and Vanilla MTL.",
     ),
 )
 
@@ -172,8 +170,8 @@ _COVARIANCES = "Learned covariances"
 _METRICS = "Metrics of classification"
 
 _SCALE_OF_LOG = (
-    "Not homogeneous: log(1 + sigma) bends at sigma = 1, so the scale of the data matters; standardize first. eps smooths "
-    "the penalty, log(1 + sqrt(sigma^2 + eps)); eps=0 is the paper's formula itself."
+    "log(1 + sigma) bends at sigma = 1, so the scale of the data matters: standardize first. eps smooths "
+    "the penalty, log(1 + sqrt(sigma^2 + eps)); eps=0 is the paper's formula."
 )
 
 MODELS: tuple[NamedModel, ...] = (
@@ -218,10 +216,10 @@ MODELS: tuple[NamedModel, ...] = (
     NamedModel(
         name="Minimax-MTL",
         statement="worst_task(squared_loss(W, tasks, mean=True)) + rho * trace_norm(W)",
-        about="The task with the largest loss counts, and no other: none is given up for the rest, which share a space of few dimensions.",
+        about="The task with the largest loss counts, and no other; the tasks share a space of few dimensions.",
         source='Mehta, Lee and Gray, "Minimax multi-task learning and a generalized loss-compositional paradigm for MTL", NIPS 2012',
         family=_REGULARIZED,
-        note="What the tasks share is open in the paper: any regularizer or constraint may stand in the trace norm's place, and any loss that is a sum "
+        note="The paper takes any regularizer or constraint, and any loss that is a sum "
         "over samples. Without mean=True a task of many rows has a large loss.",
     ),
     # ---------------------------------------------------------------------------- a sum of two matrices
@@ -233,7 +231,7 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         weights=("L", "S"),
         also=("RMTL",),
-        note="W = L + S. Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
+        note="Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
     ),
     NamedModel(
         name="rMTFL",
@@ -242,7 +240,7 @@ MODELS: tuple[NamedModel, ...] = (
         source='Gong, Ye and Zhang, "Robust multi-task feature learning", KDD 2012',
         family=_DECOMPOSED,
         weights=("P", "Q"),
-        note="W = P + Q. Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
+        note="Where a loss is divided by a number c (of rows, of tasks), the parameters here are c times those.",
     ),
     NamedModel(
         name="Dirty model",
@@ -252,7 +250,7 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         weights=("P", "Q"),
         also=("Dirty",),
-        note="W = P + Q. For the paper's loss, 1/(2n) times the sum of squares, rho1 is n lambda_b and rho2 is n lambda_s. "
+        note="For the paper's loss, 1/(2n) times the sum of squares, rho1 is n lambda_b and rho2 is n lambda_s. "
         "For a sum of squares without the 1/2, halve the parameters.",
     ),
     NamedModel(
@@ -264,7 +262,6 @@ MODELS: tuple[NamedModel, ...] = (
         family=_DECOMPOSED,
         subject_to=("trace_norm(Q) <= tau",),
         weights=("P", "Q"),
-        note="W = P + Q.",
     ),
     # -------------------------------------------------------------------------------- calibrated losses
     NamedModel(
@@ -363,7 +360,7 @@ MODELS: tuple[NamedModel, ...] = (
         learned={"Sigma1": "FeaturePrecision", "Sigma2": "TaskPrecision"},
         defaults={"eta": 1, "rho": 1, "lower": 0.01, "upper": 100},
         note='The statement is that of FETR, since without bounds there is no minimum. The baseline is its algorithm: solve(solver="alternating", '
-        'method="flip_flop", fudge=1e-3), which minimises nothing and says so; solve() finds a stationary point of the statement.',
+        'method="flip_flop", fudge=1e-3), which minimises nothing; solve() finds a stationary point of the statement.',
     ),
     NamedModel(
         name="MSSL",

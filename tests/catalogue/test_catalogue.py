@@ -108,7 +108,7 @@ def test_the_page_has_a_row_for_every_atom():
         cells = row.replace("\\|", "").split("|")
         assert len(cells) == 6 and item.solvers[0] in cells[4], row
     assert page.count("\n| `") == len(REGISTRY) + len(HELPERS)
-    assert "| pinball, tilted loss, check loss | `quantile_loss` |" in page
+    assert "- `quantile_loss`: pinball, tilted loss, check loss\n" in page
 
 
 def test_json_is_plain():

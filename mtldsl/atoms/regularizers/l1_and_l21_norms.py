@@ -45,7 +45,7 @@ __all__ = [
 @register
 @dataclass(frozen=True, eq=False)
 class L12Norm(WeightedNorm):
-    r"""Group norm with one group a task: sum over columns i of a_i ||W_i||_2.
+    r"""Group norm with one group per task: sum over columns i of a_i ||W_i||_2.
 
     Makes whole columns of W (p features, q tasks) zero. On S in L + S it singles out outlier tasks.
 
