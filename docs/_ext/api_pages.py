@@ -23,7 +23,7 @@ PAGES = DOCS / "api"
 
 #: what calls return, and users therefore hold without ever naming it
 RETURNED = {
-    "mtldsl.solvers.routes": ("Explanation",),
+    "mtldsl.solvers.explanation": ("Explanation",),
     "mtldsl.problems.cross_check_comparison": ("CrossCheck", "BlockCheck"),
     "mtldsl.problems.cross_validation_result": ("CrossValidation",),
     "mtldsl.problems.resampling": ("WeightIntervals", "StabilitySelection"),

@@ -19,7 +19,7 @@ from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices, structure_terms
 from mtldsl.solvers.numerics.line_search import Lines, best_between
-from mtldsl.solvers.numerics.projections import projected
+from mtldsl.solvers.numerics.operator_splitting import projected
 from mtldsl.solvers.scheduler import Slot, StallRule
 from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts

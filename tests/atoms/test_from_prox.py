@@ -7,7 +7,7 @@ from mtldsl.atoms.prox import shrinkage
 from mtldsl.atoms.regularizers import GroupNorm, TotalVariation
 from mtldsl.atoms.sets import NormBall
 from tests.loops import for_each
-from tests.registry_cases import REGULARIZERS, SHAPE
+from tests.registry_cases import REGULARIZERS, WEIGHTS_SHAPE
 
 #: whose dual norm and ball are closed forms, finite everywhere
 NORMS = [
@@ -21,7 +21,7 @@ every_norm = for_each("norm", NORMS)
 
 def matrix(seed, exponent=0.0):
     rng = np.random.default_rng(seed)
-    return rng.normal(size=SHAPE) * 10.0 ** (exponent * rng.normal(size=(SHAPE[0], 1)))
+    return rng.normal(size=WEIGHTS_SHAPE) * 10.0 ** (exponent * rng.normal(size=(WEIGHTS_SHAPE[0], 1)))
 
 
 @every_norm
@@ -30,7 +30,7 @@ def test_the_dual_norm(norm, exponent):
     for seed in range(5):
         Z = matrix(seed, exponent)
         assert shrinkage.dual_norm(norm, Z) == pytest.approx(norm.dual_gauge(Z), rel=1e-13)
-    assert shrinkage.dual_norm(norm, np.zeros(SHAPE)) == 0.0
+    assert shrinkage.dual_norm(norm, np.zeros(WEIGHTS_SHAPE)) == 0.0
 
 
 @pytest.mark.slow
@@ -52,7 +52,9 @@ def test_the_nearest_point_of_a_ball(norm, exponent, share):
 def test_the_ball_of_a_seminorm_keeps_what_it_does_not_see():
     W = matrix(5)
     flat = NormBall(TotalVariation(), 0.0).project(W)
-    np.testing.assert_allclose(flat, np.repeat(W.mean(axis=1, keepdims=True), SHAPE[1], axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        flat, np.repeat(W.mean(axis=1, keepdims=True), WEIGHTS_SHAPE[1], axis=1), rtol=1e-12
+    )
     free = GroupNorm([[0, 1]])
     P = NormBall(free, 0.1).project(W)
     assert np.array_equal(P[2:], W[2:]) and free.value(P) == pytest.approx(0.1, rel=1e-13)

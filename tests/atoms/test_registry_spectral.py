@@ -15,8 +15,8 @@ from mtldsl.reference.spectral import axes
 from tests.loops import for_each
 from tests.registry_cases import (
     REWEIGHTED,
-    SHAPE,
     SPECTRAL,
+    WEIGHTS_SHAPE,
     function_value,
     matrix,
     near,
@@ -117,7 +117,7 @@ def test_weakly_convex_where_it_says_so(atom):
         assert least_bend(0.9 * m) < -1e-8
     rng = random(atom, 4)
     for _ in range(200):  # and so is the function of matrices
-        V, W = (10.0 ** rng.uniform(-2, 1) * rng.normal(size=SHAPE) for _ in range(2))
+        V, W = (10.0 ** rng.uniform(-2, 1) * rng.normal(size=WEIGHTS_SHAPE) for _ in range(2))
         bend = (function_value(atom, V) + function_value(atom, W)) / 2 - function_value(atom, (V + W) / 2)
         assert bend >= -m / 8 * np.sum((V - W) ** 2) - 1e-12
 
@@ -216,14 +216,14 @@ def test_curvature_bounds_the_growth(atom):
     assert atom.is_smooth
     rng = random(atom, 9)
     for _ in range(100):
-        W = 10.0 ** rng.uniform(-3, 2) * rng.normal(size=SHAPE)
-        V = W + 10.0 ** rng.uniform(-4, 2) * rng.normal(size=SHAPE)
+        W = 10.0 ** rng.uniform(-3, 2) * rng.normal(size=WEIGHTS_SHAPE)
+        V = W + 10.0 ** rng.uniform(-4, 2) * rng.normal(size=WEIGHTS_SHAPE)
         above = function_value(atom, W) + np.vdot(atom.gradient(W), V - W)
         above += 0.5 * atom.curvature * np.sum((V - W) ** 2)
         assert function_value(atom, V) <= above + 1e-11 * (1 + abs(above))
-    E = np.zeros(SHAPE)
+    E = np.zeros(WEIGHTS_SHAPE)
     E[0, 0] = 1e-3 * np.sqrt(atom.eps)
-    rise = function_value(atom, E) - function_value(atom, np.zeros(SHAPE))
+    rise = function_value(atom, E) - function_value(atom, np.zeros(WEIGHTS_SHAPE))
     assert rise == pytest.approx(0.5 * atom.curvature * E[0, 0] ** 2, rel=1e-3)
 
 
@@ -236,12 +236,12 @@ def test_without_eps_no_quadratic_is_claimed(atom):
 def test_turning_weights(atom):
     """U diag(w s) V^T is the gradient at a matrix of full rank, also for eps = 0; w of a pair that is zero is 2 r'(eps)."""
     rng = random(atom, 10)
-    W = with_singular_values([3.3, 1.4, 0.7, 0.26], SHAPE, rng)
+    W = with_singular_values([3.3, 1.4, 0.7, 0.26], WEIGHTS_SHAPE, rng)
     U, V, w, rest = atom.turning_weights(W)
     np.testing.assert_allclose((U * (U.T @ W @ V).diagonal()) @ V.T, W, rtol=0, atol=1e-13)
     gradient = (U * (w * (U.T @ W @ V).diagonal())) @ V.T
     for _ in range(5):
-        D = rng.normal(size=SHAPE)
+        D = rng.normal(size=WEIGHTS_SHAPE)
         slope = (function_value(atom, W + 1e-6 * D) - function_value(atom, W - 1e-6 * D)) / 2e-6
         assert np.vdot(gradient, D) == pytest.approx(slope, rel=1e-5, abs=1e-7)
     with np.errstate(divide="ignore"):
@@ -277,9 +277,9 @@ def test_prox_is_the_global_minimiser_for_every_singular_value(atom):
     """Steps of all sizes, and those where two local minima are almost as good, also of equal singular values."""
     rng = random(atom, 11)
     off = 10.0 ** np.array([-2.0, -4.0, -6.0])
-    rows = SHAPE[0] - 4  # a row more than there are singular values
+    rows = WEIGHTS_SHAPE[0] - 4  # a row more than there are singular values
     for s in [*np.sort(10.0 ** rng.uniform(-2, 2, (6, 4)))[:, ::-1], np.full(4, 2.0)]:
-        W = with_singular_values(s, SHAPE, rng)
+        W = with_singular_values(s, WEIGHTS_SHAPE, rng)
         critical = jump(atom, s[1])
         for step in [0.1, 10.0 ** rng.uniform(-4, 4), critical, *critical * (1 + off), *critical * (1 - off)]:
             P = atom.prox(W, step)
@@ -358,7 +358,7 @@ def test_projection_is_nearest_of_all_matrices_of_that_rank(atom, shape):
 @every_function
 def test_conjugate_is_finite_at_zero_alone(atom):
     """sup of <Z, W> - g(W): -g(0) at Z = 0, since W = 0 is best; else without bound along its leading singular pair."""
-    zero = np.zeros(SHAPE)
+    zero = np.zeros(WEIGHTS_SHAPE)
     least = 0.0 if isinstance(atom, Set) else function_value(atom, zero)
     assert atom.conjugate(zero) == near(-least) and atom.dual_gauge(zero) == 0.0
     for size in (1e-3, 1.0, 1e3):

@@ -17,9 +17,9 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
 from tests.registry_cases import (
-    SHAPE,
     SPECTRAL,
     STRUCTURES,
+    WEIGHTS_SHAPE,
     dense,
     inside_dual_domain,
     matrix,
@@ -74,7 +74,7 @@ def feasible(rng, what, n: int) -> SpectralMatrix:
     return SpectralMatrix(orthogonal(rng, n), np.clip(np.exp(logs), low, high), 0.0)
 
 
-def random_matrices(atom, rng, shape=SHAPE) -> tuple[SpectralMatrix, ...]:
+def random_matrices(atom, rng, shape=WEIGHTS_SHAPE) -> tuple[SpectralMatrix, ...]:
     return tuple(feasible(rng, what, side(atom, k, shape)) for k, what in enumerate(described(atom)))
 
 
@@ -109,12 +109,12 @@ def test_profile_is_the_value_at_the_update(atom, situation):
 def test_value_with_matrices_kept_is_the_reference_value(atom):
     for salt in range(10):
         rng = random(atom, salt)
-        W, matrices = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=SHAPE), random_matrices(atom, rng)
+        W, matrices = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE), random_matrices(atom, rng)
         expected = objective(atom, W, dense(matrices))
         assert atom.value_at(W, matrices) == near(expected)
-        quadratic = atom.quadratic(SHAPE, matrices)
+        quadratic = atom.quadratic(WEIGHTS_SHAPE, matrices)
         assert quadratic.value(W) == near(expected)
-        D = rng.normal(size=SHAPE)
+        D = rng.normal(size=WEIGHTS_SHAPE)
         values = [objective(atom, W + t * D, dense(matrices)) for t in (-1.0, 1.0)]
         slope = (values[1] - values[0]) / 2  # exact for a quadratic
         assert np.vdot(quadratic.product(W), D) == near(slope, np.abs(values).max(), rel=1e-12)
@@ -172,9 +172,11 @@ def test_a_given_matrix_stays(atom):
 
 @every_structure
 def test_start_is_allowed(atom):
-    assert_allowed(atom, atom.start(SHAPE))
-    assert [S.side for S in atom.start(SHAPE)] == [side(atom, k, SHAPE) for k in range(len(atom.learns))]
-    assert np.isfinite(objective(atom, matrix(atom, 5), dense(atom.start(SHAPE))))
+    assert_allowed(atom, atom.start(WEIGHTS_SHAPE))
+    assert [S.side for S in atom.start(WEIGHTS_SHAPE)] == [
+        side(atom, k, WEIGHTS_SHAPE) for k in range(len(atom.learns))
+    ]
+    assert np.isfinite(objective(atom, matrix(atom, 5), dense(atom.start(WEIGHTS_SHAPE))))
 
 
 @pytest.mark.slow
@@ -191,11 +193,11 @@ def test_gradient_is_that_of_the_profile(atom):
         checked += 1
         gradient = atom.gradient(W)
         np.testing.assert_allclose(
-            gradient, atom.quadratic(SHAPE, matrices).product(W), rtol=1e-9, atol=1e-12
+            gradient, atom.quadratic(WEIGHTS_SHAPE, matrices).product(W), rtol=1e-9, atol=1e-12
         )
         step, rng = 1e-5 * np.abs(W).max(), random(atom, 40 + salt)
         for _ in range(5):
-            D = rng.normal(size=SHAPE)
+            D = rng.normal(size=WEIGHTS_SHAPE)
             ends = atom.value(W + step * D), atom.value(W - step * D)
             noise = 1e-14 * (1 + abs(ends[0])) / step
             size = np.linalg.norm(gradient) * np.linalg.norm(D)
@@ -239,7 +241,7 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
     kept = dense(matrices)
     for k in learned(atom):
         atom.update_one(k, W, matrices)
-    atom.value_at(W, matrices), atom.quadratic(SHAPE, matrices), atom.conjugate(W.astype(float))
+    atom.value_at(W, matrices), atom.quadratic(WEIGHTS_SHAPE, matrices), atom.conjugate(W.astype(float))
     np.testing.assert_array_equal(W, before)
     for S, then in zip(matrices, kept, strict=True):
         np.testing.assert_array_equal(S.dense(), then)
@@ -254,7 +256,7 @@ def test_fenchel_young(atom):
     """g(W) + g*(Z) >= <W, Z>, over seven orders of magnitude of both."""
     for salt in range(60):
         rng = random(atom, 100 + salt)
-        W, Z = (10.0 ** rng.uniform(-4, 3) * rng.normal(size=SHAPE) for _ in range(2))
+        W, Z = (10.0 ** rng.uniform(-4, 3) * rng.normal(size=WEIGHTS_SHAPE) for _ in range(2))
         if salt % 3 == 0:
             W = 10.0 ** rng.uniform(-4, 3) * Z  # parallel: where it may be tight
         Z = inside_dual_domain(atom, Z)
@@ -365,7 +367,7 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     check_conjugate(atom, Z)
 
 
-A, B = (V @ V.T + np.eye(n) for n in SHAPE for V in [np.random.default_rng(n).normal(size=(n, n))])
+A, B = (V @ V.T + np.eye(n) for n in WEIGHTS_SHAPE for V in [np.random.default_rng(n).normal(size=(n, n))])
 
 
 @for_each("first", [Range(1.5, 1.5), SpectralMatrix.of(A)], ids=["point", "given"])
@@ -395,8 +397,12 @@ def test_convex_where_it_says_so(atom):
     bends = []
     for salt in range(100):
         rng = random(atom, 300 + salt)
-        V = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=SHAPE)
-        W = V * rng.uniform(1, 20) if salt % 2 else 10.0 ** rng.uniform(-2, 2) * rng.normal(size=SHAPE)
+        V = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE)
+        W = (
+            V * rng.uniform(1, 20)
+            if salt % 2
+            else 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE)
+        )
         ends = atom.value(V), atom.value(W)
         bends.append((sum(ends) / 2 - atom.value((V + W) / 2)) / (1 + max(map(abs, ends))))
     assert (min(bends) >= -1e-12) == atom.convex

@@ -15,7 +15,15 @@ from mtldsl.atoms.learned_structures.task_kernels import Ball
 from mtldsl.reference.kernels import least, violation
 from mtldsl.reference.structures import block_bound, objective
 from tests.loops import for_each
-from tests.registry_cases import KERNEL_NORMS, SHAPE, function_value, inside_domain, matrix, random, weights
+from tests.registry_cases import (
+    KERNEL_NORMS,
+    WEIGHTS_SHAPE,
+    function_value,
+    inside_domain,
+    matrix,
+    random,
+    weights,
+)
 
 every_norm = for_each("atom", KERNEL_NORMS)
 every_situation = for_each("situation", list(weights(KERNEL_NORMS[0].values[0])))
@@ -72,14 +80,14 @@ def test_value_is_that_at_the_update_and_of_the_reference(atom, situation):
 def test_value_with_weights_kept_is_the_reference_value(atom):
     for salt in range(10):
         rng = random(atom, salt)
-        W = within_range(atom, 10.0 ** rng.uniform(-2, 2) * rng.normal(size=SHAPE))
+        W = within_range(atom, 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE))
         theta = feasible(atom, rng)
         assert atom.value_at(W, (theta,)) == near(objective(atom, W, [theta]), rel=1e-10)
 
 
 @every_norm
 def test_start_is_allowed_and_has_a_weight_of_every_kernel(atom):
-    (theta,) = atom.start(SHAPE)
+    (theta,) = atom.start(WEIGHTS_SHAPE)
     assert violation(theta, atom) <= 1e-12 and theta.min() > 0
     assert len(set(atom.names)) == len(atom.names) == len(atom.kernels) == len(theta)
 

@@ -7,7 +7,7 @@ from mtldsl.atoms.learned_structures.matrix_normal import SparseMatrixNormal
 from mtldsl.atoms.prox.graphical_lasso import graphical_lasso
 from mtldsl.reference.structures import block_bound
 from tests.loops import for_each
-from tests.registry_cases import SHAPE, dense, matrix, near, weights
+from tests.registry_cases import WEIGHTS_SHAPE, dense, matrix, near, weights
 
 EXAMPLES = [pytest.param(atom, id=f"{k}") for k, atom in enumerate(SparseMatrixNormal.examples())]
 every_example = for_each("atom", EXAMPLES)
@@ -37,7 +37,7 @@ def test_update_is_the_minimiser_by_the_reference_bound(atom, situation):
 @every_example
 def test_conjugate_is_finite_at_zero_alone(atom):
     """The profile grows like a logarithm, so that no line of a positive slope stays below it."""
-    Z, zero = matrix(atom, 3), np.zeros(SHAPE)
+    Z, zero = matrix(atom, 3), np.zeros(WEIGHTS_SHAPE)
     assert atom.conjugate(zero) == pytest.approx(-atom.value(zero), rel=1e-12)
     assert all(atom.value(W) >= atom.value(zero) for W in weights(atom).values())
     assert atom.conjugate(Z) == np.inf and atom.dual_gauge(Z) == np.inf and atom.dual_gauge(zero) == 0.0

@@ -17,8 +17,7 @@ from mtldsl.solvers.linear_systems.regularized_system import (
 )
 from mtldsl.solvers.linear_systems.task_matrices import Copy, Part, Split, curvature_kind, find_curvatures
 from mtldsl.solvers.numerics.anderson import Anderson
-from mtldsl.solvers.numerics.operator_splitting import Balance, first_penalties
-from mtldsl.solvers.numerics.projections import dykstra
+from mtldsl.solvers.numerics.operator_splitting import Balance, dykstra, first_penalties
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [

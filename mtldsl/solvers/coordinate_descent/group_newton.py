@@ -18,7 +18,7 @@ from mtldsl.solvers.coordinate_descent.group_descent import SETTINGS
 from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
-from mtldsl.solvers.numerics.extrapolation import History, extrapolate
+from mtldsl.solvers.numerics.anderson import History, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [

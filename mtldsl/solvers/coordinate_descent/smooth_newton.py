@@ -26,7 +26,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import (
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.extrapolation import History, extrapolate
+from mtldsl.solvers.numerics.anderson import History, extrapolate
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 
 __all__ = [

@@ -25,7 +25,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import (
 )
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
-from mtldsl.solvers.numerics.extrapolation import History, extrapolate
+from mtldsl.solvers.numerics.anderson import History, extrapolate
 from mtldsl.solvers.solver import Point, Until, Watch
 
 __all__ = [

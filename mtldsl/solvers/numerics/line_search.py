@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
-from mtldsl.solvers.numerics.projections import projected
+from mtldsl.solvers.numerics.operator_splitting import projected
 
 __all__ = [
     "SETTINGS",
