@@ -40,7 +40,8 @@ class SplittingSettings:
     min_multiplier_share : of their usual size, which smaller multipliers count as
     max_penalty_ratio    : penalties over the first ones, and the first ones over them
     centred_rows         : of the inputs, that are centred at a time
-    max_system_rows      : unknowns or rows of one task's system
+    max_system_rows      : unknowns or rows of one task's system, up to which its eigenvalues are computed
+    max_system_entries   : of all eigenvectors
     early_iterations     : before each of the first looks
     look_iterations      : before each later one
     newton_tol           : relative gap from which on Newton's steps take over where they are the faster ones
@@ -56,7 +57,8 @@ class SplittingSettings:
     min_multiplier_share: float = 1e-6
     max_penalty_ratio: float = 1e6
     centred_rows: int = 1000
-    max_system_rows: int = 1500
+    max_system_rows: int = 3000
+    max_system_entries: int = 1 << 25
     early_iterations: tuple[int, ...] = (10, 10, 20, 20, 20, 20)
     look_iterations: int = 40
     newton_tol: float = 1e-2
@@ -77,15 +79,23 @@ class Spectra:
 
     def __init__(self, designs: Designs, unit: np.ndarray):
         self.designs, self.unit = designs, unit
-        self.is_common = designs.is_shared and designs.rows_of is None
+        self.is_common = self.are_common(designs)
         parts = [self._of(k) for k in range(1 if self.is_common else designs.n_tasks)]
         self.values, self.vectors = [part[1] for part in parts], [part[2] for part in parts]
         means = np.column_stack([part[0] for part in parts])
         self.means = np.repeat(means, designs.n_tasks, axis=1) if self.is_common else means
 
     @staticmethod
+    def are_common(designs: Designs) -> bool:
+        """Tell whether all tasks have the rows of one input matrix."""
+        return designs.is_shared and designs.rows_of is None
+
+    @staticmethod
     def fits(designs: Designs, d: int) -> bool:
-        return min(d, int(designs.counts.max())) <= SPLITTING.max_system_rows
+        sides = np.minimum(d, designs.counts)
+        systems = sides[:1] if Spectra.are_common(designs) else sides
+        is_small = systems.max() <= SPLITTING.max_system_rows
+        return is_small and d * systems.sum() <= SPLITTING.max_system_entries
 
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         designs, X = self.designs, self.designs.inputs_of(k)
@@ -274,6 +284,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         is_slow = _to_halve(gaps) > price
         if (is_slow and known.gap <= SPLITTING.newton_tol) or _has_stalled(gaps):
             break
+    outer.at = splitting.at
     outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 

@@ -47,7 +47,7 @@ class NewtonSettings:
     max_compiled_features: int = 200
     max_search_steps: int = 12
     max_newton_steps: int = 40
-    decrement_share: float = 0.1
+    decrement_share: float = 0.03
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
     max_stacked_features: int = 200
