@@ -56,8 +56,7 @@ class ADMM(Solver):
 
         w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
 
-    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs. Where the pace
-    foretells a long run (piecewise linear models, mostly), the method of multipliers with Newton steps takes over.
+    Douglas-Rachford splitting, a fixed-point iteration in s alone, which is what Anderson acceleration needs.
 
     A structured hinge is a maximum of planes that an oracle finds one by one, and its copies are the tasks' weights (`planes/`): beside
     functions with a common prox in ADMM between these two blocks, beside anything else as one more term with a prox.

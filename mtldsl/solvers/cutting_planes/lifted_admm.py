@@ -85,19 +85,6 @@ class PlaneFunction(LossOfWeights):
         bundle.drop_idle(SETTINGS.idle_programs)
         return V
 
-    def curvature_blocks(self, W, step) -> np.ndarray:
-        """(m, D, D): the identity minus the derivative of the prox, which is flat along the differences of active planes."""
-        self.prox(W, step)
-        m, D = W.shape[1], W.shape[0]
-        blocks = np.zeros((m, D, D))
-        for i in range(m):
-            active = self.bundle.planes[i, np.flatnonzero(self.bundle.beta[i] > 1e-12)]
-            if len(active) > 1:
-                _, values, basis = np.linalg.svd(active[1:] - active[0], full_matrices=False)
-                basis = basis[values > 1e-10 * values[0]]
-                blocks[i] = basis.T @ basis
-        return blocks
-
     def multipliers(self, W, subgradient) -> list | np.ndarray:
         """The mixture of planes at W whose slope is `subgradient` (both (D, m)), as multipliers of the loss."""
         length, natural = np.linalg.norm(subgradient), 1.0 / self.natural_penalty()

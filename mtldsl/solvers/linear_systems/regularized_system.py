@@ -14,11 +14,9 @@ from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
     Copy,
     Layout,
-    Part,
     Split,
     couples_tasks,
     diagonal_of,
-    middle_matrices,
     mixes_tasks,
     penalty_matrices,
     quadratic_matrices,
@@ -87,29 +85,6 @@ class DenseUpdate:
     def solver(self, penalties: np.ndarray):
         """The x-update under one penalty a copy."""
         return self._solver(self.Q + (self.K * self.split.metric(penalties)) @ self.K.T)
-
-    def newton_solver(self, parts: list[Part], damping: np.ndarray):
-        """Solves with Q + K^T (parts + diag of one damping a copy) K."""
-        H = self.Q + (self.K * self.split.metric(damping)) @ self.K.T
-        for copy, part in zip(self.split.copies, parts, strict=True):
-            H = H + self._curvature(copy, part)
-        return self._solver(H)
-
-    def _curvature(self, copy: Copy, part: Part) -> np.ndarray:
-        K = self.K[:, copy.rows]
-        H = np.zeros((self.size, self.size))
-        if part.weights is not None:
-            active = np.flatnonzero(part.weights)
-            H += (K[:, active] * part.weights[active]) @ K[:, active].T
-        if part.vectors is not None:
-            images = K @ part.vectors.T
-            assert part.scales is not None  # they come with the vectors
-            H += (images * part.scales) @ images.T
-        if part.blocks is not None:
-            columns = K.reshape(self.size, *copy.shape)
-            for c, block in enumerate(part.blocks):
-                H += columns[:, :, c] @ block @ columns[:, :, c].T
-        return H
 
     def _solver(self, H: np.ndarray):
         inverse = inverses(H[None])[0]
@@ -200,24 +175,6 @@ class KernelUpdate:
                 theta = penalties[j] * profile
             else:
                 P = P + penalties[j] * self.diagonal_parts[j]
-        assert theta is not None  # the one loss is exact, or has a copy
-        return self._solver(theta, P)
-
-    def newton_solver(self, parts, damping: np.ndarray):
-        """Solves with Q + K^T (parts + one damping a copy) K; None where a part is more than weights."""
-        theta, P = self.quadratic, self.fixed
-        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
-            if part.vectors is not None or part.blocks is not None:
-                return None
-            weights = 0.0 if part.weights is None else part.weights
-            if copy.is_loss:
-                theta = weights + damping[j] * (
-                    np.ones(self.tasks.n_samples) if copy.profile is None else copy.profile
-                )
-            else:
-                whole = np.broadcast_to(weights, copy.rows.stop - copy.rows.start).reshape(copy.shape)
-                P = P + diagonal_of(copy.term.map) * self._back(copy.term, whole)
-                P = P + damping[j] * self.diagonal_parts[j]
         assert theta is not None  # the one loss is exact, or has a copy
         return self._solver(theta, P)
 
@@ -436,48 +393,6 @@ class TaskwiseUpdate:
         scales = [np.full(factor.shape[2], penalties[j]) for j, factor in self.factors.items()]
         return self._solver(H, factors, scales)
 
-    def newton_solver(self, parts: list[Part], damping: np.ndarray) -> Solve | None:
-        """Solves with Q + K^T (parts + one damping a copy) K; None where the parts couple the tasks too much.
-
-        Where a map mixes tasks, damping keeps to what lies within them.
-        """
-        H, factors, scales = self.Q, [], []
-        for j, (copy, part) in enumerate(zip(self.split.copies, parts, strict=True)):
-            H = H + damping[j] * self.parts[j]
-            if self.mixed[j]:
-                factor, scale = self._mixed_factor(j, copy, part)
-                factors.append(factor)
-                scales.append(scale)
-                continue
-            if part.weights is not None:
-                H = H + penalty_matrices(copy, self.split, self.layout, part.weights)
-            if part.blocks is not None:
-                H = H + middle_matrices(copy, self.split, self.layout, part.blocks)
-            if part.vectors is not None:
-                factors.append(self._factor(copy, part.vectors))
-                scales.append(part.scales)
-        rank = sum(scale.size for scale in scales)
-        if (
-            rank > SETTINGS.correction_rank
-            or rank * self.layout.depth * self.layout.n_tasks > SETTINGS.factor_entries
-        ):
-            return None
-        return self._solver(H, factors, scales)
-
-    def _mixed_factor(self, j: int, copy: Copy, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        factors, scales = [np.empty((self.layout.n_tasks, self.layout.depth, 0))], [np.empty(0)]
-        if part.weights is not None:
-            active = np.flatnonzero(part.weights)
-            factors.append(self.factors[j][:, :, active])
-            scales.append(part.weights[active])
-        vectors, scale = part.vectors, part.scales
-        if part.blocks is not None:
-            vectors, scale = _spectral_vectors(part.blocks, copy.shape)
-        if vectors is not None and scale is not None:
-            factors.append(self._factor(copy, vectors))
-            scales.append(scale)
-        return np.concatenate(factors, axis=2), np.concatenate(scales)
-
     def _factor(self, copy: Copy, vectors: np.ndarray) -> np.ndarray:
         """(m, D, r): K_j^T of every row of `vectors`, task by task."""
         factor = np.empty((self.layout.n_tasks, self.layout.depth, len(vectors)))
@@ -510,17 +425,3 @@ class TaskwiseUpdate:
             return layout.unstack(x.reshape(r.shape).T)
 
         return solve
-
-
-def _spectral_vectors(blocks: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvectors of every column's block as vectors over the whole image."""
-    vectors, scales = [], []
-    for column, block in enumerate(blocks):
-        values, basis = np.linalg.eigh(block)
-        for value, vector in zip(values, basis.T, strict=True):
-            if abs(value) > 1e-6 * np.abs(values).max():
-                whole = np.zeros(shape)
-                whole[:, column] = vector
-                vectors.append(whole.ravel())
-                scales.append(value)
-    return np.array(vectors).reshape(len(scales), -1), np.array(scales)
