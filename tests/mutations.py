@@ -141,12 +141,12 @@ MUTATIONS = [
     M("certificates.infeasibility", "return self.margin > 0.0", "return self.margin >= 0.0"),
     M("certificates.infeasibility", "return inner - f.conjugate(dual)", "return inner + f.conjugate(dual)"),
     # ---- solvers: who is believed, and when
-    M("solvers.run", "certified = any(reached)", "certified = True"),
+    M("solvers.run", "if status in DONE or monitor.left:", "if True:"),
     M("solvers.run", 'if (status == "optimal" and not certificate.within(tol)) or', "if"),
     M("solvers.monitor", "if seen.dual_bound > self.bound:", "if True:"),
     M("solvers.monitor", "one.objective - value > self.tol *", "value - one.objective > self.tol *"),
-    M("solvers.monitor", "abs(one.objective - bound) < abs(kept.objective - bound)", "one.objective < kept.objective"),
-    M("solvers.monitor", "return feasible or (not was_feasible and one.violation < kept.violation)", "return feasible"),
+    M("solvers.monitor", "abs(one.objective - bound) < abs(incumbent.objective - bound)", "one.objective < incumbent.objective"),
+    M("solvers.monitor", "return feasible or (not was_feasible and one.violation < incumbent.violation)", "return feasible"),
     M("solvers.monitor", "allowed = 0.0 if self.convex else self.tol", "allowed = self.tol"),
     # ---- solvers: their steps
     M("solvers.linear_systems.task_matrices", "else loss.tasks.targets - constant", "else loss.tasks.targets"),

@@ -109,4 +109,4 @@ def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
     assert not monitor(Point({"W": np.array([[1 + 5e-7]])}, *multipliers, 1))
     assert monitor.certificate.relative_gap < -6e-7
     assert monitor(Point({"W": np.array([[1.0]])}, *multipliers, 2))
-    assert monitor.certificate.relative_gap == 0 and monitor.kept.blocks["W"][0, 0] == 1.0
+    assert monitor.certificate.relative_gap == 0 and monitor.incumbent.blocks["W"][0, 0] == 1.0

@@ -73,7 +73,7 @@ class PathSettings:
     grid_ratio           : between its ends
     max_grid_values      : of a grid that is asked for by its size; more of them lie within a thousandth of each other
     held_entries         : weights held at a time, for the scores of several values in one product
-    solver_turns         : turns of solvers before a value is left to `solve`: what the first is there to try, the second is there to end
+    solver_slots         : slots of solvers before a value is left to `solve`: what the first is there to try, the second is there to end
     """
 
     line_ratio: float = 2.0
@@ -87,7 +87,7 @@ class PathSettings:
     grid_ratio: float = 1000.0
     max_grid_values: int = 10_000
     held_entries: int = 1 << 18
-    solver_turns: int = 2
+    solver_slots: int = 2
 
 
 SETTINGS = PathSettings()
@@ -525,7 +525,7 @@ class _Walk:
         monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if monitor is None or not monitor.certificate.within(self.tol):
             return None
-        point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.kept.blocks
+        point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
         assert point is not None  # that of the certificate, or a later one
         whole = blocks if self.few is None else self.few.whole(blocks)
         typed = moved(whole, moves)
@@ -556,7 +556,7 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, fir
     """
     schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
     at = start
-    for _ in range(SETTINGS.solver_turns):
+    for _ in range(SETTINGS.solver_slots):
         slot = schedule.next()
         if slot is None:
             break

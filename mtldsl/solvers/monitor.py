@@ -99,7 +99,7 @@ class Incumbent:
 
 
 class IncumbentTracker:
-    """`kept` is the best point so far; `lowest` the one with the lowest objective, feasible to tol, whatever is proven of it, and of a
+    """`incumbent` is the best point so far; `lowest` the one with the lowest objective, feasible to tol, whatever is proven of it, and of a
     convex model one that meets its constraints exactly.
 
     Feasible to tol goes before infeasible; among infeasible ones the smaller violation counts. Among feasible ones it is the objective
@@ -110,7 +110,7 @@ class IncumbentTracker:
 
     def __init__(self, form: NormalForm, tol: float):
         self.convex, self.tol = form.is_convex, tol
-        self.kept = self.lowest = Incumbent(form.zeros(), np.inf, np.inf, is_guess=True)
+        self.incumbent = self.lowest = Incumbent(form.zeros(), np.inf, np.inf, is_guess=True)
 
     def offer(self, one: Incumbent, bound: float) -> None:
         """Keep it where it is better, as a copy."""
@@ -122,37 +122,45 @@ class IncumbentTracker:
         if is_lowest or is_better:
             one = one if one.is_guess else one.copied()  # guesses have blocks of their own
         self.lowest = one if is_lowest else self.lowest
-        self.kept = one if is_better else self.kept
-        # the bound may have risen above what was kept, which then owes its objective to what it misses of its constraints
+        self.incumbent = one if is_better else self.incumbent
+        # the bound may have risen above what was incumbent, which then owes its objective to what it misses of its constraints
         if self.convex and self._is_better(self.lowest, bound):
-            self.kept = self.lowest
+            self.incumbent = self.lowest
 
     def _is_better(self, one: Incumbent, bound: float) -> bool:
-        kept = self.kept
-        feasible, was_feasible = one.violation <= self.tol, kept.violation <= self.tol
+        incumbent = self.incumbent
+        feasible, was_feasible = one.violation <= self.tol, incumbent.violation <= self.tol
         if not (feasible and was_feasible):
-            return feasible or (not was_feasible and one.violation < kept.violation)
+            return feasible or (not was_feasible and one.violation < incumbent.violation)
         if not self.convex:
-            proven = one.is_stationary(self.tol), kept.is_stationary(self.tol)
+            proven = one.is_stationary(self.tol), incumbent.is_stationary(self.tol)
             if proven[0] != proven[1]:  # a method that does not descend may have been lower on its way
                 return proven[0]
             if one.stationarity is not None:  # of equal objectives, the more stationary point
                 rounding = SETTINGS.rounding_share * one.stationarity.size
-                if abs(one.objective - kept.objective) <= rounding:
-                    return kept.stationarity is None or one.stationarity.residual < kept.stationarity.residual
-            return one.objective < kept.objective
-        if kept.is_guess and one.objective == kept.objective:
+                if abs(one.objective - incumbent.objective) <= rounding:
+                    return (
+                        incumbent.stationarity is None
+                        or one.stationarity.residual < incumbent.stationarity.residual
+                    )
+            return one.objective < incumbent.objective
+        if incumbent.is_guess and one.objective == incumbent.objective:
             return not one.is_guess  # with its multipliers
         if bound == -np.inf:
-            return one.objective < kept.objective
-        return abs(one.objective - bound) < abs(kept.objective - bound)
+            return one.objective < incumbent.objective
+        return abs(one.objective - bound) < abs(incumbent.objective - bound)
 
     @property
     def lower(self) -> Incumbent | None:
         """A point that lies below the kept one by more than tol, of which less is proven; None where there is none."""
-        kept, size = self.kept, self.kept.stationarity.size if self.kept.stationarity is not None else 0.0
-        lies_below = self.lowest.objective < kept.objective - self.tol * max(size, abs(kept.objective))
-        return self.lowest if lies_below and kept.violation <= self.tol else None
+        incumbent, size = (
+            self.incumbent,
+            self.incumbent.stationarity.size if self.incumbent.stationarity is not None else 0.0,
+        )
+        lies_below = self.lowest.objective < incumbent.objective - self.tol * max(
+            size, abs(incumbent.objective)
+        )
+        return self.lowest if lies_below and incumbent.violation <= self.tol else None
 
 
 def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Incumbent]:
@@ -212,7 +220,7 @@ class Monitor:
         self.history: list[dict] = []
         self.last: Incumbent | None = None  # what is known of the last point that was shown
         self.last_point: Point | None = None
-        self.solver, self.kept_from = "", ""  # whose turn it is, and who found the best point
+        self.solver, self.incumbent_route = "", ""  # whose turn it is, and who found the best point
         self.left = self.stopped = ""
         self.restart: Blocks | None = None
         self.restarts = 0
@@ -244,24 +252,24 @@ class Monitor:
         return self.max_seconds is not None and self.elapsed > self.max_seconds
 
     @property
-    def kept(self) -> Incumbent:
-        return self.best.kept
+    def incumbent(self) -> Incumbent:
+        return self.best.incumbent
 
     @property
     def duals(self) -> tuple:
         """The multipliers that came with the best point; where none did, those of the best bound."""
-        own = self.kept.duals
-        return self.bound_duals if self.kept.is_guess and self.form.is_convex else own
+        own = self.incumbent.duals
+        return self.bound_duals if self.incumbent.is_guess and self.form.is_convex else own
 
     @property
     def certificate(self) -> Certificate:
         """Certificate of the best point and the best bound so far."""
-        kept, about = self.best.kept, self._about
-        if not about or about[0] is not kept or about[1:] != (self.bound, self.note, self.proof):
-            self._about = kept, self.bound, self.note, self.proof
+        incumbent, about = self.best.incumbent, self._about
+        if not about or about[0] is not incumbent or about[1:] != (self.bound, self.note, self.proof):
+            self._about = incumbent, self.bound, self.note, self.proof
             self._certificate = Certificate(
-                kept.objective, self.bound, kept.violation, self.scale, self.note, kept.stationarity,
-                self.form.constant, kept.rounding, self.proof,
+                incumbent.objective, self.bound, incumbent.violation, self.scale, self.note, incumbent.stationarity,
+                self.form.constant, incumbent.rounding, self.proof,
             )  # fmt: skip
         return self._certificate
 
@@ -316,15 +324,15 @@ class Monitor:
 
         Not beyond the time limit: what is left then is said without such a bound, where it may take long.
         """
-        if self.form.is_convex or not np.isfinite(self.kept.objective):
+        if self.form.is_convex or not np.isfinite(self.incumbent.objective):
             return
         self.note = _NO_BOUND
         if self.left or self.expired:
-            self._prove_late(self.kept)
+            self._prove_late(self.incumbent)
             return
         try:
             with interrupts.time_limit(self.remaining), interrupts.allow_interrupts():
-                self.bound, self.note = dual_bound(self.form, self.kept.blocks)
+                self.bound, self.note = dual_bound(self.form, self.incumbent.blocks)
         except KeyboardInterrupt as stop:
             self.leave(stop)
 
@@ -342,19 +350,19 @@ class Monitor:
         """Return what is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
         if not self.certificate.within(self.tol):
             self.look_at_guesses()
-        kept = self.kept
-        if not kept.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
+        incumbent = self.incumbent
+        if not incumbent.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
             return
         late = self.left in ("time_limit", "interrupted")
         if late and self.form.is_convex:
-            self._prove_late(kept)
+            self._prove_late(incumbent)
             return
         with np.errstate(over="ignore", invalid="ignore"):
             seen = self._at_once(self._seen) if late else self._seen()
         if seen is None:
             return
-        self.best.kept = replace(
-            kept,
+        self.best.incumbent = replace(
+            incumbent,
             objective=seen.objective,
             violation=seen.violation,
             stationarity=seen.stationarity,
@@ -366,12 +374,12 @@ class Monitor:
                 self.note = ""
 
     def _seen(self) -> Certificate:
-        kept = self.kept
+        incumbent = self.incumbent
         return certify(
-            self.form, kept.blocks, structures=kept.structures, scale=self.scale, bound_optimum=self.form.is_convex
+            self.form, incumbent.blocks, structures=incumbent.structures, scale=self.scale, bound_optimum=self.form.is_convex
         )  # fmt: skip
 
-    def _prove_late(self, kept: Incumbent) -> None:
+    def _prove_late(self, incumbent: Incumbent) -> None:
         """A bound of a run that was cut off before it had one: of the gradients at its best point where that can be had at once, at least
         what multipliers of zero prove. Where nothing rings, in a thread, only what is quick for its size is tried."""
         self.note = _NO_BOUND
@@ -385,16 +393,16 @@ class Monitor:
         if not (interrupts.can_set_alarm() or self._is_quick_to_bound):
             return
         if not self.form.is_convex:
-            found = self._at_once(lambda: dual_bound(self.form, kept.blocks)[0])
+            found = self._at_once(lambda: dual_bound(self.form, incumbent.blocks)[0])
             if found is not None and found > self.bound:
                 self.bound, self.note, self.proof = found, "", None
             return
         seen = self._at_once(
-            lambda: certify(self.form, kept.blocks, structures=kept.structures, scale=self.scale)
+            lambda: certify(self.form, incumbent.blocks, structures=incumbent.structures, scale=self.scale)
         )
         if seen is not None and seen.dual_bound > self.bound:
             self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
-            self.best.kept = replace(kept, rounding=seen.rounding)
+            self.best.incumbent = replace(incumbent, rounding=seen.rounding)
 
     def _at_once(self, function: Callable[[], R]) -> R | None:
         """Return what it returns, where that takes no longer than a run that is over may still take."""
@@ -458,7 +466,7 @@ class Monitor:
         """Tell whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
-            self.unattained = unattained(self.form, self.kept.blocks, in_passing=True)
+            self.unattained = unattained(self.form, self.incumbent.blocks, in_passing=True)
         return self.unattained is not None
 
     def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:
@@ -474,10 +482,10 @@ class Monitor:
             found = replace(one.stationarity, finite=gained, residual=max(gained, one.stationarity.residual))
             one = replace(one, stationarity=found)
             self.best.offer(lower, self.bound)
-        before = self.best.kept
+        before = self.best.incumbent
         self.best.offer(one, self.bound)
-        if self.best.kept is not before and not self.best.kept.is_guess:
-            self.kept_from = self.solver
+        if self.best.incumbent is not before and not self.best.incumbent.is_guess:
+            self.incumbent_route = self.solver
         self._measure_rounding()
         lowest = self.best.lowest
         # of this point and its own bound the certificate has asked already
@@ -493,10 +501,10 @@ class Monitor:
 
     def _measure_rounding(self) -> None:
         """Return what rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
-        kept = self.kept
-        if kept.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
-            self.best.kept = replace(
-                kept, rounding=rounding_of(self.form, kept.blocks, self.proof, kept.objective)
+        incumbent = self.incumbent
+        if incumbent.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
+            self.best.incumbent = replace(
+                incumbent, rounding=rounding_of(self.form, incumbent.blocks, self.proof, incumbent.objective)
             )
 
     @property
@@ -521,7 +529,7 @@ class Monitor:
         if loss_duals is not None:
             pairs = zip(self.form.losses, loss_duals, strict=True)
             loss_duals = [loss.plain_multipliers(u) for loss, u in pairs]
-        return Point(self.kept.blocks, loss_duals, function_duals)
+        return Point(self.incumbent.blocks, loss_duals, function_duals)
 
     def point_to_restart_from(self) -> Point:
         """The lower point, with the learned matrices that are best for it."""
@@ -541,7 +549,7 @@ class Monitor:
         """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
         seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
         duals = point.loss_duals, point.function_duals
-        self.best.kept = Incumbent(
+        self.best.incumbent = Incumbent(
             point.blocks, seen.objective, seen.violation, duals=duals, rounding=seen.rounding
         ).copied()
 
@@ -552,7 +560,7 @@ class Monitor:
                 "iteration": point.iteration,
                 "seconds": self.seconds,
                 "objective": seen.objective,
-                "best_objective": (self.kept if self.form.is_convex else self.best.lowest).objective,
+                "best_objective": (self.incumbent if self.form.is_convex else self.best.lowest).objective,
                 "dual_bound": seen.dual_bound,
                 "violation": seen.violation,
                 "relative_gap": self.certificate.relative_gap,

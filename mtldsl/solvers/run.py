@@ -207,7 +207,7 @@ def run_routes(
         tried[slot.route] = (bool(failure), f"{slot.route} {how}")
         if point is not None and monitor.stopped == "stalled":
             schedule.put_back(slot, point)
-        if not monitor.kept.is_guess or monitor.restart is not None:
+        if not monitor.incumbent.is_guess or monitor.restart is not None:
             start = monitor.point_to_go_on_from()
     return _result(form, monitor, status, iterations, _reason(solver, monitor.solver, tried))
 
@@ -225,7 +225,7 @@ def _run_slot(
     if usual is not None:
         progress.expect(slot.route, usual(monitor.form))
     monitor.begin(chosen, slot, chosen.below_guesses, limit_of(slot, easier.form))
-    own = slot.point if slot.point and monitor.kept_from == slot.route else None
+    own = slot.point if slot.point and monitor.incumbent_route == slot.route else None
     try:
         with (
             interrupts.time_limit(monitor.remaining),
@@ -273,20 +273,20 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     found = monitor.unattained
     if found is None and monitor.left in ("", "time_limit"):
         hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
-        found = unattained(form, monitor.kept.blocks, in_passing=hurried)
+        found = unattained(form, monitor.incumbent.blocks, in_passing=hurried)
     if found is not None and (found.everywhere or not monitor.certificate.within(monitor.tol)):
         status = "unattained"  # of a convex model no weights are best, however near to the infimum these are
     is_open = found is None and status not in DONE and not monitor.left
-    if is_open and monitor.kept.violation > monitor.tol and form.constraints:
+    if is_open and monitor.incumbent.violation > monitor.tol and form.constraints:
         _proven_infeasible(form, monitor)
     is_proven = found is not None or status in ("optimal", "stationary")
     if not is_proven and form.is_convex and monitor.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     certificate = monitor.certificate if found is None else replace(monitor.certificate, note=str(found))
-    kept, interrupted = monitor.kept, monitor.left == "interrupted" or interrupts.pending()
+    best, interrupted = monitor.incumbent, monitor.left == "interrupted" or interrupts.pending()
     return SolveResult(
-        kept.blocks, certificate, status, monitor.solver, reason, monitor.seconds, iterations, monitor.history,
-        monitor.last_point, kept.structures, monitor.duals, interrupted, unattained=found,
+        best.blocks, certificate, status, monitor.solver, reason, monitor.seconds, iterations, monitor.history,
+        monitor.last_point, best.structures, monitor.duals, interrupted, unattained=found,
     )  # fmt: skip
 
 
@@ -334,7 +334,7 @@ def _proven_infeasible(
 ) -> SolverError:
     """InfeasibleError with a proof of our own; where there is none, the weights found are kept, and what is known is returned."""
     typed = "; ".join(f.typed for f in form.constraints)
-    known = feasibility(form, monitor.kept.blocks)
+    known = feasibility(form, monitor.incumbent.blocks)
     if known.is_disproven:
         raise InfeasibleError(f"{typed}. Relax or leave out one of them", term=known.said) from word
     if known.violation <= monitor.tol:

@@ -208,7 +208,7 @@ def test_which_point_is_kept(offers):
     best = IncumbentTracker(form, 1e-6)
     for objective, violation, bound, kept in offers:
         best.offer(Incumbent(form.zeros(), objective, violation), bound)
-        assert best.kept.objective == kept
+        assert best.incumbent.objective == kept
 
 
 @for_each(
@@ -265,9 +265,9 @@ def test_multipliers_come_from_the_best_bound_if_need_be():
     monitor.set_trial_points(None)
     monitor.look_at_guesses()
     u = [np.full(strong.losses[0].tasks.n_samples, 1e-3)]
-    assert monitor.kept.is_guess and monitor.duals == (None, None)
+    assert monitor.incumbent.is_guess and monitor.duals == (None, None)
     monitor(Point({"W": np.ones((6, 4))}, u, None, 1))
-    assert monitor.kept.is_guess and monitor.duals[0] is u
+    assert monitor.incumbent.is_guess and monitor.duals[0] is u
     bound = monitor.bound
     monitor(Point({"W": np.ones((6, 4))}, [1e4 * u[0]], None, 2))
     assert monitor.history[-1]["dual_bound"] < bound == monitor.bound and monitor.duals[0] is u
