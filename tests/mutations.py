@@ -36,7 +36,7 @@ NEAR = {
     "mtldsl.certificates.stationarity": "tests/proof/test_stationarity.py tests/proof/test_first_order.py tests/solvers/test_nonconvex_admm.py tests/proof/test_finite_steps.py",
     "mtldsl.certificates.free_directions": "tests/proof/test_rank_deficient.py",
     "mtldsl.certificates.infeasibility": "tests/proof/test_infeasibility.py",
-    "mtldsl.solvers.run": "tests/proof/test_certificate.py tests/test_problem.py tests/compile/test_centred.py",
+    "mtldsl.solvers.run": "tests/solvers/test_slots.py tests/proof/test_certificate.py tests/test_problem.py tests/compile/test_centred.py",
     "mtldsl.solvers.monitor": "tests/solvers/test_best_point.py tests/proof/test_finite_steps.py",
     "mtldsl.solvers.linear_systems.closed_form": "tests/solvers/test_closed_form.py",
     "mtldsl.solvers.linear_systems": "tests/solvers/test_admm.py",
