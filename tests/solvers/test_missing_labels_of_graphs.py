@@ -99,15 +99,18 @@ LAYOUTS = list(zip(product(WORDS, [0.0, 0.4]), cycle([True, False, False, True])
 
 
 @pytest.mark.slow
-@for_each("case, penalty", zip(LAYOUTS, cycle(PENALTIES), strict=False))
-def test_solvers_reach_the_optimum_of_the_reference(case, penalty):
+@for_each(
+    "case, penalty, first", zip(LAYOUTS, cycle(PENALTIES), cycle([0, 1, 0, 1, 1, 0, 1, 0]), strict=False)
+)
+def test_solvers_reach_the_optimum_of_the_reference(case, penalty, first):
+    """Every solver on every word, with gaps and without, and with an intercept and without."""
     (name, share), intercept = case
     X, Y = data(2, share=share)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if intercept else None
     problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept, penalty=penalty)
     best = solve_reference(problem.form()).objective
-    of_hinges = ("clique_generation", "dual_ascent")
-    for solver in ("admm", *(("proximal_gradient",) if name == "likelihood" else of_hinges)):
+    of_hinges = ("admm", "clique_generation", "dual_ascent")[first::2]
+    for solver in ("admm", "proximal_gradient") if name == "likelihood" else of_hinges:
         solution = problem.solve(solver, tol=1e-6)
         assert solution.status == "optimal", solution
         assert solution.objective == pytest.approx(best, rel=2e-6)
@@ -182,16 +185,15 @@ def test_labels_that_no_row_has_together_get_no_edge(name):
 @for_each("pair, intercept", LAYOUTS)
 def test_its_proof_is_checked_by_another_program(pair, intercept, tmp_path):
     name, share = pair
-    X, Y = data(9, n=8, share=share)
+    X, Y = data(9, n=6, share=share)
     weights = np.random.default_rng(5).uniform(0.5, 2.0, len(X))
     problem = model(WORDS[name], X, Y, weights=weights, intercept=intercept)
     # at intercepts that nothing bounds, a proof of admm holds for a region: not of what is asked here
     for solver in ("auto",) if intercept else ("auto", "admm"):
         solution = problem.solve(solver, tol=1e-5)
         path = solution.certificate.save(tmp_path / f"{solver}.npz", data=True)
-        for exact in (False, True):
-            verdict = mtl.verify_proof(path, exact=exact)
-            assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
+        verdict = mtl.verify_proof(path, exact=(solver == "auto") == (share == 0.0))
+        assert verdict.confirmed and not verdict.unchecked, (solver, verdict)
         again = mtl.Solution.load(solution.save(tmp_path / f"{solver} solution"))
         np.testing.assert_array_equal(again.predict(X), solution.predict(X))
 

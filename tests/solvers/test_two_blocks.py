@@ -29,8 +29,8 @@ METRICS = [
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
 LAYOUTS = {
     "shared": lambda: shared(1, n=20, labels="sign"),
-    "missing": lambda: shared(2, n=24, labels="sign", missing=0.3),
-    "sparse": lambda: shared(3, n=24, labels="sign", density=0.5),
+    "missing": lambda: shared(2, n=16, labels="sign", missing=0.3),
+    "sparse": lambda: shared(3, n=16, labels="sign", density=0.5),
     "separate": lambda: separate(4, labels="sign"),
     "sparse separate": lambda: separate(5, labels="sign", density=0.6),
 }
@@ -103,7 +103,7 @@ def test_known_optima(name):
 CASES = [
     *zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
     *zip(METRICS, 4 * ["l1"] + 4 * ["trace"], cycle([(one, True, 1e-6, "auto") for one in [*LAYOUTS][1:]])),
-    *zip(METRICS, cycle(["l21", "trace"]), cycle([("shared", False, 1e-9, "auto")])),
+    *zip(METRICS[1::2], cycle(["l21", "trace"]), cycle([("shared", False, 1e-9, "auto")])),
     *product(METRICS[::3], ["ridge"], [("separate", False, 1e-9, one) for one in ("dual_ascent", "admm")]),
 ]
 
@@ -157,7 +157,7 @@ def test_structure_is_exact_in_the_answer():
 )
 def test_a_path_ends_where_each_solve_does(solver, norm, metric):
     lam, values = mtl.Parameter(1.0, name="lam"), [2.0, 2.5, 3.2, 30.0]
-    problem = problem_of(shared(8, n=30, labels="sign"), metric, NORMS[norm], coefficient=lam)
+    problem = problem_of(shared(8, n=20, labels="sign"), metric, NORMS[norm], coefficient=lam)
     for value, on_path in zip(values, list(problem.path(lam, values, solver=solver, tol=1e-6)), strict=True):
         lam.value = value
         best = problem.solve(solver="cvxpy", tol=1e-6).objective
@@ -172,7 +172,7 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
     for tasks, metric in [
         (shared(9, n=20, labels="sign"), FScore()),
         (shared(1, n=20, labels="sign"), AUC()),
-        (shared(9, n=35, labels="sign"), FScore(beta=2.0)),
+        (shared(9, n=24, labels="sign"), FScore(beta=2.0)),
     ]:
         problem = problem_of(tasks, metric, NORMS[norm])
         warm = problem.solve(solver=solver, tol=1e-8, warm_start=first)
