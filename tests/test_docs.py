@@ -33,7 +33,6 @@ def sessions(page: Path, names: dict | None = None) -> int:
 @pytest.mark.parametrize(
     "name, at_least",
     [
-        ("start.md", 15),
         ("language.md", 20),
         ("mathematics.md", 20),
         ("solvers.md", 10),
@@ -45,6 +44,7 @@ def sessions(page: Path, names: dict | None = None) -> int:
     ],
 )
 def test_sessions_on_the_page_run(name, at_least, tmp_path, monkeypatch):
+    """That of start.md runs in tests/docs/test_example_page.py."""
     monkeypatch.chdir(tmp_path)  # what a page writes
     assert sessions(ROOT / "docs" / name) >= at_least
 

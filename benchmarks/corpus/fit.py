@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
+from .data import SETS
 from .instance import Instance
 from .problems import Problem
 from .regret import TIE
@@ -38,7 +40,8 @@ class Table:
                 seconds.setdefault(row["problem"], {})[row["route"]] = row["seconds"] if good else np.inf
         self.problems = [p for p in problems if p.half == "tuning" and len(seconds.get(p.id, ())) > 1]
         self.routes, self.patterns = names, list(PATTERNS)
-        self.forms = [Instance.of(p).form for p in self.problems]
+        load = cache(lambda name: SETS[name].load())
+        self.forms = [Instance(p, SETS[p.data], load(p.data)).form for p in self.problems]
         found = [[seconds[p.id].get(name, np.nan) for name in names] for p in self.problems]
         self.seconds = np.array(found)
         with np.errstate(invalid="ignore"):

@@ -140,31 +140,36 @@ def takes(solver: str, name: str) -> bool:
     return refusal(get_solver(solver), seen_by_solvers(models()[name].form())) is None
 
 
-def cells(name: str, without: Sequence[dict] = (), study_seconds: float = 5.0) -> Iterator[Cell]:
-    """One a call that is not refused, `without` some ways; the reference's own ways are among them. Ways for study have `study_seconds` each."""
+@cache
+def _optimum(name: str) -> float:
+    """Optimum of a convex model, by the reference."""
+    return models()[name].solve(LAST, tol=1e-7).objective
+
+
+def cells(name: str, without: Sequence[dict] = (), study_limits: dict | None = None) -> Iterator[Cell]:
+    """One a call that is not refused, `without` some ways; the reference's own ways are among them. Ways for study have 5 s, or limits of their own."""
     problem = models()[name]
-    reference = problem.solve(LAST, tol=1e-7).objective if problem.is_convex else None
     for solver in SOLVERS:
         if not takes(solver, name):
             continue
         for options in ({}, *ROUTES.get(solver, ())):
             if options in without or (problem.is_convex and options in SLOW_WHERE_CONVEX):
                 continue
-            study = options in FOR_STUDY
+            limits = {"max_seconds": 60.0}
+            if options in FOR_STUDY:
+                limits = study_limits or {"max_seconds": 5.0}
             try:
-                solution = problem.solve(
-                    solver, tol=SETTINGS.gap_tol, max_seconds=study_seconds if study else 60, **options
-                )
+                solution = problem.solve(solver, tol=SETTINGS.gap_tol, **limits, **options)
             except SolverError as error:
                 if any(repr(value) in str(error) for value in options.values()):
                     continue  # this way of it does not fit, which it says
                 raise
-            if reference is None:
+            if problem.is_convex:
+                size = max(abs(_optimum(name)), objective_scale(problem.form()))
+                difference = (solution.objective - _optimum(name)) / size
+            else:
                 check: Any = problem.cross_check(solution)  # block by block
                 difference = max((abs(row.difference) for row in check.blocks), default=0.0)
-            else:
-                size = max(abs(reference), objective_scale(problem.form()))
-                difference = (solution.objective - reference) / size
             yield Cell(name, solver, options, solution.status, float(difference))
 
 

@@ -77,8 +77,8 @@ def test_the_latent_prox_leaves_a_subgradient(step, n, n_groups, size):
 @pytest.mark.slow
 @for_each("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_latent_groups_are_proven_and_keep_unions_of_groups(loss):
-    X = RNG.normal(size=(40, 6))
-    Y = X[:, :3] @ RNG.normal(size=(3, 3)) + 0.3 * RNG.normal(size=(40, 3))
+    X = RNG.normal(size=(20, 6))
+    Y = X[:, :3] @ RNG.normal(size=(3, 3)) + 0.3 * RNG.normal(size=(20, 3))
     tasks = mtl.Tasks.shared(X, Y if loss == "squared_loss" else np.sign(Y))
     W, groups = mtl.Weights(tasks), [[0, 1, 2], [2, 3, 4], [4, 5]]
     penalty = (20.0 if loss == "squared_loss" else 6.0) * mtl.latent_group_norm(W, groups)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.distributed import cluster
 from mtldsl.errors import DataError
 from mtldsl.utils import interrupts
 from tests.loops import for_each
@@ -91,7 +93,7 @@ def test_the_words_of_scan_are_those_of_the_table(file, tmp_path):
 
 
 @pytest.mark.cluster
-def test_processes_are_started_and_end_with_the_command(tmp_path, capsys):
+def test_processes_are_started_and_end_with_the_command(tmp_path, capsys, monkeypatch):
     """The example beside a tiny folder."""
     write_parts(tmp_path / "clicks", {"bought": Y[:, 0], "returned": Y[:, 1]})
     path = shutil.copy(EXAMPLE, tmp_path)
@@ -108,6 +110,7 @@ def test_processes_are_started_and_end_with_the_command(tmp_path, capsys):
     assert "2 workers of a local cluster" in report and "The two agree." in report and "Proven:" in report
     with pytest.raises(ValueError, match="No global client"):
         distributed.get_client()
+    monkeypatch.setattr(cluster, "SETTINGS", replace(cluster.SETTINGS, answer_seconds=0.5))
     with pytest.raises(DataError, match="no scheduler of Dask answers"):  # nobody listens there any more
         load_problem(path, scheduler=rows["address"])
 

@@ -184,12 +184,18 @@ def scripts(scenarios):
     return "".join(first + script for script, _ in scenarios.values())
 
 
+def in_turn(scenarios, number):
+    """Return every other one: the signals take turns."""
+    return dict(list(scenarios.items())[number == signal.SIGTERM :: 2])
+
+
 @pytest.mark.process
 @SIGNALS
 def test_a_signal_is_answered(number):
     """A process does one thing after the other; at last, its loop of solves ends at the second signal."""
-    with Child(scripts(ANSWERED) + LOOP) as child:
-        answers(child, ANSWERED, number)
+    answered = in_turn(ANSWERED, number)
+    with Child(scripts(answered) + LOOP) as child:
+        answers(child, answered, number)
         assert child.line() == "begun"
         child.signal(number)
         assert [child.line(), child.line()] == ["interrupted", "begun"]

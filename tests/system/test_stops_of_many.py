@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mtldsl.utils import interrupts
-from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child, answers, scripts
+from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child, answers, in_turn, scripts
 
 #: A small model; `LONG` are options with which a solve of it does not end soon, in as many iterations as it likes.
 MANY = (
@@ -118,8 +118,9 @@ with slow_from(cross_validation, "_run", 1):
 @pytest.mark.process
 @SIGNALS
 def test_what_is_complete_is_kept(number):
-    with Child(scripts(ANSWERED), MANY) as child:
-        answers(child, ANSWERED, number)
+    answered = in_turn(ANSWERED, number)
+    with Child(scripts(answered), MANY) as child:
+        answers(child, answered, number)
         out, err, code = child.end()
     assert (out, code) == ([], 0)
     assert set(err.splitlines()) == ({interrupts.STOPPED} if number == signal.SIGINT else set())

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dask
 import distributed
@@ -26,12 +26,15 @@ AFTER, TOL = 17, 1e-6  # passes, gap
 
 
 def part(k):
-    time.sleep(0.02)
-    return X[50 * k : 50 * k + 50], Y[50 * k : 50 * k + 50]
+    """Rows of a part, which take a worker longer than it takes to kill the scheduler."""
+    with suppress(ValueError):  # of threads of this process
+        distributed.get_worker()
+        time.sleep(0.02)
+    return X[100 * k : 100 * k + 100], Y[100 * k : 100 * k + 100]
 
 
 def model():
-    tasks = of_loaders([dask.delayed(part)(k) for k in range(4)], keep=False)
+    tasks = of_loaders([dask.delayed(part)(k) for k in range(2)], keep=False)
     W = mtl.Weights(tasks)
     return mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W)), tasks.parts
 
