@@ -41,12 +41,14 @@ class ScoreStepSettings:
     step_evaluations : evaluations of one step
     step_rows        : longest step times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
     gap_tol          : gap, relative to its terms, up to which a step counts as exact
+    copied_entries   : of rows of dense inputs, up to which they are copied: sums are several times faster than sparse products
     """
 
     dense_groups: int = 512
     step_evaluations: int = 400
     step_rows: float = 1e12
     gap_tol: float = 1e-10
+    copied_entries: int = 1 << 20
 
 
 SETTINGS = ScoreStepSettings()
@@ -244,14 +246,14 @@ class Tangent:
 
     def _of_groups(self, X) -> np.ndarray:
         """Return the group vectors' products with X, (G, d)."""
-        if sparse.issparse(X):
+        if sparse.issparse(X) or X.size > SETTINGS.copied_entries:
             return _dense(self._sums @ X)
         rows, present, starts, signs = self._group_segments
         return _segment_sums(X[rows] * signs, present, starts, len(self.sizes))
 
     def _of_pools(self, X) -> np.ndarray:
         """Return the means of X over the pools, (pools, d); 0 of those that are pinned."""
-        if sparse.issparse(X):
+        if sparse.issparse(X) or X.size > SETTINGS.copied_entries:
             return _dense(self._means @ X)
         rows, present, starts = self._pool_segments
         sums = _segment_sums(X[rows], present, starts, len(self.pinned))

@@ -269,12 +269,13 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         planned = early[look] if look < len(early) else SPLITTING.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
-        iterations, (*parts, copy) = splitting.iterations, splitting.average.mean()
-        mean = State(*parts)
-        of_iterate, of_mean = known.see(splitting.at), known.see(mean)
-        outer.at = mean if of_mean < of_iterate else splitting.at
-        if splitting.average.is_due(min(of_iterate, of_mean), iterations) and of_mean < of_iterate:
-            splitting.restart(mean, copy)
+        iterations, gap = splitting.iterations, known.see(splitting.at)
+        if look >= len(early):  # before, the mean holds the first iterates
+            *parts, copy = splitting.average.mean()
+            mean = State(*parts)
+            of_mean = known.see(mean)
+            if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
+                splitting.restart(mean, copy)
         stops = iterations >= max_iter or watch.expired
         if stops or known.gap <= run.tol or iterations >= SPLITTING.shown_ratio * shown_at:
             shown_at, point = iterations, known.point(iterations)
@@ -284,7 +285,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         is_slow = _to_halve(gaps) > price
         if (is_slow and known.gap <= SPLITTING.newton_tol) or _has_stalled(gaps):
             break
-    outer.at = splitting.at
+    outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
     outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
@@ -307,7 +308,7 @@ class _Known:
             return float(objective.sum() - bound.sum())
         form, point = run.form, run._point(outer, 0)
         objective = form.value(point.blocks)
-        bound = dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0]
+        bound = float(dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0])
         if objective < self.best:
             self.best, self._lowest = objective, point
         if bound > self.bound:
@@ -347,14 +348,14 @@ def _to_halve(gaps: list[tuple[int, float]]) -> float:
     before, was = next(pair for pair in gaps[::-1] if 2 * pair[0] <= iterations or pair == gaps[0])
     if not gap < was < np.inf or gap <= 0.0:
         return np.inf if before < iterations else 0.0
-    return (iterations - before) * np.log(2.0) / np.log(was / gap)
+    return (iterations - before) * np.log(2.0) / (np.log(was) - np.log(gap))
 
 
 def _has_stalled(gaps: list[tuple[int, float]]) -> bool:
     """Tell whether the gap has not fallen by half as the iterations doubled."""
     iterations, gap = gaps[-1]
     earlier = [was for at, was in gaps if 2 * at <= iterations]
-    return iterations >= SPLITTING.patience_iterations and gap > 0.5 * earlier[-1]
+    return iterations >= SPLITTING.patience_iterations and not gap <= 0.5 * earlier[-1]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mtldsl.solvers.augmented_lagrangian.active_rows import gram_of, held_rows
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import SETTINGS as NEWTON
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
@@ -48,6 +47,7 @@ class TangentSettings:
     max_directions   : of a tangent space, of which Newton's matrix is made
     zero_tol         : singular value, relative to the largest, that is zero
     max_newton_steps : of an outer step
+    decrement_share  : of the change of the multipliers, at which Newton's decrement ends an outer step
     descent_share    : of the decrement, that the line search asks for
     rounding_share   : of the objective, that rounding may hide
     shorter_factor   : times the length of a step, for the next look of the line search
@@ -67,6 +67,7 @@ class TangentSettings:
     max_directions: int = 2000
     zero_tol: float = 1e-10
     max_newton_steps: int = 60
+    decrement_share: float = 0.1
     descent_share: float = 1e-4
     rounding_share: float = 3e-15
     shorter_factor: float = 0.4
@@ -218,7 +219,7 @@ class Tangents:
             x, self.shift = _solved(H, -g, max(self.shift, SETTINGS.min_shift_share * scale))
             decrement = -float(g @ x)
             moved = float(np.vdot(y - u, y - u)) / self.penalty
-            is_over = decrement <= NEWTON.decrement_share**2 * moved or decrement <= 0.0
+            is_over = decrement <= SETTINGS.decrement_share**2 * moved or decrement <= 0.0
             if is_over or steps >= SETTINGS.max_newton_steps:
                 break
             dW, db = space.matrix(x[: space.size]), x[space.size :] if has_b else np.zeros(m)
@@ -337,12 +338,6 @@ class _Space:
         """t of the gradient of sum phi(s_j)."""
         of_A = (spectrum.ratios(self.s) * self.s)[:, None] * self.V.T
         return np.concatenate([of_A.ravel(), np.zeros(self.Q.shape[1] * len(self.s))])
-
-    def bent(self, t: np.ndarray) -> np.ndarray:
-        """The gradient of <across, C diag(1 / s) A>."""
-        A, C = self.parts(t)
-        of_A, of_C = self.inverse[:, None] * (C.T @ self.across), (self.across @ A.T) * self.inverse
-        return np.concatenate([of_A.ravel(), of_C.ravel()])
 
 
 def _solved(H: np.ndarray, rhs: np.ndarray, least: float) -> tuple[np.ndarray, float]:

@@ -73,18 +73,6 @@ class Bundle:
         for i in chosen:
             self.stored[i].append(found.stored[i])
 
-    def add_one(self, i: int, slope: np.ndarray, delta: float, stored) -> None:
-        """One plane for task i."""
-        from mtldsl.solvers.cutting_planes.plane_kernels import add_planes
-
-        if self.counts[i] >= self.beta.shape[1]:
-            self._grow()
-        add_planes(
-            self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle,
-            np.array([i]), slope[None, :], np.array([delta]),
-        )  # fmt: skip
-        self.stored[i].append(stored)
-
     def proximal_steps(
         self, B: np.ndarray, steps: np.ndarray, tol: float = 1e-14
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,6 @@ __all__ = [
     "SystemSettings",
     "TaskwiseUpdate",
     "choose_x_update",
-    "conjugate_gradients",
 ]
 
 

@@ -12,7 +12,7 @@ __all__ = ["RestartSettings", "RestartedAverage"]
 
 @dataclass(frozen=True)
 class RestartSettings:
-    """Constants of the restart rule, those of its source.
+    """Constants of the restart rule, those of cuPDLP.jl.
 
     sufficient_share : of the gap at the last restart, to which it must fall for another one
     necessary_share  : of it, where the gap has begun to rise
@@ -34,8 +34,8 @@ class RestartedAverage:
     from it, the method converges linearly where the objective grows sharply.
 
     Source: Applegate, Hinder, Lu and Lubin, "Faster first-order primal-dual methods for linear programming using restarts and
-    sharpness", Math. Program. 201 (2023); the rule: Applegate et al., "Practical large-scale linear programming using primal-dual
-    hybrid gradient", NeurIPS 2021.
+    sharpness", Math. Program. 201 (2023); the rule: Lu and Yang, "cuPDLP.jl: a GPU implementation of restarted primal-dual hybrid
+    gradient for linear programming in Julia", arXiv 2311.12180 (2023).
 
     >>> average = RestartedAverage()
     >>> for angle in np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False):
