@@ -51,6 +51,13 @@ __all__ = [
 # X, y and what stands beside them, as scikit-learn's users hand them over: read by the same functions as `Tasks` reads its own.
 
 
+#: Parameters of scikit-learn's estimators -> those that do the same here, the first that the estimator has.
+SYNONYMS = {
+    "alpha": ("lam", "values"), "alphas": ("values", "lam"), "lambda_": ("lam", "values"), "lambdas": ("values", "lam"), "lams": ("values", "lam"),
+    "C": ("lam", "values"), "Cs": ("values", "lam"), "n_alphas": ("n_values",), "n_lambdas": ("n_values",),
+}  # fmt: skip
+
+
 class InputError(DataError, TypeError):
     """Inputs other than a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
 
@@ -202,7 +209,9 @@ class ModelParameters(BaseEstimator):
     def _meant(self, name: str) -> str:
         """The parameter whose name is nearest, as a question with a space behind it; "" where none is near."""
         known = [each for each in self.get_params(deep=False) if each not in self._parameters]
-        near = get_close_matches(name, known, n=1)
+        near = [each for each in SYNONYMS.get(name, ()) if each in known] or get_close_matches(
+            name, known, n=1
+        )
         return f"did you mean {near[0]!r}? " if near else ""
 
     def __getattr__(self, name: str):

@@ -38,14 +38,15 @@ class UnlikeUnitsWarning(UserWarning):
 def warn_of_units(problem: Problem, tasks: Tasks, typed: str) -> None:
     """An UnlikeUnitsWarning for columns of y or X one of which varies a thousand times as much as another.
 
-    Not for tasks with rows of their own, labels, counts and sparse inputs; nor for a ridge alone, of which every task has its own solution.
+    Not for tasks with rows of their own, labels, counts and sparse inputs; nor for y beside a ridge alone, of which every task has its
+    own solution.
     """
     terms = problem.objective.terms
     real = all(term.atom.labels == "real" for term in terms if isinstance(term.atom, Loss))
     penalties = {term.atom.name for term in terms if not term.is_loss}
-    if not real or penalties <= {"ridge"} or not tasks.is_shared or not isinstance(tasks.X, np.ndarray):
+    if not real or not penalties or not tasks.is_shared or not isinstance(tasks.X, np.ndarray):
         return
-    of_y = _extremes(label_table(tasks, tasks.targets), tasks.task_names)
+    of_y = "" if penalties == {"ridge"} else _extremes(label_table(tasks, tasks.targets), tasks.task_names)
     of_x = None if tasks.kernel_map is not None else _extremes(tasks.X, tasks.feature_names)
     found = [f"of {where}, {said}" for where, said in (("y", of_y), ("X", of_x)) if said]
     if not found:

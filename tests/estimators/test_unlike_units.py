@@ -30,6 +30,7 @@ TOLD = {
     "y with gaps": (lambda: MultiTaskRegressor().fit(X, GAPS), "or, with gaps in y, fit on y / np.nanstd"),
     "y, on folds": (lambda: MultiTaskRegressorCV(values=[1.0], cv=2).fit(X, PRICES), "TransformedTargetRegressor.MultiTaskRegressorCV"),
     "X": (lambda: MultiTaskRegressor().fit(METRES, Y), "of X, .* and 'a' from .* write make_pipeline.StandardScaler"),
+    "X beside a ridge": (lambda: MultiTaskRegressorCV(penalty="ridge", cv=2).fit(METRES, PRICES), "units: of X, .* and 'a' from"),
     "both": (lambda: MultiTaskRegressor().fit(METRES, PRICES), "of y, .*; of X, .* and make_pipeline"),
 }  # fmt: skip
 SILENT = {

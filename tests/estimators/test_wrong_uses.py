@@ -82,6 +82,8 @@ WRONG = {
     "text for a parameter": (lambda: MultiTaskRegressor(lam="big").fit(X, Y), ModelError, ["lam='big'", "finite number"]),
     "NaN for a parameter": (lambda: MultiTaskRegressor(lam=np.nan).fit(X, Y), ModelError, ["lam=nan", "finite number"]),
     "a number a task": (lambda: MultiTaskRegressor(lam=np.ones(3)).fit(X, Y), ModelError, ["lam=array", "finite number"]),
+    "another library's strengths": (lambda: MultiTaskRegressorCV(alphas=[1.0]).fit(X, Y), ModelError, ["no parameter 'alphas'", "did you mean 'values'"]),
+    "another library's strength": (lambda: MultiTaskRegressor(C=1.0).fit(X, Y), ModelError, ["no parameter 'C'", "did you mean 'lam'"]),
     "an unknown model": (lambda: MultiTaskRegressor("Robust-MLT").fit(X, Y), ModelError, ["did you mean 'Robust-MTL'"]),
     "model of another kind": (lambda: MultiTaskRegressor(3).fit(X, Y), ModelError, ["model=3", "a function of (W, tasks)"]),
     "an unknown word": (lambda: MultiTaskRegressor("squered_loss(W, tasks)").fit(X, Y), ModelError, ["did you mean 'squared_loss'"]),
