@@ -155,7 +155,7 @@ def cells(name: str, without: Sequence[dict] = (), study_limits: dict | None = N
         for options in ({}, *ROUTES.get(solver, ())):
             if options in without or (problem.is_convex and options in SLOW_WHERE_CONVEX):
                 continue
-            limits = {"max_seconds": 60.0}
+            limits: dict[str, Any] = {"max_seconds": 60.0}
             if options in FOR_STUDY:
                 limits = study_limits or {"max_seconds": 5.0}
             try:
