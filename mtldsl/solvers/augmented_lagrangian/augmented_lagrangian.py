@@ -103,7 +103,7 @@ class Multipliers(Solver):
             point = run.by_features(tasks, max_iter, watch)
         if point is None and run.has_interior:
             near = None if start is None else Run(form, tol, start, is_near=True)
-            if near is not None and near_pays(near.designs, near.scores, near.part):
+            if near is not None and near_pays(near.designs, near.part):
                 point = near.from_neighbour(max_iter, watch)
             point = point or run.by_interior_points(max_iter, watch)
         return run.run(max_iter, watch) if point is None else point

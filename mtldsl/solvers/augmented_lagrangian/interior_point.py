@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import SmallTasks, State
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
@@ -230,11 +230,9 @@ def has_interior(designs: Designs, part) -> bool:
     return min(n, d) <= SETTINGS.max_system_rows and not is_tall
 
 
-def near_pays(designs: Designs, scores, part) -> bool:
+def near_pays(designs: Designs, part) -> bool:
     """Tell whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
-    sides of each limit; beside absolute values they may lose their way. Compiled ones always are."""
-    if SmallTasks.takes(designs, scores, part):
-        return True
+    sides of each limit; beside absolute values they may lose their way."""
     n, d = int(designs.counts.min()), len(part.unit)
     is_heavy = n > SETTINGS.near_start_ratio * d and float(n) * d * d > SETTINGS.near_start_flops
     return is_heavy and not np.any(part.l1 > 0.0)

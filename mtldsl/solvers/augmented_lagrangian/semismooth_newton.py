@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
-from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RidgePart
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.linear_systems.factorizations import inverses
 
@@ -16,22 +15,14 @@ __all__ = [
     "Newton",
     "NewtonSettings",
     "Penalties",
-    "SmallTasks",
     "State",
 ]
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Outer steps of small tasks beside a ridge, one compiled call a task: numpy's calls would cost more there than what they compute.
 
 
 @dataclass(frozen=True)
 class NewtonSettings:
     """Constants of semismooth Newton steps.
 
-    max_cached_entries           : of a task's inputs, up to which a pass for each task costs no more than one for all tasks together:
-                                   they stay in the processor's cache
-    max_compiled_features        : with more, factorizations are LAPACK's
     max_search_steps             : looks of a line search
     max_newton_steps             : of an outer step
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
@@ -43,8 +34,6 @@ class NewtonSettings:
     slope_share                  : of the first slope, at which the line search ends
     """
 
-    max_cached_entries: int = 1 << 18
-    max_compiled_features: int = 200
     max_search_steps: int = 12
     max_newton_steps: int = 40
     decrement_share: float = 0.03
@@ -57,63 +46,6 @@ class NewtonSettings:
 
 
 SETTINGS = NewtonSettings()
-
-
-class SmallTasks:
-    """`Newton.minimize` for tasks that `takes` lets through: the same steps."""
-
-    def __init__(self, designs: Designs, scores: KinkedScores, part: RidgePart):
-        self.designs, self.scores, self.part = designs, scores, part
-        d, n = len(part.unit), int(designs.counts.max())
-        side = max(min(n, d), d) + 1
-        self.room = (
-            np.empty((n, d)), np.empty(n, np.int64), np.empty((side, side)), np.empty(side), np.empty(side),
-            *(np.empty(d) for _ in range(3)), np.empty(n),
-        )  # fmt: skip
-        self.nowhere = np.zeros(d)
-
-    @staticmethod
-    def takes(designs: Designs, scores, part) -> bool:
-        """Tell whether they are small and dense, and none of their rows is left out."""
-        if not (isinstance(scores, KinkedScores) and isinstance(part, RidgePart)):
-            return False
-        if designs.is_sparse or designs.rows_of is not None:
-            return False
-        if not 0 < len(part.unit) <= SETTINGS.max_compiled_features:
-            return False
-        every, size = [designs.X] if designs.is_shared else designs.inputs, SETTINGS.max_cached_entries
-        return all(
-            type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous and X.size <= size
-            for X in every
-        )
-
-    def minimize(self, at, penalties, y, pull, most: int) -> tuple | None:
-        """(W, b, z, y, steps (m,)); None where rounding made a system indefinite.
-
-        y, pull : the multipliers at the start of the step, flat, and X^T y (d, m)
-        most    : Newton steps at most
-        """
-        from mtldsl.solvers.augmented_lagrangian.newton_kernels import minimize_kinked
-
-        designs, scores = self.designs, self.scores
-        searches, accuracy, flat = SETTINGS.max_search_steps, SETTINGS.decrement_share, SETTINGS.slope_share
-        W, P, pull = (np.array(each.T, order="C") for each in (at.W, at.P, pull))
-        b, z, y = at.b.copy(), at.z.copy(), y.copy()
-        ridge, steps = float(self.part.ridge[0, 0]), np.zeros(designs.n_tasks, int)
-        for k in range(designs.n_tasks):
-            rows = slice(int(designs.offsets[k]), int(designs.offsets[k + 1]))
-            mean = self.nowhere if designs.means is None else np.ascontiguousarray(designs.means[:, k])
-            proximal = float(penalties.proximal[k])
-            of_intercept = SETTINGS.intercept_share * proximal if designs.has_intercepts else -1.0
-            F, held, H, ones, t, g, dW, W0, change = self.room
-            b[k], steps[k], solved = minimize_kinked(
-                designs.inputs_of(k), mean, z[rows], at.u[rows], y[rows], scores.kink[rows], scores.low[rows], scores.high[rows],
-                float(penalties.loss[k]), ridge, proximal, of_intercept, W[k], float(b[k]), P[k], pull[k], most, searches, accuracy, flat,
-                F, held, H, ones, t, g, dW, W0, change[: rows.stop - rows.start],
-            )  # fmt: skip
-            if not solved:
-                return None
-        return np.ascontiguousarray(W.T), b, z, y, steps
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -187,7 +119,6 @@ class Newton:
     def __init__(self, designs: Designs, scores, part):
         self.designs, self.scores, self.part = designs, scores, part
         self.work = 0.0
-        self.small = SmallTasks(designs, scores, part) if SmallTasks.takes(designs, scores, part) else None
 
     def pooled(self, per_task: np.ndarray) -> np.ndarray:
         """Return what each task decides by: its own number, or everyone's sum where the regularizer ties tasks together."""
@@ -201,12 +132,6 @@ class Newton:
         here = _Lagrangian(designs, self.scores, part, at, penalties)
         W, b, z = at.W.copy(), at.b.copy(), at.z.copy()
         y, Q = here.multipliers(W, z)
-        if self.small is not None:
-            found = self.small.minimize(at, penalties, y, designs.adjoint(y), most)
-            if found is not None:
-                W, b, z, y, steps = found
-                _, Q = here.multipliers(W, z)
-                return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
         steps = np.zeros(designs.n_tasks, int)
         for _ in range(most):
             g, g_b, moved = here.gradient(W, b, y, Q)
