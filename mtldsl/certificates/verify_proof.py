@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mtldsl.certificates.checker.data_match import check_against_arrays
 from mtldsl.certificates.checker.proof_check import Verdict
-from mtldsl.certificates.checker.verify import check_against_arrays
 from mtldsl.certificates.proof_writer import describe_form
 from mtldsl.errors import DataError
 

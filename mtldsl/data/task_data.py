@@ -1,4 +1,4 @@
-"""Data of m tasks: inputs, labels, names, and where every row came from.
+"""Data of m tasks: inputs, labels and which of them are missing, names, and where every row came from.
 
 `Tasks` adds how they are made, and what is made of them.
 """

@@ -1,4 +1,4 @@
-"""Parts on Dask's workers: a graph a pass, with one tree of sums.
+"""Rows in parts on Dask's workers: a graph a pass, with one tree of sums.
 
 Every task of it is pure, so what is lost with a worker is computed again.
 """

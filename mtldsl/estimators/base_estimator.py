@@ -1,4 +1,4 @@
-"""Base class of the estimators: a model on tasks, its parameters, its inputs checked, and warnings at fit."""
+"""Base class of the estimators: a model on tasks, its parameters, its inputs checked, and warnings; `fit` is each estimator's own."""
 
 from __future__ import annotations
 

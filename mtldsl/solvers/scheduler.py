@@ -1,4 +1,4 @@
-"""Scheduler of routes: each runs until it stalls, and then waits until the others have had their slot."""
+"""Scheduler of routes and its stall rule: each runs until it stalls, and then waits until the others have had their slot."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
-from mtldsl.cli.problem_files.toml_source import SETTINGS, TomlFile
+from mtldsl.cli.problem_files.toml_parser import SETTINGS, TomlFile
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 

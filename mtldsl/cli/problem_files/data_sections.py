@@ -26,7 +26,7 @@ from mtldsl.cli.problem_files.section import (
     whole,
     wrong,
 )
-from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.derived import with_inputs
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.tasks import Tasks

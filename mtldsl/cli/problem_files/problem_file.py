@@ -115,8 +115,8 @@ from mtldsl.cli.problem_files.solve_sections import (
     metric_of,
     require_outputs_apart,
 )
-from mtldsl.cli.problem_files.toml_source import SETTINGS as TOML
-from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.cli.problem_files.toml_parser import SETTINGS as TOML
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, SolverError
 from mtldsl.problems.problem import Problem

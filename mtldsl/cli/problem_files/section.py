@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.language.suggestions import meant, nearest
 from mtldsl.language.vocabulary import CALLABLE

@@ -28,7 +28,7 @@ from mtldsl.cli.problem_files.section import (
     whole,
     wrong,
 )
-from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.suggestions import nearest

@@ -1,4 +1,4 @@
-"""Clique generation: dual ascent on labellings with a growing set of cliques, those first that the dual misses most."""
+"""Clique generation as a solver: what it takes, its options; its rounds are in `pricing`, its ascent in `labeling_ascent`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epochs of dual ascent one sample at a time, and the steps of kernel weights between them."""
+"""Epochs of dual ascent beside kernel regularizers, one sample at a time, and the steps of kernel weights between them."""
 
 from __future__ import annotations
 

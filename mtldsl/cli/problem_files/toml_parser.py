@@ -125,7 +125,7 @@ class TomlFile:
 
     @classmethod
     def read(cls, text: str, name: str) -> TomlFile:
-        """Raises DataError with the place where the text is not TOML, or beyond the limits of `mtldsl.cli.problem_files.toml_source`.
+        """Raises DataError with the place where the text is not TOML, or beyond the limits of `mtldsl.cli.problem_files.toml_parser`.
 
         >>> file = TomlFile.read('[data]\\nlabels = ["a", "b"]', "p.toml")
         >>> file.values["data", "labels", 1].place()

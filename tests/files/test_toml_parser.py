@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtldsl.cli.problem_files.toml_source import TomlFile
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.errors import DataError
 from tests.loops import for_each
 
