@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +24,6 @@ from mtldsl.utils.memory import require_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from mtldsl.solution.solution import Solution
 
 __all__ = [
     "CALIBRATION",
@@ -464,7 +462,7 @@ def _support(loss_duals) -> int | None:
     )
 
 
-def kernel_weights(solution: Solution) -> LearnedWeights:
+def kernel_weights(solution: Any) -> LearnedWeights:
     """Return the weights of the task similarities of `mkl_norm`. ModelError where the model has no such term, or several."""
     found = {name: one for name, one in solution.learned.items() if isinstance(one, LearnedWeights)}
     if len(found) != 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from mtldsl.utils.validation import as_flag, complete
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mtldsl.solution.solution import Solution
-
 __all__ = [
     "frame",
     "plot_calibration",
@@ -35,7 +33,7 @@ __all__ = [
 ]
 
 
-def frame(solution: Solution, long: bool = False):
+def frame(solution: Any, long: bool = False):
     """Return the weights as a pandas DataFrame: a row a feature and a column a task, with a last row "(intercept)" where there are intercepts.
 
     long : a row a weight in place: columns feature, task, weight
@@ -51,7 +49,7 @@ def frame(solution: Solution, long: bool = False):
     return wide.stack().rename("weight").reset_index() if long else wide  # pyrefly: ignore[bad-argument-type]  # a Series
 
 
-def plot_convergence(solution: Solution, against: str = "iteration", ax: Axes | None = None) -> Axes:
+def plot_convergence(solution: Any, against: str = "iteration", ax: Axes | None = None) -> Axes:
     """Draw how the solve went, against "iteration" or "seconds": at every look the objective above the best bound that was proven, and the
     gap that was proven at that look, which is never smaller."""
     best = solution.dual_bound if np.isfinite(solution.dual_bound) else None
@@ -68,7 +66,7 @@ def plot_convergence(solution: Solution, against: str = "iteration", ax: Axes | 
 
 
 def plot_weights(
-    solution: Solution,
+    solution: Any,
     task: str | int | None = None,
     top: int = 30,
     order: str | None = "clustered",
@@ -81,7 +79,7 @@ def plot_weights(
     )
 
 
-def plot_scores(solution: Solution, tasks: Tasks, metric=None, ax: Axes | None = None) -> Axes:
+def plot_scores(solution: Any, tasks: Tasks, metric=None, ax: Axes | None = None) -> Axes:
     """Draw every task's score (see `scores`) on these tasks; give rows that were not learned on."""
     measure = metric if isinstance(metric, str) else "score" if metric is None else repr(metric)
     return scores.plot_scores(
@@ -89,7 +87,7 @@ def plot_scores(solution: Solution, tasks: Tasks, metric=None, ax: Axes | None =
     )
 
 
-def plot_calibration(solution: Solution, tasks: Tasks, bins: int = 10, ax: Axes | None = None) -> Axes:
+def plot_calibration(solution: Any, tasks: Tasks, bins: int = 10, ax: Axes | None = None) -> Axes:
     """Draw the share of +1 among samples of all tasks whose predicted probability is alike; ModelError for losses without probabilities."""
     require_tasks(tasks, "plot_calibration(tasks)")
     pairs = outputs_beside(solution, tasks, "probabilities", "plot_calibration(tasks)")
@@ -99,7 +97,7 @@ def plot_calibration(solution: Solution, tasks: Tasks, bins: int = 10, ax: Axes 
 
 @complete('write solution.report("fit.html", tasks=held_out)')
 def report(
-    solution: Solution,
+    solution: Any,
     file,
     tasks: Tasks | None = None,
     *,

@@ -22,8 +22,6 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     import networkx
 
-    from mtldsl.solution.solution import Solution
-
 __all__ = [
     "Fitted",
     "Labellings",
@@ -168,7 +166,7 @@ class Labellings:
         return self.of.schema.inputs(X)
 
 
-def graph(solution: Solution) -> networkx.Graph:
+def graph(solution: FittedGraph) -> networkx.Graph:
     """Return the labels, joined by the edges whose weights are not zero.
 
     Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
@@ -182,7 +180,7 @@ def graph(solution: Solution) -> networkx.Graph:
     return _label_graph(solution, "solution.graph").to_networkx()
 
 
-def edge_usage(solution: Solution, X) -> dict[tuple[str, ...], float]:
+def edge_usage(solution: FittedGraph, X) -> dict[tuple[str, ...], float]:
     """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
 
     Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
@@ -191,7 +189,7 @@ def edge_usage(solution: Solution, X) -> dict[tuple[str, ...], float]:
     return Labellings(solution).edge_usage(X)
 
 
-def _label_graph(solution: Solution, typed: str) -> LearnedGraph:
+def _label_graph(solution: FittedGraph, typed: str) -> LearnedGraph:
     if solution.label_graph is None:
         raise not_over_labels(typed, solution.loss)
     return solution.label_graph

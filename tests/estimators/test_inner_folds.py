@@ -135,9 +135,11 @@ def test_thresholds_beside_probabilities_are_on_their_log_odds():
     np.testing.assert_allclose(fitted.decision_function(X), odds, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) >= 0.0)
     alone = MultiTaskClassifier(HINGE, lam=1.0, tune_thresholds=True).fit(X, Y)
-    rising = np.corrcoef(P.T, alone.decision_function(X).T)[range(3), range(3, 6)] > 0
-    assert rising.sum() == 2  # the third label is too rare: scores of rows left out say the opposite
-    np.testing.assert_array_equal(fitted.predict(X)[:, rising], alone.predict(X)[:, rising])
+    scores = alone.decision_function(X)
+    learned = np.ptp(scores, axis=0) > 1e-3  # one label is too rare: its weights are zero
+    assert learned.sum() == 2
+    assert (np.corrcoef(P[:, learned].T, scores[:, learned].T)[range(2), range(2, 4)] > 0).all()
+    np.testing.assert_array_equal(fitted.predict(X)[:, learned], alone.predict(X)[:, learned])
 
 
 def test_class_weights_count_for_thresholds_and_probabilities():

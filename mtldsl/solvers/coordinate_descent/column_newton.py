@@ -11,10 +11,9 @@ from scipy import sparse
 
 from mtldsl.data.row_storage import ByFeatures, squared_products
 from mtldsl.normal_form.form import LossTerm
-from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
 __all__ = [

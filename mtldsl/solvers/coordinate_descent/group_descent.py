@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_design import SharedRows, make_design
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
 

@@ -15,10 +15,9 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import design_of
 from mtldsl.solvers.coordinate_descent.group_descent import SETTINGS
-from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
-from mtldsl.solvers.numerics.anderson import History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [

@@ -10,7 +10,6 @@ import numpy as np
 from mtldsl.solvers.design.row_penalty import RowPenalty
 
 __all__ = [
-    "ROUND_SWEEPS",
     "SETTINGS",
     "DescentSettings",
     "GramState",
@@ -31,10 +30,6 @@ __all__ = [
 # diag(a_j + ridge_j) on every task, minus a_j v_j v_j^T within each row. So it is one system A_i a task minus p rank-one terms that
 # tie tasks together, u_j = sqrt(a_j) v_j: Woodbury's identity solves the m p unknowns with matrices of size p only, through
 # S = I - sum_i diag(u_i) A_i^{-1} diag(u_i).
-
-
-#: Sweeps of a round, which an extrapolation ends; compiled rounds read it.
-ROUND_SWEEPS = 5
 
 
 @dataclass(frozen=True)

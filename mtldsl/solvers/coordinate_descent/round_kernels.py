@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.solvers.coordinate_descent.quadratic_model import ROUND_SWEEPS
 from mtldsl.solvers.coordinate_descent.sweep_kernels import (
     _thresholded,
     bound_of,
@@ -13,6 +12,7 @@ from mtldsl.solvers.coordinate_descent.sweep_kernels import (
     sweep_columns,
     sweep_shared,
 )
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS
 from mtldsl.utils.jit import compiled
 
 __all__ = [

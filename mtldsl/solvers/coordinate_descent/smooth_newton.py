@@ -17,16 +17,15 @@ from mtldsl.solvers.coordinate_descent.column_newton import (
     Design,
     TaskModel,
 )
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
-    ROUND_SWEEPS,
     newton_cost,
     newton_steps,
     sweep_cost,
 )
-from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 
 __all__ = [

@@ -16,16 +16,15 @@ import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import Rows
+from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
-    ROUND_SWEEPS,
     ResidualState,
     newton_cost,
     newton_steps,
     sweep_cost,
 )
-from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
-from mtldsl.solvers.numerics.anderson import History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
 from mtldsl.solvers.solver import Point, Until, Watch
 
 __all__ = [

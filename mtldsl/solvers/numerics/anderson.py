@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["SETTINGS", "Anderson", "ExtrapolationSettings", "History", "extrapolate"]
+__all__ = ["ROUND_SWEEPS", "SETTINGS", "Anderson", "ExtrapolationSettings", "History", "extrapolate"]
 
 
 class Anderson:
@@ -93,6 +93,10 @@ def _length(v: np.ndarray) -> float:
 # Coordinate descent: the iterates of some sweeps, and their best combination.
 #
 # Source: Bertrand and Massias, "Anderson acceleration of coordinate descent", AISTATS 2021.
+
+
+#: Sweeps of a round, which an extrapolation ends; compiled rounds read it.
+ROUND_SWEEPS = 5
 
 
 @dataclass(frozen=True)
