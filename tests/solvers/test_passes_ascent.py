@@ -116,10 +116,10 @@ def test_bits_do_not_depend_on_workers(solver, each_cluster):
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)
-    seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=3).W]
+    seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=12).W]
     with distributed.Client(each_cluster):
-        seen.append(stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=3).W)
-    again = stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=3).W
+        seen.append(stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W)
+    again = stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W
     assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()
 
 

@@ -150,6 +150,6 @@ def test_on_a_cluster(each_cluster):
         away = mtl.Tasks.from_dask(
             da.from_array(np.asarray(here.X), chunks=(80, -1)), da.from_array(Y, chunks=(80, -1))
         )
-        found = problem(away, mtl.metrics.FScore(), intercept=True).solve(tol=1e-2)
-    alone = problem(DistributedTasks.cut(here, 2), mtl.metrics.FScore(), intercept=True).solve(tol=1e-2)
+        found = problem(away, mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
+    alone = problem(DistributedTasks.cut(here, 2), mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
     assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()
