@@ -16,10 +16,10 @@ __all__ = ["VERDICTS", "Explanation", "kinds_of_models"]
 #: Columns of a text that no terminal shows.
 _COLUMNS = 100
 
-#: What is said of a solver, in the order in which it is shown.
+#: Verdicts on a solver, in the order in which they are shown.
 VERDICTS = ("chosen", "possible", "refused")
 
-#: What stands before the solvers that are for other models.
+#: Words before the solvers that are for other models.
 _OTHERS = "Not for this model: "
 
 

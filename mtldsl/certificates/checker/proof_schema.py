@@ -177,7 +177,7 @@ def _range(array: np.ndarray) -> str:
 # and the ranges that make a word convex (the words' own classes) are looked at there.
 
 #: Most rows and columns of a block.
-_MAX_SIDE = 2**40
+_MAX_BLOCK_ROWS = 2**40
 
 
 _POSITIVE = number(5e-324)
@@ -192,7 +192,11 @@ _METRICS = {
 
 def _share_or_count(value, where: str):
     """k of the metrics of the k best: a whole number, or a share."""
-    return whole(1, _MAX_SIDE)(value, where) if isinstance(value, int) else number(5e-324, 1.0)(value, where)
+    return (
+        whole(1, _MAX_BLOCK_ROWS)(value, where)
+        if isinstance(value, int)
+        else number(5e-324, 1.0)(value, where)
+    )
 
 
 def _metric(value, where: str) -> dict:
@@ -219,7 +223,7 @@ def _label_costs(value, where: str):
 def _table_of_costs(value, where: str) -> list:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"{where} is not a clique and its table")
-    clique = _distinct(_MAX_SIDE)(value[0], where)
+    clique = _distinct(_MAX_BLOCK_ROWS)(value[0], where)
     table = list_of(list_of(number(0.0), 1), 1)(value[1], where)
     if len(clique) > 14 or {len(table), *map(len, table)} != {2 ** len(clique)}:
         raise ValueError(f"{where}: the table does not fit the clique")
@@ -244,9 +248,9 @@ LOSSES = {
     )},
     "quantile_loss": fields({"q": number(5e-324, 1.0 - 2**-53)}), "huber_loss": fields({"delta": _POSITIVE}),
     "square_root_loss": fields({}, {"eps": number(0.0)}), "structured_hinge": fields({"metrics": list_of(_metric, 1)}),
-    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), fields({}, {"n_classes": whole(2, _MAX_SIDE)})),
-    "clique_hinge": fields({"n_labels": whole(1, _MAX_SIDE), "members": list_of(_distinct(_MAX_SIDE)), "loss": _label_costs}),
-    "pairwise_log_loss": fields({"n_labels": whole(1, _MAX_SIDE), "members": list_of(_distinct(_MAX_SIDE))}),
+    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), fields({}, {"n_classes": whole(2, _MAX_BLOCK_ROWS)})),
+    "clique_hinge": fields({"n_labels": whole(1, _MAX_BLOCK_ROWS), "members": list_of(_distinct(_MAX_BLOCK_ROWS)), "loss": _label_costs}),
+    "pairwise_log_loss": fields({"n_labels": whole(1, _MAX_BLOCK_ROWS), "members": list_of(_distinct(_MAX_BLOCK_ROWS))}),
 }  # fmt: skip
 
 
@@ -300,7 +304,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "sorted_l1_norm": fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)}),
         "group_norm": _groups("groups", d), "column_group_norm": _groups("columns", m), "latent_group_norm": _groups("groups", d), "tree_norm": _tree(d, m),
         "half_squared_group_norm": fields({}, {"columns": list_of(_distinct(m), 1)}),
-        "half_squared_k_support_norm": fields({"r": whole(1, _MAX_SIDE)}, {"columns": list_of(_distinct(m), 1)}),
+        "half_squared_k_support_norm": fields({"r": whole(1, _MAX_BLOCK_ROWS)}, {"columns": list_of(_distinct(m), 1)}),
         **dict.fromkeys(("feature_covariance_norm", "task_covariance_norm"), fields({"trace": _POSITIVE})),
         "squared_cluster_norm": fields({"lower": number(0.0), "upper": _ANY, "trace": _POSITIVE}),
         "graph_laplacian": fields({"L": array((m, m))}),
@@ -331,7 +335,7 @@ def _ball(shape):
 
 # ------------------------------------------------------------------------------------------------ the parts
 
-_SHAPE = list_of(whole(1, _MAX_SIDE), 2)
+_SHAPE = list_of(whole(1, _MAX_BLOCK_ROWS), 2)
 
 
 def _shape(value, where: str) -> list[int]:
@@ -492,7 +496,7 @@ def witness_of_labellings(n: int, K: int):
             {
                 "labels": wholes((None, K), 0, 2),
                 "weights": array((None,), 0.0),
-                "starts": wholes((n + 1,), 0, _MAX_SIDE),
+                "starts": wholes((n + 1,), 0, _MAX_BLOCK_ROWS),
             }
         )(value, where)
         L = len(found["labels"])

@@ -11,6 +11,7 @@ import numpy as np
 from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import Newton, Penalties, State
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
 from mtldsl.solvers.numerics.restarts import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
@@ -30,10 +31,9 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class SplittingSettings:
+class FirstPhaseSettings:
     """Constants of the first phase, ADMM.
 
-    relaxation_factor    : of over-relaxation
     balance_iterations   : between two looks at the penalties
     balance_ratio        : of one residual over the other, from which on a penalty is doubled or halved
     min_score_share      : of their usual size, which smaller scores count as
@@ -50,7 +50,6 @@ class SplittingSettings:
     halving_steps        : Newton steps in which the gap falls by half, as a rule
     """
 
-    relaxation_factor: float = 1.6
     balance_iterations: int = 10
     balance_ratio: float = 3.0
     min_score_share: float = 1e-2
@@ -67,7 +66,7 @@ class SplittingSettings:
     halving_steps: int = 4
 
 
-SPLITTING = SplittingSettings()
+PHASE_SETTINGS = FirstPhaseSettings()
 
 
 class Spectra:
@@ -94,15 +93,15 @@ class Spectra:
     def fits(designs: Designs, d: int) -> bool:
         sides = np.minimum(d, designs.counts)
         systems = sides[:1] if Spectra.are_common(designs) else sides
-        is_small = systems.max() <= SPLITTING.max_system_rows
-        return is_small and d * systems.sum() <= SPLITTING.max_system_entries
+        is_small = systems.max() <= PHASE_SETTINGS.max_system_rows
+        return is_small and d * systems.sum() <= PHASE_SETTINGS.max_system_entries
 
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         designs, X = self.designs, self.designs.inputs_of(k)
         (n, d), zero = X.shape, np.zeros(X.shape[1])
         gram: Any
         if not designs.is_sparse:
-            gram, rows = (np.zeros((d, d)), SPLITTING.centred_rows) if d <= n else (None, n)
+            gram, rows = (np.zeros((d, d)), PHASE_SETTINGS.centred_rows) if d <= n else (None, n)
             for start in range(0, n, rows):  # without a copy of all rows
                 block = X[start : start + rows]
                 block = (block if designs.means is None else block - designs.means[:, k]) / self.unit
@@ -162,8 +161,8 @@ class Splitting:
         # a task whose scores, or multipliers, are zero in the end has nothing that its residual could be compared with
         roots = np.sqrt(designs.counts)
         self.least = (
-            SPLITTING.min_score_share * roots * scores.spread_of_scores(designs),
-            SPLITTING.min_multiplier_share * roots * scores.sizes(designs),
+            PHASE_SETTINGS.min_score_share * roots * scores.spread_of_scores(designs),
+            PHASE_SETTINGS.min_multiplier_share * roots * scores.sizes(designs),
         )
         self.first, self.average = penalties, RestartedAverage()
 
@@ -175,7 +174,7 @@ class Splitting:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
         means = self.spectra.means
         W, b, u, P, v, copy = self.at.W, self.at.b, self.at.u, self.at.P, self.at.v, self.copy
-        z, factor = self.at.z, SPLITTING.relaxation_factor
+        z, factor = self.at.z, OPERATOR_SPLITTING.relaxation_factor
         for _ in range(iterations):
             p = self.penalties
             s, M = designs.spread(p.loss), part.metric(p.regularizer)
@@ -198,7 +197,7 @@ class Splitting:
             v_before, v, P = v, part.copy(between, P, Q, M), Q
             self.average.add([W, b, z, u, P, v, copy])
             self.iterations += 1
-            if self.iterations % SPLITTING.balance_iterations == 0:
+            if self.iterations % PHASE_SETTINGS.balance_iterations == 0:
                 self._balance(
                     z - copy,
                     copy - before,
@@ -235,7 +234,7 @@ class Splitting:
         of_weights = _factors(
             columns(v_apart) / (size + tiny), p.regularizer * columns(v_moved) / (columns(P) + tiny)
         )
-        first, ratio = self.first, SPLITTING.max_penalty_ratio
+        first, ratio = self.first, PHASE_SETTINGS.max_penalty_ratio
         loss = np.clip(of_loss * p.loss, first.loss / ratio, first.loss * ratio)
         regularizer = p.regularizer
         if self.part.has_copy:
@@ -246,7 +245,7 @@ class Splitting:
 
 
 def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-    ratio = SPLITTING.balance_ratio
+    ratio = PHASE_SETTINGS.balance_ratio
     return np.where(primal > ratio * dual, 2.0, np.where(dual > ratio * primal, 0.5, 1.0))
 
 
@@ -264,9 +263,9 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
     known, gaps, shown_at = _Known(run), [], 0
-    price, early = SPLITTING.halving_steps * _price_of_a_step(run), SPLITTING.early_iterations
+    price, early = PHASE_SETTINGS.halving_steps * _price_of_a_step(run), PHASE_SETTINGS.early_iterations
     for look in count():
-        planned = early[look] if look < len(early) else SPLITTING.look_iterations
+        planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
         iterations, gap = splitting.iterations, known.see(splitting.at)
@@ -277,13 +276,13 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
             if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
                 splitting.restart(mean, copy)
         stops = iterations >= max_iter or watch.expired
-        if stops or known.gap <= run.tol or iterations >= SPLITTING.shown_ratio * shown_at:
+        if stops or known.gap <= run.tol or iterations >= PHASE_SETTINGS.shown_ratio * shown_at:
             shown_at, point = iterations, known.point(iterations)
             if watch(point) or stops:
                 return iterations, point
         gaps.append((iterations, known.distance))
         is_slow = _to_halve(gaps) > price
-        if (is_slow and known.gap <= SPLITTING.newton_tol) or _has_stalled(gaps):
+        if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
     outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
     outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
@@ -355,7 +354,7 @@ def _has_stalled(gaps: list[tuple[int, float]]) -> bool:
     """Tell whether the gap has not fallen by half as the iterations doubled."""
     iterations, gap = gaps[-1]
     earlier = [was for at, was in gaps if 2 * at <= iterations]
-    return iterations >= SPLITTING.patience_iterations and not gap <= 0.5 * earlier[-1]
+    return iterations >= PHASE_SETTINGS.patience_iterations and not gap <= 0.5 * earlier[-1]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mtldsl.solvers.coordinate_descent.sweep_kernels import (
     sweep_columns,
     sweep_shared,
 )
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS
+from mtldsl.solvers.numerics.anderson import MAX_REMEMBERED_ENTRIES, ROUND_SWEEPS
 from mtldsl.utils.jit import compiled
 
 __all__ = [
@@ -132,10 +132,6 @@ SWEEPS_PER_FULL_SWEEP = 5
 
 #: Smallest normal number: divisors stay above it.
 SMALLEST_NUMBER = float(np.finfo(float).tiny)
-
-#: Entries of a residual up to which those of earlier sweeps are remembered; of larger ones, an extrapolated one is made from the columns,
-#: which costs at most half a sweep.
-MAX_REMEMBERED_ENTRIES = 1 << 17
 
 
 @compiled(inside=True, fastmath={"contract"})

@@ -370,7 +370,7 @@ class TaskwiseUpdate:
         self.mean_quadratic = float(np.einsum("gii->gi", self.Q).mean())
         self.diagonals = [float(np.einsum("gii->gi", part).mean()) for part in self.parts]
         self.factors = {
-            j: self._factor(copy, np.eye(copy.rows.stop - copy.rows.start))
+            j: self._factor(copy)
             for j, (copy, mixes) in enumerate(zip(split.copies, self.mixed, strict=True))
             if mixes
         }
@@ -392,10 +392,11 @@ class TaskwiseUpdate:
         scales = [np.full(factor.shape[2], penalties[j]) for j, factor in self.factors.items()]
         return self._solver(H, factors, scales)
 
-    def _factor(self, copy: Copy, vectors: np.ndarray) -> np.ndarray:
-        """(m, D, r): K_j^T of every row of `vectors`, task by task."""
-        factor = np.empty((self.layout.n_tasks, self.layout.depth, len(vectors)))
-        for r, vector in enumerate(vectors):
+    def _factor(self, copy: Copy) -> np.ndarray:
+        """Return K_j^T of every unit vector of the copy, task by task, (m, D, r)."""
+        size = copy.rows.stop - copy.rows.start
+        factor = np.empty((self.layout.n_tasks, self.layout.depth, size))
+        for r, vector in enumerate(np.eye(size)):
             into = self.split.form.zeros()
             copy.term.map.add_adjoint(vector.reshape(copy.shape), into)
             factor[:, :, r] = self.layout.stack(into).T

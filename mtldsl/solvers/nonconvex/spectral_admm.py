@@ -81,7 +81,7 @@ SETTINGS = SpectralSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Where to start on a model with an exact penalty that is not convex: at the solution of a convex relative.
+# Start of a model with an exact penalty that is not convex: at the solution of a convex relative.
 
 
 def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
@@ -125,7 +125,7 @@ def _coefficient(f: FunctionTerm) -> float:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Where to start on a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
+# Start of a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
 
 
 def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarray | None:

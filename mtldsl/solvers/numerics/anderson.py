@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["ROUND_SWEEPS", "SETTINGS", "Anderson", "ExtrapolationSettings", "History", "extrapolate"]
+__all__ = ["MAX_REMEMBERED_ENTRIES", "ROUND_SWEEPS", "Anderson", "History", "extrapolate"]
 
 
 class Anderson:
@@ -98,18 +97,9 @@ def _length(v: np.ndarray) -> float:
 #: Sweeps of a round, which an extrapolation ends; compiled rounds read it.
 ROUND_SWEEPS = 5
 
-
-@dataclass(frozen=True)
-class ExtrapolationSettings:
-    """Limit of what is carried.
-
-    remembered_entries : of what is carried beside the weights, up to which that of earlier iterates is kept
-    """
-
-    remembered_entries: int = 1 << 17
-
-
-SETTINGS = ExtrapolationSettings()
+#: Entries of what is carried beside the weights, up to which that of earlier iterates is kept: of more,
+#: an extrapolated one is made anew, at the price of half a sweep. Compiled rounds read it.
+MAX_REMEMBERED_ENTRIES = 1 << 17
 
 
 class History:
@@ -121,7 +111,7 @@ class History:
     def __init__(self, state, sweeps: int):
         self.W = np.empty((sweeps + 1, state.W.size))
         self.carried = None
-        if state.carried.size <= SETTINGS.remembered_entries or not hasattr(state, "carried_at"):
+        if state.carried.size <= MAX_REMEMBERED_ENTRIES or not hasattr(state, "carried_at"):
             self.carried = np.empty((sweeps + 1, state.carried.size))
         self.n = 0
 
