@@ -50,6 +50,11 @@ class Explanation(Shown):
         pattern = f": {accepting[0].pattern}" if accepting[0].pattern else ""
         return f"the fastest, as measured, of the {len(accepting)} that take this model{pattern}"
 
+    @property
+    def method(self) -> str | None:
+        """The method that this solver begins with; None where it has but one."""
+        return next((answer.method for answer in self.answers if answer.refusal is None), None)
+
     def verdicts(self) -> list[tuple[str, str, str]]:
         """(solver, "chosen" | "possible" | "refused", reason)."""
         rows = []
@@ -73,7 +78,7 @@ class Explanation(Shown):
         lines = [_wrapped(line, columns, 12) for line in self.model.split("\n")] + [""]
         for name, verdict, reason in sorted(rows, key=lambda row: VERDICTS.index(row[1])):
             if verdict == "chosen":
-                reason += f"; {self.why}"
+                reason += f"; {self.why}" + (f". It begins with {self.method}" if self.method else "")
             lines.append(_wrapped(f"{verdict:<8}  {name:<{width}}  {reason}", columns, width + 12))
         if self.rows:
             lines.append(_wrapped(f"Rows: {self.rows}", columns, 6))
@@ -89,7 +94,8 @@ class Explanation(Shown):
         rows.sort(key=lambda row: VERDICTS.index(row[1]))
         notes = [f"Rows: {self.rows}"] if self.rows else []
         others = [Panel("Solvers of other models", notes=[self.others()])] if folded else []
-        lead = f"{self.why}" if self.chosen else "no solver takes this model"
+        begins = f"; begins with {self.method}" if self.method else ""
+        lead = f"{self.why}{begins}" if self.chosen else "no solver takes this model"
         return Panel(
             "Solvers", self.chosen or "none", GOOD if self.chosen else WRONG, lead,
             tables=[Table(("solver", "verdict", "what it is for, or why not"), rows)], notes=notes, folded=others,

@@ -17,6 +17,7 @@ from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.route_table import PATTERNS, SETTINGS, Pattern
 from mtldsl.solvers.scheduler import RoundRobin, Slot
+from mtldsl.solvers.solver import single_method
 from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "candidate_routes",
     "candidates",
     "get_solver",
+    "is_solver",
     "limit_of",
     "nearest",
     "ordered_routes",
@@ -71,7 +73,8 @@ LAST = "cvxpy"
 
 @dataclass(frozen=True)
 class Answer:
-    """One solver's word on a form: `refusal` None where it accepts; `pattern` says why the table puts it first.
+    """One solver's word on a form: `refusal` None where it accepts; `pattern` says why the table puts it first, `method` which of its
+    methods begins.
 
     `solves_only` names the kind of models that the solver is for, where this form is not of that kind: then the refusal tells
     nothing that would change it. None where the form is of the kind, so that a refusal says what stands in the way.
@@ -82,10 +85,14 @@ class Answer:
     refusal: str | None
     pattern: str | None = None
     solves_only: str | None = None
+    method: str | None = None
 
 
 def get_solver(name: str) -> Solver:
-    """The solver of that name; SolverError for an unknown one."""
+    """The solver of that name, or one of its methods as "solver.method"; SolverError for an unknown one."""
+    solver, _, method = name.partition(".")
+    if method and solver in SOLVERS:
+        return _single_method(get_solver(solver), method)
     if name not in SOLVERS:
         near = get_close_matches(name.lower(), SOLVERS, n=1)
         raise SolverError(
@@ -99,9 +106,30 @@ def get_solver(name: str) -> Solver:
     return _imported(found) if isinstance(found, str) else found
 
 
+def is_solver(name: object) -> bool:
+    """Tell whether that is the name of a solver, or of one of its methods."""
+    try:
+        return isinstance(name, str) and get_solver(name) is not None
+    except SolverError:
+        return False
+
+
 @cache
 def _imported(module: str) -> Solver:
     return import_module(module).SOLVER
+
+
+@cache
+def _single_method(solver: Solver, name: str) -> Solver:
+    for method in solver.methods:
+        if method.name == name:
+            return single_method(solver, method)
+    known = ", ".join(repr(f"{solver.name}.{method.name}") for method in solver.methods)
+    raise SolverError(
+        f"{solver.name} has no such method",
+        term=f"solver={f'{solver.name}.{name}'!r}",
+        write_instead=f"write {solver.name!r}" + (f", or one of {known}" if known else ""),
+    )
 
 
 def _wants_convexity(solver: Solver, form: NormalForm) -> bool:
@@ -140,7 +168,9 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
         if reason is not None and form.in_memory and not solver.needs_rows:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
-            found.append(Answer(name, solver.summary, None, reasons.get(name)))
+            method = solver.method_for(form) if solver.methods else None
+            by = None if method is None else f"{name}.{method.name} ({method.summary})"
+            found.append(Answer(name, solver.summary, None, reasons.get(name), method=by))
         else:
             found.append(Answer(name, solver.summary, reason, None, _kind(solver, form)))
     return found

@@ -19,6 +19,7 @@ class SchedulerSettings:
 
     patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
     iterations      : and no fewer than so many of the route's own iterations, however dear they are
+    min_slot        : flops of a first slot, at least, some 10 ms; then it ends where the next route is expected to be done
     growth          : times the patience, from one slot of a route to its next
     slots           : of a route, at most; in the last it has `lone_iterations`
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
@@ -27,6 +28,7 @@ class SchedulerSettings:
     """
 
     patience: float = 5e7
+    min_slot: float = 1e7
     iterations: float = 100
     growth: float = 4.0
     slots: int = 4
@@ -41,7 +43,7 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.patience`.
+    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.min_slot`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
@@ -71,7 +73,7 @@ class StallRule:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = work, distance
-        is_long = self.limit is not None and work > SETTINGS.patience and work > self.limit()
+        is_long = self.limit is not None and work > SETTINGS.min_slot and work > self.limit()
         return is_long or work > 2.0 * self.at + self.patience
 
 

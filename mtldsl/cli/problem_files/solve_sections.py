@@ -34,7 +34,7 @@ from mtldsl.language.scalars import Parameter
 from mtldsl.language.suggestions import nearest
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.score import as_measure
-from mtldsl.solvers.routes import SOLVERS, get_solver
+from mtldsl.solvers.routes import SOLVERS, get_solver, is_solver
 from mtldsl.utils.files import npz_path, regular_file, require_apart
 
 __all__ = [
@@ -100,7 +100,6 @@ SETTINGS = SolveSectionSettings()
 
 
 _RULES_SOLVE = {
-    "solver": one_of(["auto", *SOLVERS]),
     "tol": TOLERANCE,
     "max_iter": whole(1, "a whole number >= 1"),
     "max_seconds": SECONDS,
@@ -132,7 +131,7 @@ def _read_solve(reading: Reading) -> None:
 def written_by(solve: dict) -> tuple[str, ...]:
     """The options of the solver that name a file to write."""
     name = solve.get("solver")
-    return get_solver(name).writes if name in SOLVERS else ()
+    return get_solver(str(name)).writes if is_solver(name) else ()
 
 
 def checked_option(
@@ -144,7 +143,7 @@ def checked_option(
     if said:
         raise DataError(said, term=typed)
     if key == "solver" and value != solve.get("solver"):
-        left = [name for name in solve if name not in _RULES_SOLVE]
+        left = [name for name in solve if name not in {"solver", *_RULES_SOLVE}]
         if left:
             raise DataError(
                 f"the file sets {', '.join(left)} of solver {solve['solver']!r}",
@@ -165,12 +164,13 @@ def _advice(sections: Iterable[Section], rules: Rules) -> Callable[[str], str]:
 
 def _rules_of(solver) -> Rules:
     """The rules with this solver; solvers of one's own may have come since this module was read."""
-    return _RULES_SOLVE | {"solver": one_of(["auto", *SOLVERS])} | _options_of(solver)
+    fits, says = one_of(["auto", *SOLVERS])
+    return _RULES_SOLVE | {"solver": (lambda v: fits(v) or is_solver(v), says)} | _options_of(solver)
 
 
 def _options_of(name) -> Rules:
     """The rules of one solver's own options."""
-    if not (isinstance(name, str) and name in SOLVERS):
+    if not is_solver(name):
         return {}
     solver = get_solver(name)
     rules = {key: one_of(words) for key, words in solver.choices.items()}

@@ -21,7 +21,7 @@ from mtldsl.solvers.cutting_planes.oracle import (
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
-from mtldsl.solvers.solver import MATRIX_SPEEDUP, Point, Solver, Watch
+from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, Point, Solver, Watch
 
 __all__ = [
     "ADMM",
@@ -47,6 +47,68 @@ SETTINGS = ADMMSettings()
 
 
 INNER = ("planes", "frank_wolfe")
+
+
+def why_not_two_blocks(form: NormalForm) -> str | None:
+    """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
+    for loss in form.losses:
+        if not has_oracle(loss):
+            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
+    facts = single_block(form)
+    return (
+        facts
+        if isinstance(facts, str)
+        else unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
+    )
+
+
+def _has_planes(form: NormalForm) -> bool:
+    return any(map(has_one_maximum_a_task, form.losses))
+
+
+def _planes_refusal(form: NormalForm) -> str | None:
+    return why_not_two_blocks(form) if _has_planes(form) else "no loss is a maximum of planes per task."
+
+
+def _spectral(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, **_):
+    return Nonconvex(form, tol, start).run(max_iter, watch), True
+
+
+def _two_blocks(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *,
+    relaxation: float, anderson_memory: int, pull: float, **_
+):  # fmt: skip
+    return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch), True
+
+
+def _lifted(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *, relaxation: float, anderson_memory: int, **_
+):  # fmt: skip
+    return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
+
+
+def _splitting(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *, relaxation: float, anderson_memory: int, **_
+):  # fmt: skip
+    return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
+
+
+METHODS = (
+    Method(
+        "spectral",
+        "one function of the spectrum that is not convex",
+        lambda form: "the model is convex." if form.is_convex else None,
+        _spectral,
+    ),
+    Method("planes", "two blocks, a model of planes per task and the weights", _planes_refusal, _two_blocks),
+    Method(
+        "lifted",
+        "planes per task as one more term with a prox",
+        lambda form: None if _has_planes(form) else "no loss is a maximum of planes per task.",
+        _lifted,
+    ),
+    Method("splitting", "one copy per term, factorized once", lambda form: None, _splitting),
+)
 
 
 class ADMM(Solver):
@@ -84,6 +146,7 @@ class ADMM(Solver):
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"inner": INNER}
     takes_nonconvex = True
     takes_spans = True
+    methods = METHODS
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -150,33 +213,17 @@ class ADMM(Solver):
             raise SolverError(f"inner_steps={inner_steps!r}: write a positive whole number, such as 200")
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
-        if not form.is_convex:
-            return Nonconvex(form, tol, start).run(max_iter, watch)
-        obstacle = why_not_two_blocks(form)
-        if inner == "frank_wolfe":
+        if inner == "frank_wolfe" and form.is_convex:
+            obstacle = why_not_two_blocks(form)
             if obstacle:
                 raise SolverError(
                     f"inner='frank_wolfe' is the paper's algorithm for one structured loss: {obstacle}"
                 )
             return FrankWolfe(form, tol, start, inner_steps).run(max_iter, watch)
-        if any(map(has_one_maximum_a_task, form.losses)):
-            if obstacle:
-                return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
-            return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
-        return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
-
-
-def why_not_two_blocks(form: NormalForm) -> str | None:
-    """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
-    for loss in form.losses:
-        if not has_oracle(loss):
-            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
-    facts = single_block(form)
-    return (
-        facts
-        if isinstance(facts, str)
-        else unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
-    )
+        return super().solve(
+            form, tol=tol, max_iter=max_iter, start=start, watch=watch, relaxation=relaxation,
+            anderson_memory=anderson_memory, pull=pull,
+        )  # fmt: skip
 
 
 SOLVER = ADMM()

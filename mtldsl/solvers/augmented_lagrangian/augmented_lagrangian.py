@@ -12,9 +12,9 @@ from mtldsl.solvers.augmented_lagrangian.at_rank import concave_of
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import TiedRun, takes
 from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run, is_untied
 from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Solver, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, Point, Solver, Watch
 
 __all__ = [
     "SOLVER",
@@ -37,6 +37,80 @@ class MultipliersSettings:
 SETTINGS = MultipliersSettings()
 
 
+def _untied_refusal(form: NormalForm) -> str | None:
+    return None if is_untied(form) else "tasks are tied, or the loss is not a sum over samples."
+
+
+def _with_equations(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return TiedRun(form, tol).run(max_iter, watch), True
+
+
+def _linearise_spectrum(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return SpectralRun(form, tol, start).run(max_iter, watch), True
+
+
+def _on_features(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point | None, bool]:
+    run = Run(form, tol, start)
+    tasks = run.tasks_by_features()
+    point = None if tasks is None else run.by_features(tasks, max_iter, watch)
+    return point, point is not None
+
+
+def _by_interior_points(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point | None, bool]:
+    run = Run(form, tol, start)
+    if not run.has_interior:
+        return None, False
+    near = None if start is None else Run(form, tol, start, is_near=True)
+    if near is not None and near_pays(near.designs, near.part):
+        point = near.from_neighbour(max_iter, watch)
+        if point is not None:
+            return point, True
+    return run.by_interior_points(max_iter, watch)
+
+
+def _by_newton(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return Run(form, tol, start).run(max_iter, watch), True
+
+
+METHODS = (
+    Method(
+        "equations",
+        "interior points beside equations between tasks",
+        lambda form: None if isinstance(single_block(form), str) else "there are no equations between tasks.",
+        _with_equations,
+    ),
+    Method(
+        "spectral",
+        "a concave function of the spectrum, linearised again and again",
+        lambda form: "the model is convex." if form.is_convex else None,
+        _linearise_spectrum,
+    ),
+    Method(
+        "features",
+        "task after task, each on the features that it needs",
+        _untied_refusal,
+        _on_features,
+    ),
+    Method(
+        "interior_point",
+        "interior points, task after task",
+        _untied_refusal,
+        _by_interior_points,
+    ),
+    Method("newton", "semismooth Newton steps", lambda form: None, _by_newton),
+)
+
+
 class Multipliers(Solver):
     """The proximal method of multipliers, with Newton steps in the weights.
 
@@ -54,6 +128,7 @@ class Multipliers(Solver):
     max_iter: ClassVar[int] = 10_000
     takes_spans = True
     takes_nonconvex = True
+    methods = METHODS
 
     def refuses(self, form: NormalForm) -> str | None:
         facts = single_block(form)
@@ -89,24 +164,6 @@ class Multipliers(Solver):
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"
-
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        if isinstance(single_block(form), str):
-            return TiedRun(form, tol).run(max_iter, watch)
-        if not form.is_convex:
-            return SpectralRun(form, tol, start).run(max_iter, watch)
-        run = Run(form, tol, start)
-        tasks, point = run.tasks_by_features(), None
-        if tasks is not None:
-            point = run.by_features(tasks, max_iter, watch)
-        if point is None and run.has_interior:
-            near = None if start is None else Run(form, tol, start, is_near=True)
-            if near is not None and near_pays(near.designs, near.part):
-                point = near.from_neighbour(max_iter, watch)
-            point = point or run.by_interior_points(max_iter, watch)
-        return run.run(max_iter, watch) if point is None else point
 
 
 def _has_kinks(loss: LossTerm) -> bool:

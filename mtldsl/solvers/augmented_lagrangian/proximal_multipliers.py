@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "are_plain_ridges",
     "is_by_rows",
+    "is_untied",
 ]
 
 
@@ -128,8 +129,8 @@ class Run:
         point = self.run(steps, watch)
         return point if self.is_settled or steps == max_iter or watch.expired else None
 
-    def by_interior_points(self, max_iter: int, watch: Watch) -> Point | None:
-        """To the end by interior points; None where these lose their way, and `run` goes on from where they were."""
+    def by_interior_points(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
+        """(the last point of interior points, whether that is the end): these may lose their way."""
         assert isinstance(self.part, RowPart)
         groups = in_groups(self.designs, self.scores, self.part)
         share, looked_at, iterations, tasks = 0.3, np.inf, 0, self.tasks
@@ -151,7 +152,7 @@ class Run:
                         looked_at = missing
                         point = self._made(tasks.v, tasks.b, tasks.u, iterations, None)
                         if watch(point) or stops:
-                            return point
+                            return point, True
                     done = tasks.are_done(np.arange(self.designs.n_tasks), share * self.tol)
                     if done.all():
                         share, done = 0.1 * share, ~done
@@ -161,9 +162,7 @@ class Run:
                     break
         except (ArithmeticError, np.linalg.LinAlgError):
             pass
-        W, b, u = tasks.v, tasks.b, tasks.u
-        self.outer.at = first_state(self.designs, W, b, u, -self.designs.adjoint(u))
-        return None
+        return self._made(tasks.v, tasks.b, tasks.u, iterations, None), False
 
     def tasks_by_features(self) -> list[FeatureTask] | None:
         """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
@@ -253,6 +252,14 @@ class Run:
 def is_by_rows(form: NormalForm) -> bool:
     shape = form.weight_blocks[0].shape
     return why_not_by_rows(form.functions, shape) is None or are_plain_ridges(form)
+
+
+def is_untied(form: NormalForm) -> bool:
+    """Tell whether every task is a program by itself, and every sample has a loss of its own."""
+    facts = single_block(form)
+    if isinstance(facts, str) or facts.loss.has_score_steps or not (form.is_convex and is_by_rows(form)):
+        return False
+    return not RowPenalty.of(form.functions, facts.shape).l21.any()
 
 
 def are_plain_ridges(form: NormalForm) -> bool:

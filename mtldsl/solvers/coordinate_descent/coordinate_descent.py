@@ -16,8 +16,7 @@ from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
-from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_penalty
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Method, Point, Solver, Watch
 from mtldsl.utils.caching import once
 from mtldsl.utils.memory import as_dense
 from mtldsl.utils.parallel import in_jobs
@@ -136,6 +135,77 @@ def one_task(loss: LossTerm, i: int, weights) -> tuple[SharedRows, np.ndarray | 
     return design, roots
 
 
+def _weights(form: NormalForm, start: Point | None) -> np.ndarray:
+    """(d, m) of the start, or zero."""
+    block = form.losses[0].map.identity_of
+    assert block is not None  # refuses() lets through only a loss of one block itself
+    return np.zeros(form.shapes[block]) if start is None else start.blocks[block]
+
+
+def _tasks_refusal(form: NormalForm) -> str | None:
+    loss, shape = form.losses[0], _weights(form, None).shape
+    if pays(loss, RowPenalty.of(form.functions, shape)):
+        return None
+    return "tasks go in step where a norm ties them, they share X, or their Gram matrices are small."
+
+
+def _descend_on_groups(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    W = np.array(_weights(form, start))
+    return group_descent.GroupDescent(form, tol).run(W, max_iter, watch), True
+
+
+def _descend_by_task(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    W, penalty = _rows_at(form, start)
+    return TasksApart(form, penalty, tol).run(W, max_iter, watch), True
+
+
+def _descend_on_rows(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    W, penalty = _rows_at(form, start)
+    design = once(form.losses[0], "design", lambda: make_design(form.losses[0]))
+    penalty = penalty.scaled(1.0 / design.curvature)
+    last: list[Point] = []
+
+    def report(state, sweeps: int) -> bool:
+        last[:] = [replace(_point(form, design, penalty, state, sweeps), work=steps.work)]
+        return watch(last[0])
+
+    steps = WorkingSet(design, penalty, tol)
+    steps.run(W, max_iter, report, lambda: watch.expired)
+    return last[0], True
+
+
+def _rows_at(form: NormalForm, start: Point | None) -> tuple[np.ndarray, RowPenalty]:
+    """((m, d) weights that the penalty allows, the penalty)."""
+    W = np.array(_weights(form, start).T, order="C")
+    penalty = RowPenalty.of(form.functions, W.shape[::-1])
+    if penalty.nonneg:
+        np.maximum(W, 0.0, out=W)
+    return W, penalty
+
+
+METHODS = (
+    Method(
+        "groups",
+        "steps on groups of rows",
+        group_descent.unsupported_reason,
+        _descend_on_groups,
+    ),
+    Method("tasks", "task after task, each on a working set of its own", _tasks_refusal, _descend_by_task),
+    Method(
+        "rows",
+        "exact steps on rows of W, on a working set",
+        lambda form: why_not_of_penalty(form.functions, _weights(form, None).shape),
+        _descend_on_rows,
+    ),
+)
+
+
 class CoordinateDescent(Solver):
     """minimize over W, b    q/2 sum_i c_i ||X_i w_i + b_i - y_i||^2 + l1 and l21 norms + ridge, perhaps with W >= 0.
 
@@ -146,6 +216,7 @@ class CoordinateDescent(Solver):
     name = "coordinate_descent"
     summary = "coordinate descent on working sets: quadratic losses with l1, l21 or group norms"
     below_guesses = True  # it descends, from the start
+    methods = METHODS
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -160,40 +231,6 @@ class CoordinateDescent(Solver):
     def solves_only(self, form: NormalForm) -> str | None:
         quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
         return None if quadratic else "models with quadratic losses"
-
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        loss = form.losses[0]
-        block = loss.map.identity_of
-        assert block is not None  # refuses() lets through only a loss of one block itself
-        shape = form.shapes[block]
-        if _is_of_groups(form):
-            own = np.zeros(shape) if start is None else np.array(start.blocks[block])
-            return group_descent.GroupDescent(form, tol).run(own, max_iter, watch)
-        penalty = RowPenalty.of(form.functions, shape)
-        W = np.zeros(shape[::-1]) if start is None else np.array(start.blocks[block].T, order="C")
-        if penalty.nonneg:
-            np.maximum(W, 0.0, out=W)
-        if pays(loss, penalty):
-            return TasksApart(form, penalty, tol).run(W, max_iter, watch)
-        design = once(loss, "design", lambda: make_design(loss))
-        penalty = penalty.scaled(1.0 / design.curvature)
-        last: list[Point] = []
-
-        def report(state, sweeps: int) -> bool:
-            last[:] = [replace(_point(form, design, penalty, state, sweeps), work=steps.work)]
-            return watch(last[0])
-
-        steps = WorkingSet(design, penalty, tol)
-        steps.run(W, max_iter, report, lambda: watch.expired)
-        return last[0]
-
-
-def _is_of_groups(form: NormalForm) -> bool:
-    if "is of groups" not in form.remembered:
-        form.remembered["is of groups"] = group_descent.unsupported_reason(form) is None
-    return form.remembered["is of groups"]
 
 
 def _point(form: NormalForm, design, penalty: RowPenalty, state, sweeps: int) -> Point:
@@ -238,7 +275,7 @@ def unsupported_reason(form: NormalForm) -> str | None:
     facts = one_smooth_loss(form)
     if isinstance(facts, str):
         return facts
-    return why_not_penalty(form.functions, facts.shape)
+    return why_not_of_penalty(form.functions, facts.shape)
 
 
 def solve(

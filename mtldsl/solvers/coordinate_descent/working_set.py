@@ -30,7 +30,7 @@ from mtldsl.solvers.solver import Point, Until, Watch
 __all__ = [
     "RowSelection",
     "WorkingSet",
-    "pays",
+    "selection_refusal",
 ]
 
 
@@ -62,12 +62,14 @@ SETTINGS = WorkingSetSettings()
 Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
 
 
-def pays(form: NormalForm) -> bool:
-    """Tell whether this is a form of one large weight matrix itself whose penalties leave out rows."""
+def selection_refusal(form: NormalForm) -> str | None:
+    """None for one large weight matrix itself whose penalties leave out rows, else one sentence."""
     facts = single_block(form, several_losses=True)
-    if isinstance(facts, str) or facts.shape[0] < SETTINGS.min_rows:
-        return False
-    return unsupported_reason(form.functions, facts.shape) is None
+    if isinstance(facts, str):
+        return facts
+    if facts.shape[0] < SETTINGS.min_rows:
+        return f"{facts.name} has fewer than {SETTINGS.min_rows} rows."
+    return unsupported_reason(form.functions, facts.shape)
 
 
 class RowSelection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from mtldsl.solvers.proximal_gradient.composite import (
     partition,
 )
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Method, Point, Solver, Watch
 
 __all__ = [
     "SETTINGS",
@@ -332,67 +331,31 @@ def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
 
 
-class ProximalGradient(Solver):
-    """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
-
-    First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
-    Hessians are small: a few of them replace thousands of steps on collinear features. Squares on one X under functions of singular
-    values are split in the coordinates of X's own (`shared_squares`). One loss under l1 and l21 norms has
-    Newton steps on working sets (`smooth.row_sparse`, `smooth.group_newton`); several losses under penalties that leave out rows of a large matrix are
-    worked on at the rows that matter (`RowSelection`).
-    """
-
-    name = "proximal_gradient"
-    summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
-    takes_spans = True
-    below_guesses = True  # with a proof no point lies above another by more than the accuracy; without one they are looked at
-
-    def refuses(self, form: NormalForm) -> str | None:
-        for loss in form.losses:
-            if not loss.atom.smooth:
-                return f"{loss.typed} is not smooth."
-        parts = partition(form)
-        return parts if isinstance(parts, str) else None
-
-    def flops(self, form: NormalForm) -> float:
-        """Those of a gradient, and of a singular value decomposition where the penalty is one of the spectrum."""
-        facts = ModelFacts.of(form)
-        by_spectrum = facts.penalty in ("spectrum", "mixed")
-        prox = 10.0 * facts.features * facts.tasks * min(facts.features, facts.tasks) if by_spectrum else 0.0
-        return super().flops(form) + prox
-
-    def solves_only(self, form: NormalForm) -> str | None:
-        return None if all(loss.atom.smooth for loss in form.losses) else "models with smooth losses"
-
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        special = _special(form)
-        if special is rotated_squares:
-            point, done = rotated_squares.SharedSquares(form).run(tol, max_iter, start, watch)
-            return point if done else solve_whole(form, max_iter, point, watch)
-        if special is coordinate_descent or special is group_newton:
-            by_rows = coordinate_descent.solve if special is coordinate_descent else group_newton.solve
-            point, done = by_rows(form, tol, max_iter, start, watch)
-            return point if done or watch.expired else solve_whole(form, max_iter, point, watch, tol)
-        if special is ridge_newton:
-            return ridge_newton.solve(form, tol, max_iter, start, watch)
-        if row_selection.pays(form):
-            return row_selection.RowSelection(form, solve_whole).run(max_iter, start, watch)
-        return solve_whole(form, max_iter, start, watch, tol)
+def _rotate(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return rotated_squares.SharedSquares(form).run(tol, max_iter, start, watch)
 
 
-def _special(form: NormalForm) -> ModuleType | None:
-    """The first that takes the form; a path asks but once."""
-    if "special" not in form.remembered:
-        every = (rotated_squares, coordinate_descent, group_newton, ridge_newton)
-        form.remembered["special"] = next(
-            (one for one in every if one.unsupported_reason(form) is None), None
-        )
-    return form.remembered["special"]
+def _selection_refusal(form: NormalForm) -> str | None:
+    if coordinate_descent.unsupported_reason(form) is None:
+        return "a model of one smooth loss has Newton steps on its rows."
+    return row_selection.selection_refusal(form)
 
 
-def solve_whole(
+def _select_rows(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return row_selection.RowSelection(form, _solve_whole).run(max_iter, start, watch), True
+
+
+def _descend(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> tuple[Point, bool]:
+    return _solve_whole(form, max_iter, start, watch, tol), True
+
+
+def _solve_whole(
     form: NormalForm, max_iter: int, start: Point | None, watch: Watch, tol: float = 0.0
 ) -> Point:
     """First order, second order, or the first until the second is known to be worth its price."""
@@ -420,6 +383,79 @@ def solve_whole(
         x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
     y = None if duals is None else proximal.flat_multipliers(duals)
     return ProximalNewton(form, proximal, x, y, done, done * SOLVER.flops(form)).run(max_iter, watch)
+
+
+#: The general method comes last; where a special one gives up, it goes on.
+METHODS = (
+    Method(
+        "rotated_squares",
+        "squares on one X, in the coordinates of its singular vectors",
+        rotated_squares.unsupported_reason,
+        _rotate,
+    ),
+    Method(
+        "row_newton",
+        "Newton steps on a working set of rows",
+        coordinate_descent.unsupported_reason,
+        coordinate_descent.solve,
+    ),
+    Method(
+        "group_newton",
+        "Newton steps on a working set of groups of rows",
+        group_newton.unsupported_reason,
+        group_newton.solve,
+    ),
+    Method(
+        "ridge_newton",
+        "Newton's method beside ridges",
+        ridge_newton.unsupported_reason,
+        lambda *run: (ridge_newton.solve(*run), True),
+    ),
+    Method(
+        "selected_rows",
+        "the general method on growing sets of rows",
+        _selection_refusal,
+        _select_rows,
+    ),
+    Method(
+        "gradient",
+        "accelerated steps, and proximal Newton steps where Hessians are small",
+        lambda form: None,
+        _descend,
+    ),
+)
+
+
+class ProximalGradient(Solver):
+    """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
+
+    First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
+    Hessians are small: a few of them replace thousands of steps on collinear features. `METHODS` lists what goes before them on special
+    models.
+    """
+
+    name = "proximal_gradient"
+    summary = "accelerated proximal gradient: smooth losses, functions whose sum has an exact proximal step"
+    takes_spans = True
+    below_guesses = True  # with a proof no point lies above another by more than the accuracy; without one they are looked at
+    methods = METHODS
+
+    def refuses(self, form: NormalForm) -> str | None:
+        for loss in form.losses:
+            if not loss.atom.smooth:
+                return f"{loss.typed} is not smooth."
+        parts = partition(form)
+        return parts if isinstance(parts, str) else None
+
+    def flops(self, form: NormalForm) -> float:
+        """Those of a gradient, and of a singular value decomposition where the penalty is one of the spectrum."""
+        facts = ModelFacts.of(form)
+        by_spectrum = facts.penalty in ("spectrum", "mixed")
+        prox = 10.0 * facts.features * facts.tasks * min(facts.features, facts.tasks) if by_spectrum else 0.0
+        return super().flops(form) + prox
+
+    def solves_only(self, form: NormalForm) -> str | None:
+        return None if all(loss.atom.smooth for loss in form.losses) else "models with smooth losses"
 
 
 SOLVER = ProximalGradient()

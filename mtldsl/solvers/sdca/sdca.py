@@ -19,7 +19,7 @@ from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import TasksAscent
 from mtldsl.solvers.label_graphs.clique_generation import LabellingAscent
 from mtldsl.solvers.sdca.dual_ascent import Ascent, KernelForm, kernel_form
-from mtldsl.solvers.solver import Point, Solver, Watch
+from mtldsl.solvers.solver import Method, Point, Solver, Watch
 from mtldsl.utils.files import (
     atomic_file,
     npz_path,
@@ -240,6 +240,25 @@ _SAMPLES = SampleAscent()
 _LABELLINGS = LabellingAscent()
 
 
+def _ascent_for(form: NormalForm) -> Solver:
+    if any(map(has_one_maximum_a_task, form.losses)):
+        return _PLANES
+    return _LABELLINGS if any(term.atom.labels == "indicators" for term in form.losses) else _SAMPLES
+
+
+def _method(name: str, summary: str, ascent: Solver) -> Method:
+    """Return a method of dual ascent for the losses that it is for."""
+
+    def refuses(form: NormalForm) -> str | None:
+        own = _ascent_for(form)
+        return ascent.refuses(form) if own is ascent else f"{form.losses[0].typed} is of another kind."
+
+    def run(form, tol: float, max_iter: int, start: Point | None, watch: Watch, **options):
+        return ascent.solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options), True
+
+    return Method(name, summary, refuses, run)
+
+
 class DualAscent(Solver):
     """Three ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent`, `SampleAscent` and
     `LabellingAscent`.
@@ -253,33 +272,35 @@ class DualAscent(Solver):
     options: ClassVar[Mapping[str, object]] = {**_PLANES.options, **_SAMPLES.options, **_LABELLINGS.options}
     writes = _SAMPLES.writes
     takes_spans = True
-
-    def _way(self, form: NormalForm) -> Solver:
-        if any(map(has_one_maximum_a_task, form.losses)):
-            return _PLANES
-        return _LABELLINGS if any(term.atom.labels == "indicators" for term in form.losses) else _SAMPLES
+    methods = (
+        _method("planes", "weights of the planes of every task", _PLANES),
+        _method("labellings", "a random labelling per sample", _LABELLINGS),
+        _method("samples", "one multiplier per sample", _SAMPLES),
+    )
 
     def refuses(self, form: NormalForm) -> str | None:
-        return self._way(form).refuses(form)
+        return _ascent_for(form).refuses(form)
 
     def solves_only(self, form: NormalForm) -> str | None:
         fits = all(f.is_constraint or f.atom.is_smooth or f.atom.weighs_kernels for f in form.functions)
         return (
-            None if fits or self._way(form) is _LABELLINGS else "models with quadratic penalties or mkl_norm"
+            None
+            if fits or _ascent_for(form) is _LABELLINGS
+            else "models with quadratic penalties or mkl_norm"
         )
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:
-        way = self._way(form)
+        taken = _ascent_for(form).options
         for name, value in options.items():
-            if name not in way.options:
-                known = ", ".join(f"{key}={default!r}" for key, default in way.options.items())
+            if name not in taken:
+                known = ", ".join(f"{key}={default!r}" for key, default in taken.items())
                 raise SolverError(
                     f"this option is not for this model; here dual_ascent takes {known}",
                     term=f"solve(solver='dual_ascent', {name}={value!r})",
                 )
-        return way.solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options)
+        return super().solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options)
 
 
 SOLVER = DualAscent()
