@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers.solver import Point
@@ -43,7 +43,9 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.min_slot`.
+    `patience` more; or where a route that waits is expected to take `limit()`, less than this one has done and is expected to need.
+
+    What it needs is extrapolated to the distance `tol`. `limit` is asked once the work is more than `SETTINGS.min_slot`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
@@ -54,11 +56,13 @@ class StallRule:
     share: float
     counts_flops: bool = True
     limit: Callable[[], float] | None = None
+    tol: float = 0.0
     at: float = 0.0
     reached: float = math.inf
     objective: float = math.inf
     violation: float = math.inf
     bound: float = -math.inf
+    seen: list[tuple[float, float]] = field(default_factory=list)
 
     def is_stalled(self, work: float, seen: Certificate) -> bool:
         """Judge the run after a look at its point, at which it has done so much work."""
@@ -73,8 +77,23 @@ class StallRule:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = work, distance
-        is_long = self.limit is not None and work > SETTINGS.min_slot and work > self.limit()
+        self.seen.append((work, distance))
+        is_long = False
+        if self.limit is not None and work > SETTINGS.min_slot:
+            limit = self.limit()
+            is_long = limit < work and limit < self._remaining_work()
         return is_long or work > 2.0 * self.at + self.patience
+
+    def _remaining_work(self) -> float:
+        """Return the work to come, at the rate at which the distance fell since the look before, or in the last half."""
+        work, distance = self.seen[-1]
+        half = next((pair for pair in reversed(self.seen) if 2.0 * pair[0] <= work), self.seen[0])
+        return min(
+            (work - before) * math.log(max(distance / self.tol, 1.0)) / math.log(was / distance)
+            if 0.0 < distance < was < math.inf
+            else math.inf
+            for before, was in (half, *self.seen[-2:-1])
+        )
 
 
 @dataclass
@@ -93,12 +112,14 @@ class Slot:
     is_lone: bool = False
     next: Callable[[], str] = str
 
-    def stall_rule(self, flops: float, limit: Callable[[], float] | None = None) -> StallRule:
+    def stall_rule(
+        self, flops: float, limit: Callable[[], float] | None = None, tol: float = 0.0
+    ) -> StallRule:
         """Return the rule that ends the slot of a route whose iterations take so many flops; `limit` is for first slots."""
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
         patience = max(SETTINGS.patience, SETTINGS.iterations * flops) * SETTINGS.growth**self.number
-        return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None)
+        return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None, tol=tol)
 
 
 class RoundRobin:

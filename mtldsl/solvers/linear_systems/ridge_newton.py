@@ -18,8 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, SharedDesign, design_of
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
-from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
+from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import once
 
 __all__ = [
@@ -51,7 +50,6 @@ class RidgeNewtonSettings:
     jitter_share      : of its diagonal, added to a matrix before it is factored
     sure_share        : of the target: an estimate below it need not be made finer
     kernel_rows       : samples up to which L with L L^T = X X^T stands in the place of X
-    look_steps        : before the first look at a point that is not the end, and, with as many again as there were, before each later one
     """
 
     diagonal_products: int = 8
@@ -67,7 +65,6 @@ class RidgeNewtonSettings:
     jitter_share: float = 1e-13
     sure_share: float = 0.1
     kernel_rows: int = 1000
-    look_steps: int = 10
 
 
 SETTINGS = RidgeNewtonSettings()
@@ -101,7 +98,7 @@ class Bordered:
         self.design, self.centred = design, centred
         self.made = Made() if made is None else made
         self.columns: Any = design.columns(np.arange(design.n_features))
-        self.offsets, self.m, self.factor_flops = np.asarray(design.offsets), design.n_tasks, 0.0
+        self.offsets, self.m = np.asarray(design.offsets), design.n_tasks
         self.counts = np.diff(self.offsets)
         p = design.n_features + 1
         self.has_factors = (
@@ -152,7 +149,6 @@ class Bordered:
             return lambda r: r / diagonal
         if are_constant:
             return self._of_constants(first, ridge, jitter)
-        self.factor_flops += float(self.offsets[-1]) * self.design.n_features**2
         self.made.parts = self.columns.gram(D), self.columns.pull(D), self._sums(D)
         self.made.first, self.made.excess = None, 0
         return self._of_made(ridge, jitter)
@@ -168,7 +164,6 @@ class Bordered:
 
     def _of_constants(self, constants, ridge, jitter: float):
         C = self.columns.columns[0]
-        self.factor_flops += float(C.shape[1]) * self.design.n_features**2
         gram, border, n = C @ C.T, C.sum(axis=1), float(C.shape[1])
         made: dict = {}
         for i, c in enumerate(constants):
@@ -228,7 +223,7 @@ class RidgeNewton:
     def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
-        self.products, self.all_products, self.damping = 0, 0, SETTINGS.damping_min_share
+        self.products, self.damping = 0, SETTINGS.damping_min_share
         self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):
@@ -243,7 +238,7 @@ class RidgeNewton:
             if SETTINGS.sure_share * self.target < gap <= self.target and self.inputs.centred:
                 gap = self._balanced_gap(state) / scale
             done = steps >= max_iter or expired() or stuck
-            if gap <= self.target or done or steps >= 2 * reported + SETTINGS.look_steps:
+            if gap <= self.target or done or steps >= 2 * reported + 50:
                 reached, reported = gap <= self.target, steps
                 if report(state, steps) or done:
                     return state
@@ -291,7 +286,6 @@ class RidgeNewton:
         solve = self._conjugate_gradients_of_one if len(slope) == 1 else self._conjugate_gradients
         step = solve(D, slope, goal)
         self.inputs.made.serve(self.products)
-        self.all_products += self.products
         return step
 
     def _conjugate_gradients(self, D, slope, goal) -> np.ndarray:
@@ -423,19 +417,16 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
             squares = [f.coefficient * np.asarray(f.atom.entry_quadratic) for f in form.functions]
             duals = [square * blocks[facts.name] for square in squares]
         u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
-        work = 2.0 * newton.inputs.factor_flops / MATRIX_SPEEDUP
-        work += (FLOPS_PER_CALL + 2.0 * product) * (newton.all_products + 2 * steps)
-        last[:] = [Point(blocks, [u], duals, steps, work=work)]
+        last[:] = [Point(blocks, [u], duals, steps)]
         return watch(last[0])
 
     V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
     hessians = once(loss, "hessians", Made) if small is None else None
-    product = ModelFacts.of(form).product
-    newton = RidgeNewton(
+    steps = RidgeNewton(
         samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
     )
-    newton.run(V, max_iter, report, lambda: watch.expired)
+    steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
 
 
