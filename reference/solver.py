@@ -53,7 +53,6 @@ class CvxpySolver:
     needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
-    methods: ClassVar[tuple] = ()
 
     def refuses(self, form: NormalForm) -> str | None:
         for term in (*form.losses, *form.functions):

@@ -17,7 +17,7 @@ from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.route_table import PATTERNS, SETTINGS, Pattern
 from mtldsl.solvers.scheduler import RoundRobin, Slot
-from mtldsl.solvers.solver import single_method
+from mtldsl.solvers.solver import MethodSolver, single_method
 from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
@@ -121,10 +121,11 @@ def _imported(module: str) -> Solver:
 
 @cache
 def _single_method(solver: Solver, name: str) -> Solver:
-    for method in solver.methods:
-        if method.name == name:
-            return single_method(solver, method)
-    known = ", ".join(repr(f"{solver.name}.{method.name}") for method in solver.methods)
+    if isinstance(solver, MethodSolver):
+        for method in solver.methods:
+            if method.name == name:
+                return single_method(solver, method)
+    known = ", ".join(repr(f"{solver.name}.{one.name}") for one in getattr(solver, "methods", ()))
     raise SolverError(
         f"{solver.name} has no such method",
         term=f"solver={f'{solver.name}.{name}'!r}",
@@ -168,7 +169,7 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
         if reason is not None and form.in_memory and not solver.needs_rows:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
-            method = solver.method_for(form) if solver.methods else None
+            method = solver.method_for(form) if isinstance(solver, MethodSolver) else None
             by = None if method is None else f"{name}.{method.name} ({method.summary})"
             found.append(Answer(name, solver.summary, None, reasons.get(name), method=by))
         else:

@@ -20,6 +20,7 @@ __all__ = [
     "FLOPS_PER_CALL",
     "MATRIX_SPEEDUP",
     "Method",
+    "MethodSolver",
     "Point",
     "Rhythm",
     "Solver",
@@ -153,22 +154,6 @@ FLOPS_PER_CALL = 1e5
 MATRIX_SPEEDUP = 8.0
 
 
-@dataclass(frozen=True)
-class Method:
-    """A named algorithm of a solver that has several: `solve("proximal_gradient.ridge_newton")`.
-
-    summary : one line for explain()
-    refuses : None where it takes a form that its solver takes, otherwise one sentence that a user understands
-    run     : (form, tol, max_iter, start, watch, **options) -> (its last point, whether the run ends with it): where it gives up, the
-              next method goes on from there
-    """
-
-    name: str
-    summary: str
-    refuses: Callable[[NormalForm], str | None]
-    run: Callable[..., tuple[Point | None, bool]]
-
-
 class Solver(Protocol):
     """All that is asked of a solver. A class that inherits from it says only where it differs; objects with all these members will do.
 
@@ -183,7 +168,6 @@ class Solver(Protocol):
     takes_spans     : whether models of few samples go to it in the coordinates of their span
     below_guesses   : whether no point that it ends at lies above its start, zero or the best constants by more than the accuracy asked for;
                       then these are not even looked at where it ends with a proof
-    methods         : its algorithms, in the order in which they are asked; of a solver with one algorithm none
     """
 
     name: ClassVar[str]
@@ -196,7 +180,6 @@ class Solver(Protocol):
     needs_rows: ClassVar[bool] = True
     takes_spans: ClassVar[bool] = False
     below_guesses: ClassVar[bool] = False
-    methods: ClassVar[tuple[Method, ...]] = ()
 
     @abstractmethod
     def refuses(self, form: NormalForm) -> str | None:
@@ -229,6 +212,41 @@ class Solver(Protocol):
         )  # which the reference's points, a class of its own, do not have
         return point.iteration * self.flops(form) if counted is None else counted
 
+    @abstractmethod
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+    ) -> Point:
+        """Run until `watch` returns True or max_iter is reached; return the last point.
+
+        tol is the relative duality gap the caller is after: it may steer inner accuracies and how often `watch` is called.
+        A solver calls `watch` at its first point, at its last, and in between at a rhythm that costs it little."""
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Solvers that have several algorithms.
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named algorithm of a solver that has several: `solve("proximal_gradient.ridge_newton")`.
+
+    summary : one line for explain()
+    refuses : None where it takes a form that its solver takes, otherwise one sentence that a user understands
+    run     : (form, tol, max_iter, start, watch, **options) -> (its last point, whether the run ends with it): where it gives up, the
+              next method goes on from there
+    """
+
+    name: str
+    summary: str
+    refuses: Callable[[NormalForm], str | None]
+    run: Callable[..., tuple[Point | None, bool]]
+
+
+class MethodSolver(Solver):
+    """A solver that runs the first of its `methods` that takes the form; where that gives up, the next goes on."""
+
+    methods: ClassVar[tuple[Method, ...]]
+
     def method_for(self, form: NormalForm, after: Method | None = None) -> Method | None:
         """Return the first method that takes the form, behind that one; None where there is none. A path asks but once."""
         known = form.remembered.setdefault(("methods", self.name), {})
@@ -240,12 +258,6 @@ class Solver(Protocol):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:
-        """Run until `watch` returns True or max_iter is reached; return the last point.
-
-        tol is the relative duality gap the caller is after: it may steer inner accuracies and how often `watch` is called.
-        A solver calls `watch` at its first point, at its last, and in between at a rhythm that costs it little.
-
-        Here: the first method that takes the form; where it gives up, the next goes on."""
         method, point = self.method_for(form), start
         while method is not None:
             found, is_done = method.run(form, tol, max_iter, point, watch, **options)
@@ -260,11 +272,11 @@ class Solver(Protocol):
         return point
 
 
-def single_method(solver: Solver, method: Method) -> Solver:
+def single_method(solver: MethodSolver, method: Method) -> Solver:
     """Return the solver with one of its methods alone, under the name of both."""
     kind = type(solver)
 
-    def refuses(self: Solver, form: NormalForm) -> str | None:
+    def refuses(self: MethodSolver, form: NormalForm) -> str | None:
         return kind.refuses(self, form) or method.refuses(form)
 
     members = {

@@ -21,7 +21,7 @@ from mtldsl.solvers.cutting_planes.oracle import (
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
-from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, Point, Solver, Watch
+from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 __all__ = [
     "ADMM",
@@ -111,7 +111,7 @@ METHODS = (
 )
 
 
-class ADMM(Solver):
+class ADMM(MethodSolver):
     """Over-relaxed ADMM with residual balancing and Anderson acceleration.
 
     With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is

@@ -14,7 +14,7 @@ from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
 from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run, is_untied
 from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, Point, Solver, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 __all__ = [
     "SOLVER",
@@ -111,7 +111,7 @@ METHODS = (
 )
 
 
-class Multipliers(Solver):
+class Multipliers(MethodSolver):
     """The proximal method of multipliers, with Newton steps in the weights.
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in

@@ -16,7 +16,7 @@ from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
-from mtldsl.solvers.solver import Method, Point, Solver, Watch
+from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 from mtldsl.utils.caching import once
 from mtldsl.utils.memory import as_dense
 from mtldsl.utils.parallel import in_jobs
@@ -206,7 +206,7 @@ METHODS = (
 )
 
 
-class CoordinateDescent(Solver):
+class CoordinateDescent(MethodSolver):
     """minimize over W, b    q/2 sum_i c_i ||X_i w_i + b_i - y_i||^2 + l1 and l21 norms + ridge, perhaps with W >= 0.
 
     A step minimises exactly over one row of W (all tasks' weights of one feature); rows that stay zero are left out. Under a norm of

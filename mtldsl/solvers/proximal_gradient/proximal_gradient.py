@@ -25,7 +25,7 @@ from mtldsl.solvers.proximal_gradient.composite import (
     partition,
 )
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
-from mtldsl.solvers.solver import Method, Point, Solver, Watch
+from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 
 __all__ = [
     "SETTINGS",
@@ -426,7 +426,7 @@ METHODS = (
 )
 
 
-class ProximalGradient(Solver):
+class ProximalGradient(MethodSolver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
     First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'

@@ -19,7 +19,7 @@ from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import TasksAscent
 from mtldsl.solvers.label_graphs.clique_generation import LabellingAscent
 from mtldsl.solvers.sdca.dual_ascent import Ascent, KernelForm, kernel_form
-from mtldsl.solvers.solver import Method, Point, Solver, Watch
+from mtldsl.solvers.solver import Method, MethodSolver, Point, Solver, Watch
 from mtldsl.utils.files import (
     atomic_file,
     npz_path,
@@ -259,7 +259,7 @@ def _method(name: str, summary: str, ascent: Solver) -> Method:
     return Method(name, summary, refuses, run)
 
 
-class DualAscent(Solver):
+class DualAscent(MethodSolver):
     """Three ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent`, `SampleAscent` and
     `LabellingAscent`.
 
