@@ -111,7 +111,7 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
 
 
 @dataclass(frozen=True)
-class SlabSettings:
+class ReferenceSlabSettings:
     """Size of what cvxpy evaluates at once.
 
     slab_entries : nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
@@ -120,7 +120,7 @@ class SlabSettings:
     slab_entries: int = 2_000_000
 
 
-SETTINGS = SlabSettings()
+SETTINGS = ReferenceSlabSettings()
 
 
 def why_not_by_tasks(form: NormalForm) -> str | None:

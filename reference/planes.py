@@ -27,9 +27,9 @@ from mtldsl.reference.maps import prediction_parts
 from mtldsl.reference.metrics import HIGHEST, delta_of, is_of_rankings, metrics_of
 
 __all__ = [
+    "HingePlaneTable",
     "LabellingPlanes",
     "Plane",
-    "Planes",
     "most_violated",
 ]
 
@@ -107,7 +107,7 @@ def _key(task: int, plane: Plane) -> tuple[int, bytes]:
     return task, (plane.slope if plane.flipped is None else np.packbits(plane.flipped)).tobytes()
 
 
-class Planes:
+class HingePlaneTable:
     """The structured hinges of one loss term: `height` (m,) stands for them in the objective."""
 
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):
@@ -242,7 +242,7 @@ class Planes:
 # Source: Tsochantaridis, Joachims, Hofmann and Altun, JMLR 6 (2005).
 
 
-class LabellingPlanes(Planes):
+class LabellingPlanes(HingePlaneTable):
     """The maxima of a clique hinge: `height` (n,) stands for them, `tasks` are the samples of the planes."""
 
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):

@@ -19,9 +19,9 @@ from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
 __all__ = [
     "RANK_SHARE",
+    "LinearizedTraceNorm",
     "SpectralQuadratic",
     "Subspace",
-    "TiltedTraceNorm",
     "axes",
     "cut",
     "eps_of",
@@ -213,7 +213,7 @@ def spectral_quadratic(W, atom):
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedTraceNorm(Regularizer):
+class LinearizedTraceNorm(Regularizer):
     """steepness ||W||_* - <tilt, W>."""
 
     steepness: float
@@ -222,7 +222,7 @@ class TiltedTraceNorm(Regularizer):
     name: ClassVar[str] = "tilted trace norm above a spectrum"
 
 
-@auxiliary(TiltedTraceNorm.name, semidefinite=True)
+@auxiliary(LinearizedTraceNorm.name, semidefinite=True)
 def tilted_trace_norm(W, atom):
     """c ||W||_* - <G, W>"""
     return atom.steepness * cp.normNuc(W) - cp.sum(cp.multiply(atom.tilt, W))
@@ -306,7 +306,7 @@ def _tilted(stated, atom, W0, V, s, steepness) -> Way:
     slope = 2.0 * s * _slope(stated, atom, s**2)
     tilt = (V * ((steepness - slope) / s)) @ (V.T @ W0)
     constant = float(np.sum(stated(s**2, atom) - slope * s)) + (len(W0) - s.size) * _at_zero(stated, atom)
-    return Way("{} majorised", (TiltedTraceNorm(steepness, tilt),), constant)
+    return Way("{} majorised", (LinearizedTraceNorm(steepness, tilt),), constant)
 
 
 def _at_zero(stated, atom) -> float:

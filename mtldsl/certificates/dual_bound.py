@@ -27,7 +27,7 @@ __all__ = [
     "ROUNDING_UNITS",
     "TINY",
     "Bound",
-    "Scale",
+    "GapScale",
     "check_weak_duality",
     "dual_bound",
     "guess",
@@ -63,7 +63,7 @@ SETTINGS = BoundSettings()
 TINY = float(np.finfo(float).tiny)
 
 
-class Scale:
+class GapScale:
     """`objective_scale(form)`, computed where a size lies below the most that it can be: hardly ever."""
 
     def __init__(self, form: NormalForm):
@@ -86,16 +86,16 @@ class Scale:
         return size if size >= self.most else max(size, self.exact)
 
 
-def relative_gap(objective: float, bound: float, scale: float | Scale = 0.0) -> float:
+def relative_gap(objective: float, bound: float, scale: float | GapScale = 0.0) -> float:
     """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
     if not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
     return (objective - bound) / over(max(abs(objective), abs(bound)), scale)
 
 
-def over(size: float, scale: float | Scale) -> float:
+def over(size: float, scale: float | GapScale) -> float:
     """Return what a gap of terms of this size is divided by."""
-    return max(scale.floor(size) if isinstance(scale, Scale) else max(size, scale), TINY)
+    return max(scale.floor(size) if isinstance(scale, GapScale) else max(size, scale), TINY)
 
 
 def objective_scale(form: NormalForm) -> float:

@@ -16,7 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.certificates.checker.interval import Interval, joined, product
-from mtldsl.certificates.checker.loss_formulas import RowPart
+from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
 __all__ = [
     "balanced",
@@ -88,7 +88,7 @@ def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Direction:
+class _RowDirection:
     """Weights of one row of a block, by task; of an intercept, whose row is -1 - task."""
 
     block: str
@@ -105,13 +105,13 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
     intercepts : {block: whether its equation holds, by task}
     """
     directions = [
-        _Direction(name, int(row), n)
+        _RowDirection(name, int(row), n)
         for name, own in kinds.items() for kind in own for row in kind.rows for n in kind.basis.T
     ]  # fmt: skip
     missing = [_missing(one, residual) for one in directions]
     for name, held in intercepts.items():
         for i in range(len(held)):
-            directions.append(_Direction(name, -1 - i, np.eye(len(held))[i]))
+            directions.append(_RowDirection(name, -1 - i, np.eye(len(held))[i]))
             missing.append(residual[name].like(0.0) if held[i] else residual[name][0, i])
     done = {
         (name, int(row)) for name, own in kinds.items() for kind in own if not kind.basis.shape[1] for row in kind.rows
@@ -134,17 +134,17 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
     return u, done - failed
 
 
-def _missing(one: _Direction, residual) -> Interval:
+def _missing(one: _RowDirection, residual) -> Interval:
     return (residual[one.block][one.row] * one.by_task).sum()
 
 
-def _factor(loss, one: _Direction) -> np.ndarray | None:
+def _factor(loss, one: _RowDirection) -> np.ndarray | None:
     """Return what the direction does to predictions of every task, times a column of the inputs; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
     for e in loss.map.entries:
         alike = (
-            isinstance(loss.part, RowPart)
+            isinstance(loss.part, RowLossFormula)
             and e["right"] is None
             and bool(np.all(one.by_task == one.by_task[0]))
         )
@@ -173,7 +173,7 @@ def _groups(directions, losses):
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _BalancedTask:
     """One task of a loss: its inputs Z in the columns that directions use (the last one of ones), and F, so that predictions are Z F y."""
 
     loss: int
@@ -186,7 +186,7 @@ class _Part:
     room: np.ndarray
 
 
-def _parts(losses, own, u, exact) -> list[_Part] | None:
+def _parts(losses, own, u, exact) -> list[_BalancedTask] | None:
     """None where a loss has a map of a form that is not looked into, or all is too large."""
     parts, work = [], 0
     if len(own) > SETTINGS.directions:
@@ -219,7 +219,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             Z = np.column_stack([Z.toarray() if sparse.issparse(Z) else Z, np.ones(X.shape[0])])
             at = {row: j for j, row in enumerate(columns)} | {-1: len(columns)}
             parts.append(
-                _Part(
+                _BalancedTask(
                     t, where, Z, np.array([n for n, _, _ in mine]), np.array([at[row] for _, row, _ in mine]),
                     np.array([f for _, _, f in mine]), D[where], room[where],
                 )
@@ -292,7 +292,7 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
     return moved
 
 
-def _factored(F: np.ndarray, part: _Part, used, place, like: Interval) -> Interval:
+def _factored(F: np.ndarray, part: _BalancedTask, used, place, like: Interval) -> Interval:
     where = part.column[used], place[part.of[used]]
     scaled = like.like(F)
     return scaled.with_entries(where, scaled[where] * part.factor[used])

@@ -17,7 +17,7 @@ import numpy as np
 from mtldsl.certificates.checker.interval import Interval
 
 __all__ = [
-    "Function",
+    "FunctionFormula",
     "UnsupportedFormula",
     "differences",
     "positive",
@@ -32,7 +32,7 @@ class UnsupportedFormula(Exception):
     """Formula that this checker lacks; the verdict names it."""
 
 
-class Function:
+class FunctionFormula:
     is_set = False
     cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere

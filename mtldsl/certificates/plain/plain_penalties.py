@@ -11,7 +11,7 @@ from scipy import sparse
 from mtldsl.certificates.plain.plain_formula import defined
 
 __all__ = [
-    "Spectrum",
+    "PlainSpectrum",
     "above",
     "apart",
     "singular_values",
@@ -363,7 +363,7 @@ _OUTSIDE_SHARE = 1e-13
 _BEYOND_SHARE = 1e-7
 
 
-class Spectrum(NamedTuple):
+class PlainSpectrum(NamedTuple):
     """U diag(values) U^T + rest (I - U U^T)."""
 
     basis: np.ndarray
@@ -401,13 +401,13 @@ class Spectrum(NamedTuple):
         return found + (np.sqrt(self.rest) * (W - self.basis @ along) if self.n_rest else 0.0)
 
 
-def spectrum_of(matrix: Any) -> Spectrum:
+def spectrum_of(matrix: Any) -> PlainSpectrum:
     """Return that of an array, or of what holds `basis`, `values` and `rest`."""
     if hasattr(matrix, "basis"):
         rest = float(matrix.rest) if matrix.basis.shape[1] < len(matrix.basis) else 0.0
-        return Spectrum(np.asarray(matrix.basis, float), np.asarray(matrix.values, float), rest)
+        return PlainSpectrum(np.asarray(matrix.basis, float), np.asarray(matrix.values, float), rest)
     values, basis = np.linalg.eigh(np.asarray(matrix, float))
-    return Spectrum(basis, values, 0.0)
+    return PlainSpectrum(basis, values, 0.0)
 
 
 def _logs(W, matrices, atom) -> tuple[float, float]:
