@@ -10,7 +10,12 @@ import numpy as np
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.reduction import Majorized, TaskSubset, losses_of_tasks, why_not_losses
+from mtldsl.normal_form.reductions.reduction import (
+    TaskSubset,
+    TermMajorization,
+    losses_of_tasks,
+    why_not_losses,
+)
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.maps import constants, image_at, predictions
 from mtldsl.reference.registry import SPECTRA, formula_of_loss
@@ -61,12 +66,14 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
     return [(text, above) for above, text in applied]
 
 
-def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[Majorized]:
+def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[TermMajorization]:
     """The reductions that `convex_forms` applies."""
     rng = np.random.default_rng(random_state)
     of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
     turns = max(map(len, of_terms.values()), default=1)
-    return [Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)]
+    return [
+        TermMajorization({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

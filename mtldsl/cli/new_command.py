@@ -16,7 +16,7 @@ from mtldsl.cli.command import OK, Command, check_ending
 from mtldsl.cli.output import print_content
 from mtldsl.cli.problem_files.column_roles import SETTINGS as ROLES
 from mtldsl.cli.problem_files.column_roles import (
-    Column,
+    ColumnRole,
     decimal_of,
     guess_of,
     seen,
@@ -274,7 +274,7 @@ def draft(
     return Draft("\n".join(lines) + "\n", found.said)
 
 
-def _features(columns: dict[str, Column], taken: set[str]):
+def _features(columns: dict[str, ColumnRole], taken: set[str]):
     """({name: why not}, categories, features)."""
     dropped, one_hot, features = {}, [], []
     for name, column in columns.items():
@@ -309,7 +309,7 @@ def _features(columns: dict[str, Column], taken: set[str]):
     return dropped, one_hot, features
 
 
-def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list[str]]:
+def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], list[str]]:
     """(the labels of every task that can be split, the names of the others)."""
     cells: dict[str, list[str]] = {}
     for row in rows:
@@ -323,7 +323,7 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list
     return [one for name, one in found.items() if name not in lacking], sorted(lacking)
 
 
-def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
+def _repeating(columns: dict[str, ColumnRole], rows: int) -> list[str]:
     """Ids that come again: of patients, customers, devices."""
     return [
         f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
@@ -333,7 +333,7 @@ def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _other_answers(columns: dict[str, Column], label: str, features: list[str]) -> list[str]:
+def _other_answers(columns: dict[str, ColumnRole], label: str, features: list[str]) -> list[str]:
     """Features that say yes and no in words as the label does: they may be labels, too."""
     return [name for name in features if columns[name].answers] if columns[label].answers else []
 
@@ -354,7 +354,7 @@ def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
     ]
 
 
-def _loss(labels: list[Column]) -> tuple[str, list[str], str]:
+def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
     """(the word, options of [data], what the labels look like)."""
     if all(one.signs for one in labels):
         return "logistic_loss", [], "The labels are -1 and +1"

@@ -27,7 +27,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.files import atomic_file
 
 __all__ = [
-    "Ran",
+    "SolvedFile",
     "held_out_predictions",
     "new_predictions",
     "predictions_of",
@@ -135,7 +135,7 @@ def save_picture(path: Path, draw) -> None:
     plt.close(ax.figure)
 
 
-class Ran(NamedTuple):
+class SolvedFile(NamedTuple):
     """A problem file that was solved: `record` is the whole of it as plain values, `code` the exit code."""
 
     record: dict
@@ -146,7 +146,7 @@ class Ran(NamedTuple):
     code: int
 
 
-def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
+def write(outputs: list[tuple[str, Path]], ran: SolvedFile) -> None:
     """Write to each (kind, path) a proof, or the solution, the predictions or the report, as its ending says.
 
     DataError for those that cannot be written, after the others were.
@@ -167,7 +167,7 @@ def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
         raise DataError("; ".join(refused))
 
 
-def _report(path: Path, ran: Ran) -> str:
+def _report(path: Path, ran: SolvedFile) -> str:
     if path.suffix == ".csv":
         return predictions_of(ran.file, ran.solution)
     from mtldsl.cli.record import plain
@@ -179,18 +179,18 @@ def _report(path: Path, ran: Ran) -> str:
     return text if path.suffix == ".txt" else _page(path, ran, text)
 
 
-def _page(path: Path, ran: Ran, text: str) -> str:
-    from mtldsl.display.html import Section
+def _page(path: Path, ran: SolvedFile, text: str) -> str:
+    from mtldsl.display.html import PageSection
     from mtldsl.display.sections import Panel
     from mtldsl.problems.separate_models import separate_models
-    from mtldsl.solution.headline_sections import Facts
+    from mtldsl.solution.headline_sections import ReportContext
     from mtldsl.solution.solution_page import html_report
 
     file = ran.file
-    facts = Facts(
+    facts = ReportContext(
         ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
         title=file.title or path.stem, metrics=tuple(file.metrics), separate=separate_models(file.tasks_train, file.tuned_for), held_out=True,
-        more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
+        more=(PageSection("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)
 

@@ -15,7 +15,7 @@ from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.cli.record import validation
 from mtldsl.cli.run_report import heading
 from mtldsl.data.summary import panel_of
-from mtldsl.display.html import Number, Page, Section, html_page
+from mtldsl.display.html import KeyFigure, Page, PageSection, html_page
 from mtldsl.display.pictures.curves import plot_path
 from mtldsl.display.sections import GOOD as GOOD_NEWS
 from mtldsl.display.sections import NEUTRAL, WRONG, Panel, Table
@@ -165,7 +165,7 @@ def path_page(file: ProblemFile, record: dict, solutions: Sequence[Solution], ty
         file, f"{certified} of {len(rows)} solutions are certified", GOOD_NEWS if whole else WRONG,
         f"A path over {name}, from {rows[0]['value']:.4g} to {rows[-1]['value']:.4g}.",
         [*tile, ("values", f"{len(rows)}", f"of {name}"), ("features used", f"{rows[0]['features']:,} to {rows[-1]['features']:,}", f"of {path['n_features']:,}")],
-        Section("The path", text, [Panel("", tables=[Table(head, _cells(path))])], pictures), typed,
+        PageSection("The path", text, [Panel("", tables=[Table(head, _cells(path))])], pictures), typed,
     )  # fmt: skip
 
 
@@ -182,20 +182,20 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
     return _page(
         file, said, NEUTRAL, f"{len(found.points)} values of {names} on {found.n_folds} folds.",
         [(name_of(as_measure(found.metric, "cv")), f"{found.mean[at]:.3f}", "at the best value, mean of the folds"), ("standard error", f"{found.se[at]:.2g}", "of that mean")],
-        Section("Cross-validation", text, [found._panel()], pictures), typed,
+        PageSection("Cross-validation", text, [found._panel()], pictures), typed,
     )  # fmt: skip
 
 
-def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: Section, typed: str) -> str:  # fmt: skip
+def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: PageSection, typed: str) -> str:  # fmt: skip
     data = [Panel("Learned from" if file.tasks_test is not None else "", **_of(file.tasks_train))]
     if file.tasks_test is not None:
         data.append(Panel("Held out", **_of(file.tasks_test)))
     sections = [
-        section, Section("The data", panels=data), Section("The model", panels=[file.problem._panel()]),
-        Section("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
+        section, PageSection("The data", panels=data), PageSection("The model", panels=[file.problem._panel()]),
+        PageSection("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
     ]  # fmt: skip
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
-    tiles = [Number(*each) for each in numbers]
+    tiles = [KeyFigure(*each) for each in numbers]
     return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import Widened, csr_of, require_memory_for
+from mtldsl.data.row_storage import WidenedRows, csr_of, require_memory_for
 from mtldsl.data.scaling import Imputation, Scaling
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError, Spelled
@@ -67,7 +67,7 @@ def standardize(tasks: T, center, scale, each_fold=False) -> T:
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
     each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
-    inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
+    inputs = [tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs)
     return scaled_by(
         tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
     )
@@ -139,7 +139,7 @@ def scaled_anew(tasks: T) -> T:
     old = tasks.scaling
     if old is None or old.each_fold is None:
         return tasks
-    here = Scaling.of([tasks.X] if tasks.is_shared else Widened(tasks.inputs), *old.each_fold)
+    here = Scaling.of([tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs), *old.each_fold)
     return scaled_like(
         tasks, replace(old, mean=old.mean + old.scale * here.mean, scale=old.scale * here.scale)
     )

@@ -71,13 +71,13 @@ def to_unicode(latex: str) -> str:
     >>> to_unicode(r"\tfrac12\|W\|_F^2 + \lambda \, \|L + S\|_{2,1}")
     '½‖W‖_F² + λ ‖L + S‖₂,₁'
     """
-    text = _Reader(_TOKEN.findall(latex)).line()
+    text = _LatexReader(_TOKEN.findall(latex)).line()
     for pattern, replacement in _TIDY:
         text = re.sub(pattern, replacement, text)
     return text.strip()
 
 
-class _Reader:
+class _LatexReader:
     def __init__(self, tokens: list[str]):
         self.tokens, self.at = tokens, 0
 

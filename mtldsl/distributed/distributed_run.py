@@ -10,7 +10,7 @@ from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.forecast import Forecast
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.from_statistics import FromStatistics, Recipe, can_be_reflected
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe, can_be_reflected
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import COARSE_INTERCEPTS, Easier, SolveResult
 from mtldsl.solvers.starts import solve_form, starting_point
@@ -115,7 +115,9 @@ def _gathered(
     return replace(again, seconds=seconds, iterations=iterations)
 
 
-def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> SolveResult:
+def _on_few_rows(
+    here: NormalForm, recipe: StatisticsRecipe, start: Blocks | None, how: dict[str, Any]
+) -> SolveResult:
     """Return the answer for the rows given that few rows lead to. Intercepts are rounded; what sums over these rows may hide is told."""
     start = None if start is None else {block.name: start[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)

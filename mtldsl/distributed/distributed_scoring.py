@@ -19,7 +19,7 @@ from mtldsl.distributed.partitions import Columns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
-    Fitted,
+    FittedSolution,
     PerTaskPredictor,
     loss_of,
     predictor_class,
@@ -82,7 +82,7 @@ class ScoringRequest:
         return np.where(np.isnan(constant), z >= cut, constant > 0)
 
 
-def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
+def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
     """Return what a solution of the tasks in `learned` (None: all) asks of these."""
     m, d = tasks.n_tasks, tasks.n_features
     index = np.arange(m) if learned is None else np.flatnonzero(learned)
@@ -238,7 +238,7 @@ def _is_of_counts(metric: Metric) -> bool:
 
 
 def score_elsewhere(
-    fitted: Fitted, tasks: Any, by: Measure, typed: str, learned=None, constant=None
+    fitted: FittedSolution, tasks: Any, by: Measure, typed: str, learned=None, constant=None
 ) -> Score:
     """The measure of all tasks, in one pass over their rows; of rankings, beside an exchange of scores.
 
@@ -315,7 +315,7 @@ def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str)
     return metric.score_of_counts(counts[2], counts[1], positives, negatives)
 
 
-def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndarray:
+def scores_elsewhere(fitted: FittedSolution, tasks: Any, metric, method: str) -> np.ndarray:
     """`Solution.scores` for None and for metrics."""
     typed = f"{method}(tasks)"
     like = _alike(fitted, tasks, method)
@@ -334,7 +334,7 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
     )  # fmt: skip
 
 
-def thresholds_elsewhere(fitted: Fitted, tasks: Any, metric, typed: str) -> np.ndarray:
+def thresholds_elsewhere(fitted: FittedSolution, tasks: Any, metric, typed: str) -> np.ndarray:
     """(m,) see `Solution.tune_threshold`: what is found on all scores of a task, on one worker."""
     like = _alike(fitted, tasks, "tune_threshold")
     PerTaskPredictor(fitted).require_labels_predicted(typed)
@@ -357,7 +357,7 @@ def _metrics_of(tasks: Any, metric, typed: str) -> list[Metric]:
     return list(fits) if isinstance(fits, tuple) else [fits] * tasks.n_tasks
 
 
-def named_elsewhere(fitted: Fitted, tasks: Any, name: str, method: str) -> Score:
+def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str, method: str) -> Score:
     """`Solution.score` for a measure by name."""
     found = measure(name, f"{method}(tasks, metric")
     like = _alike(fitted, tasks, method)
@@ -369,7 +369,7 @@ def _r2(sums) -> np.ndarray:
     return np.where(sums[:, 4] > 0, found, np.nan)
 
 
-def _alike(fitted: Fitted, tasks: Any, method: str) -> Any:
+def _alike(fitted: FittedSolution, tasks: Any, method: str) -> Any:
     if predictor_class(fitted.loss) is not PerTaskPredictor:
         raise DataError(
             f"{fitted.loss['word']} predicts whole labellings, and these rows are in parts elsewhere", term=f"{method}(tasks)",
@@ -384,7 +384,7 @@ def _require_signs(tasks: Any, typed: str) -> None:
         tasks.require_labels("sign", typed)
 
 
-def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
+def _summed(fitted: FittedSolution, tasks: Any, needs: str) -> np.ndarray:
     """(m, q), see `sums_of`, without sample weights."""
     return tasks.parts.run(sums_of, asked_of(fitted, tasks, needs)).of_all(tasks.n_tasks)[:, 0]
 
@@ -395,7 +395,7 @@ def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PartElsewhere:
-    """One fold, as `mtldsl.problems.folds.Part` is of rows that are here."""
+    """One fold, as `mtldsl.problems.folds.Fold` is of rows that are here."""
 
     dealt: FoldAssignment
     fold: int
@@ -496,7 +496,7 @@ class _Predicting:
     schema: Schema
 
 
-def predictor_for(fitted: Fitted, X) -> Any:
+def predictor_for(fitted: FittedSolution, X) -> Any:
     """See `mtldsl.solution.predictors.predictor_for`, of Dask's types."""
     return _OnWorkers(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
 
@@ -504,7 +504,7 @@ def predictor_for(fitted: Fitted, X) -> Any:
 class _OnWorkers:
     """The methods of a predictor."""
 
-    def __init__(self, of: Fitted):
+    def __init__(self, of: FittedSolution):
         self.of = of
 
     def decision_function(self, X) -> Any:
@@ -519,7 +519,7 @@ class _OnWorkers:
         return _lazily(self.of, "predict_proba", X)
 
 
-def _lazily(fitted: Fitted, method: str, X: Any) -> Any:
+def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
     """(n, m) array of Dask: predict, decision_function or predict_proba of the inputs, part by part. DataError where the columns do not fit."""
     import dask.array as da
     from dask.delayed import delayed

@@ -18,7 +18,7 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_term import DistributedTerm, Scores
 from mtldsl.distributed.partitions import Columns, TaskSum, aligned
-from mtldsl.normal_form.term import Entry, LinearMap, register_term
+from mtldsl.normal_form.term import LinearMap, MapEntry, register_term
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def term_of_whole(columns: Columns, atom: StructuredHinge) -> StructuredTerm:
         stacked=np.empty((n, 0)), counts=np.diff(columns.offsets), targets=np.where(columns.arrays[-1], 1.0, -1.0),
         task_names=tuple(map(str, columns.which)), feature_names=(),
     )  # fmt: skip
-    return StructuredTerm(atom, np.ones(k), tasks, LinearMap((Entry("W"),), (0, k)), (), atom.name)
+    return StructuredTerm(atom, np.ones(k), tasks, LinearMap((MapEntry("W"),), (0, k)), (), atom.name)
 
 
 def _highest(columns: Columns, state, atom, q: int) -> tuple[None, tuple[np.ndarray, ...], TaskSum]:

@@ -17,7 +17,7 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.dual_statistics import DualStatistics
 from mtldsl.distributed.partitions import TaskSum
-from mtldsl.normal_form.term import Blocks, Entry, LinearMap, LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
 from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class DistributedTerm(LossTerm):
 def term_of(part: Part, atom, coefficients) -> LossTerm:
     """The loss of one part's rows, as a function of the weights of its tasks."""
     shape = (part.tasks.n_features, len(part.which))
-    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((Entry("W"),), shape), (), "")
+    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((MapEntry("W"),), shape), (), "")
 
 
 def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool) -> dict[str, np.ndarray]:

@@ -81,8 +81,8 @@ def stated(
                     f"model={model!r} is a word, not a model",
                     write_instead=f"write penalty={model!r}, or a statement, such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
                 )
-            return Named(find(model), defaults or {}, edges)
-        return Named(_typed(model, constraints, edges is not None), defaults or {}, edges)
+            return TextModel(find(model), defaults or {}, edges)
+        return TextModel(_typed(model, constraints, edges is not None), defaults or {}, edges)
     if callable(model):
         if constraints:
             raise ModelError(
@@ -90,7 +90,7 @@ def stated(
                 argument="subject_to",
                 write_instead="return (objective, [constraints])",
             )
-        return Function(model)
+        return FunctionModel(model)
     raise ModelError(
         f"model={quoted(model)}: write the name of a model ({', '.join(list(models())[:4])}, ...), a statement such as "
         "'logistic_loss(W, tasks) + lam * l21_norm(W)', or a function of (W, tasks)"
@@ -98,7 +98,7 @@ def stated(
 
 
 @dataclass(frozen=True)
-class Named:
+class TextModel:
     """A statement as text, of a paper or of the user."""
 
     model: NamedModel
@@ -130,7 +130,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionModel:
     """A function of (W, tasks), its further arguments the parameters, that returns the objective, or (objective, constraints)."""
 
     function: Callable[..., Any]

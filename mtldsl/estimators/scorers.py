@@ -14,7 +14,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import completed, hold_targets, learned, placed, signs_of
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.targets import Labels, columns_of, missing_in
+from mtldsl.estimators.targets import ClassTargets, columns_of, missing_in
 from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
 
@@ -107,7 +107,7 @@ class MeasureScorer:
             ):
                 columns = isinstance(everything, list)
                 kind = "multilabel" if columns else "binary" if truth.shape[1] == 1 else "multiclass"
-                told = Labels(truth, everything, kind, tuple(names) if columns and names else None)
+                told = ClassTargets(truth, everything, kind, tuple(names) if columns and names else None)
                 warn_of_positives(told, type(estimator).__name__, repr(self))
         weights = of_labels(sample_weight, truth.shape)
         if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks

@@ -20,8 +20,8 @@ from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, re
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
 
 __all__ = [
-    "Labels",
-    "Numbers",
+    "ClassTargets",
+    "RegressionTargets",
     "binary_columns",
     "classes_in",
     "columns_of",
@@ -150,7 +150,7 @@ def missing_in(table: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class RegressionTargets:
     """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector; `complete` where none is missing."""
 
     Y: np.ndarray
@@ -163,7 +163,7 @@ class Numbers:
         return predictions[:, 0] if self.flat else predictions
 
 
-def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
+def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     """y (n,) or (n, m) of real numbers, as `Tasks.shared` reads them. DataError, also to learn from where no label is there."""
     require_y(y)
     try:
@@ -181,7 +181,7 @@ def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
     complete = not np.isnan(Y).any()
     if learning and not complete:
         _refuse_empty(np.isnan(Y))
-    return Numbers(Y, None if flat else names, flat, complete)
+    return RegressionTargets(Y, None if flat else names, flat, complete)
 
 
 def _class_in(y) -> str | None:
@@ -213,7 +213,7 @@ def vector_of(y):
 
 
 @dataclass(frozen=True)
-class Labels:
+class ClassTargets:
     """Classes as tasks.
 
     signs   : (n, m) of -1 and +1, NaN where a label is missing
@@ -228,7 +228,7 @@ class Labels:
     names: tuple[str, ...] | None
     dtype: Any = None
 
-    def without_rows(self) -> Labels:
+    def without_rows(self) -> ClassTargets:
         """The classes alone."""
         return replace(self, signs=np.empty((0, self.signs.shape[1])))
 
@@ -276,7 +276,7 @@ class Labels:
         return np.array(first, dtype=self.dtype), np.array(second, dtype=self.dtype)
 
 
-def labels_of(y, *, task_a_class: bool = False) -> Labels:
+def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     """y (n,) of two or more classes, or (n, m) of two classes a column: bool, numbers or text; None and NaN are missing labels.
 
     Columns of nothing but 0/1, -1/+1 or False/True have both as classes, also where one of them does not occur.
@@ -309,7 +309,7 @@ def labels_of(y, *, task_a_class: bool = False) -> Labels:
         and all((known == known.astype(int)).all() for known in classes)
     ):
         dtype = np.dtype(int)  # labels are floats only because NaN is one
-    return Labels(signs, classes, "multilabel", names, dtype)
+    return ClassTargets(signs, classes, "multilabel", names, dtype)
 
 
 def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
@@ -327,15 +327,15 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
-def _of_vector(y, missing, fewest: int) -> Labels:
+def _of_vector(y, missing, fewest: int) -> ClassTargets:
     """A task a class from `fewest` classes on."""
     seen = classes_in(y, missing)
     if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
-        return Labels(signs, seen, "multiclass", tuple(map(str, seen)))
+        return ClassTargets(signs, seen, "multiclass", tuple(map(str, seen)))
     known = seen if len(seen) == 2 else _both(seen)
-    return Labels(_signs(y, missing, known[-1:])[:, None], known, "binary", None)
+    return ClassTargets(_signs(y, missing, known[-1:])[:, None], known, "binary", None)
 
 
 def _of_columns(table, missing, names) -> list[np.ndarray]:
@@ -422,7 +422,7 @@ def _listed(values) -> str:
 # A table of labels as estimators need it that learn all labels of a row: two classes a column, none missing.
 
 
-def binary_columns(y, term: str) -> Labels:
+def binary_columns(y, term: str) -> ClassTargets:
     """y (n, K), or (n,) as one label. DataError for a vector of more classes and for missing labels; see `labels_of`."""
     labels = labels_of(y)
     if labels.kind == "multiclass":

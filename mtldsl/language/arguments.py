@@ -18,7 +18,7 @@ from mtldsl.data.labels import require_classes
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import shown
-from mtldsl.language.expressions import Affine, Named, position_of
+from mtldsl.language.expressions import Affine, NamedExpression, position_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Scalar, constant_text, declared_in, made
@@ -147,7 +147,7 @@ SETTINGS = PrintSettings()
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _AxisNames:
     """Names of the rows and of the columns of an expression."""
 
     feature_names: tuple[str, ...]
@@ -261,14 +261,14 @@ def _short(value) -> str:
         return shown(value)
 
 
-def _sides(W: Affine) -> _Sides:
+def _sides(W: Affine) -> _AxisNames:
     """Names of rows and columns: those of features and tasks where the expression keeps them, else their numbers."""
     part, (n_rows, n_columns) = W.parts[0], W.shape
     tasks = part.weights.tasks
     kept = part.left is None
     rows = tuple(tasks.feature_names) if kept else tuple(f"row{j}" for j in range(n_rows))
     columns = tuple(tasks.task_names) if part.right is None else tuple(f"column{t}" for t in range(n_columns))
-    return _Sides(rows, columns, getattr(tasks, "views", {}) if kept else {})
+    return _AxisNames(rows, columns, getattr(tasks, "views", {}) if kept else {})
 
 
 def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
@@ -349,7 +349,9 @@ def _is_members(value: Any) -> bool:
 _AXES = {"rows": 0, "columns": 1}
 
 
-def by_position(cls: type[Atom], parameters: dict[str, Any], W: Named, typed: str) -> dict[str, Any]:
+def by_position(
+    cls: type[Atom], parameters: dict[str, Any], W: NamedExpression, typed: str
+) -> dict[str, Any]:
     """The parameters of a word, with positions in W for names in every field with `metadata={"names": "rows"}`, or "columns".
 
     Groups may be a dict, {what a group is called: its members}. What is not a list of lists is left to the atom, which refuses it.
@@ -409,7 +411,7 @@ def _named(cls: type[Atom], parameters: dict[str, Any]) -> list[tuple[str, int]]
     ]
 
 
-def _groups(groups: Any, W: Named, axis: int, typed: str) -> Any:
+def _groups(groups: Any, W: NamedExpression, axis: int, typed: str) -> Any:
     if isinstance(groups, Mapping):
         groups = list(groups.values())
     if not isinstance(groups, list):

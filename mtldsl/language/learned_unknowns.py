@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.learned_structures.structure import Range
-from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import ModelError, Spelled
@@ -280,18 +280,18 @@ class BallConstraint(RangeConstraint):
 
     p: float | None = 2.0
 
-    def tighten(self, before: Ball | None) -> Ball | None:
+    def tighten(self, before: KernelWeightBall | None) -> KernelWeightBall | None:
         if self.p is None:
             return before
         if before is None:
-            return Ball(self.p, self.value)
+            return KernelWeightBall(self.p, self.value)
         if before.p != self.p:
             raise ModelError(
                 f"{self.unknown.text} is bounded in the {before.p:g}-norm already; the closed form of its update is known for one "
                 "norm, so keep one of the two",
                 term=self.text,
             )
-        return Ball(self.p, min(self.value, before.radius))
+        return KernelWeightBall(self.p, min(self.value, before.radius))
 
 
 class KernelWeights(LearnedUnknown):

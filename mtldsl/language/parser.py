@@ -40,8 +40,8 @@ from mtldsl.language.vocabulary import (
 __all__ = [
     "METHODS_OF_VALUES",
     "OPERAND_ERRORS",
-    "Calls",
-    "Walk",
+    "CallSyntax",
+    "SyntaxWalk",
     "declaration_of",
     "parse_constraint",
     "parse_objective",
@@ -62,7 +62,7 @@ METHODS_OF_VALUES = {
 OPERAND_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError)
 
 
-class Calls(Syntax):
+class CallSyntax(Syntax):
     """The calls of one text. `names`: what may be written besides the words."""
 
     names: Mapping[str, object]
@@ -213,7 +213,7 @@ _REFUSED: dict[type, str] = {
 }
 
 
-class Walk(Calls):
+class SyntaxWalk(CallSyntax):
     """One text, read from its syntax tree. A method `_x` reads the nodes that Python's `ast` calls X."""
 
     def __init__(self, text: str | Source, names: Mapping[str, object]):
@@ -424,7 +424,7 @@ def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objectiv
       1 | squared_loss(W, tasks) + trace_nrm(W)
         |                          ^^^^^^^^^
     """
-    walk = Walk(text, names)
+    walk = SyntaxWalk(text, names)
     value = walk.result()
     if isinstance(value, Objective):
         return value
@@ -447,7 +447,7 @@ def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constra
     >>> parse_constraint("S << 100", {"S": mtl.TaskPrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))), "S")})
     S << 100
     """
-    walk = Walk(text, names)
+    walk = SyntaxWalk(text, names)
     value = walk.result()
     if isinstance(value, Constraint | RangeConstraint):
         # the text as typed says more than `array(3, 2)` does; names of arrays are known only here

@@ -340,7 +340,7 @@ class Parameter(Scalar):
         return f"Parameter({self.value:g}, name={self.name!r})"
 
 
-class _Binary(Scalar):
+class _BinaryOperation(Scalar):
     def __init__(self, function: Callable, symbol: str, left: Scalar, right: Scalar, precedence: int):
         self._function, self._left, self._right = function, left, right
         self.precedence = precedence
@@ -441,7 +441,7 @@ def _combine(function, symbol, left, right, precedence):
         return right
     if symbol in "*/" and isinstance(right, Number) and right.value == 1.0:
         return left
-    return _Binary(function, symbol, left, right, precedence)
+    return _BinaryOperation(function, symbol, left, right, precedence)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -17,13 +17,13 @@ from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.errors import ModelError
-from mtldsl.language.constraints import Argument, Constraint, RangeConstraint, ranges_of
+from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.substitution import intercepts_of, why_not_intercepts
 from mtldsl.language.weights import Weights
-from mtldsl.normal_form.form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
+from mtldsl.normal_form.form import Block, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm, picks
 from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
@@ -414,7 +414,7 @@ def _loss_term(term: Term) -> LossTerm:
     return term_type(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
 
 
-def linear_map(expression: Argument) -> LinearMap:
+def linear_map(expression: AffineArgument) -> LinearMap:
     """The map of an affine expression; plain multiples of one block are added up first."""
     multiples: dict[str, float] = {}
     entries = []
@@ -423,8 +423,8 @@ def linear_map(expression: Argument) -> LinearMap:
         if part.left is None and part.right is None:
             multiples[part.weights.name] = multiples.get(part.weights.name, 0.0) + coefficient
         elif coefficient != 0.0:
-            entries.append(Entry(part.weights.name, coefficient, part.left, part.right))
-    plain = [Entry(name, coefficient) for name, coefficient in multiples.items() if coefficient != 0.0]
+            entries.append(MapEntry(part.weights.name, coefficient, part.left, part.right))
+    plain = [MapEntry(name, coefficient) for name, coefficient in multiples.items() if coefficient != 0.0]
     offset = expression.offset
     if offset is not None and not np.any(offset):
         offset = None

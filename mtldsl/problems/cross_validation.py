@@ -16,8 +16,8 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
-from mtldsl.problems.folds import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
-from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
+from mtldsl.problems.folds import ONE_CLASS, Fold, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.problems.parallel_fits import PartsProgress, in_parallel, jobs_of
 from mtldsl.problems.path import ParameterValues, grid_of
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure
@@ -60,7 +60,7 @@ _MEANT = {
 
 
 def cross_validate(
-    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: Parts
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: PartsProgress
 ) -> CrossValidation:  # fmt: skip
     """See `Problem.cross_validate`. made : gets every fold as it is complete."""
     one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
@@ -175,7 +175,7 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
+def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Fold) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
     model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})

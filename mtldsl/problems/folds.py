@@ -22,7 +22,7 @@ from mtldsl.solution.solution import Solution
 
 __all__ = [
     "ONE_CLASS",
-    "Part",
+    "Fold",
     "data_of",
     "learnable",
     "make_part",
@@ -93,7 +93,7 @@ def taken(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
 
 
 @dataclass(frozen=True)
-class Part:
+class Fold:
     """One division of the rows. Those to learn on are copied where they are asked for, in `train`, so that many parts need no room.
 
     kept      : how often each row is learned on, as in `learnable`
@@ -164,7 +164,7 @@ def _as_needed(constant: float, needs: str) -> float:
 
 def make_part(
     tasks: Tasks, train: np.ndarray, test: np.ndarray, two: bool, one_class: str, typed: str
-) -> Part:
+) -> Fold:
     """train, test : masks of the rows of the shared X, or of the labelled rows, task after task. DataError where no task is left, and
     for a task of one class where that is asked for."""
     can, only = learnable(tasks, train.astype(int), two)
@@ -179,10 +179,10 @@ def make_part(
         raise DataError(f"{typed} has two classes of no task", write_instead="write fewer folds")
     constant = np.where(~can & (one_class == "constant"), only, np.nan)
     tested = [len(y) for y in _labels(tasks, test)]
-    return Part(train.astype(np.int8), can, constant, test, tested, tuple(names))
+    return Fold(train.astype(np.int8), can, constant, test, tested, tuple(names))
 
 
-def warn_of(parts: Sequence[Part], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:
+def warn_of(parts: Sequence[Fold], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:
     """A line for every part in which tasks are not learned; a OneClassWarning with them."""
     lines = [
         f"fold {k}: {listed_tasks(part.left_out)}" for k, part in enumerate(parts) if part.left_out

@@ -21,7 +21,7 @@ from mtldsl.problems.parallel_fits import in_parts
 from mtldsl.problems.path import Solutions, path_values, walk
 from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.solution.build import solution_of
-from mtldsl.solution.fields import Run
+from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.routes import answers, refuse_parameters
@@ -203,7 +203,7 @@ class Problem(Statement):
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
                 )  # fmt: skip
-                solution = solution_of(Run(self, form, outcome), tol)
+                solution = solution_of(SolvedModel(self, form, outcome), tol)
             solution.compile_seconds = compilation.spent() - before
             solution.interrupted = outcome.interrupted or interrupts.pending()
             self._keep(solution)

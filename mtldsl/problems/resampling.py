@@ -20,7 +20,7 @@ from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.cross_validation import fit_to
 from mtldsl.problems.folds import data_of, learnable, needs_two_classes, taken
-from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
+from mtldsl.problems.parallel_fits import PartsProgress, in_parallel, jobs_of
 from mtldsl.problems.path import grid_of
 from mtldsl.solution.score_intervals import percentiles
 from mtldsl.solution.solution import Solution
@@ -111,7 +111,7 @@ def stability_selection(
     random_state,
     progress,
     solve_options: dict,
-    made: Parts,
+    made: PartsProgress,
 ) -> StabilitySelection:
     """See `Problem.stability_selection`. made : gets every pair of halves as it is complete."""
     typed = "stability_selection"
@@ -277,7 +277,7 @@ class WeightIntervals:
 
 
 def bootstrap_weights(
-    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict, made: Parts
+    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict, made: PartsProgress
 ) -> WeightIntervals:
     """See `Problem.bootstrap`. made : gets every sample as it is complete."""
     n, level = checked_times(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")

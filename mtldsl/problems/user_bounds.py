@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.certificates.dual_bound import prove
 from mtldsl.certificates.multipliers import make_stationary, stationarity
 from mtldsl.data.task_data import require_in_memory
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
@@ -70,7 +70,7 @@ class Condition:
 
 
 @dataclass(frozen=True, repr=False)
-class BoundCheck(Shown):
+class BoundCheck(Displayable):
     """Proof by multipliers, as `problem.check_bound` found it.
 
     value      : the dual value; -inf where a condition fails
@@ -349,7 +349,7 @@ def _size(x: Blocks) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Conditions(Shown):
+class Conditions(Displayable):
     """terms: (term, value f(z), conjugate f*(u), <u, z>, the Fenchel gap f(z) + f*(u) - <u, z>); the gaps add up to the duality gap, and u is a
     subgradient at z where its gap is 0.  equations: (block, what is left of sum A^T u + sum B^T v = 0).  bounds: (constraint, violation)."""
 

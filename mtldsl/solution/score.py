@@ -298,13 +298,13 @@ def as_measure(metric, typed: str) -> Measure:
             term=f"{typed}={metric!r}" + ")" * typed.count("("),
             write_instead="write metric='roc_auc'",
         )
-    return _OfMetric(
+    return _MetricScore(
         repr(metric), "", "scores" if metric.scored_by_order else "labels", True, "two", metric=metric
     )
 
 
 @dataclass(frozen=True)
-class _OfMetric(Measure):
+class _MetricScore(Measure):
     metric: Metric = field(default_factory=FScore)
 
     def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:

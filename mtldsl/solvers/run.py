@@ -18,7 +18,7 @@ from mtldsl.certificates.infeasibility import feasibility
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
-from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
+from mtldsl.normal_form.reductions.null_space import NullSpace, NullSpaceRecovery
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value
 from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
@@ -107,7 +107,7 @@ class Easier:
 
     def __init__(self, given: NormalForm):
         self.form: NormalForm = given
-        self.recipe: Coordinates | None = None
+        self.recipe: NullSpaceRecovery | None = None
         if NullSpace().accepts(given) is None:
             self.form, self.recipe = NullSpace().apply(given)
 
@@ -125,7 +125,7 @@ class Easier:
         return back(run(start=start, watch=Translated(watch, back)))
 
 
-def _taken_back(point: Point, recipe: Coordinates) -> Point:
+def _taken_back(point: Point, recipe: NullSpaceRecovery) -> Point:
     """With its matrices those that are best for the weights."""
     steps = (
         replace(step, before=recipe.out(step.before), after=recipe.out(step.after))

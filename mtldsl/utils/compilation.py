@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-class _State:
+class _CompilationState:
     """One a process, as numba compiles under one lock: what a thread waits for another's function is compiling too."""
 
     def __init__(self):
@@ -26,7 +26,7 @@ class _State:
         self.tell: Callable[[str], Any] | None = None
 
 
-_state = _State()
+_state = _CompilationState()
 
 
 def spent() -> float:

@@ -92,7 +92,7 @@ class TimeIsUp(KeyboardInterrupt):
     """The time limit has passed, for code that nothing else stops; like KeyboardInterrupt no Exception, so that little catches it."""
 
 
-class _State:
+class _SignalState:
     """State of signals, which are of the process as well."""
 
     def __init__(self):
@@ -100,7 +100,7 @@ class _State:
         self.raises = self.pending = self.insisted = self.deferred = self.answered = self.of_parts = False
 
 
-_state = _State()
+_state = _SignalState()
 
 
 def _hear(number: int, frame) -> None:

@@ -17,8 +17,8 @@ from mtldsl.utils.validation import quoted
 
 __all__ = [
     "Defaults",
-    "Hearer",
     "Listener",
+    "PassListener",
     "as_cross_check",
     "clock",
     "counted",
@@ -209,7 +209,7 @@ def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None
 clock = time.perf_counter
 
 
-class Hearer(Protocol):
+class PassListener(Protocol):
     """Whoever is told of passes as they are made, and of how many the solver at work usually needs."""
 
     def passed(self, seconds: float) -> Any: ...
@@ -217,11 +217,11 @@ class Hearer(Protocol):
     def expects(self, solver: str, low: int, high: int) -> Any: ...
 
 
-_hearer: ContextVar[Hearer | None] = ContextVar("hearer of passes", default=None)
+_hearer: ContextVar[PassListener | None] = ContextVar("hearer of passes", default=None)
 
 
 @contextmanager
-def heard_by(hearer: Hearer | None) -> Iterator[None]:
+def heard_by(hearer: PassListener | None) -> Iterator[None]:
     """Tell `hearer` of the passes that are made in this block; None: nobody is told."""
     token = _hearer.set(hearer)
     try:

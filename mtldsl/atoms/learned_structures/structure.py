@@ -20,7 +20,7 @@ __all__ = [
     "Quadratic",
     "Range",
     "Structure",
-    "Triangular",
+    "TriangularFactor",
     "clipped_ratio",
     "give_way",
 ]
@@ -167,7 +167,7 @@ def give_way(
 # Cholesky factors, without what importing scipy.linalg costs everyone who never needs one.
 
 
-class Triangular:
+class TriangularFactor:
     """K = L L^T, L lower triangular; numpy.linalg.LinAlgError where K is not positive definite to rounding."""
 
     def __init__(self, K: np.ndarray):

@@ -9,14 +9,14 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, Violation, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
 
 __all__ = [
-    "Orders",
     "PartialAUC",
     "ROCArea",
+    "RankingMetric",
     "inside",
     "nearest_margins",
     "slack",
@@ -92,7 +92,7 @@ class RankingSettings:
 SETTINGS = RankingSettings()
 
 
-class Orders(Metric):
+class RankingMetric(Metric):
     """A metric Delta(r_1 <= ... <= r_P) of how many negatives stand above each positive of an order."""
 
     labellings: ClassVar[bool] = False
@@ -151,7 +151,7 @@ class Orders(Metric):
         # every negative that counts stands above all positives; which ones these are does not matter where all scores are equal
         unit, width = self.unit(positives, negatives), self.width(positives, negatives)
         low = unit if width == negatives else 0.0
-        return AtConstant(0.0, (-unit * width, -unit * width), (low * positives, unit * positives), 0.0)
+        return ConstantScore(0.0, (-unit * width, -unit * width), (low * positives, unit * positives), 0.0)
 
     # ------------------------------------------------------------------------------------------ mixtures of planes
 
@@ -249,7 +249,7 @@ class Orders(Metric):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialAUC(Orders):
+class PartialAUC(RankingMetric):
     r"""The area above the ROC curve of an order between two false positive rates, as a share of the whole: the mean of one minus the true
     positive rate where the false positive rate is between `min_fpr` and `max_fpr`.
 
@@ -442,7 +442,7 @@ class ROCArea(Metric):
     def at_constants(self, positives, negatives, is_zero):
         # every pair is in the wrong order, by less than its margin
         up, down = -2.0 / positives, 2.0 / negatives
-        return AtConstant(0.0, (up, up), (down, down), 0.0)
+        return ConstantScore(0.0, (up, up), (down, down), 0.0)
 
     def score(self, z, positive, threshold):
         """The share of pairs in the right order, equal predictions one half."""

@@ -182,7 +182,7 @@ def singular_values(W) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GramSettings:
+class SpectralGramSettings:
     """Limit of prox steps through the Gram matrix.
 
     threshold_ratio : least ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD
@@ -191,7 +191,7 @@ class GramSettings:
     threshold_ratio: float = 1e-3
 
 
-SETTINGS = GramSettings()
+SETTINGS = SpectralGramSettings()
 
 
 def _gram(W):

@@ -99,7 +99,7 @@ class _RowDirection:
 def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
     """(new multipliers, {(block, row)} where the equation holds on all directions; of an intercept (block, -1 - task)).
 
-    kinds      : {block: its `RowKind`s}
+    kinds      : {block: its `SpanRowKind`s}
     seen       : of (block, row, weights by task), whether other multipliers may see it: then directions that move predictions alike may
                  differ in what they ask for
     intercepts : {block: whether its equation holds, by task}

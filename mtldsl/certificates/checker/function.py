@@ -40,7 +40,7 @@ class FunctionFormula:
     is_cone_free = True  # any change of the entries in `takes` stays in the cone, and not only small ones
     left_out: np.ndarray | bool = False  # entries whose multipliers are to be 0
     is_spanned = True  # all rows of what `inside` makes are in `span`
-    short = None  # of a quadratic form: see `Quadratic`
+    short = None  # of a quadratic form: see `QuadraticFormula`
     degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
 
     def __init__(self, parameters, shape, exact: bool):

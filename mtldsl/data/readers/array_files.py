@@ -29,7 +29,7 @@ from mtldsl.utils.memory import as_dense, available_memory
 from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
 
 __all__ = [
-    "Other",
+    "OtherVariable",
     "mat_variables",
     "read_libsvm",
     "read_mat",
@@ -62,15 +62,15 @@ SETTINGS = MatProcessSettings()
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherVariable:
     """A variable that is neither numbers, text nor cells, such as a structure."""
 
     dtype: str
     shape: tuple = ()
 
 
-def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | Other]:
-    """name -> variable: an array, sparse, an array of objects for cells; what is none of these is an `Other`.
+def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariable]:
+    """name -> variable: an array, sparse, an array of objects for cells; what is none of these is an `OtherVariable`.
 
     DataError for what is not a MATLAB file, and for one on which scipy's reader crashes, wants more memory than there is, or does not
     come to an end.
@@ -117,7 +117,7 @@ def _ended(done: subprocess.CompletedProcess) -> str:
 
 def _restored(about: dict, arrays: memoryview):
     if about["kind"] == "other":
-        return Other(about["dtype"])
+        return OtherVariable(about["dtype"])
     shape = tuple(about["shape"])
     if about["kind"] == "sparse":
         parts = (_restored(about[key], arrays) for key in ("data", "indices", "indptr"))
@@ -365,7 +365,7 @@ def _member(path, content, name, role):
 
 def _numbers(path, name, value) -> Any:
     """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
-    if isinstance(value, Other) or value.dtype.kind not in "biuf":
+    if isinstance(value, OtherVariable) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
     return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 

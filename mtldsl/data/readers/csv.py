@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.data.readers.table import (
     ANSWERS,
     Column,
-    Table,
+    DataTable,
     answers_of,
     as_numbers,
     in_order,
@@ -149,7 +149,7 @@ def read_csv(
             write_instead="write " + Spelled.option("header", "False") + ", or name the labels if these are names", argument="header",
         )  # fmt: skip
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
-    outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
+    outline = DataTable(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
     if one_vs_rest and len(label_columns) > 1:
         raise DataError(
@@ -179,7 +179,7 @@ def read_csv(
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
     cells = np.column_stack([cells for _, cells in columns])
-    table = Table(path, tuple(column for column, _ in columns), cells, lines, decimal)
+    table = DataTable(path, tuple(column for column, _ in columns), cells, lines, decimal)
     return table.tasks(
         labels,
         features=features,

@@ -1,6 +1,6 @@
 """A table that a reader found in a file: named columns of numbers or categories.
 
-`Table.tasks` makes `Tasks` of it.
+`DataTable.tasks` makes `Tasks` of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "ANSWERS",
     "MISSING",
     "Column",
-    "Table",
+    "DataTable",
     "answer",
     "answers_of",
     "as_numbers",
@@ -241,7 +241,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DataTable:
     """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file; `decimal` is the mark in numbers."""
 
     path: Path

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mtldsl.estimators.baselines.base_baseline import (
-    MadeOfClassifiers,
+    ClassifierBaseline,
     fitted,
     margin,
     probability,
@@ -172,7 +172,7 @@ class LabelDependenceSettings:
 SETTINGS = LabelDependenceSettings()
 
 
-class LEAD(MadeOfClassifiers):
+class LEAD(ClassifierBaseline):
     """Each label from the rows and its parents in a network that was learned from errors (LEAD).
 
         h_k the classifier fitted to (X, y_k);  e_k = y_k - h_k(X) in {-1, 0, 1}, what x alone does not explain
@@ -245,7 +245,7 @@ class LEAD(MadeOfClassifiers):
 # PLEM: classifiers of labels and of pairs of labels along a tree, read together by max-product.
 
 
-class PLEM(MadeOfClassifiers):
+class PLEM(ClassifierBaseline):
     """Labels and pairs of labels along a tree, each with a classifier, read together (probabilistic label enhancement).
 
         tree: the maximum spanning tree over the labels, edges weighted by the number of training rows that have both labels

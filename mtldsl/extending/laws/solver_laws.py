@@ -165,7 +165,7 @@ _law = partial(law, LAWS, object)
 _on_what_it_takes = partial(law, LAWS, object, model=_taken)
 
 
-class _Watch:
+class _CountingWatch:
     """A caller that lets a solver go on for so many looks."""
 
     def __init__(self, looks: int):
@@ -232,7 +232,7 @@ def the_same_model_gives_the_same_bits(solver, model):
 def it_stops_when_it_is_told_to(solver, model):
     """A watch that returns True at the first look gets no second one, and the point has every block in its shape."""
     form = _seen(solver, model)
-    watch = _Watch(1)
+    watch = _CountingWatch(1)
     point = solver.solve(form, tol=1e-12, max_iter=10_000, start=None, watch=watch)
     holds(len(watch.points) >= 1, "it never showed a point to its watch")
     holds(len(watch.points) <= 2, f"it went on for {len(watch.points) - 1} looks after it was told to stop")
@@ -245,7 +245,7 @@ def it_stops_when_it_is_told_to(solver, model):
 def it_keeps_to_max_iter(solver, model):
     """With max_iter=1 it comes back, with a finite point."""
     form = _seen(solver, model)
-    point = solver.solve(form, tol=1e-12, max_iter=1, start=None, watch=_Watch(1000))
+    point = solver.solve(form, tol=1e-12, max_iter=1, start=None, watch=_CountingWatch(1000))
     finite = all(np.isfinite(block).all() for block in point.blocks.values())
     holds(finite, "its point after one iteration is not finite")
 

@@ -14,7 +14,7 @@ from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.decoder import changes_times, expected_changes
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.term import Blocks, Entry, LinearMap, LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
 
 if TYPE_CHECKING:
     from mtldsl.atoms.inference.cliques import Cliques
@@ -73,7 +73,7 @@ def with_constant(tasks: Tasks, map: LinearMap, name: str, n_labels: int) -> tup
         replace(entry, left=embed if entry.left is None else sparse.csr_array(embed @ entry.left))
         for entry in map.entries
     ]
-    entries.append(Entry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
+    entries.append(MapEntry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
     offset = None if map.offset is None else np.vstack([map.offset, np.zeros((1, tasks.n_tasks))])
     own = Tasks(
         targets=tasks.targets, counts=tasks.counts, task_names=tasks.task_names,

@@ -16,7 +16,7 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
-from mtldsl.normal_form.form import Entry, FunctionTerm, NormalForm, single_loss
+from mtldsl.normal_form.form import FunctionTerm, MapEntry, NormalForm, single_loss
 from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
@@ -295,7 +295,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     return Point(blocks, [scores.duals(steps.u)], None, start.iteration)
 
 
-def _right(entry: Entry, q: int) -> np.ndarray | None:
+def _right(entry: MapEntry, q: int) -> np.ndarray | None:
     """R where the loss is one of W R."""
     if entry.right is None:
         return None if entry.coefficient == 1.0 else entry.coefficient * np.eye(q)

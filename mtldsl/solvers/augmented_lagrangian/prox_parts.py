@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.metrics.metric import Batch
+from mtldsl.atoms.metrics.metric import MetricBatch
 from mtldsl.atoms.prox.composition import prox_of_sum
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import FunctionTerm, LossTerm
@@ -476,7 +476,7 @@ class StructuredScores:
             yield found, chosen
         self.warm[moved] = 1
 
-    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], Batch]]:
+    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], MetricBatch]]:
         """These tasks by metric, as compiled loops read them."""
         if len(chosen) == len(self.apart) and self._all is not None:
             return self._all
@@ -487,7 +487,7 @@ class StructuredScores:
             (
                 self.apart[of[0]][2],
                 of,
-                Batch([self.apart[k][4] for k in of], [self.rows[k].start for k in of]),
+                MetricBatch([self.apart[k][4] for k in of], [self.rows[k].start for k in of]),
             )
             for of in by_metric.values()
         ]

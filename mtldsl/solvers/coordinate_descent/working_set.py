@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Rows
+from mtldsl.normal_form.reductions.block_reductions import RowRestriction
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
     ResidualState,
@@ -102,7 +102,7 @@ class RowSelection:
                 rows = np.sort(np.concatenate([rows, new]))
             if rows.size == 0:  # only the intercepts move; a form needs a row
                 rows = np.array([excess.argmax()])
-            reduction = Rows(rows)
+            reduction = RowRestriction(rows)
             small, whole = reduction.apply(self.form)
             inner = Point(reduction.restricted(blocks, whole))
             enough = Until(watch, partial(_is_stationary, small, precision))

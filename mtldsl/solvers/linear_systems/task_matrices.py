@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 from mtldsl.solvers.design.gram import gram_and_border
 
 __all__ = [
@@ -354,7 +354,7 @@ def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
         cross, sums = cross[:, :1], sums[:1]
     into = {name: np.zeros((rows.stop - rows.start, cross.shape[1])) for name, rows in layout.rows.items()}
     for entry in loss.map.entries:  # an intercept and a right factor do not meet here: see `couples_tasks`
-        into[entry.block] += Entry(entry.block, entry.coefficient, entry.left).adjoint(cross)
+        into[entry.block] += MapEntry(entry.block, entry.coefficient, entry.left).adjoint(cross)
     border = np.zeros((sums.size, layout.depth, layout.depth))
     for name in loss.intercepts:
         at = layout.rows[name].start
@@ -396,7 +396,7 @@ def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalF
     return total
 
 
-def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
+def _sandwich(first: MapEntry, middle, second: MapEntry, p: int) -> np.ndarray:
     """coefficients * left_1^T M left_2, (., .) or (q, ., .)."""
     matrix = np.eye(p) if middle is None else middle
     if second.left is not None:

@@ -9,7 +9,12 @@ import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
-from mtldsl.normal_form.terms.structure_term import Remembered, Structures, learned_matrices, structure_terms
+from mtldsl.normal_form.terms.structure_term import (
+    MajorizationLog,
+    Structures,
+    learned_matrices,
+    structure_terms,
+)
 from mtldsl.solvers.augmented_lagrangian.at_rank import (
     descend,
     reweighted_of,
@@ -189,7 +194,7 @@ def accelerate(
     plain = step.solve(structures, x, accuracy)
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
     size, looks = step.size(plain.blocks), Rhythm(watch, max_iter)
-    remembered = Remembered(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
+    remembered = MajorizationLog(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
     descents = Descents(form, tol, watch)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)

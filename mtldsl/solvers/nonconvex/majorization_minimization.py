@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.terms.structure_term import Remembered
+from mtldsl.normal_form.terms.structure_term import MajorizationLog
 from mtldsl.solvers.design.sufficient_statistics import RadialData
 from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE, assert_descent
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_step
@@ -76,7 +76,7 @@ class _Run:
     settled: bool = False  # steps gain nothing but rounding
     looked: int = 0  # the step of the last look
     values: list[float] = field(default_factory=list)
-    steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
+    steps: MajorizationLog = field(default_factory=lambda: MajorizationLog(False, reweights_losses=True))
 
     def remember(self, at: Evaluation, after) -> None:
         """A step of the model itself, not of an easier one on the way, to the least of the majoriser itself."""

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.certificate import certify
-from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, MapEntry, NormalForm
 from mtldsl.solvers.admm.iteration import Iteration
 from mtldsl.solvers.augmented_lagrangian.at_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
@@ -96,7 +96,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
             functions.append(FunctionTerm(TraceNorm(), _coefficient(f), f.map, f.typed))
     for block in form.weight_blocks:
         if not any(f.map.multiple_of(block.name) for f in functions):
-            own = LinearMap((Entry(block.name),), block.shape)
+            own = LinearMap((MapEntry(block.name),), block.shape)
             functions.append(
                 FunctionTerm(
                     Ridge(), SETTINGS.ridge_share * form.slope_at_zero / block.shape[0], own, "ridge"

@@ -13,8 +13,8 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.dual_bound import over
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Incumbent
-from mtldsl.normal_form.reductions.coordinates import White, Whitened
+from mtldsl.normal_form.reductions.block_reductions import FixedStructures
+from mtldsl.normal_form.reductions.coordinates import WhitenedLosses, WhiteningRecovery
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, kept_value
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, quadratic_data, why_not_quadratic
 from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, fitting_method, solve_weights
@@ -151,12 +151,12 @@ class ConvexStep:
         self.form, self.watch = form, watch
         self.before: Point | None = None
         self.reached: str | None = None  # the solver that brought the last step to its accuracy
-        self._whitened = Whitened()
+        self._whitened = WhitenedLosses()
         self.rise = RISE_ROUNDING_SHARE
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
-        kept, _ = Incumbent(structures).apply(self.form)
+        kept, _ = FixedStructures(structures).apply(self.form)
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )
@@ -200,7 +200,7 @@ class ConvexStep:
             yield self.reached
         yield from (name for name in accepting_routes(easier) if name != self.reached)
 
-    def _easier(self, kept: NormalForm) -> tuple[NormalForm, White | None]:
+    def _easier(self, kept: NormalForm) -> tuple[NormalForm, WhiteningRecovery | None]:
         """The model with a plain ridge in place of its matrices, where it has one, and the way back."""
         return self._whitened.apply(kept) if self._whitened.accepts(kept) is None else (kept, None)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
+from mtldsl.normal_form.form import Blocks, LossTerm, MapEntry, NormalForm
 from mtldsl.solvers.numerics.operator_splitting import projected
 
 __all__ = [
@@ -169,7 +169,7 @@ def _squared_lengths(form: NormalForm) -> Blocks:
     for loss in form.losses:
         squares = loss.column_lengths**2
         for entry in loss.map.entries:
-            squared = Entry(entry.block, entry.coefficient**2, _squared(entry.left), _squared(entry.right))
+            squared = MapEntry(entry.block, entry.coefficient**2, _squared(entry.left), _squared(entry.right))
             lengths[entry.block] += squared.adjoint(squares)
         for name in loss.intercepts:
             lengths[name] += loss.tasks.counts

@@ -22,7 +22,7 @@ from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.parallel import asked_jobs
 
 if TYPE_CHECKING:
-    from mtldsl.atoms.learned_structures.task_kernels import Ball
+    from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 
 __all__ = [
     "SETTINGS",
@@ -174,13 +174,13 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
 
 
 class WeightsStep:
-    """theta <- theta (E.1(theta) / theta)^longer, into the ball; (E.1) is the minimiser where the parts W_m are kept, `Ball.update`.
+    """theta <- theta (E.1(theta) / theta)^longer, into the ball; (E.1) is the minimiser where the parts W_m are kept, `KernelWeightBall.update`.
 
     A weight that tends to zero, as most do for p = 1, falls by the same small factor at every step of (E.1); so `longer`, one a
     weight, grows while its weight goes the same way.
     """
 
-    def __init__(self, ball: Ball, n: int):
+    def __init__(self, ball: KernelWeightBall, n: int):
         self.ball = ball
         self.longer, self.before, self.boldness = np.ones(n), np.zeros(n), 1.0
 
