@@ -153,10 +153,10 @@ def constant(value) -> Any:
     """A value as a node of the graph: sent once, and sent again to whoever comes in the place of a worker that is lost."""
     from dask.delayed import delayed
 
-    return delayed(_Held(value), traverse=False, pure=False)
+    return delayed(_OpaqueValue(value), traverse=False, pure=False)
 
 
-class _Held:
+class _OpaqueValue:
     """A value that Dask does not look into."""
 
     def __init__(self, value):

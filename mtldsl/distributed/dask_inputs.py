@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.distributed.constructors import Found, Rows, found_in, load, placed, places_of
+from mtldsl.distributed.constructors import (
+    PartitionFindings,
+    PartitionRows,
+    found_in,
+    load,
+    placed,
+    places_of,
+)
 from mtldsl.distributed.dask_backend import (
     as_nodes,
     call,
@@ -34,7 +41,7 @@ __all__ = [
 def of_loaders(
     loaders: Sequence, *, names=None, task_names=None, feature_names=None, keep=None, size=None, typed="from_parts(loaders)"
 ) -> DistributedTasks:  # fmt: skip
-    """Delayed values, or functions without arguments, that are `Rows` or (X, Y), (X, y, task_ids), (X, y, task_ids, weights).
+    """Delayed values, or functions without arguments, that are `PartitionRows` or (X, Y), (X, y, task_ids), (X, y, task_ids, weights).
 
     names : of the partitions; size: bytes in memory, where they are known before
     """
@@ -54,7 +61,7 @@ def of_loaders(
     ]
     if first_kept:
         loaded = kept(loaded, names)
-    found: Found = computed(
+    found: PartitionFindings = computed(
         tree([call(found_in, one, k, partition=k) for k, one in enumerate(loaded)]), names
     )
     places = places_of(found, names, task_names, feature_names)
@@ -120,8 +127,8 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
     )  # fmt: skip
 
 
-def _table_rows(X, Y, weights, ndim) -> Rows:
-    return Rows(
+def _table_rows(X, Y, weights, ndim) -> PartitionRows:
+    return PartitionRows(
         X,
         Y[:, None] if ndim == 1 else Y,
         None,
@@ -236,10 +243,10 @@ def named_columns(
     return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
-def rows_of_frame(frame, columns: dict) -> Rows:
+def rows_of_frame(frame, columns: dict) -> PartitionRows:
     """The columns of a data frame in memory, by what they are for."""
     task, weights = columns["task"], columns["weights"]
-    return Rows(
+    return PartitionRows(
         frame[columns["features"]],
         frame[columns["labels"]] if task is None else frame[columns["labels"][0]].to_numpy(),
         None if task is None else frame[task],

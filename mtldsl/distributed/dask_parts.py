@@ -26,7 +26,7 @@ from mtldsl.distributed.dask_backend import (
 )
 from mtldsl.distributed.partitions import (
     ByTask,
-    Part,
+    PartitionTasks,
     aligned,
     evaluated,
     grouped,
@@ -46,8 +46,8 @@ from mtldsl.utils.progress import timed
 __all__ = [
     "SETTINGS",
     "DaskParts",
-    "Scratch",
-    "States",
+    "PartStates",
+    "ScratchFolder",
     "read_states",
     "unseen_by",
     "write_states",
@@ -73,23 +73,23 @@ class DaskPartSettings:
 SETTINGS = DaskPartSettings()
 
 
-class States(list):
+class PartStates(list):
     """A node for what is kept beside each part.
 
     since : stateful runs since they were on disk: what a state that is lost is computed again from
     files : those that they go back to, None where they go back to the beginning. Gone when the last states are that need them
     """
 
-    def __init__(self, nodes: Sequence, since: int = 0, files: Files | None = None):
+    def __init__(self, nodes: Sequence, since: int = 0, files: TemporaryFiles | None = None):
         super().__init__(nodes)
         self.since, self.files = since, files
 
-    def after(self, nodes: Sequence) -> States:
+    def after(self, nodes: Sequence) -> PartStates:
         """Those of the next run."""
-        return States(nodes, self.since + 1, self.files)
+        return PartStates(nodes, self.since + 1, self.files)
 
 
-class Files:
+class TemporaryFiles:
     """Files of one writing, removed with this."""
 
     def __init__(self, folder: str, mark: str, n_parts: int):
@@ -102,29 +102,29 @@ def _remove(paths: list[Path]) -> None:
             path.unlink()
 
 
-class Scratch:
+class ScratchFolder:
     """A folder of this machine for states, where all workers see it."""
 
     def __init__(self):
         self.folder: str | None = None
 
-    def written(self, states: States, names: Sequence[str]) -> States:
+    def written(self, states: PartStates, names: Sequence[str]) -> PartStates:
         """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
         if self.folder is None:
             self.folder = tempfile.mkdtemp(prefix="mtldsl-states-")
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         mark = secrets.token_hex(8)
-        files = Files(self.folder, mark, len(states))
+        files = TemporaryFiles(self.folder, mark, len(states))
         try:
             if unseen_by(self.folder):
                 return states
             new = write_states(states, self.folder, mark, names)
         except (DataError, TypeError):
             return states
-        return States(new, 0, files)
+        return PartStates(new, 0, files)
 
 
-def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> States:
+def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
     unseen = set(range(len(done))) - set(computed(call(_listed, done), names))
@@ -136,10 +136,10 @@ def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str])
     return read_states(folder, mark, names)
 
 
-def read_states(folder: str, mark: str, names: Sequence[str]) -> States:
+def read_states(folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Return what `write_states` wrote. DataError where a file is not there, or damaged."""
     nodes = [call(_read, folder, mark, k, partition=k) for k in range(len(names))]
-    return States(kept(nodes, names))
+    return PartStates(kept(nodes, names))
 
 
 def unseen_by(folder: str) -> str | None:
@@ -193,7 +193,7 @@ class DaskParts:
 
     def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
         self._nodes = list(nodes)
-        self.mark, self._scratch = mark, Scratch()
+        self.mark, self._scratch = mark, ScratchFolder()
         self.n_parts = len(self._nodes)
         self.names = tuple(names)
         self.keep = keep
@@ -215,7 +215,7 @@ class DaskParts:
         """See `Parts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
-        states = States([None] * self.n_parts) if state is None else state
+        states = PartStates([None] * self.n_parts) if state is None else state
         done = [
             call(_evaluated, part, own, sent, held, stateful, name, partition=k)
             for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
@@ -239,11 +239,11 @@ class DaskParts:
         """See `Parts.unseen_by`."""
         return unseen_by(folder)
 
-    def write_states(self, states: States, folder: str, mark: str) -> States:
+    def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
         """See `Parts.write_states`."""
         return write_states(states, folder, mark, self.names)
 
-    def read_states(self, folder: str, mark: str) -> States:
+    def read_states(self, folder: str, mark: str) -> PartStates:
         """See `Parts.read_states`."""
         return read_states(folder, mark, self.names)
 
@@ -267,7 +267,7 @@ class DaskParts:
         told, moved = computed(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
         new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
-        return new, States(there[len(new) :]), told
+        return new, PartStates(there[len(new) :]), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
         """See `Parts.mapped`."""
@@ -298,7 +298,7 @@ def _summed(*summands) -> Any:
     return tree_sum(summands)
 
 
-def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
+def _evaluated(part: PartitionTasks | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
     function, *broadcast = aligned(sent.value)
     try:
         own, summand = evaluated(function, part, aligned(state), held, stateful, *broadcast)
@@ -337,7 +337,7 @@ def _put_together(like, *backs):
     return put_together(like, backs)
 
 
-def _mapped(part: Part | None, sent, name: str) -> Part | None:
+def _mapped(part: PartitionTasks | None, sent, name: str) -> PartitionTasks | None:
     step, *broadcast = aligned(sent.value)
     try:
         return None if part is None else step(part, *broadcast)

@@ -12,7 +12,7 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe, can_be_reflected
 from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.run import COARSE_INTERCEPTS, Easier, SolveResult
+from mtldsl.solvers.run import COARSE_INTERCEPTS, ReducedForm, SolveResult
 from mtldsl.solvers.starts import solve_form, starting_point
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener, say
@@ -81,7 +81,7 @@ def _solved(
 
 def _refuse_folder(form: NormalForm) -> None:
     """SolverError where no solver that takes the form writes checkpoints."""
-    names = list(accepting_routes(Easier(form).form))
+    names = list(accepting_routes(ReducedForm(form).form))
     if not any("checkpoint" in get_solver(name).options for name in names):
         raise SolverError(
             f"no solver that takes this model writes checkpoints ({', '.join(names) or 'none takes it'})",

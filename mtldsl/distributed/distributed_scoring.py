@@ -14,8 +14,8 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
-from mtldsl.distributed.distributed_folds import Facts, FoldAssignment, LabelFacts, deal_folds, made
-from mtldsl.distributed.partitions import Columns, TaskSum
+from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, TaskFacts, deal_folds, made
+from mtldsl.distributed.partitions import TaskColumns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
@@ -32,7 +32,7 @@ from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [
-    "PartElsewhere",
+    "DistributedFold",
     "ScoringRequest",
     "asked_of",
     "best_by_task",
@@ -128,11 +128,13 @@ def _exchanged(tasks: Any, asked: ScoringRequest, function, *broadcast) -> np.nd
     return tasks.parts.exchanged(columns, tasks.n_tasks, function, *broadcast)[2].of_all(tasks.n_tasks)
 
 
-def _columns(part, _, asked: ScoringRequest) -> tuple[Columns, None]:
+def _columns(part, _, asked: ScoringRequest) -> tuple[TaskColumns, None]:
     """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    return Columns(part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)), None
+    return TaskColumns(
+        part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)
+    ), None
 
 
 def _predicted(part, asked: ScoringRequest) -> np.ndarray:
@@ -144,7 +146,7 @@ def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     return np.where(np.isnan(constant), z, constant)
 
 
-def _apart(columns: Columns):
+def _apart(columns: TaskColumns):
     """(position of the task, predictions, labels, sample weights or None) of every task."""
     ends = columns.offsets.tolist()
     for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
@@ -152,16 +154,18 @@ def _apart(columns: Columns):
         yield i, z, np.where(positive, 1.0, -1.0), weights[0] if weights else None
 
 
-def _measured(columns: Columns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
+def _measured(columns: TaskColumns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
     return None, (), TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _apart(columns)]))
 
 
-def _by_metrics(columns: Columns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
+def _by_metrics(columns: TaskColumns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
     found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _apart(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 
-def _best(columns: Columns, state, metrics: tuple, names: tuple, typed: str) -> tuple[None, tuple, TaskSum]:
+def _best(
+    columns: TaskColumns, state, metrics: tuple, names: tuple, typed: str
+) -> tuple[None, tuple, TaskSum]:
     found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _apart(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
@@ -394,12 +398,12 @@ def _summed(fitted: FittedSolution, tasks: Any, needs: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PartElsewhere:
+class DistributedFold:
     """One fold, as `mtldsl.problems.folds.Fold` is of rows that are here."""
 
     dealt: FoldAssignment
     fold: int
-    facts: tuple[Facts, Facts]
+    facts: tuple[TaskFacts, TaskFacts]
     learned: np.ndarray
     constant: np.ndarray
     n_tested: list[int]
@@ -429,7 +433,7 @@ class PartElsewhere:
         learned, constant = self.learned[there], self.constant[there]
         columns = np.flatnonzero(np.isin(np.flatnonzero(self.learned), there))
         found = score_elsewhere(
-            _Columns(solution, columns), test, measure, typed, learned=learned, constant=constant
+            _SolutionColumns(solution, columns), test, measure, typed, learned=learned, constant=constant
         )
         self.count(tasks, test)
         if index is None or found.by_task is None:
@@ -440,7 +444,7 @@ class PartElsewhere:
         return Score(float(found), by_task, out, tasks.n_tasks)
 
 
-class _Columns:
+class _SolutionColumns:
     """Some tasks of a solution."""
 
     def __init__(self, solution: Solution, columns: np.ndarray):
@@ -452,7 +456,7 @@ class _Columns:
 
 def parts_elsewhere(
     tasks: Any, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
-) -> list[PartElsewhere]:
+) -> list[DistributedFold]:
     """As `make_part` for every fold, in one pass. DataError for lists of rows, which are as long as the data."""
     if as_whole(folds) is None:
         raise DataError(
@@ -477,7 +481,7 @@ def parts_elsewhere(
             raise DataError(f"{typed}: training fold {fold} has two classes of no task", write_instead="write fewer folds")  # fmt: skip
         only = np.where((known.counts > 0) & (known.distinct < 2), known.minimum, np.nan)
         constant = np.where(~can & (one_class == "constant"), only, np.nan)
-        parts.append(PartElsewhere(dealt, fold, (train, test), can, constant, tested.counts.tolist(), tuple(tasks.task_names)))  # fmt: skip
+        parts.append(DistributedFold(dealt, fold, (train, test), can, constant, tested.counts.tolist(), tuple(tasks.task_names)))  # fmt: skip
     return parts
 
 
@@ -486,7 +490,7 @@ def parts_elsewhere(
 
 
 @dataclass(frozen=True, eq=False)
-class _Predicting:
+class _PredictionParts:
     """Parts of a solution that predictions need: nothing that is as long as the data it was learned on."""
 
     coef: np.ndarray
@@ -498,10 +502,10 @@ class _Predicting:
 
 def predictor_for(fitted: FittedSolution, X) -> Any:
     """See `mtldsl.solution.predictors.predictor_for`, of Dask's types."""
-    return _OnWorkers(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
+    return _WorkerPredictor(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
 
 
-class _OnWorkers:
+class _WorkerPredictor:
     """The methods of a predictor."""
 
     def __init__(self, of: FittedSolution):
@@ -531,7 +535,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
         )  # fmt: skip
     if method == "predict_proba":
         probabilities(fitted.loss, np.zeros(1))  # before any input is looked at
-    known = _Predicting(fitted.coef, fitted.intercept, fitted.thresholds, fitted.loss, fitted.schema)
+    known = _PredictionParts(fitted.coef, fitted.intercept, fitted.thresholds, fitted.loss, fitted.schema)
     m = fitted.coef.shape[1]
     if hasattr(X, "columns"):
         _answer(known, method, X._meta)  # names and number of the columns
@@ -550,7 +554,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(known: _Predicting, method: str, X) -> np.ndarray:
+def _answer(known: _PredictionParts, method: str, X) -> np.ndarray:
     """(rows, m) of one part."""
     if not len(X):
         known.schema.columns(X)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
-from mtldsl.solvers.routes import Answer
+from mtldsl.solvers.routes import RouteVerdict
 
 __all__ = ["VERDICTS", "Explanation", "kinds_of_models"]
 
@@ -32,7 +32,7 @@ class Explanation(Displayable):
     """
 
     model: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RouteVerdict, ...]
     #: where the rows are, and what moves, where they are elsewhere
     rows: str = ""
 

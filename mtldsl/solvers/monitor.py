@@ -18,7 +18,7 @@ from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices, structure_terms
-from mtldsl.solvers.numerics.line_search import Lines, best_between
+from mtldsl.solvers.numerics.line_search import RaySearch, best_between
 from mtldsl.solvers.numerics.operator_splitting import projected
 from mtldsl.solvers.scheduler import Slot, StallRule
 from mtldsl.solvers.solver import Point, Solver
@@ -211,7 +211,7 @@ class Monitor:
     ):
         self.form, self.tol, self.max_seconds, self.listener = form, tol, max_seconds, listener
         self.started, self.compiled = time.perf_counter(), compilation.spent()
-        self.scale, self.best, self.lines = GapScale(form), IncumbentTracker(form, tol), Lines(form)
+        self.scale, self.best, self.lines = GapScale(form), IncumbentTracker(form, tol), RaySearch(form)
         self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
         self.proof: Bound | None = None
         self._about: tuple = ()

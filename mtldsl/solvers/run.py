@@ -23,7 +23,7 @@ from mtldsl.normal_form.terms.structure_term import Structures, kept_value
 from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.scheduler import Slot
-from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
+from mtldsl.solvers.solver import MappedWatch, Point, Solver, Watch, breakdowns
 from mtldsl.utils import interrupts, progress
 from mtldsl.utils.memory import memory_errors
 from mtldsl.utils.parallel import on_one_blas_thread
@@ -32,7 +32,7 @@ from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 
 __all__ = [
     "COARSE_INTERCEPTS",
-    "Easier",
+    "ReducedForm",
     "SolveResult",
     "checked_jobs",
     "checked_limits",
@@ -92,7 +92,7 @@ def solve_in_span(
     """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
     smaller, span = SampleSpan().apply(form)
     inside = None if start is None else SampleSpan().restricted(start, span)
-    shown = Translated(watch, partial(SampleSpan().invert, span=span))
+    shown = MappedWatch(watch, partial(SampleSpan().invert, span=span))
     return SampleSpan().invert(
         solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=shown), span
     )
@@ -102,7 +102,7 @@ def solve_in_span(
 # A form as solvers see it: without equations that are solved beforehand. Points that they show are those of the form as given.
 
 
-class Easier:
+class ReducedForm:
     """The easier form of one form, which is the form itself where there is no other."""
 
     def __init__(self, given: NormalForm):
@@ -122,7 +122,7 @@ class Easier:
         back = partial(_taken_back, recipe=self.recipe)
         if start is not None:  # matrices of the given size are none of this form
             start = NullSpace().restricted(replace(start, structures=None), self.recipe)
-        return back(run(start=start, watch=Translated(watch, back)))
+        return back(run(start=start, watch=MappedWatch(watch, back)))
 
 
 def _taken_back(point: Point, recipe: NullSpaceRecovery) -> Point:
@@ -186,7 +186,7 @@ def run_routes(
         start = None  # what is left of other weights would be smaller than a gap can be held against
     monitor = Monitor(form, tol, max_seconds, listener)
     monitor.set_trial_points(None if start is None else start.blocks, simple_guesses)
-    easier = Easier(form)
+    easier = ReducedForm(form)
     schedule = schedule_for(easier.form, solver, options)
     status, iterations, tried = "", 0, {}
     while (slot := schedule.next()) is not None:
@@ -217,7 +217,12 @@ DONE = ("optimal", "stationary", "time_limit", "unattained")
 
 
 def _run_slot(
-    slot: Slot, easier: Easier, monitor: Monitor, options: dict, max_iter: int | None, start: Point | None
+    slot: Slot,
+    easier: ReducedForm,
+    monitor: Monitor,
+    options: dict,
+    max_iter: int | None,
+    start: Point | None,
 ) -> tuple[Point | None, SolverError | None]:
     """Run a route until it ends, or is stopped: (its last point, None), (None, its error), or (None, None) where a signal ended it."""
     chosen = get_solver(slot.route)

@@ -16,7 +16,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.normal_form.terms.few_rows import GramRows, LabelFactor, RowFactors, factor_of
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
     "RowSpread",
@@ -256,7 +256,7 @@ def remember_moments(tasks: Any, known: SufficientStatistics) -> None:
         tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
 
 
-def _of_part(part: Part, n_tasks: int) -> dict[str, RowSpread | None]:
+def _of_part(part: PartitionTasks, n_tasks: int) -> dict[str, RowSpread | None]:
     return _of_rows(part.tasks, part.which, n_tasks)
 
 
@@ -458,7 +458,7 @@ def _triangles_of(tasks: Any) -> RowFactors:
     return RowFactors(each)
 
 
-def _triangle_of_part(part: Part, n_tasks: int) -> dict[int, TriangularRows]:
+def _triangle_of_part(part: PartitionTasks, n_tasks: int) -> dict[int, TriangularRows]:
     tasks: Tasks = part.tasks
     together = is_one_table(tasks, part.which, n_tasks)
     keys = [_COMMON_KEY] if together else part.which.tolist()

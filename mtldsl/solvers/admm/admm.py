@@ -11,16 +11,16 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.admm.iteration import Iteration, flops_of_iteration
+from mtldsl.solvers.admm.iteration import ADMMIteration, flops_of_iteration
 from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
 from mtldsl.solvers.cutting_planes.oracle import (
     has_one_maximum_a_task,
     has_oracle,
 )
-from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
+from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
+from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
 from mtldsl.solvers.solver import MATRIX_SPEEDUP, Point, Solver, Watch
 
 __all__ = [
@@ -52,7 +52,7 @@ INNER = ("planes", "frank_wolfe")
 class ADMM(Solver):
     """Over-relaxed ADMM with residual balancing and Anderson acceleration.
 
-    With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
+    With the copies w = K x + k of `SplitForm`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
 
         w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
 
@@ -151,7 +151,7 @@ class ADMM(Solver):
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
         if not form.is_convex:
-            return Nonconvex(form, tol, start).run(max_iter, watch)
+            return SpectralADMM(form, tol, start).run(max_iter, watch)
         obstacle = why_not_two_blocks(form)
         if inner == "frank_wolfe":
             if obstacle:
@@ -162,8 +162,8 @@ class ADMM(Solver):
         if any(map(has_one_maximum_a_task, form.losses)):
             if obstacle:
                 return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
-            return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
-        return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
+            return TwoBlockADMM(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch)
+        return ADMMIteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch)
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:

@@ -9,21 +9,21 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.at_rank import concave_of
-from mtldsl.solvers.augmented_lagrangian.equality_constraints import TiedRun, takes
+from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
 from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Solver, Watch
 
 __all__ = [
     "SOLVER",
-    "Multipliers",
+    "AugmentedLagrangian",
 ]
 
 
 @dataclass(frozen=True)
-class MultipliersSettings:
+class AugmentedLagrangianSettings:
     """Constants of the flops that are expected.
 
     conjugate_gradient_steps : of a Newton step on tied tasks, about
@@ -34,10 +34,10 @@ class MultipliersSettings:
     newton_steps: float = 40.0
 
 
-SETTINGS = MultipliersSettings()
+SETTINGS = AugmentedLagrangianSettings()
 
 
-class Multipliers(Solver):
+class AugmentedLagrangian(Solver):
     """The proximal method of multipliers, with Newton steps in the weights.
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
@@ -94,15 +94,15 @@ class Multipliers(Solver):
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
     ) -> Point:
         if isinstance(single_block(form), str):
-            return TiedRun(form, tol).run(max_iter, watch)
+            return EqualityConstrainedRun(form, tol).run(max_iter, watch)
         if not form.is_convex:
             return SpectralRun(form, tol, start).run(max_iter, watch)
-        run = Run(form, tol, start)
+        run = AugmentedLagrangianRun(form, tol, start)
         tasks, point = run.tasks_by_features(), None
         if tasks is not None:
             point = run.by_features(tasks, max_iter, watch)
         if point is None and run.has_interior:
-            near = None if start is None else Run(form, tol, start, is_near=True)
+            near = None if start is None else AugmentedLagrangianRun(form, tol, start, is_near=True)
             if near is not None and near_pays(near.designs, near.part):
                 point = near.from_neighbour(max_iter, watch)
             point = point or run.by_interior_points(max_iter, watch)
@@ -113,4 +113,4 @@ def _has_kinks(loss: LossTerm) -> bool:
     return loss.is_piecewise_linear or loss.has_score_steps
 
 
-SOLVER = Multipliers()
+SOLVER = AugmentedLagrangian()

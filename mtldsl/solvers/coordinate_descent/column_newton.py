@@ -13,7 +13,7 @@ from mtldsl.data.row_storage import TransposedRows, squared_products
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
 __all__ = [
@@ -143,7 +143,7 @@ class TaskModel:
             done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else ROUND_SWEEPS)[1]
 
     def _extrapolated(self, share: float, first: float, goal: float) -> None:
-        history = History(self, ROUND_SWEEPS)
+        history = IterateHistory(self, ROUND_SWEEPS)
         history.add(self)
         for _ in range(ROUND_SWEEPS):
             if self.rounds(share, first, goal, 0, 1)[1]:
@@ -449,7 +449,7 @@ class ColumnModel:
             if moved <= precision**2 * first:
                 return
             rows = np.flatnonzero(self.W.any(axis=0))
-            history = History(self, ROUND_SWEEPS) if may_extrapolate else None
+            history = IterateHistory(self, ROUND_SWEEPS) if may_extrapolate else None
             if history is not None:
                 history.add(self)
             for _ in range(ROUND_SWEEPS):  # what is zero mostly stays so
@@ -462,7 +462,7 @@ class ColumnModel:
                 if history is not None:
                     self._extrapolate(history)
 
-    def _extrapolate(self, history: History) -> None:
+    def _extrapolate(self, history: IterateHistory) -> None:
         extrapolate(self, history)
         if self.centred:
             self.sums = self._totalled(self.carried)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.solvers.cutting_planes.oracle import Oracle, Planes
+from mtldsl.solvers.cutting_planes.oracle import Oracle, WeightPlanes
 
 __all__ = [
     "Bundle",
@@ -58,7 +58,7 @@ class Bundle:
         for to, array in zip(new, old, strict=True):
             to[tuple(slice(0, k) for k in array.shape)] = array
 
-    def add(self, found: Planes, chosen: np.ndarray) -> None:
+    def add(self, found: WeightPlanes, chosen: np.ndarray) -> None:
         """The planes found for the tasks in `chosen` (positions)."""
         from mtldsl.solvers.cutting_planes.plane_kernels import add_planes
 

@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, learned_matrices
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, curvature_data
-from mtldsl.solvers.linear_systems.task_matrices import Layout
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 from mtldsl.solvers.nonconvex.block_updates import assert_descent
 from mtldsl.solvers.nonconvex.weights_step import LinearStep
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
@@ -340,7 +340,7 @@ class _DataProfile:
     """The profile of any smooth losses, by passes over the data."""
 
     def __init__(self, form: NormalForm):
-        self.form, self.layout = form, Layout(form)
+        self.form, self.layout = form, BlockLayout(form)
 
     def flat(self, x: Blocks) -> np.ndarray:
         return self.layout.flat(x)
