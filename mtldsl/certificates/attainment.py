@@ -1,4 +1,4 @@
-r"""Models without a minimiser: a direction in which the objective falls for ever, found by a linear program and proven here.
+r"""Proofs that a model has no minimizer: a direction in which the objective falls for ever, found by a linear program.
 
 The logistic and the exponential loss of a sample fall towards zero as its margin y z grows, and reach it nowhere. Where weights D give
 

@@ -1,4 +1,4 @@
-"""Directions of a block of weights along which no regularizer or constraint has a say, row by row: there multipliers of losses stand alone.
+"""Free directions of a block of weights: no regularizer or constraint acts along them, so multipliers of losses stand alone.
 
 A function g_k(c P W R), P picking rows, has multipliers in a subspace of the rows' space: all of it, some entries, or what is orthogonal to
 `lineality`. What several of them span together, R_1 dom g_1* + R_2 dom g_2* + ..., takes up its part of a residual. On the rest, the

@@ -1,4 +1,4 @@
-"""The same rows of the same tasks, with other inputs, labels or scales in place of theirs."""
+"""Tasks derived from other tasks: the same rows with other inputs, labels or scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The products a solver asks of its data - X_i w_i, X_i^T u_i, X_i^T S_i X_i - for each layout as fast as it goes."""
+"""Products of the data that a solver asks for - X_i w_i, X_i^T u_i, X_i^T S_i X_i - for each layout as fast as it goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Parquet file of any size, some rows at a time; by pyarrow, imported where a file is read."""
+"""Reader of a Parquet file of any size, some rows at a time; by pyarrow, imported where a file is read."""
 
 from __future__ import annotations
 

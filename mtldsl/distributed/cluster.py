@@ -1,4 +1,4 @@
-"""Workers to go to: those of a scheduler that runs somewhere, or processes of this machine that are started for it and end with it."""
+"""Connection to Dask's workers: those of a scheduler that runs somewhere, or processes that are started here and end with it."""
 
 from __future__ import annotations
 

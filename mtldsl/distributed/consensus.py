@@ -1,4 +1,4 @@
-"""Consensus: parts raise the dual value around weights that they are sent, and the regularizers answer here by one proximal step a pass."""
+"""Consensus by passes over rows elsewhere: parts raise the dual value around weights that they are sent; regularizers answer here."""
 
 from __future__ import annotations
 

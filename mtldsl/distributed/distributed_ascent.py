@@ -70,7 +70,7 @@ class AscentCenter:
     counts: np.ndarray
 
 
-class _Nodes:
+class _PartNodes:
     """The nodes of one part's tasks, as the compiled loop has them."""
 
     def __init__(self, part: PartitionTasks, around: AscentCenter):
@@ -147,7 +147,7 @@ def _epochs(
 ) -> np.ndarray:
     from mtldsl.solvers.sdca.sdca_kernels import sweep
 
-    nodes, T = _Nodes(part, around), samples.n_tasks
+    nodes, T = _PartNodes(part, around), samples.n_tasks
     table = samples.table(nodes.n_cells)
     table[:, 0] = u
     table[:, 5:] = samples.squared_norms(nodes.cell_of, nodes.n_cells)

@@ -1,4 +1,4 @@
-"""A solve of rows elsewhere: forecast, kept in a folder, and made on few rows where squares allow it."""
+"""Run of a solve of rows elsewhere: forecast, kept in a folder, and made on few rows where squares allow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals of workers: Ctrl-C in a terminal goes to all of its processes; those of a `LocalCluster` leave it to the one that asked."""
+"""Signals that workers ignore: Ctrl-C in a terminal goes to all processes; those of a `LocalCluster` leave it to the one that asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classification: labels of several tasks, or classes against the rest."""
+"""Estimators for classification: labels of several tasks, or classes against the rest."""
 
 from __future__ import annotations
 

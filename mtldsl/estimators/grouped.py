@@ -1,4 +1,4 @@
-"""One long table whose rows belong to tasks: a column of X, or ids beside it, says to which."""
+"""Estimators for one long table whose rows belong to tasks: a column of X, or ids beside it, says to which."""
 
 from __future__ import annotations
 

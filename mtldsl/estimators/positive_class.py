@@ -1,4 +1,4 @@
-"""The class that counts as positive where the labels do not say it: the last of two in sorted order, as in scikit-learn."""
+"""Positive class where the labels do not say it: the last of two in sorted order, as in scikit-learn."""
 
 from __future__ import annotations
 

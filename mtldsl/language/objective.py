@@ -1,4 +1,4 @@
-"""Terms and their sums: what stands after `minimize(`."""
+"""Objectives: terms and their sums, which stand after `minimize(`."""
 
 from __future__ import annotations
 

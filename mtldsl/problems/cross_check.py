@@ -1,4 +1,4 @@
-"""The fast solver against the reference: two implementations that share the language and no formula."""
+"""Cross-check of the fast solver by the reference: two implementations that share the language and no formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to learn on and rows to score: which tasks can be learned there, and how a solution on them is scored."""
+"""Folds: rows to learn on and rows to score, which tasks can be learned there, and how a solution on them is scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The solutions of a model over values of one parameter, each warm-started from the one before."""
+"""Path of solutions of a model over values of one parameter, each warm-started from the one before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""minimize(objective, subject_to=[...]): the model as an object that can be printed, explained, solved and checked."""
+"""`Problem` and `minimize(objective, subject_to=[...])`: the model as an object that can be printed, explained, solved and checked."""
 
 from __future__ import annotations
 

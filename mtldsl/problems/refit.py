@@ -1,4 +1,4 @@
-"""The same model on the edges that a solution has chosen: pruned, and without the penalty that chose them."""
+"""Refit of a label-graph model on the edges that a solution has chosen: pruned, and without the penalty that chose them."""
 
 from __future__ import annotations
 

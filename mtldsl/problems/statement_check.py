@@ -1,4 +1,4 @@
-"""The second evaluation of every solve: the objective and the violation that are claimed, held to the statement as typed."""
+"""Check of every solve against the statement as typed: objective and violation are evaluated a second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readouts: the fields of a solution that each fills from a solve, and how a file keeps them."""
+"""Fields of a solution: how each is read from a solve, and how a file keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Score of predictions over tasks, which says what it is the mean of."""
+"""Score of predictions over tasks: a number that says what it is the mean of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: tasks worked on several at a time, BLAS kept to one thread, and products of matrices in blocks."""
+"""Threads and BLAS: tasks worked on several at a time, BLAS kept to one thread, and products of matrices in blocks."""
 
 from __future__ import annotations
 

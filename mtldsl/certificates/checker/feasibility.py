@@ -1,4 +1,4 @@
-"""A point that misses constraints by rounding or tolerance, moved to where they hold: as a real point, of which an enclosure is known.
+"""Repair of a point that misses constraints by rounding or tolerance: a real point within them, of which an enclosure is known.
 
 Balls are drawn towards their centres, by more and more. Linear constraints B x = t, B x >= t that are missed are met by the least move,
 x + B^T y with  B B^T y = t - B x,  which has a solution where B B^T is regular, shown by an enclosure. What this move touches otherwise is

@@ -1,4 +1,4 @@
-"""Sections: how a reader of problem files treats each table, the list of all of them, and what they have said so far."""
+"""Tables of a problem file: how a reader treats each, the list of all of them, and what they have said so far."""
 
 from __future__ import annotations
 

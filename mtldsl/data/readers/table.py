@@ -1,4 +1,4 @@
-"""A table that a reader found in a file: named columns of numbers or categories.
+"""Table that a reader found in a file: named columns of numbers or categories.
 
 `DataTable.tasks` makes `Tasks` of it.
 """

@@ -1,4 +1,4 @@
-"""Squares of rows that are elsewhere, as squares of a few rows here: one pass over the data, and any solver goes on from there."""
+"""Reduction to sufficient statistics: squares of rows elsewhere become squares of few rows here, by one pass over the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equations with zero beside functions that are not convex, solved once and for all: weights in coordinates in which they hold by themselves.
+"""Reduction to a null space: weights in coordinates in which equations with zero hold by themselves, beside nonconvex functions.
 
 Rows fixed to zero, sums of rows or columns, differences of tasks: A W = 0 or W B = 0. With N and M orthonormal bases of what they leave free,
 W = N V M^T, and V is not bound any more.

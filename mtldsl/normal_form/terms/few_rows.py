@@ -1,4 +1,4 @@
-"""Many rows as few: the rows of an upper triangular matrix, with the same squared residuals at any weights and intercepts."""
+"""Compression of many rows to few: a triangular factor with the same squared residuals at any weights and intercepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Best weights of every task that is tied to no other, solved on the features that matter."""
+"""Working sets of features: the best weights of every task that is tied to no other, solved on the features that matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A point of a model that is not convex, made stationary among the matrices of its rank, for any loss of samples.
+"""Descent at a fixed rank: a point of a nonconvex model made stationary among the matrices of its rank, for any loss of samples.
 
 Where a method is near the end, the rank does not change any more, and what is left is smooth in the weights; losses with kinks take the
 method of multipliers (`tangents`).

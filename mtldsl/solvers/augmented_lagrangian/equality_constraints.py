@@ -1,4 +1,4 @@
-"""Linear equations of the weights, such as W.sum(axis=1) == 0, beside losses of two slopes: interior points with one multiplier an equation."""
+"""Equality constraints of the weights, such as W.sum(axis=1) == 0, beside losses of two slopes: interior points with one multiplier an equation."""
 
 from __future__ import annotations
 

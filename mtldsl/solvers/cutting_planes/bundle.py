@@ -1,4 +1,4 @@
-"""The planes that are kept of every task's loss, and quadratic programs over them."""
+"""Bundle of the planes that are kept of every task's loss, and quadratic programs over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own algorithms, corrected, for teaching: ADMM whose W-step is a coordinate ascent on the dual, one plane at a time."""
+"""Frank-Wolfe steps of the paper's own ADMM, corrected, for teaching: coordinate ascent on the dual, one plane at a time."""
 
 from __future__ import annotations
 

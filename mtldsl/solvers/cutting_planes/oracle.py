@@ -1,4 +1,4 @@
-"""One batched look at a loss: the highest plane of every task, in the predictions and in the weights."""
+"""Oracle of a structured loss: the highest plane of every task in one batch, in the predictions and in the weights."""
 
 from __future__ import annotations
 

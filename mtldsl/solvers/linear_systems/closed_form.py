@@ -1,4 +1,4 @@
-"""Ridge-type problems: quadratic losses and quadratic penalties only, so the optimum solves one linear system."""
+"""Closed-form solver of ridge-type problems: quadratic losses and penalties only, so the optimum solves one linear system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The weights' step with every matrix kept: K W + sum_k A_k W B_k = C, by five methods.
+r"""Sylvester equations of the weights' step with every matrix kept: K W + sum_k A_k W B_k = C, by five methods.
 
 | method | what it does | price |
 |---|---|---|

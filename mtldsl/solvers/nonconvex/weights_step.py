@@ -1,4 +1,4 @@
-"""The weights' step of an alternation: the convex model that is left with every learned matrix kept."""
+"""Weights' step of an alternation: the convex model that is left with every learned matrix kept."""
 
 from __future__ import annotations
 

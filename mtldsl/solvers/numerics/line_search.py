@@ -1,4 +1,4 @@
-"""The best point of a line: predictions move along a line with the weights, so that one product with the data serves all of it."""
+"""Exact line search: predictions move along a line with the weights, so that one product with the data serves all of it."""
 
 from __future__ import annotations
 
