@@ -167,7 +167,7 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
     the backend fails, and where its process dies.
     """
     data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=options)
-    seconds, name = interrupts.remaining(), chain.solver.name()
+    seconds, name = interrupts.remaining_seconds(), chain.solver.name()
     if name not in REQUESTS:  # nothing is unknown: cvxpy evaluates it
         problem.unpack_results(chain.solve_via_data(problem, data, solver_opts={}), chain, inverse)
         return

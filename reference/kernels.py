@@ -30,16 +30,16 @@ __all__ = [
     "KernelPenaltyMinimum",
     "KernelPenaltyStatement",
     "KernelWeightDomain",
-    "described",
-    "eliminated",
+    "describe_weights",
+    "eliminated_statement",
     "inside",
-    "kept",
     "kernels_of",
     "least",
     "lower_bound",
     "parts_of",
     "patterns",
-    "reduced",
+    "reduce_rows",
+    "statement_at_weights",
     "violation",
     "weights_of",
 ]
@@ -93,7 +93,7 @@ def kernels_of(atom, n_rows: int) -> list[Kernel]:
     ]
 
 
-def described(atom) -> np.ndarray | KernelWeightDomain:
+def describe_weights(atom) -> np.ndarray | KernelWeightDomain:
     """theta where it is given, else its ball."""
     if isinstance(atom.about, np.ndarray):
         return np.asarray(atom.about, float)
@@ -106,7 +106,7 @@ def described(atom) -> np.ndarray | KernelWeightDomain:
 
 def weights_of(atom) -> np.ndarray | KernelWeightDomain:
     """theta where only one can be the best, else its ball."""
-    found = described(atom)
+    found = describe_weights(atom)
     return (
         np.full(len(atom.kernels), found.radius)
         if isinstance(found, KernelWeightDomain) and np.isinf(found.p)
@@ -116,7 +116,7 @@ def weights_of(atom) -> np.ndarray | KernelWeightDomain:
 
 def violation(theta, atom) -> float:
     """By how much weights leave what the model allows, relative to its radius or to the largest weight given."""
-    weights, theta = described(atom), np.asarray(theta, float)
+    weights, theta = describe_weights(atom), np.asarray(theta, float)
     if isinstance(weights, np.ndarray):
         return float(np.abs(theta - weights).max() / weights.max())
     size = (
@@ -181,7 +181,7 @@ def inside(theta, ball: KernelWeightDomain) -> np.ndarray:
     return ball.radius * theta / np.sum(theta**ball.p) ** (1.0 / ball.p)
 
 
-def reduced(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
+def reduce_rows(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
     """A matrix of fewer rows that costs the same, since only W^T W matters on rows with the same similarities."""
     pieces, rows_of, d = [], [[] for _ in kernels], 0
     for rows, members in patterns(kernels, len(W)):
@@ -255,24 +255,24 @@ def _norm(vector, p: float):
     )
 
 
-def kept(W, atom) -> KernelPenaltyStatement:
+def statement_at_weights(W, atom) -> KernelPenaltyStatement:
     """Its statement with theta kept: the formula, whether or not the model has theta as an unknown, because the backends reach more
     digits with it (measured, p = 1: 1e-11 of the optimum of a prox, 3e-5 without theta).
     """
     return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom))
 
 
-def eliminated(W, atom) -> KernelPenaltyStatement:
+def eliminated_statement(W, atom) -> KernelPenaltyStatement:
     """Its statement with theta eliminated, for p < inf."""
     return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom), eliminate=True)
 
 
-@formula("mkl_norm", own_variables=kept)
+@formula("mkl_norm", own_variables=statement_at_weights)
 def mkl_norm(W, atom):
     """min over parts W = sum U_m B_m^T and theta of 1/2 sum ||U_m||^2 / theta_m"""
     if isinstance(W, cp.Expression) and W.is_constant():
         return cp.Constant(least(W.value, atom).value)
-    return kept(W, atom).expression
+    return statement_at_weights(W, atom).expression
 
 
 # ---------------------------------------------------------------------------------------------------- as a quadratic form
@@ -323,7 +323,7 @@ def _best(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
     """The best weights of W, of norm one: cvxpy's, then the best parts and the best weights in turn."""
     if not W.any():
         return np.full(len(kernels), ball.radius * len(kernels) ** (-1.0 / ball.p))
-    W, kernels = reduced(W, kernels)
+    W, kernels = reduce_rows(W, kernels)
     theta = inside(_by_cvxpy(W, kernels, ball), ball)
     best, value = theta, np.inf
     for _ in range(SETTINGS.weight_rounds):

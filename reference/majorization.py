@@ -17,7 +17,7 @@ from mtldsl.normal_form.reductions.reduction import (
     why_not_losses,
 )
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.maps import constants, image_at, predictions
+from mtldsl.reference.maps import constants, map_value, predictions
 from mtldsl.reference.registry import SPECTRA, formula_of_loss
 from mtldsl.reference.spectral import excess, penalty, ways
 from mtldsl.reference.workload import nonzeros
@@ -43,7 +43,7 @@ def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
 def spectral_value(form: NormalForm, blocks: Blocks) -> float:
     """Return what these terms add to the objective."""
     return sum(
-        f.coefficient * penalty(f.atom, image_at(f.map, blocks))
+        f.coefficient * penalty(f.atom, map_value(f.map, blocks))
         for f in spectral_terms(form)
         if not f.is_constraint
     )
@@ -52,7 +52,7 @@ def spectral_value(form: NormalForm, blocks: Blocks) -> float:
 def spectral_violation(form: NormalForm, blocks: Blocks) -> float:
     """By how much these constraints are violated at most."""
     return max(
-        (excess(f.atom, image_at(f.map, blocks)) for f in spectral_terms(form) if f.is_constraint),
+        (excess(f.atom, map_value(f.map, blocks)) for f in spectral_terms(form) if f.is_constraint),
         default=0.0,
     )
 
@@ -69,7 +69,7 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
 def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[TermMajorization]:
     """The reductions that `convex_forms` applies."""
     rng = np.random.default_rng(random_state)
-    of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
+    of_terms = {f: ways(f.atom, map_value(f.map, at), rng) for f in spectral_terms(form)}
     turns = max(map(len, of_terms.values()), default=1)
     return [
         TermMajorization({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)
@@ -137,7 +137,7 @@ def why_not_by_tasks(form: NormalForm) -> str | None:
 
 def of_tasks(form: NormalForm, at: Blocks, which) -> tuple[NormalForm, Blocks]:
     """(the model over columns `which` of every block, all other columns kept at the blocks `at`; `at` in these columns)."""
-    subset = TaskSubset(which, at, image_at)
+    subset = TaskSubset(which, at, map_value)
     return subset.apply(form)[0], subset.restricted(at)
 
 

@@ -256,7 +256,7 @@ class LabellingPlanes(HingePlaneTable):
         self.truth = true_labels(self.targets, K, members)
         self.every = labellings(K)
         self.upsilon, self.own = choices(members, self.every), choices(members, self.truth).toarray()
-        self.seen = _seen(members, self.truth)
+        self.seen = _visible_entries(members, self.truth)
         self.delta = _costs(atom.loss, self.every, self.truth)  # (2^K, n)
         self._begin(term, variables, name)
 
@@ -299,7 +299,7 @@ class LabellingPlanes(HingePlaneTable):
         return table, np.concatenate(weights), np.append(0, np.cumsum(counts))
 
 
-def _seen(members, truth) -> np.ndarray:
+def _visible_entries(members, truth) -> np.ndarray:
     """(n, S) whether a row sees an entry: all labels of its clique, or the label, are not missing."""
     cliques = [(k,) for k in range(truth.shape[1])] + list(members)
     observed = [np.all(truth[:, list(clique)] != GAP, axis=1) for clique in cliques]

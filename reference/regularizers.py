@@ -21,9 +21,9 @@ __all__ = [
     "KSupportShares",
     "PenaltyStatement",
     "SquaredSum",
-    "at",
     "best_shares",
     "factor",
+    "penalty_value",
 ]
 
 
@@ -83,7 +83,7 @@ class SquaredSum(PenaltyStatement):
 @formula("half_squared_group_norm", own_variables=SquaredSum)
 def half_squared_group_norm(W, atom):
     """1/2 (sum over groups c of ||W_c||_F)^2"""
-    return at(SquaredSum(W, atom), W)
+    return penalty_value(SquaredSum(W, atom), W)
 
 
 class KSupportShares(PenaltyStatement):
@@ -109,10 +109,10 @@ class KSupportShares(PenaltyStatement):
 @formula("half_squared_k_support_norm", own_variables=KSupportShares)
 def half_squared_k_support_norm(W, atom):
     """min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c of ||W_c||_F^2 / eta_c"""
-    return at(KSupportShares(W, atom), W)
+    return penalty_value(KSupportShares(W, atom), W)
 
 
-def at(statement: PenaltyStatement, W) -> cp.Expression:
+def penalty_value(statement: PenaltyStatement, W) -> cp.Expression:
     """The penalty of W alone: its value where W is constant."""
     if not (isinstance(W, cp.Expression) and W.is_constant()):
         return statement.expression
@@ -270,7 +270,7 @@ def _picks(group, n_rows: int) -> np.ndarray:
 @formula("latent_group_norm", own_variables=LatentGroupParts)
 def latent_group_norm(W, atom):
     """min over parts V_g on the rows of groups g, which add up to W, of the sum of a_g ||V_g||_F"""
-    return at(LatentGroupParts(W, atom), W)
+    return penalty_value(LatentGroupParts(W, atom), W)
 
 
 class BoundedCovariance(PenaltyStatement):
@@ -310,7 +310,7 @@ class BoundedCovariance(PenaltyStatement):
 @formula("squared_cluster_norm", semidefinite=True, own_variables=BoundedCovariance)
 def squared_cluster_norm(W, atom):
     """min tr(W S^-1 W^T) over lower I <= S <= upper I, tr S <= trace"""
-    return at(BoundedCovariance(W, atom), W)
+    return penalty_value(BoundedCovariance(W, atom), W)
 
 
 @formula("sorted_l1_norm")
@@ -354,7 +354,7 @@ class BoundedFactors(PenaltyStatement):
 @formula("max_norm", semidefinite=True, own_variables=BoundedFactors)
 def max_norm(W, atom):
     """min over W = A B^T of (largest row norm of A) times (largest row norm of B)"""
-    return at(BoundedFactors(W, atom), W)
+    return penalty_value(BoundedFactors(W, atom), W)
 
 
 @formula("trace_norm", semidefinite=True)

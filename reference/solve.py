@@ -146,7 +146,7 @@ def solve_reference(
     points, failures = [], []
     *others, last = backends_to_try(model, backend)
     for name in (*others, last):
-        if points and interrupts.remaining() <= 0.0:
+        if points and interrupts.remaining_seconds() <= 0.0:
             break
         seconds = SETTINGS.second_chance_seconds if name == "scs" and name != last else None
         try:

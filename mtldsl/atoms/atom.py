@@ -20,7 +20,7 @@ __all__ = [
     "REGISTRY",
     "ROUNDING_SHARE",
     "ROWS",
-    "TOLD",
+    "SET_BY_MODEL",
     "Atom",
     "RowProfile",
     "Separability",
@@ -38,7 +38,7 @@ REGISTRY: dict[str, type[Atom]] = {}
 ROUNDING_SHARE = 1e-12
 
 #: What a field with the metadata "matrix" or "told" holds until the model tells it; nothing asks an atom for its numbers before.
-TOLD: Any = None
+SET_BY_MODEL: Any = None
 
 _A = TypeVar("_A", bound="Atom")
 

@@ -36,9 +36,9 @@ __all__ = [
     "RecessionDirection",
     "UnattainedInfimum",
     "has_recession_direction",
+    "prove_unattained",
     "rows_of",
     "span_of",
-    "unattained",
     "ways_of",
 ]
 
@@ -351,11 +351,11 @@ class UnattainedInfimum:
 
 
 def has_recession_direction(form: NormalForm) -> bool:
-    """Tell whether a loss does; all that it takes to ask `unattained` at all."""
+    """Tell whether a loss does; all that it takes to ask `prove_unattained` at all."""
     return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
-def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
+def prove_unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
     """A proof that the model has no minimiser, or None where there is none to be found from these weights.
 
     in_passing : larger tasks are tried with their own weights as the direction alone, and with no linear program

@@ -350,7 +350,7 @@ def _of_function(f: FunctionTerm, v, image) -> float:
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
-def _outside(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
+def _outside_domain(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
     """sum of |<v, what of B x lies outside the domain>|: what objectives there lack, of weights that rounding has moved out."""
     total = 0.0
     for f, v in zip(form.functions, proof.function_duals, strict=True):
@@ -367,7 +367,7 @@ def check_weak_duality(form: NormalForm, blocks: Blocks, proof: Bound, objective
     rounding = rounding_of(form, blocks, proof, objective)
     if not proof.value > objective + rounding:
         return
-    rounding += _outside(form, blocks, proof)
+    rounding += _outside_domain(form, blocks, proof)
     if not proof.value > objective + rounding:
         return
     surplus = {}

@@ -19,8 +19,8 @@ from mtldsl.cli.problem_files.column_roles import (
     ColumnRole,
     decimal_of,
     guess_of,
-    seen,
-    shown,
+    inspect_column,
+    shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
 from mtldsl.data.readers.table import MISSING
@@ -169,7 +169,9 @@ def draft(
     decimal = decimal_of(rows, delimiter)
     if decimal == ",":
         names, rows, _ = rows_of(path, delimiter, True, decimal)
-    columns = {name: seen(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: inspect_column(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)
+    }
     for name in (*labels, *([task] if task else [])):
         if name not in columns:
             raise DataError(
@@ -235,7 +237,7 @@ def draft(
         *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
         *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
         *options,
-        *_said_of(alike, chosen[-1], len(chosen) > 1),
+        *_describe_columns(alike, chosen[-1], len(chosen) > 1),
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
         *_dropped(dropped),
         *_imputed(gaps),
@@ -315,7 +317,7 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], 
     for row in rows:
         if row[label].strip() not in MISSING and row[task].strip() not in MISSING:
             cells.setdefault(row[task].strip(), []).append(row[label])
-    found = {name: seen(name, texts) for name, texts in cells.items()}
+    found = {name: inspect_column(name, texts) for name, texts in cells.items()}
     two = loss == "logistic_loss"
     lacking = [
         name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
@@ -338,14 +340,14 @@ def _other_answers(columns: dict[str, ColumnRole], label: str, features: list[st
     return [name for name in features if columns[name].answers] if columns[label].answers else []
 
 
-def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
+def _describe_columns(alike: list[str], label: str, taken: bool) -> list[str]:
     """Return what to say of columns like the last label; taken: they are labels here, too."""
     if not alike:
         return []
     both = ",".join([*alike, label])
     if taken:
         return [
-            f"# {shown(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
+            f"# {shorten_list(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
             f"# others are known before it: --labels {shlex.quote(label)}",
         ]
     return [

@@ -238,7 +238,7 @@ def new_predictions(
         decimal=decimal,
         fill=solution.schema.fill,
     )
-    told = _told(solution, X, probabilities, scores)
+    told = _prediction_tables(solution, X, probabilities, scores)
     columns: dict[str, Any] = {name: kept[name] for name in keep}
     if task:
         at = _places(solution, path, task, kept[task])
@@ -255,9 +255,9 @@ def held_out_predictions(
     tasks, rows = file.tasks_test, file.test_rows
     assert tasks is not None and rows is not None
     seen = replace(solution, scaling=None, imputation=None)  # these inputs are scaled and filled already
-    columns: dict[str, Any] = {"row": [str(row + 1) for row in rows], **_kept(file, rows, keep)}
+    columns: dict[str, Any] = {"row": [str(row + 1) for row in rows], **_copied_columns(file, rows, keep)}
     if tasks.is_shared:
-        told = _told(seen, tasks.X, probabilities, scores)
+        told = _prediction_tables(seen, tasks.X, probabilities, scores)
         labels = label_table(tasks, tasks.targets)
         columns |= {f"{name}:label": column for name, column in _as_learned(seen, labels, labels).items()}
         columns |= _by_label(seen, told, tasks.X) | _certified(seen, tasks.X)
@@ -267,7 +267,7 @@ def held_out_predictions(
             "task": [tasks.task_names[i] for i in tasks.task_of],
             "label": _spelled(unit, tasks.targets),
         }
-        found = [_told(seen, X, probabilities, scores) for X in tasks.inputs]
+        found = [_prediction_tables(seen, X, probabilities, scores) for X in tasks.inputs]
         for what in found[0]:
             own = [told[what][:, i] for i, told in enumerate(found)]
             columns[what or "prediction"] = (
@@ -277,7 +277,7 @@ def held_out_predictions(
     return _as_csv({name: [values[k] for k in order] for name, values in columns.items()})
 
 
-def _kept(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
+def _copied_columns(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
     """Columns of the data file that are copied."""
     if not keep:
         return {}
@@ -295,7 +295,9 @@ def _kept(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
     return {name: [cells[row][names.index(name)].strip() for row in rows] for name in keep}
 
 
-def _told(solution: Solution, X, probabilities: bool | None, scores: bool) -> dict[str, np.ndarray]:
+def _prediction_tables(
+    solution: Solution, X, probabilities: bool | None, scores: bool
+) -> dict[str, np.ndarray]:
     """{"": predictions, "probability": ..., "score": ...}, (n, m) each."""
     told = {"": np.asarray(solution.predict(X))}
     if probabilities is not False:

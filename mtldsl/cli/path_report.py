@@ -21,7 +21,7 @@ from mtldsl.display.sections import GOOD as GOOD_NEWS
 from mtldsl.display.sections import NEUTRAL, WRONG, Panel, Table
 from mtldsl.display.terminal_layout import BAD, DIM, GOOD, FittingTable, section
 from mtldsl.problems.cross_validation_result import CrossValidation
-from mtldsl.solution.headline_sections import drawn, packages
+from mtldsl.solution.headline_sections import draw_figures, packages
 from mtldsl.solution.measures import name_of
 from mtldsl.solution.predictors import default_measure
 from mtldsl.solution.score import as_measure
@@ -146,7 +146,7 @@ def path_page(file: ProblemFile, record: dict, solutions: Sequence[Solution], ty
     name, rows = path["parameter"], path["rows"]
     certified = sum(row["certified"] for row in rows)
     head = (name, *_HEAD[:4], f"{path['metric']}, {path['scored_on']}", "seconds")
-    pictures = [] if len(solutions) < 2 else drawn((
+    pictures = [] if len(solutions) < 2 else draw_figures((
         lambda: plot_path(solutions, name), f"the norm of every feature's weights over the values of {name}", ""
     ))  # fmt: skip
     text = [
@@ -173,7 +173,7 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
     """Cross-validation alone: what was chosen, its picture and table, the data, the model."""
     said = said_of(record["validation"])
     names = " and ".join(found.names)
-    pictures = drawn((found.plot, f"{found.metric} over the values of {names}; the same numbers stand in the table", ""))  # fmt: skip
+    pictures = draw_figures((found.plot, f"{found.metric} over the values of {names}; the same numbers stand in the table", ""))  # fmt: skip
     text = [
         "Every value was learned on all folds but one and scored on that one. The score of the value that is chosen is a little too good: it was "
         "chosen for it. Judge it on rows that were held out (mtldsl solve)."

@@ -22,7 +22,7 @@ from mtldsl.cli.command import (
     load_with_options,
 )
 from mtldsl.cli.output import SolvedFile, print_content, print_json, show, write
-from mtldsl.cli.problem_files.solve_sections import written_by
+from mtldsl.cli.problem_files.solve_sections import written_file_options
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, npz_path, require_apart
@@ -115,7 +115,7 @@ def _solve(options) -> int:
             outputs.append(("proof", npz_path(options.proof)))
         for _, path in outputs:
             check_writable(path)
-        own = written_by(file.solve)
+        own = written_file_options(file.solve)
         require_apart(
             [*((_content(kind, path), path) for kind, path in outputs),
              *((f"the {key} of the solver", Path(str(file.solve[key]))) for key in own if key in file.solve)]

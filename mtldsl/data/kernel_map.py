@@ -65,7 +65,7 @@ class KernelView:
                 "go part by part, such as predict(X[:1000])", DataError,
             )  # fmt: skip
             # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
-            values = self.kernel(_like(self.rows, given), self.rows)
+            values = self.kernel(_match_storage(self.rows, given), self.rows)
         features = solve_triangular(self.triangle, values.T.astype(float), lower=True)
         return np.ascontiguousarray((features if self.kept is None else features[self.kept]).T)
 
@@ -264,7 +264,7 @@ def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> KernelV
     return KernelView(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle, kept)
 
 
-def _like(rows, X):
+def _match_storage(rows, X):
     """X, sparse where the rows are, else dense."""
     if sparse.issparse(rows):
         return sparse.csr_array(X)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.input_checks import as_names, numbered
+from mtldsl.data.input_checks import as_names, number_columns
 from mtldsl.data.row_storage import csr_of
 from mtldsl.data.store_chunks import given_chunks, has_qid, hashed_columns, libsvm_chunks, npz_chunks
 from mtldsl.data.store_parquet import parquet_chunks, partitions_of
@@ -330,7 +330,7 @@ def store(
                 advance(files is not None)
         ids, columns, found = _combined(done, n_features)
         if found is None:
-            numbered("x", columns)  # refused before the rows are placed
+            number_columns("x", columns)  # refused before the rows are placed
         with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
             arrays = place(done, folder, ids, columns, dtype, advance)
         about = {

@@ -62,13 +62,13 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Store
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
         raise error.within(where) from None
-    ids = [_kept(plain(one)) for one in ids]
+    ids = [_json_id(plain(one)) for one in ids]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
     return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
 
 
-def _kept(one):
+def _json_id(one):
     """An id in a form that JSON keeps, with its type: 1 of one chunk and "1" of another stay two tasks."""
     if isinstance(one, bool | int | float | str):
         return one

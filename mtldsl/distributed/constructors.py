@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, numbered
+from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, number_columns
 from mtldsl.data.row_storage import csr_of, stack
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_folds import TaskFacts, facts_of_tasks
-from mtldsl.distributed.partitions import PartitionTasks, add, aligned
+from mtldsl.distributed.partitions import PartitionTasks, add, align_arrays
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.validation import MIN_MAGNITUDE, plain
@@ -25,10 +25,10 @@ __all__ = [
     "PartitionSummary",
     "TaskPlaces",
     "checksum",
-    "found_in",
     "load",
-    "placed",
+    "place_part",
     "places_of",
+    "summarize_partition",
 ]
 
 
@@ -132,7 +132,7 @@ class LoadedPartition:
 def load(rows: Any, index: int, name: str, check: bool = True) -> LoadedPartition:
     """DataError, which begins with the partition's name, for what cannot be tasks: NaN and infinities in X, lengths, weights, ids."""
     try:
-        return _load(PartitionRows(*aligned(tuple(as_given(rows)))), check)
+        return _load(PartitionRows(*align_arrays(tuple(as_given(rows)))), check)
     except DataError as error:
         raise error.within(name) from None
 
@@ -198,7 +198,7 @@ def _table(X, Y, weights) -> tuple[Tasks | None, tuple]:
         mask=None if kept.all() else kept,
         sample_weights=None if weights is None else [weights[own, i] for own, i in zip(kept.T, here, strict=True)],
         task_names=tuple(map(str, here)),
-        feature_names=tuple(numbered("x", X.shape[1])),
+        feature_names=tuple(number_columns("x", X.shape[1])),
     )  # fmt: skip
     return tasks, tuple(here.tolist())
 
@@ -219,7 +219,7 @@ def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
         targets=y[rows],
         sample_weights=None if weights is None else weights[rows],
         task_names=tuple(map(str, here)),
-        feature_names=tuple(numbered("x", X.shape[1])),
+        feature_names=tuple(number_columns("x", X.shape[1])),
         source_rows=[rows[a:b] for a, b in zip(ends - labelled[here], ends, strict=True)],
         one_table=True,
     )
@@ -237,7 +237,7 @@ class TaskPlaces:
     first_rows: list[int]
 
 
-def placed(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -> PartitionTasks | None:
+def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -> PartitionTasks | None:
     """The part, or None without a label. DataError where the partition is not what it was in the first pass."""
     if loaded.checksum != places.checksums[index]:
         raise DataError(
@@ -249,12 +249,12 @@ def placed(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -
     if tasks is None:
         return None
     which = np.array([places.places[key] for key in loaded.keys])
-    X: Any = aligned(tasks.X if tasks.is_shared else tasks.stacked)
+    X: Any = align_arrays(tasks.X if tasks.is_shared else tasks.stacked)
     if X.shape[1] < len(places.feature_names):
         X = csr_of(X.data, X.indices, X.indptr, len(places.feature_names))
     own = Tasks(
         **({"shared": X} if tasks.is_shared else {"stacked": X}),
-        mask=tasks.mask, counts=tasks.counts, targets=aligned(tasks.targets), sample_weights=aligned(tasks.sample_weights),
+        mask=tasks.mask, counts=tasks.counts, targets=align_arrays(tasks.targets), sample_weights=align_arrays(tasks.sample_weights),
         task_names=tuple(places.task_names[i] for i in which), feature_names=places.feature_names, source_rows=tasks.source_rows,
         one_table=tasks.one_table,
     )  # fmt: skip
@@ -309,7 +309,7 @@ def _larger(a, b):
     return largest
 
 
-def found_in(loaded: LoadedPartition, index: int) -> PartitionFindings:
+def summarize_partition(loaded: LoadedPartition, index: int) -> PartitionFindings:
     """Return what is found in one partition."""
     tasks = loaded.tasks
     part = PartitionSummary(

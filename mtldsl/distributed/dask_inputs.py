@@ -11,18 +11,18 @@ import numpy as np
 from mtldsl.distributed.constructors import (
     PartitionFindings,
     PartitionRows,
-    found_in,
     load,
-    placed,
+    place_part,
     places_of,
+    summarize_partition,
 )
 from mtldsl.distributed.dask_backend import (
     as_nodes,
     call,
-    computed,
+    compute_node,
     constant,
     fits_in_memory,
-    kept,
+    keep_nodes,
     require_dask,
 )
 from mtldsl.distributed.dask_parts import DaskParts, tree
@@ -60,9 +60,9 @@ def of_loaders(
         for k, (one, name) in enumerate(zip(sources, names, strict=True))
     ]
     if first_kept:
-        loaded = kept(loaded, names)
-    found: PartitionFindings = computed(
-        tree([call(found_in, one, k, partition=k) for k, one in enumerate(loaded)]), names
+        loaded = keep_nodes(loaded, names)
+    found: PartitionFindings = compute_node(
+        tree([call(summarize_partition, one, k, partition=k) for k, one in enumerate(loaded)]), names
     )
     places = places_of(found, names, task_names, feature_names)
     if keep is None and not first_kept:
@@ -92,7 +92,7 @@ def of_loaders(
 
 
 def _placed(loaded, index, name, sent):
-    return placed(loaded, index, name, sent.value)
+    return place_part(loaded, index, name, sent.value)
 
 
 def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> DistributedTasks:
@@ -105,11 +105,11 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
             term="Tasks.from_dask(X, Y)",
         )
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    Y = _like(_as_dask(Y, X, "Y"), X, "Y")
+    Y = _cut_like(_as_dask(Y, X, "Y"), X, "Y")
     weights = (
         None
         if sample_weights is None
-        else _like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
+        else _cut_like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
     )
     blocks: list[Any] = [
         None if one is None else one.to_delayed().ravel().tolist() for one in (X, Y, weights)
@@ -160,7 +160,7 @@ def _as_dask(table, like, what: str) -> Any:
     return da.from_array(array, chunks=chunks)
 
 
-def _like(array, X, what: str) -> Any:
+def _cut_like(array, X, what: str) -> Any:
     """Cut by rows as X is."""
     if array.ndim not in (1, 2):
         raise DataError(

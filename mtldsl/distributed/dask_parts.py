@@ -17,9 +17,9 @@ from typing import Any
 
 from mtldsl.distributed.dask_backend import (
     call,
-    computed,
+    compute_node,
     constant,
-    kept,
+    keep_nodes,
     lacking_memory,
     n_workers,
     on_every_worker,
@@ -27,9 +27,9 @@ from mtldsl.distributed.dask_backend import (
 from mtldsl.distributed.partitions import (
     ByTask,
     PartitionTasks,
-    aligned,
-    evaluated,
-    grouped,
+    align_arrays,
+    evaluate_part,
+    group_pieces,
     groups,
     piece,
     put_together,
@@ -41,15 +41,15 @@ from mtldsl.distributed.partitions import (
 )
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.progress import timed
+from mtldsl.utils.progress import time_pass
 
 __all__ = [
     "SETTINGS",
     "DaskParts",
     "PartStates",
     "ScratchFolder",
+    "check_shared_folder",
     "read_states",
-    "unseen_by",
     "write_states",
 ]
 
@@ -116,7 +116,7 @@ class ScratchFolder:
         mark = secrets.token_hex(8)
         files = TemporaryFiles(self.folder, mark, len(states))
         try:
-            if unseen_by(self.folder):
+            if check_shared_folder(self.folder):
                 return states
             new = write_states(states, self.folder, mark, names)
         except (DataError, TypeError):
@@ -127,7 +127,7 @@ class ScratchFolder:
 def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
-    unseen = set(range(len(done))) - set(computed(call(_listed, done), names))
+    unseen = set(range(len(done))) - set(compute_node(call(_listed, done), names))
     unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
     if unseen:
         raise DataError(
@@ -139,10 +139,10 @@ def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str])
 def read_states(folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Return what `write_states` wrote. DataError where a file is not there, or damaged."""
     nodes = [call(_read, folder, mark, k, partition=k) for k in range(len(names))]
-    return PartStates(kept(nodes, names))
+    return PartStates(keep_nodes(nodes, names))
 
 
-def unseen_by(folder: str) -> str | None:
+def check_shared_folder(folder: str) -> str | None:
     """None where every worker writes into a folder what is found there from here, else a sentence that says what is wrong."""
     token = secrets.token_hex(8)
     told = on_every_worker(_with_token, folder, token)
@@ -207,10 +207,10 @@ class DaskParts:
     def nodes(self) -> list:
         """The node of every part, kept from its first use on."""
         if self.keep and not self._there:
-            self._nodes, self._there = kept(self._nodes, self.names), True
+            self._nodes, self._there = keep_nodes(self._nodes, self.names), True
         return self._nodes
 
-    @timed()
+    @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `Parts.run`."""
         held = stateful or state is not None
@@ -224,10 +224,10 @@ class DaskParts:
             new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
             done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
             node = tree(done)
-            *new, node = kept([*new, node], self.names)
-            total = aligned(computed(node, self.names))
+            *new, node = keep_nodes([*new, node], self.names)
+            total = align_arrays(compute_node(node, self.names))
         else:
-            new, total = None, aligned(computed(tree(done), self.names))
+            new, total = None, align_arrays(compute_node(tree(done), self.names))
         self.passes += 1
         self.bytes_moved += self.n_workers * (size_of(broadcast) + size_of(total))
         if new is None:
@@ -237,7 +237,7 @@ class DaskParts:
 
     def unseen_by(self, folder: str) -> str | None:
         """See `Parts.unseen_by`."""
-        return unseen_by(folder)
+        return check_shared_folder(folder)
 
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
         """See `Parts.write_states`."""
@@ -263,8 +263,8 @@ class DaskParts:
             for k, one in enumerate(columns)
         ]
         node = tree([call(_entry, group, 2) for group in done])
-        *there, node = kept([*new, *back, node], self.names)
-        told, moved = computed(node, self.names)
+        *there, node = keep_nodes([*new, *back, node], self.names)
+        told, moved = compute_node(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
         new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
         return new, PartStates(there[len(new) :]), told
@@ -299,9 +299,9 @@ def _summed(*summands) -> Any:
 
 
 def _evaluated(part: PartitionTasks | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
-    function, *broadcast = aligned(sent.value)
+    function, *broadcast = align_arrays(sent.value)
     try:
-        own, summand = evaluated(function, part, aligned(state), held, stateful, *broadcast)
+        own, summand = evaluate_part(function, part, align_arrays(state), held, stateful, *broadcast)
     except MemoryError as error:
         raise lacking_memory(name, error) from None
     return (own, summand) if stateful else summand
@@ -316,9 +316,9 @@ def _summand_of(pair):
 
 
 def _grouped(sent, state, *pieces) -> tuple:
-    function, *broadcast = aligned(sent.value)
+    function, *broadcast = align_arrays(sent.value)
     try:
-        state, back, told, moved = grouped(function, state, tuple(broadcast), *pieces)
+        state, back, told, moved = group_pieces(function, state, tuple(broadcast), *pieces)
     except MemoryError as error:
         raise lacking_memory("the scores of whole tasks, put together", error) from None
     return state, back, (told, moved)
@@ -338,7 +338,7 @@ def _put_together(like, *backs):
 
 
 def _mapped(part: PartitionTasks | None, sent, name: str) -> PartitionTasks | None:
-    step, *broadcast = aligned(sent.value)
+    step, *broadcast = align_arrays(sent.value)
     try:
         return None if part is None else step(part, *broadcast)
     except MemoryError as error:

@@ -25,11 +25,11 @@ __all__ = [
     "TaskFacts",
     "constant_scores",
     "deal_folds",
-    "drawn_from",
+    "draw_candidates",
     "facts_of",
     "facts_of_tasks",
     "folds",
-    "made",
+    "make_side",
     "split",
     "tasks_of",
     "with_features",
@@ -330,7 +330,7 @@ def _facts_of_sides(
     return tuple(found)
 
 
-def made(
+def make_side(
     tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: TaskFacts, *, index=None, keep: bool
 ) -> Any:
     """One side as tasks; index: some of its tasks. Unless kept, its rows are taken from the others at each pass."""
@@ -359,7 +359,7 @@ def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]
     for pair in found:
         _require(tasks, pair, f"folds(k={k})", False)
     return [
-        tuple(made(tasks, dealt, fold, inside, pair[inside], keep=False) for inside in (False, True))
+        tuple(make_side(tasks, dealt, fold, inside, pair[inside], keep=False) for inside in (False, True))
         for fold, pair in enumerate(found)
     ]  # type: ignore[return-value]
 
@@ -375,7 +375,7 @@ def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, A
     dealt = FoldAssignment(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
     (pair,) = tasks.parts.run(_facts_of_sides, dealt)
     _require(tasks, pair, typed, True)
-    train, test = (made(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
+    train, test = (make_side(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
     return train, test
 
 
@@ -454,7 +454,7 @@ class RowSample:
     def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(rows in the order of their numbers, the first of every class) of the table, or of each task of a long one."""
         order = np.argsort(self.numbers, kind="stable")
-        groups = [order] if self.task is None else _by(self.task, order)
+        groups = [order] if self.task is None else _split_by_task(self.task, order)
         return [(rows, np.unique([rows[k] for y in self.Y[rows].T for k in _firsts(y)])) for rows in groups]
 
     def _only(self, rows) -> RowSample:
@@ -478,13 +478,13 @@ def _firsts(y) -> list[int]:
     return [int(there[0])]
 
 
-def _by(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
+def _split_by_task(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     """`order`, cut into the rows of each task."""
     own = order[np.argsort(task[order], kind="stable")]
     return np.split(own, np.flatnonzero(np.diff(task[own])) + 1)
 
 
-def drawn_from(part: PartitionTasks, wanted: int, seed: int, n_tasks: int) -> RowSample:
+def draw_candidates(part: PartitionTasks, wanted: int, seed: int, n_tasks: int) -> RowSample:
     """The candidates of one part. Its numbers depend on the seed and the partition, not on the worker."""
     tasks = part.tasks
     rng = np.random.default_rng([seed, part.index])

@@ -37,8 +37,8 @@ __all__ = [
     "NewtonModel",
     "hessian_shares",
     "look",
-    "look_from",
     "step",
+    "sums_at_multipliers",
 ]
 
 
@@ -146,19 +146,19 @@ def step(
 ):  # fmt: skip
     """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
     stepped = np.zeros(part.tasks.n_samples)  # what was held is what another pass may ask for again
-    return stepped, _around(
+    return stepped, _sums_around(
         part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from
     )
 
 
-def look_from(
+def sums_at_multipliers(
     part: PartitionTasks, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float
 ) -> dict:
     """The sums at multipliers that stay as they are."""
-    return _around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
+    return _sums_around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
 
 
-def _around(
+def _sums_around(
     part: PartitionTasks, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
 ) -> dict:  # fmt: skip
     """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
@@ -406,7 +406,7 @@ class _DistributedNewtonRun:
         elif self.state is None or stepped_from is not None:
             self.state, told = run(step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
         else:  # multipliers stay as they are: what is lost of them with a worker takes no such pass to have again
-            told = run(look_from, *sent, self.penalty, state=self.state)
+            told = run(sums_at_multipliers, *sent, self.penalty, state=self.state)
         loss.known(x, told["seen"])
         self.passes += 1
         return told

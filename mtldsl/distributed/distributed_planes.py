@@ -25,8 +25,8 @@ __all__ = [
     "DistributedOracle",
     "PlaneModel",
     "PlanesByPasses",
-    "kept",
     "modulus_of",
+    "plane_state",
     "recalled_model",
     "recalled_planes",
 ]
@@ -261,7 +261,7 @@ _OF_MODEL = ("W", "S", "Z")
 _NUMBERS = ("mu", "bound", "programs", "looks")
 
 
-def kept(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+def plane_state(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """(numbers, arrays). Room without planes is left out: its size is a number, since sums over it have the same bits only where it has."""
     most = int(bundle.counts.max())
     arrays = {name: getattr(bundle, name) for name in _OF_BUNDLE}
@@ -274,7 +274,7 @@ def kept(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str,
 
 
 def recalled_planes(oracle: Any, numbers: dict[str, float], arrays: dict[str, np.ndarray]) -> Bundle:
-    """The planes that `kept` has written."""
+    """The planes that `plane_state` has written."""
     bundle = Bundle(oracle, int(numbers["room"]))
     most = arrays["planes"].shape[1]
     for name in _OF_BUNDLE:
@@ -379,7 +379,7 @@ class _DistributedPlanesRun:
     def _keep(self) -> None:
         if self.file is None:
             return
-        numbers, arrays = kept(self.bundle, self.model)
+        numbers, arrays = plane_state(self.bundle, self.model)
         arrays |= {"best": self.best, "values": self.values, "share": self.share}
         arrays |= {f"seen {name}": array for name, array in self.seen.items()}
         self.file.keep(SOLVER.name, self.blocks(self.best), None, numbers, arrays, now=True)

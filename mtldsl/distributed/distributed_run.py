@@ -19,7 +19,7 @@ from mtldsl.utils.progress import Listener, say
 
 __all__ = [
     "on_few_rows",
-    "solved",
+    "solve_distributed",
 ]
 
 #: How a solve ends that nothing from outside has cut short.
@@ -31,12 +31,12 @@ def on_few_rows(form: NormalForm) -> NormalForm | None:
     return FromStatistics().apply(form)[0] if FromStatistics().accepts(form) is None else None
 
 
-def solved(
+def solve_distributed(
     function: Callable[..., SolveResult], form: NormalForm, warm_start, how: dict[str, Any]
 ) -> SolveResult:
     """The outcome of `Tasks.apply_solving`, with a checkpoint or without; `function` solves a form as it is."""
     how["listener"] = forecast = _forecast(form, how["tol"], how["listener"], how["verbose"])
-    with progress.heard_by(forecast):
+    with progress.listen_to_passes(forecast):
         options, starts = how["options"], how["starts"]
         given = options.get("checkpoint")
         how["options"] = {key: value for key, value in options.items() if key != "checkpoint"}

@@ -14,7 +14,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
-from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, TaskFacts, deal_folds, made
+from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, TaskFacts, deal_folds, make_side
 from mtldsl.distributed.partitions import TaskColumns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
@@ -146,7 +146,7 @@ def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     return np.where(np.isnan(constant), z, constant)
 
 
-def _apart(columns: TaskColumns):
+def _split_by_task(columns: TaskColumns):
     """(position of the task, predictions, labels, sample weights or None) of every task."""
     ends = columns.offsets.tolist()
     for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
@@ -155,18 +155,22 @@ def _apart(columns: TaskColumns):
 
 
 def _measured(columns: TaskColumns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
-    return None, (), TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _apart(columns)]))
+    return (
+        None,
+        (),
+        TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _split_by_task(columns)])),
+    )
 
 
 def _by_metrics(columns: TaskColumns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
-    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _apart(columns)]
+    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _split_by_task(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 
 def _best(
     columns: TaskColumns, state, metrics: tuple, names: tuple, typed: str
 ) -> tuple[None, tuple, TaskSum]:
-    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _apart(columns)]
+    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _split_by_task(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 
@@ -413,7 +417,7 @@ class DistributedFold:
         """The tasks that can be learned, in the rows to learn on: kept on the workers for as long as they are used."""
         index = None if self.learned.all() else np.flatnonzero(self.learned)
         keep = getattr(tasks.parts, "keep", False)
-        return made(tasks, self.dealt, self.fold, False, self.facts[0], index=index, keep=keep)
+        return make_side(tasks, self.dealt, self.fold, False, self.facts[0], index=index, keep=keep)
 
     @staticmethod
     def count(tasks: Any, made_of_them: Any) -> None:
@@ -429,7 +433,7 @@ class DistributedFold:
         """The measure of a solution that was learned on `train`, over all tasks that have rows held out."""
         there = np.flatnonzero(np.array(self.n_tested) > 0)
         index = None if there.size == tasks.n_tasks else there
-        test = made(tasks, self.dealt, self.fold, True, self.facts[1], index=index, keep=False)
+        test = make_side(tasks, self.dealt, self.fold, True, self.facts[1], index=index, keep=False)
         learned, constant = self.learned[there], self.constant[there]
         columns = np.flatnonzero(np.isin(np.flatnonzero(self.learned), there))
         found = score_elsewhere(

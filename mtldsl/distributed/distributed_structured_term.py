@@ -17,7 +17,7 @@ from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_term import DistributedTerm, LazyScores
-from mtldsl.distributed.partitions import TaskColumns, TaskSum, aligned
+from mtldsl.distributed.partitions import TaskColumns, TaskSum, align_arrays
 from mtldsl.normal_form.term import LinearMap, MapEntry, register_term
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
@@ -248,7 +248,9 @@ def _highest(columns: TaskColumns, state, atom, q: int) -> tuple[None, tuple[np.
 def _pulled(part: PartitionTasks, columns: TaskColumns) -> TaskSum:
     """(k, q, d) X_i^T u_i of every plane."""
     tasks, slopes = part.tasks, -2.0 * part.tasks.targets
-    planes = [np.where(one, slopes, 0.0) if one.dtype == bool else one for one in aligned(columns.arrays)]
+    planes = [
+        np.where(one, slopes, 0.0) if one.dtype == bool else one for one in align_arrays(columns.arrays)
+    ]
     if tasks.is_shared and tasks.mask is None and len(planes) > 1:
         table = np.concatenate(planes).reshape(len(planes) * len(part.which), -1)
         pulls = np.asarray((tasks.X.T @ table.T).T).reshape(len(planes), len(part.which), -1)

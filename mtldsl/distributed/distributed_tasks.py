@@ -13,7 +13,7 @@ from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
 from mtldsl.data.labels import leave_out
 from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
-from mtldsl.data.summary import counted, several
+from mtldsl.data.summary import count_labels, several
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed import (
     distributed_folds,
@@ -23,7 +23,7 @@ from mtldsl.distributed.distributed_folds import (
     LabelFacts,
     TaskFacts,
     constant_scores,
-    drawn_from,
+    draw_candidates,
     facts_of,
     tasks_of,
     with_features,
@@ -36,6 +36,7 @@ from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 __all__ = [
     "ColumnStatistics",
     "DistributedTasks",
+    "adjoint_products",
     "column_squares",
     "cut_parts",
     "describe",
@@ -44,8 +45,7 @@ __all__ = [
     "gram_of",
     "moments_of",
     "one_line",
-    "products_with",
-    "scaled",
+    "scale_rows",
 ]
 
 
@@ -59,7 +59,7 @@ def one_line(tasks: Any) -> str:
     sparse = "sparse " if tasks.is_sparse else ""
     missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
     sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
-    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {counted(tasks)} labelled rows{missing}>"
+    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {count_labels(tasks)} labelled rows{missing}>"
 
 
 def describe(tasks: Any) -> dict:
@@ -144,7 +144,7 @@ def moments_of(part: PartitionTasks) -> ColumnStatistics:
     return ColumnStatistics(X.shape[0], mean, squared_deviations(X, mean))
 
 
-def scaled(part: PartitionTasks, scaling: Scaling) -> PartitionTasks:
+def scale_rows(part: PartitionTasks, scaling: Scaling) -> PartitionTasks:
     """The same rows, scaled."""
     return PartitionTasks(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
 
@@ -160,7 +160,7 @@ def gram_of(part: PartitionTasks, same: bool) -> TaskSum:
     return TaskSum(part.which, np.stack([gram(X) for X in part.tasks.inputs]))
 
 
-def products_with(part: PartitionTasks) -> TaskSum:
+def adjoint_products(part: PartitionTasks) -> TaskSum:
     """(k, d) X_i^T y_i."""
     return TaskSum(part.which, part.tasks.cross().T)
 
@@ -353,7 +353,7 @@ class DistributedTasks(Tasks):
         """(d, m): column i is X_i^T y_i: a pass."""
         if scale is not None:
             self._elsewhere("cross(scale)", _SUM)
-        return self._of_tasks(self.parts.run(products_with)).T
+        return self._of_tasks(self.parts.run(adjoint_products)).T
 
     def largest_curvature(self, scale=None) -> float:
         """max_i ||X_i||_2^2, from `gram`."""
@@ -390,7 +390,7 @@ class DistributedTasks(Tasks):
     def scaled_by(self, scaling: Scaling) -> DistributedTasks:
         """See `Tasks.scaled_by`."""
         require_scaling(self, scaling)
-        return self._with(self.parts.mapped(scaled, scaling), scaling=scaling)
+        return self._with(self.parts.mapped(scale_rows, scaling), scaling=scaling)
 
     def select(self, tasks) -> DistributedTasks:
         """See `Tasks.select`."""
@@ -425,7 +425,7 @@ class DistributedTasks(Tasks):
                 term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
             )
         seed = int(generator(random_state, "subsample").integers(2**63))
-        found = self.parts.run(drawn_from, number, seed, self.n_tasks)
+        found = self.parts.run(draw_candidates, number, seed, self.n_tasks)
         return tasks_of(found, self.task_names, self.feature_names, self.scaling)
 
     @property
@@ -452,9 +452,9 @@ class DistributedTasks(Tasks):
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
         """See `Tasks.apply_solving`: with a forecast, a checkpoint, and on few rows where squares allow it."""
-        from mtldsl.distributed.distributed_run import solved
+        from mtldsl.distributed.distributed_run import solve_distributed
 
-        return solved(function, form, warm_start, how)
+        return solve_distributed(function, form, warm_start, how)
 
     def statement_check(self, form: Any, term: Any, point: Any) -> Any:
         """See `Tasks.statement_check`: over the parts, or some of them."""

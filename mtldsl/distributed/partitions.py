@@ -17,7 +17,7 @@ from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import atomic_file, read_archive, reading
 from mtldsl.utils.memory import keep_freed_memory
 from mtldsl.utils.parallel import one_blas_thread
-from mtldsl.utils.progress import timed
+from mtldsl.utils.progress import time_pass
 
 __all__ = [
     "LocalParts",
@@ -26,12 +26,12 @@ __all__ = [
     "TaskColumns",
     "TaskSum",
     "add",
-    "aligned",
-    "evaluated",
+    "align_arrays",
+    "evaluate_part",
     "given_back",
-    "grouped",
+    "group_pieces",
     "groups",
-    "joined",
+    "join_tasks",
     "piece",
     "put_together",
     "read_state",
@@ -106,7 +106,7 @@ class TaskSum:
         return full
 
 
-def aligned(value) -> Any:
+def align_arrays(value) -> Any:
     """The same numbers, with arrays that begin where a number may.
 
     One that came over a network may lie anywhere. numpy copies it for every product, and makes another product than of an array that was not
@@ -115,16 +115,16 @@ def aligned(value) -> Any:
     if isinstance(value, np.ndarray):
         return np.require(value, requirements="A") if value.dtype.kind in "fiubc" else value
     if isinstance(value, dict):
-        return {key: aligned(one) for key, one in value.items()}
+        return {key: align_arrays(one) for key, one in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(map(aligned, value))
+        return type(value)(map(align_arrays, value))
     if isinstance(value, TaskSum):
-        return TaskSum(aligned(value.which), aligned(value.values))
+        return TaskSum(align_arrays(value.which), align_arrays(value.values))
     if sparse.issparse(value) and value.format == "csr":
         parts = value.data, value.indices, value.indptr
         if all(one.flags.aligned for one in parts):
             return value
-        new: Any = type(value)(tuple(map(aligned, parts)), shape=value.shape, copy=False)
+        new: Any = type(value)(tuple(map(align_arrays, parts)), shape=value.shape, copy=False)
         new.has_canonical_format = value.has_canonical_format
         return new
     return value
@@ -211,7 +211,7 @@ def _counts(pieces: Sequence[TaskColumns | None]) -> tuple[np.ndarray, np.ndarra
     return which, counts
 
 
-def joined(pieces: Sequence[TaskColumns | None]) -> TaskColumns | None:
+def join_tasks(pieces: Sequence[TaskColumns | None]) -> TaskColumns | None:
     """Whole tasks, of each what parts have of it, in their order."""
     if all(one is None for one in pieces):
         return None
@@ -234,7 +234,7 @@ def joined(pieces: Sequence[TaskColumns | None]) -> TaskColumns | None:
 def given_back(
     arrays: Sequence[np.ndarray], pieces: Sequence[TaskColumns | None]
 ) -> list[TaskColumns | None]:
-    """Arrays of whole tasks, as `joined` has them, cut into those of the parts."""
+    """Arrays of whole tasks, as `join_tasks` has them, cut into those of the parts."""
     if all(one is None for one in pieces):
         return [None] * len(pieces)
     which, counts = _counts(pieces)
@@ -251,11 +251,11 @@ def given_back(
     return back
 
 
-def grouped(
+def group_pieces(
     function: ByTask, state, broadcast: tuple, *pieces: TaskColumns | None
 ) -> tuple[Any, list, Any, int]:
     """(state, the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks."""
-    columns = joined(pieces)
+    columns = join_tasks(pieces)
     if columns is None:
         return state, [None] * len(pieces), None, 0
     with one_blas_thread():
@@ -386,7 +386,7 @@ class PartitionTasks:
 
 
 def _rebuilt(kind, fields: dict, which, index, first_row) -> PartitionTasks:
-    return PartitionTasks(kind(**aligned(fields)), aligned(which), index, first_row)
+    return PartitionTasks(kind(**align_arrays(fields)), align_arrays(which), index, first_row)
 
 
 class RowParts(Protocol):
@@ -462,13 +462,13 @@ class LocalParts:
         self.passes = self.bytes_moved = 0
         self._mark: str | None = None
 
-    @timed()
+    @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `RowParts.run`."""
         held = stateful or state is not None
         states = [None] * self.n_parts if state is None else state
         results = [
-            evaluated(function, part, own, held, stateful, *broadcast)
+            evaluate_part(function, part, own, held, stateful, *broadcast)
             for part, own in zip(self.parts, states, strict=True)
         ]
         total = tree_sum([summand for _, summand in results])
@@ -501,7 +501,7 @@ class LocalParts:
     ) -> tuple[Any, Sequence, Any]:
         """See `RowParts.exchanged`."""
         pieces: Sequence[TaskColumns | None] = columns
-        state, back, told, moved = grouped(function, state, broadcast, *pieces)
+        state, back, told, moved = group_pieces(function, state, broadcast, *pieces)
         self.bytes_moved += size_of(broadcast) + size_of(told) + moved
         return state, back, told
 
@@ -516,7 +516,7 @@ class LocalParts:
         return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 
-def evaluated(
+def evaluate_part(
     function, part: PartitionTasks | None, state, held: bool, stateful: bool, *broadcast
 ) -> tuple[Any, Any]:
     """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""

@@ -12,7 +12,7 @@ __all__ = ["leave_signals_here"]
 _MARK = "_mtldsl_signals"
 
 
-class LeavesSignals(WorkerPlugin):
+class SignalShield(WorkerPlugin):
     """A worker that Ctrl-C does not end: Dask would not start another, and what was interrupted could not go on."""
 
     name = "mtldsl-signals"
@@ -28,4 +28,4 @@ def leave_signals_here(client) -> None:
     cluster = client.cluster
     if isinstance(cluster, LocalCluster) and cluster.processes and not getattr(cluster, _MARK, False):
         setattr(cluster, _MARK, True)
-        client.register_plugin(LeavesSignals())
+        client.register_plugin(SignalShield())

@@ -17,7 +17,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.label_tables import numbered
+from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, generator, quoted
@@ -83,7 +83,7 @@ def out_of_fold(
         raise ModelError(f"inner_folds={quoted(folds)}", write_instead="write a whole number of at least 2")
     (X,) = indexable(X)
     given = of_labels(sample_weight, signs.shape)
-    rows, _, totals = numbered(
+    rows, _, totals = number_distinct_rows(
         X if checked is None else checked, signs, np.ones(signs.shape) if given is None else given
     )
     n = len(rows)

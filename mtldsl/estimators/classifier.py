@@ -33,7 +33,7 @@ from mtldsl.estimators.label_tables import (
     share_right,
     unique_rows,
 )
-from mtldsl.estimators.model_argument import OWN, ModelSource, stated
+from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argument
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.targets import ClassTargets, labels_of
@@ -498,7 +498,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
         self._set(locals())
 
     def _stated(self) -> ModelSource:
-        return stated(
+        return read_model_argument(
             self.model, self.subject_to, self._defaults, edges=OWN if self.edges is None else self.edges
         )
 

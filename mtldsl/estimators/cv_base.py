@@ -33,7 +33,7 @@ from mtldsl.problems.problem import Problem
 from mtldsl.solution.measures import mean_and_error
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_array
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, generator, quoted
 
 __all__ = [
@@ -252,7 +252,7 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        with counted(
+        with progress_bar(
             "choosing parameters, fold", len(splits), _is_loud(self.verbose, type(self).__name__)
         ) as tell:
             found = Parallel(n_jobs=self.n_jobs, return_as="generator")

@@ -25,7 +25,7 @@ from mtldsl.utils.validation import as_float, quoted
 __all__ = [
     "OWN",
     "ModelSource",
-    "stated",
+    "read_model_argument",
 ]
 
 #: the edges that a model over a graph of labels has by itself
@@ -53,7 +53,7 @@ class ModelSource(Protocol):
     def on(self, tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem: ...
 
 
-def stated(
+def read_model_argument(
     model, subject_to: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, edges=None
 ) -> ModelSource:
     """Return what `model` says. ModelError where it is of another kind, or a name that no model has.
@@ -62,9 +62,9 @@ def stated(
     defaults   : values of parameters that have none in a model
     edges      : of a model over a graph of labels, the edges that there may be, or `OWN`; None for models of other kinds
 
-    >>> stated("logistic_loss(W, tasks) + lam * l21_norm(W)").parameters
+    >>> read_model_argument("logistic_loss(W, tasks) + lam * l21_norm(W)").parameters
     ('lam',)
-    >>> stated("Robust-MTL").parameters
+    >>> read_model_argument("Robust-MTL").parameters
     ('rho1', 'rho2')
     """
     constraints = _constraints(subject_to)

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mtldsl.data.derived import changed
+from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.estimators.calibration import metric_of
@@ -64,7 +64,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     solution = solution_of(last)
     own, trained = _names(solution, names), solution.trained_on
     if trained is not None and len(trained.feature_names) == len(own):
-        trained = changed(trained, feature_names=own)
+        trained = with_fields(trained, feature_names=own)
     solution = replace(solution, feature_names=own, trained_on=trained)
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))

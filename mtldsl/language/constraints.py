@@ -33,8 +33,8 @@ __all__ = [
     "compare",
     "compare_expressions",
     "number_of",
+    "quote_value",
     "ranges_of",
-    "shown",
 ]
 
 
@@ -220,7 +220,7 @@ class Trace:
         return self._compare("==", other)
 
     def _compare(self, symbol: str, other) -> RangeConstraint:
-        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
+        typed, value = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
                 "a precision is bounded in the order of semidefinite matrices",
@@ -235,7 +235,7 @@ class Trace:
 
     def __ge__(self, other):
         raise ModelError(
-            f"{self.text} >= {shown(other)}: a trace is bounded from above",
+            f"{self.text} >= {quote_value(other)}: a trace is bounded from above",
             write_instead=f"write {self.text} <= 1",
         )
 
@@ -244,13 +244,13 @@ class Trace:
 
     def __lt__(self, other):
         raise ModelError(
-            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set",
+            f"{self.text} < {quote_value(other)}: a strict inequality has no closed feasible set",
             write_instead=f"write {self.text} <= 1",
         )
 
     def __ne__(self, other):
         raise ModelError(
-            f"{self.text} != {shown(other)}: this is not a convex constraint",
+            f"{self.text} != {quote_value(other)}: this is not a convex constraint",
             write_instead=f"write {self.text} <= 1",
         )
 
@@ -271,7 +271,7 @@ def number_of(value) -> float | None:
     return value.value if isinstance(value, Number) else None
 
 
-def shown(value) -> str:
+def quote_value(value) -> str:
     """A value as it is quoted in a message."""
     number = as_float(value) if is_scalar(value) else None
     if number is not None:

@@ -32,7 +32,7 @@ from mtldsl.language.vocabulary import (
     SIMILARITIES,
     UNKNOWNS,
     WORDS,
-    declared,
+    declaration_line,
     typed_usage,
     unknown_of,
 )
@@ -45,7 +45,7 @@ __all__ = [
     "declaration_of",
     "parse_constraint",
     "parse_objective",
-    "shortened",
+    "shorten_text",
 ]
 
 
@@ -110,7 +110,7 @@ class CallSyntax(Syntax):
             )
             if isinstance(function, ast.Attribute) and isinstance(value, KernelWeights):
                 typed = ".sum()"
-            raise self.error(f"{shortened(ast.unparse(node))}: {error}; write {typed}", node) from error
+            raise self.error(f"{shorten_text(ast.unparse(node))}: {error}; write {typed}", node) from error
         if isinstance(result, Objective):
             return Objective(self._as_typed(term, node) for term in result.terms)
         return result
@@ -159,12 +159,12 @@ def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None
 
 def declaration_of(kind: str) -> str:
     """Return how a kind of unknown is declared, where it was written itself."""
-    line = declared(kind)
+    line = declaration_line(kind)
     what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
     return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -379,7 +379,7 @@ class SyntaxWalk(CallSyntax):
         except MTLError as error:
             raise self.placed(error, node) from error
         except OPERAND_ERRORS as error:
-            raise self.error(f"{shortened(ast.unparse(node))}: {error}", node) from error
+            raise self.error(f"{shorten_text(ast.unparse(node))}: {error}", node) from error
 
 
 def _is_operand(value) -> bool:

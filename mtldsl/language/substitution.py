@@ -14,7 +14,7 @@ from mtldsl.atoms.matrix_function import Loss, MatrixFunction
 from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
-from mtldsl.language.arguments import fitted
+from mtldsl.language.arguments import fit_loss_to_tasks
 from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint
 from mtldsl.language.expressions import Affine, Unknown
 from mtldsl.language.label_graph import score_tasks
@@ -255,7 +255,7 @@ def replace_tasks(
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
             term = replace(term, source=tasks)
         elif isinstance(term.atom, Loss):
-            term = replace(term, atom=fitted(term.atom, cast(Tasks, own), term.atom_text))
+            term = replace(term, atom=fit_loss_to_tasks(term.atom, cast(Tasks, own), term.atom_text))
         terms.append(
             replace(
                 term,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.math import escaped
+from mtldsl.display.math import escape_name
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions import Affine, AffineTerm
 from mtldsl.language.scalars import ONE, block
@@ -50,7 +50,7 @@ class Weights(Affine):
                 write_instead="write intercept=True or intercept=False",
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
-        latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
+        latex = name if len(name) == 1 else rf"\mathrm{{{escape_name(name)}}}"
         super().__init__((), (tasks.n_features, self.n_columns), name, latex, block(name))
 
     @property

@@ -286,11 +286,11 @@ def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
         -_bracket(lambda b: -slopes(-b), np.full(sizes.size, -1.0)),
     )
     below, above = slopes(low), slopes(high)
-    best = _between(slopes, sizes, low, high, below, above, rough)
+    best = _regula_falsi(slopes, sizes, low, high, below, above, rough)
     return np.where(below == above, 0.0, best)
 
 
-def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
+def _regula_falsi(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
     """Regula falsi with the end that stays halved in weight (Illinois), every third step a bisection: slopes may have steps."""
     best = at = 0.5 * (low + high)
     smallest, side = np.full(low.size, np.inf), np.zeros(low.size)

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_blocks",
+    "convex_form",
+    "convex_restriction",
     "dense",
     "image",
-    "kept_at",
     "learned_excess",
     "learning_terms",
-    "matrices_at",
+    "matrices_of_solution",
     "size_of",
     "solved_by_reference",
     "some_tasks",
-    "stated",
     "tolerance",
     "value_and_violation",
 ]
@@ -51,7 +51,7 @@ __all__ = [
 # The convex form that touches a model at a solution, and which of its tasks are compared where it is too large.
 
 
-def stated(form: NormalForm, at: Solution | None) -> NormalForm:
+def convex_form(form: NormalForm, at: Solution | None) -> NormalForm:
     """The form that cvxpy can state: itself where it is convex, else the one that touches it at a solution. ModelError without one."""
     if form.is_convex:
         return form
@@ -61,10 +61,10 @@ def stated(form: NormalForm, at: Solution | None) -> NormalForm:
             f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
             "the spectrum majorised: write to_cvxpy(at=solution)"
         )
-    return kept_at(form, at)[0]
+    return convex_restriction(form, at)[0]
 
 
-def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
+def convex_restriction(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
     """(a convex form that touches the model at a solution, the learned matrices kept in it).
 
     Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
@@ -73,11 +73,11 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
     """
     from mtldsl.reference.majorization import convex_forms
 
-    structures = matrices_at(form, solution)
+    structures = matrices_of_solution(form, solution)
     return FixedStructures(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
 
 
-def matrices_at(form: NormalForm, solution: Solution) -> Structures:
+def matrices_of_solution(form: NormalForm, solution: Solution) -> Structures:
     """The learned matrices of a solution. ModelError where it is not one of this form."""
     # kernel weights are not a block of their own: their penalty is convex, and stays eliminated
     structures = {
@@ -189,9 +189,9 @@ def value_and_violation(form: NormalForm, blocks: Blocks, structures: Structures
 
 def image(term: StructureTerm, blocks: Blocks) -> np.ndarray:
     """The weights that the structure sees, by the reference's own map."""
-    from mtldsl.reference.maps import image_at
+    from mtldsl.reference.maps import map_value
 
-    return image_at(term.map, blocks)
+    return map_value(term.map, blocks)
 
 
 def dense(term: StructureTerm, structures: Structures) -> list[np.ndarray]:
@@ -220,7 +220,7 @@ def check_blocks(
     """
     from mtldsl.reference.majorization import convex_forms
 
-    structures = matrices_at(form, solution)
+    structures = matrices_of_solution(form, solution)
     objective, violation = value_and_violation(form, solution.blocks, structures)
     size = size_of(form, solution.blocks, objective)
     at = _ComparedPoint(form, solution.blocks, structures, objective, size, solution.tol, backend, tol, which)

@@ -27,7 +27,7 @@ __all__ = [
     "learnable",
     "make_part",
     "needs_two_classes",
-    "taken",
+    "take_rows",
     "warn_of",
 ]
 
@@ -83,7 +83,7 @@ def _labels(tasks: Tasks, kept: np.ndarray) -> list[np.ndarray]:
     return [y[~np.isnan(y)] for y in table.T]
 
 
-def taken(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
+def take_rows(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
     """Some of the tasks in some of their rows, each as often as `kept` says; inputs that were missing are filled in from these rows."""
     some = tasks if can.all() else tasks.select(can)
     if tasks.is_shared:
@@ -112,7 +112,7 @@ class Fold:
 
     def train(self, tasks: Tasks) -> Tasks:
         """The tasks that can be learned, in the rows to learn on."""
-        return scaled_anew(taken(tasks, self.kept, self.learned))
+        return scaled_anew(take_rows(tasks, self.kept, self.learned))
 
     @staticmethod
     def count(tasks: Tasks, made_of_them: Tasks) -> None:

@@ -69,7 +69,7 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     try:
         with interrupts.handle_signals(raises=True, of_parts=True):
             yield parts
-            if interrupts.pending():  # it came while something was imported
+            if interrupts.is_signal_pending():  # it came while something was imported
                 raise KeyboardInterrupt
     except Interrupted:
         raise

@@ -16,7 +16,7 @@ from mtldsl.errors import InfeasibleError, ModelError, SolverError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
 from mtldsl.normal_form.reductions.from_statistics import StatisticsRecipe, on_few_rows
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.row_statistics import moments_here
@@ -33,7 +33,7 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.caching import Store, path_cache
 from mtldsl.utils.parallel import one_blas_thread
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
 __all__ = [
@@ -289,7 +289,7 @@ def walk(
     past = PathHistory()
     made: Store = {}
     try:
-        with counted(parameter.name, len(values), progress) as tell:
+        with progress_bar(parameter.name, len(values), progress) as tell:
             for value in values:
                 parameter.value = value
                 # between two solves, too, a signal is kept: this point is the last one
@@ -304,7 +304,7 @@ def walk(
                         cold = problem.solve(**solve_options)
                         interrupted = cold.interrupted
                         best = cold if _is_better(cold, best) else best
-                    interrupted = interrupted or interrupts.pending()
+                    interrupted = interrupted or interrupts.is_signal_pending()
                 last = best
                 past = past.then(value, best)
                 keep(best)
@@ -478,7 +478,7 @@ def certified_points(
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
                     at += 1
-                    if interrupts.pending() or getattr(points[-1], "interrupted", False):
+                    if interrupts.is_signal_pending() or getattr(points[-1], "interrupted", False):
                         raise KeyboardInterrupt
             yield points
     finally:
@@ -521,16 +521,16 @@ class _PathWalk:
         seen = near if self.few is None else self.few.of(near)
         start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
         if start is not None and self.few is None:
-            start.blocks = moved(start.blocks, moves, -1.0)
+            start.blocks = shift_intercepts(start.blocks, moves, -1.0)
         monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if monitor is None or not monitor.certificate.within(self.tol):
             return None
         point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
         assert point is not None  # that of the certificate, or a later one
         whole = blocks if self.few is None else self.few.whole(blocks)
-        typed = moved(whole, moves)
+        typed = shift_intercepts(whole, moves)
         if moves:
-            whole = moved(typed, moves, -1.0)  # intercepts are rounded where they are moved
+            whole = shift_intercepts(typed, moves, -1.0)  # intercepts are rounded where they are moved
             certificate = replace(certificate, objective=near.value(whole))
         misplaced = 0.0 if self.few is None else self.few.misplaced(whole)
         if not _within(certificate, misplaced, self.tol):

@@ -16,13 +16,13 @@ from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.problems.user_multipliers import (
-    apart,
     blocks_of,
     by_loss,
-    divided,
+    divide_multipliers,
     is_shared_out,
     multipliers_of,
     proof_of,
+    split_multipliers,
 )
 from mtldsl.utils.arrays import read_dense
 
@@ -156,7 +156,7 @@ def check_bound(
             loss.tasks, "its multipliers with them", "check_bound(u)", rows=f"the rows of {loss.typed}",
             write_instead="take tasks.subsample(rows)",
         )  # fmt: skip
-    given, own = apart(form, given)
+    given, own = split_multipliers(form, given)
     functions = own | dict(functions or {})
     u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, known = _of_functions(form, u, functions)
@@ -238,7 +238,7 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
             f = form.functions[k]
             v[k] = v[k] - left[f.map.blocks[0]] / f.map.multiple_of(f.map.blocks[0])
         return v, True
-    best = divided(form, u, v, free)
+    best = divide_multipliers(form, u, v, free)
     if given or _passes(form, u, best):
         return best, True
     make_stationary(form, [one.copy() for one in u], best)  # one function takes what is left

@@ -24,7 +24,7 @@ from mtldsl.solution.measures import MEASURES, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import ScoredMeasure, measured
+from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.routes import answers
@@ -34,7 +34,7 @@ __all__ = [
     "ReportContext",
     "check",
     "data",
-    "drawn",
+    "draw_figures",
     "lead",
     "model",
     "numbers",
@@ -94,7 +94,7 @@ def _hashed(name: str, X, Y: np.ndarray) -> Iterator[tuple]:
 # What a page is made of.
 
 
-def drawn(*wanted) -> list[Figure]:
+def draw_figures(*wanted) -> list[Figure]:
     """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
     try:
         return [figure(*one) for one in wanted]
@@ -208,7 +208,7 @@ class ReportContext:
         if self.scored is None:
             return [], []
         learned = self._learned or self.scored
-        return measured(
+        return choose_measures(
             self.judged,
             self.scored,
             learned,
@@ -246,7 +246,7 @@ class ReportContext:
 
     def pictures(self, *wanted) -> list[Figure]:
         """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
-        return drawn(*wanted)
+        return draw_figures(*wanted)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def _of_scores(facts: ReportContext) -> list[KeyFigure]:
     if first.separate is not None:
         means.append(first.beside_separate)
     if not np.isnan(guess):
-        means += [f"a guess has {_short(guess)}", _beside(first)]
+        means += [f"a guess has {_short(guess)}", _compare_to_guess(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
     tone = NEUTRAL if tone == GOOD and (first.beaten or facts.flatters) else tone
     rows = (
@@ -459,7 +459,7 @@ def _judged(facts: ReportContext) -> list[str]:
     )
     ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
     said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {_short(score)}{ends}"
-    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_beside(first)}"
+    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_compare_to_guess(first)}"
     beside = first.beside_separate
     absent = f"{_several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
     return [
@@ -477,7 +477,7 @@ def _unfinished(facts: ReportContext) -> list[str]:
     return ["The solve ended before the proof did: how much better another solution may be is not known."]
 
 
-def _beside(first: ScoredMeasure) -> str:
+def _compare_to_guess(first: ScoredMeasure) -> str:
     """Tell whether it is better than a guess, in words."""
     score, _, _, guess, better = first.overall
     if np.isnan(better):

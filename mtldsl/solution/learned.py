@@ -14,7 +14,7 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, SymmetricMatrix
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
-from mtldsl.normal_form.canonicalize import names_in
+from mtldsl.normal_form.canonicalize import learned_row_names
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structure_term import StructureTerm, structure_terms
 from mtldsl.solution.fields import ArrayField, SolutionField, SolvedModel, require_per_task
@@ -168,7 +168,7 @@ class LearnedMatrix:
             if about is not None and about.lower == about.upper:  # nothing is left to learn
                 found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
         return {
-            one.name: cls(one.name, one.axis, one.kind, names_in(statement.objective, one), spectral)
+            one.name: cls(one.name, one.axis, one.kind, learned_row_names(statement.objective, one), spectral)
             for one in matrices
             if isinstance(
                 spectral := found.get(one.name), SpectralMatrix

@@ -19,7 +19,7 @@ __all__ = [
     "Score",
     "as_measure",
     "checked_metrics",
-    "counted",
+    "counted_measures",
     "evaluate",
     "mean_score",
     "r_squared",
@@ -35,12 +35,12 @@ __all__ = [
 Counted = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def counted(by: Measure) -> Counted | None:
+def counted_measures(by: Measure) -> Counted | None:
     """Return what `by.of_task` says of rows that stand there as often as they are counted; None for a measure that is not known here.
 
     >>> from mtldsl.solution.measures import measure
     >>> y, p = np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])
-    >>> counted(measure("accuracy"))(y, p, np.array([[1, 1, 1], [3, 0, 0]]))
+    >>> counted_measures(measure("accuracy"))(y, p, np.array([[1, 1, 1], [3, 0, 0]]))
     array([0.333..., 1.        ])
     """
     return _BY_NAME.get(by.name) if by.average == "mean" and not by.of_rows else None

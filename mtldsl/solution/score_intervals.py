@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import label_table
-from mtldsl.data.splits import checked_level, checked_times, drawn, units_of_rows
+from mtldsl.data.splits import checked_level, checked_times, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.solution.measures import Measure, Needs, measure, name_of
 from mtldsl.solution.predictors import FittedSolution, default_measure, predictor_of, require_signs
-from mtldsl.solution.score import Counted, Score, as_measure, counted, evaluate, mean_score
+from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
@@ -24,14 +24,14 @@ __all__ = [
     "ScoredMeasure",
     "better",
     "bootstrap_scores",
+    "choose_measures",
     "constant_score",
     "guesses",
-    "measured",
     "named_score",
     "named_scores",
     "outputs_beside",
     "percentiles",
-    "resampled",
+    "resample_measure",
     "truth_of",
 ]
 
@@ -255,7 +255,7 @@ class IntervalSettings:
 SETTINGS = IntervalSettings()
 
 
-def resampled(
+def resample_measure(
     by: Measure,
     tasks: Tasks,
     predicted: Sequence[np.ndarray],
@@ -282,8 +282,8 @@ def resampled(
 
     labels = hash(b"".join(np.ascontiguousarray(one).tobytes() for one in truth))
     rows = labels, str(rng.bit_generator.state), None if units is None else hash(np.asarray(units).tobytes())
-    draws = (drawn(tasks, units, rng) for _ in range(n))
-    quick = counted(by) if weights is None else None
+    draws = (draw_counts(tasks, units, rng) for _ in range(n))
+    quick = counted_measures(by) if weights is None else None
     if quick is None:
         found = [score(_rows(tasks, times)) for times in draws]
     else:
@@ -338,7 +338,7 @@ def bootstrap_scores(
     require_signs(fitted, like, typed, by.needs)
     units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
-    return resampled(by, like, predicted, n, level, units, rng, typed)
+    return resample_measure(by, like, predicted, n, level, units, rng, typed)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ class ScoredMeasure:
         return int((~np.isnan(self.by_task)).sum()) or len(self.by_task)
 
 
-def measured(
+def choose_measures(
     solution: Any,
     tasks: Tasks,
     learned: Tasks,
@@ -481,7 +481,7 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMea
     own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
     by_size = by.two_classes and by.needs == "values"
     scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
-    low, high = _held(scores, low, high)
+    low, high = _holding_ends(scores, low, high)
     few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
     if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
         few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
@@ -489,7 +489,7 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMea
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:
         return ScoredMeasure(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
-    beside = resampled(
+    beside = resample_measure(
         by, tasks, guessed, n, SETTINGS.level_share, None, generator(seed, "report"), "report(tasks)"
     )
     guess, shown = none, none
@@ -501,7 +501,7 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMea
     return ScoredMeasure(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
 
 
-def _held(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
+def _holding_ends(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the intervals that hold their own scores; NaN in place of the others, which are biased."""
     outside = (low > scores) | (high < scores)
     return np.where(outside, np.nan, low), np.where(outside, np.nan, high)

@@ -23,7 +23,7 @@ __all__ = [
     "convergence",
     "feature_sizes",
     "features",
-    "learned",
+    "learned_sections",
     "path",
     "scores",
 ]
@@ -52,7 +52,7 @@ class ScoreSectionSettings:
 SETTINGS = ScoreSectionSettings()
 
 
-def learned(facts: ReportContext) -> PageSection | None:
+def learned_sections(facts: ReportContext) -> PageSection | None:
     """Every one as a picture and as text."""
     solution = facts.solution
     found = dict(solution.learned)
@@ -138,7 +138,12 @@ def scores(facts: ReportContext) -> PageSection | None:
     rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
     rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
     signs = ["positive"] if facts.classes else []
-    head = ("task", "labels", *signs, *(h for one in found for h in (one.name, *_alone(one), "guess")))
+    head = (
+        "task",
+        "labels",
+        *signs,
+        *(h for one in found for h in (one.name, *_separate_head(one), "guess")),
+    )
     able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
     first = able[0] if able else None
     picture = [] if first is None else facts.pictures((
@@ -233,7 +238,7 @@ def _row(tasks: Tasks, i: int, found: list[ScoredMeasure], facts: ReportContext)
     cells = [
         (
             _with_ends(one.by_task[i], one.low[i], one.high[i]),
-            *(_of_task(one.separate, i) for _ in _alone(one)),
+            *(_of_task(one.separate, i) for _ in _separate_head(one)),
             _short(one.guess[i]),
         )
         for one in found
@@ -245,12 +250,12 @@ def _overall(one: ScoredMeasure) -> tuple[str, ...]:
     score, low, high, guess, _ = one.overall
     return (
         _with_ends(score, low, high) if one.sound else _short(score),
-        *(_short(float(one.separate or 0.0)) for _ in _alone(one)),
+        *(_short(float(one.separate or 0.0)) for _ in _separate_head(one)),
         _short(guess),
     )
 
 
-def _alone(one: ScoredMeasure) -> tuple[str, ...]:
+def _separate_head(one: ScoredMeasure) -> tuple[str, ...]:
     """The head of the column of separate models, where there are any."""
     return () if one.separate is None else ("alone",)
 

@@ -26,7 +26,7 @@ from mtldsl.solution.headline_sections import (
 )
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.score_intervals import ScoredMeasure
-from mtldsl.solution.score_sections import convergence, features, learned, path, scores
+from mtldsl.solution.score_sections import convergence, features, learned_sections, path, scores
 from mtldsl.utils.files import atomic_file
 from mtldsl.utils.validation import as_path
 
@@ -42,7 +42,7 @@ __all__ = [
 
 #: In the order in which they are read; each returns None where there is nothing to tell.
 SECTIONS: tuple[Callable[[ReportContext], PageSection | None], ...] = (
-    scores, features, learned, check, validation, path, convergence, data, model, solvers, repeat,
+    scores, features, learned_sections, check, validation, path, convergence, data, model, solvers, repeat,
 )  # fmt: skip
 
 

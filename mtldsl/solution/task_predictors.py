@@ -26,7 +26,7 @@ __all__ = [
     "FittedSolution",
     "Labellings",
     "PerTaskPredictor",
-    "decided",
+    "decide",
     "edge_usage",
     "graph",
     "loss_kind",
@@ -362,7 +362,7 @@ def loss_kind(facts: dict) -> type[Loss]:
     return kind
 
 
-def decided(loss: dict, z):
+def decide(loss: dict, z):
     """Return what a loss makes of scores z: labels, counts, or the scores themselves."""
     return loss_of(loss).decide(z)
 

@@ -11,13 +11,13 @@ from math import inf
 
 import numpy as np
 
-from mtldsl.certificates.attainment import UnattainedInfimum, unattained
+from mtldsl.certificates.attainment import UnattainedInfimum, prove_unattained
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over, prove, rounding_of
 from mtldsl.certificates.infeasibility import feasibility
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
+from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, shift_intercepts
 from mtldsl.normal_form.reductions.null_space import NullSpace, NullSpaceRecovery
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value
 from mtldsl.solvers.monitor import Monitor
@@ -278,7 +278,7 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     found = monitor.unattained
     if found is None and monitor.left in ("", "time_limit"):
         hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
-        found = unattained(form, monitor.incumbent.blocks, in_passing=hurried)
+        found = prove_unattained(form, monitor.incumbent.blocks, in_passing=hurried)
     if found is not None and (found.everywhere or not monitor.certificate.within(monitor.tol)):
         status = "unattained"  # of a convex model no weights are best, however near to the infimum these are
     is_open = found is None and status not in DONE and not monitor.left
@@ -288,7 +288,7 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     if not is_proven and form.is_convex and monitor.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     certificate = monitor.certificate if found is None else replace(monitor.certificate, note=str(found))
-    best, interrupted = monitor.incumbent, monitor.left == "interrupted" or interrupts.pending()
+    best, interrupted = monitor.incumbent, monitor.left == "interrupted" or interrupts.is_signal_pending()
     return SolveResult(
         best.blocks, certificate, status, monitor.solver, reason, monitor.seconds, iterations, monitor.history,
         monitor.last_point, best.structures, monitor.duals, interrupted, unattained=found,
@@ -305,8 +305,8 @@ def in_original_units(
     """
     if not moves:
         return outcome
-    blocks, found, known = moved(outcome.blocks, moves), outcome.certificate, outcome.structures
-    rounded = moved(blocks, moves, -1.0)  # to the last digit
+    blocks, found, known = shift_intercepts(outcome.blocks, moves), outcome.certificate, outcome.structures
+    rounded = shift_intercepts(blocks, moves, -1.0)  # to the last digit
     certificate = replace(
         found,
         objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
@@ -325,7 +325,7 @@ def in_original_units(
     endless = outcome.unattained
     if endless is not None:
         turned = {name: replace(shift, centre=0.0 * shift.centre) for name, shift in moves.items()}
-        endless = replace(endless, direction=moved(endless.direction, turned))
+        endless = replace(endless, direction=shift_intercepts(endless.direction, turned))
     return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
 
 

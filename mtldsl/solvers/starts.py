@@ -12,13 +12,13 @@ import numpy as np
 from mtldsl.certificates.certificate import certify
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
 from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import ReducedForm, SolveResult, in_original_units, run_routes
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
-from mtldsl.utils.progress import Listener, counted
+from mtldsl.utils.progress import Listener, progress_bar
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
@@ -82,7 +82,7 @@ def from_several_starts(
     lowest objective counts. `shown`: every start is told of on standard error.
     """
     rng = generator(random_state, "solve", SolverError)
-    with counted("start", starts, shown) as tell:
+    with progress_bar("start", starts, shown) as tell:
         outcomes = [run(first)]
         tell(_said(outcomes[0]))
         scales = _scales(form, outcomes[0].blocks)
@@ -260,7 +260,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
     starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
     solved, moves = CenterLabels().apply(form)
     if first is not None:
-        first.blocks = moved(first.blocks, moves, -1.0)
+        first.blocks = shift_intercepts(first.blocks, moves, -1.0)
     first = resumed or first
 
     def run(start: Point | None) -> SolveResult:

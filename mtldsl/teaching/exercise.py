@@ -68,7 +68,7 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
                 raise
             said = f"{type(error).__name__}: {error}"
             raise AssertionError(
-                f"exercise {name}: not yet. The function returned {_told(asked.last)}, and the check could not go on with it ({said})."
+                f"exercise {name}: not yet. The function returned {_describe_result(asked.last)}, and the check could not go on with it ({said})."
             ) from None
         else:
             print(f"exercise {name}: right")
@@ -105,7 +105,7 @@ def _hint(wrong: AssertionError) -> str:
     return f"This does not hold: {line.removeprefix('assert ')}" if line else "It does not hold yet."
 
 
-def _told(given) -> str:
+def _describe_result(given) -> str:
     """Return what was returned, in a few words."""
     kind, shape = type(given).__name__, getattr(given, "shape", None)
     return f"an array of shape {shape}" if shape else f"{reprlib.repr(given)} ({kind})"

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 __all__ = [
-    "announced",
+    "announce_compilation",
     "begins",
     "busy",
     "compiling_too",
@@ -61,7 +61,7 @@ def begins(function: str) -> None:
 
 
 @contextmanager
-def announced(tell: Callable[[str], Any] | None) -> Iterator[None]:
+def announce_compilation(tell: Callable[[str], Any] | None) -> Iterator[None]:
     """`tell` hears the name of every function that is compiled in this block; None: nobody does."""
     before, _state.tell = _state.tell, tell
     try:

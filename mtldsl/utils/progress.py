@@ -21,16 +21,16 @@ __all__ = [
     "PassListener",
     "as_cross_check",
     "clock",
-    "counted",
     "default_cross_check",
     "defaults",
     "expect",
-    "heard_by",
     "line_of",
+    "listen_to_passes",
     "of_callback",
+    "progress_bar",
     "propagate_callback_errors",
     "say",
-    "timed",
+    "time_pass",
 ]
 
 
@@ -171,7 +171,7 @@ def line_of(record: dict[str, Any]) -> str:
 
 
 @contextmanager
-def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
+def progress_bar(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
     """A function to be called with a few words after each of `total` steps, which go to the logger "mtldsl" at level DEBUG.
 
     shown : on standard error too: a bar in a terminal, a line a step elsewhere
@@ -221,7 +221,7 @@ _hearer: ContextVar[PassListener | None] = ContextVar("hearer of passes", defaul
 
 
 @contextmanager
-def heard_by(hearer: PassListener | None) -> Iterator[None]:
+def listen_to_passes(hearer: PassListener | None) -> Iterator[None]:
     """Tell `hearer` of the passes that are made in this block; None: nobody is told."""
     token = _hearer.set(hearer)
     try:
@@ -231,7 +231,7 @@ def heard_by(hearer: PassListener | None) -> Iterator[None]:
 
 
 @contextmanager
-def timed() -> Iterator[None]:
+def time_pass() -> Iterator[None]:
     """Count this block as a pass, if it comes to its end."""
     started = clock()
     yield

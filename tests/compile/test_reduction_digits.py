@@ -16,7 +16,12 @@ import mtldsl.normal_form.reductions as folder
 from mtldsl.certificates.certificate import certify
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, SmallerSide
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, WhitenedLosses, moved
+from mtldsl.normal_form.reductions.coordinates import (
+    CenterLabels,
+    SampleSpan,
+    WhitenedLosses,
+    shift_intercepts,
+)
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise
@@ -223,7 +228,7 @@ def reduced(key, form):
     def hidden(blocks):
         return sum(recipe.misplaced(blocks)) if isinstance(made, FromStatistics) else 0.0
 
-    down = (lambda blocks: moved(blocks, recipe, -1.0)) if isinstance(made, CenterLabels) else None
+    down = (lambda blocks: shift_intercepts(blocks, recipe, -1.0)) if isinstance(made, CenterLabels) else None
     return easier, lambda point: made.invert(point, recipe), hidden, down
 
 

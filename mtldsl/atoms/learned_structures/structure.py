@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.matrix_function import MatrixFunction
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.utils.parallel import on_one_blas_thread
 
@@ -56,7 +56,7 @@ class Quadratic:
 
     def product(self, W) -> np.ndarray:
         """A W B, the gradient."""
-        return between(self.rows, W, self.columns)
+        return two_sided_product(self.rows, W, self.columns)
 
     def value(self, W) -> float:
         return 0.5 * float(np.vdot(W, self.product(W))) + self.constant

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import TOLD
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import Decoder
 from mtldsl.atoms.matrix_function import Loss, register
@@ -332,7 +332,7 @@ class CliqueHinge(LabelGraphLoss):
     """
 
     loss: str | tuple | Metric = "hamming"
-    cliques: Cliques = field(default=TOLD, metadata={"told": True})
+    cliques: Cliques = field(default=SET_BY_MODEL, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
     meaning: ClassVar[str] = (

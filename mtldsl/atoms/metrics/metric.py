@@ -148,12 +148,12 @@ class MetricBatch:
 
     def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same by rising margins: insertions into the last order, which is nearly right where z is near the last one."""
-        from mtldsl.atoms.metrics.metric_kernels import sort_from
+        from mtldsl.atoms.metrics.metric_kernels import sort_margins
 
         z, limits, chosen, margins, ends = self._room(metric, z)
         if self.order is None:
             self.order = self.samples.copy()
-        if sort_from(z, self.order, self.starts, limits, chosen, margins, ends):
+        if sort_margins(z, self.order, self.starts, limits, chosen, margins, ends):
             for first, last in self._parts(ends):
                 order = margins[first:last].argsort()
                 margins[first:last], chosen[first:last] = (

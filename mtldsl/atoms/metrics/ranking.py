@@ -369,11 +369,13 @@ class PartialAUC(RankingMetric):
         ends = np.array([self.min_fpr, self.max_fpr])
         x, area = fpr[::-1], tpr[::-1]
         xs = np.concatenate([ends[:1], x[inner[::-1]], ends[1:]])
-        ys = np.concatenate([_at(ends[0], x, area, -1), area[inner[::-1]], _at(ends[1], x, area, 0)])
+        ys = np.concatenate(
+            [_curve_height(ends[0], x, area, -1), area[inner[::-1]], _curve_height(ends[1], x, area, 0)]
+        )
         return float(np.sum(np.diff(xs) * 0.5 * (ys[1:] + ys[:-1])) / (self.max_fpr - self.min_fpr))
 
 
-def _at(rate, fpr, tpr, side) -> np.ndarray:
+def _curve_height(rate, fpr, tpr, side) -> np.ndarray:
     """The height of the curve at a rate: of several there the last (side -1) or the first (0)."""
     same = np.flatnonzero(fpr == rate)
     return tpr[same[[side]]] if same.size else np.array([np.interp(rate, fpr, tpr)])
@@ -428,9 +430,9 @@ class ROCArea(Metric):
     exact_conjugate: ClassVar[bool] = True
 
     def _plane(self, z, y, positive, negative):
-        from mtldsl.atoms.metrics.metric_kernels import overlapping, pairs_in_wrong_order
+        from mtldsl.atoms.metrics.metric_kernels import overlapping_samples, pairs_in_wrong_order
 
-        up, up_scores, down, down_scores = overlapping(z, positive, negative)
+        up, up_scores, down, down_scores = overlapping_samples(z, positive, negative)
         slope = np.zeros(len(z))
         orders = np.argsort(up_scores), np.argsort(down_scores)
         pairs = float(len(positive)) * len(negative)

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.checker.interval import Interval, joined, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, product
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
 __all__ = [
-    "balanced",
-    "inverted",
+    "approximate_inverse",
+    "balance_multipliers",
+    "enclose_solution",
     "pivots",
-    "solved",
 ]
 
 
@@ -53,7 +53,7 @@ class BalancingSettings:
 SETTINGS = BalancingSettings()
 
 
-def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
+def approximate_inverse(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
     """Return an approximate inverse R, and a bound q: |y - R matrix y| <= q max |R matrix y| for all y; None unless `matrix` is shown to be regular.
 
     With E = I - R matrix and ||E|| < 1 in the norm of row sums, y = R matrix y + E y, and  ||E y|| <= ||E|| / (1 - ||E||) ||R matrix y||.
@@ -68,9 +68,9 @@ def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
     return (R, off / (1.0 - off)) if off.high < 0.5 else None
 
 
-def solved(matrix: Interval, right: Interval) -> Interval | None:
+def enclose_solution(matrix: Interval, right: Interval) -> Interval | None:
     """Enclose the y with  matrix @ y = right, (k, k) and (k, c); None where it is not shown that there is one."""
-    found = inverted(matrix)
+    found = approximate_inverse(matrix)
     if found is None:
         return None
     R, q = found
@@ -96,7 +96,7 @@ class _RowDirection:
     by_task: np.ndarray
 
 
-def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
+def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: bool):
     """(new multipliers, {(block, row)} where the equation holds on all directions; of an intercept (block, -1 - task)).
 
     kinds      : {block: its `SpanRowKind`s}
@@ -122,7 +122,7 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
         own = [directions[e] for e in group]
         if all(one.row < 0 and intercepts[one.block][-1 - one.row] for one in own):
             continue
-        rho = joined([missing[e].reshape(1) for e in group])
+        rho = join_intervals([missing[e].reshape(1) for e in group])
         moved = _moved(losses, own, rho, seen, u, exact)
         rows = {(one.block, one.row) for one in own}
         if moved is None:
@@ -247,7 +247,7 @@ def _moved(losses, own, rho: Interval, seen, u, exact: bool):
     G, rho = G * scale[:, None] * scale[None, :], rho * scale
     order, rank = pivots(G.middle)
     free, bound = np.sort(order[:rank]), order[rank:]
-    found = inverted(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
+    found = approximate_inverse(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
     if found is None:
         return None
     if len(bound):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.checker.balancing import pivots, solved
+from mtldsl.certificates.checker.balancing import enclose_solution, pivots
 from mtldsl.certificates.checker.function_formulas import (
     BallFormula,
     ComparisonFormula,
@@ -295,7 +295,9 @@ def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
             return None
         low[beside] = high[beside] = right.like(0.0).low
         block = gram[g][:, g].toarray()
-        found = solved(_around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1))
+        found = enclose_solution(
+            _around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1)
+        )
         if found is None:
             return None
         low[g], high[g] = found.low[:, 0], found.high[:, 0]

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
 from mtldsl.certificates.checker.interval import (
     Interval,
-    decomposed,
+    enclose_svd,
     least_eigenvalue,
     maximum,
     minimum,
@@ -126,7 +126,7 @@ class SquaredClusterFormula(FunctionFormula):
 
     def _seen(self, W) -> tuple[Interval, np.ndarray, Interval]:
         """(an upper bound of ||U|| ||V||, singular values, one of ||E||_F)."""
-        _, s, _, sizes, rest = decomposed(W)
+        _, s, _, sizes, rest = enclose_svd(W)
         return sizes, s, rest
 
 

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, minimum, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
 __all__ = [
@@ -241,7 +241,7 @@ class ROCAreaFormula(MetricFormula):
         capped = []
         for k in range(1, self.P):
             capped.append(minimum(columns, float(k)).sum().reshape(1))
-        return joined(capped) + _running(-rows, 1)[1 : self.P]
+        return join_intervals(capped) + _running(-rows, 1)[1 : self.P]
 
 
 class TopPlacesFormula(MetricFormula):
@@ -424,7 +424,7 @@ class RankingFormula(MetricFormula):
         """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
         up, down = (_falling(x) for x in (positive, negative))
         r = np.arange(self.N + 1)
-        pairs = joined([down[:1] * 0.0, down.cumsum(axis=0)])
+        pairs = join_intervals([down[:1] * 0.0, down.cumsum(axis=0)])
         best = pairs * 0.0
         for k in range(1, self.P + 1):
             own = self.costs(k, r) - self.unit * (up[k - 1] * r.astype(float) - pairs)
@@ -508,7 +508,7 @@ class PartialAUCFormula(RankingFormula):
     def value(self, positive, negative):
         """The best rank of every positive by itself."""
         first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
-        sums = joined([first[:1] * 0.0, first.cumsum(axis=0)])
+        sums = join_intervals([first[:1] * 0.0, first.cumsum(axis=0)])
         heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
         total, rows = positive.like(0.0), max(1, SETTINGS.slab_entries // len(self.reached))
         for first_row in range(0, self.P, rows):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, spectral_norm, trace_norm
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
 
 __all__ = [
     "NORMS",
@@ -84,7 +84,7 @@ class LatentGroupsFormula(FunctionFormula):
     def gauge(self, Z) -> Interval:
         squares = Z.square().sum(axis=1)
         parts = [squares[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return (joined(parts).sqrt() / self.number(self.costs)).max()
+        return (join_intervals(parts).sqrt() / self.number(self.costs)).max()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class TreeFormula(FunctionFormula):
     def value(self, W):
         squares = self._squares(W)
         norms = [squares[np.asarray(group)].sum(axis=0).sqrt().sum().reshape(1) for group in self.groups]
-        return (joined(norms) * self.number(self.a)).sum()
+        return (join_intervals(norms) * self.number(self.a)).sum()
 
     def inside(self, Z):
         return Z if self.takes.all() else Z * self.takes.astype(float)
@@ -304,7 +304,7 @@ class GroupsFormula(CellNormFormula):
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)
         parts = [sums[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return joined(parts).sqrt()
+        return join_intervals(parts).sqrt()
 
     def over_entries(self, per_cell):
         line = np.zeros(self.shape[self.axis])

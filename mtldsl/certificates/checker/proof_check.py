@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtldsl.certificates.checker.balancing import balanced
+from mtldsl.certificates.checker.balancing import balance_multipliers
 from mtldsl.certificates.checker.feasibility import made_feasible
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval
@@ -295,10 +295,10 @@ class Check:
         """The objective, constraints aside; anything where float64 does not hold the arguments of a term."""
         total = Interval.of(self.proof["constant"], self.exact)
         for loss in self.losses:
-            total = total + loss.part.value(_held(loss.predictions(x)))
+            total = total + loss.part.value(_require_finite(loss.predictions(x)))
         for f in self.functions:
             if not f.part.is_set:
-                total = total + f.part.value(_held(f.map.forward(x))) * f.c
+                total = total + f.part.value(_require_finite(f.map.forward(x))) * f.c
         return total
 
     def scale(self) -> float:
@@ -430,7 +430,7 @@ class Check:
         def seen(name: str, row: int, by_task: np.ndarray) -> bool:
             return seen_by_others(self.functions, v, name, row, by_task)
 
-        u, done = balanced(self.losses, kinds, seen, intercepts, u, r, self.exact)
+        u, done = balance_multipliers(self.losses, kinds, seen, intercepts, u, r, self.exact)
         for name, held in intercepts.items():
             left[name][0] &= [(name, -1 - i) not in done for i in range(len(held))]
         return u, [
@@ -529,7 +529,7 @@ def _turn(part) -> int:
     return 0 if part.finite_dual else 1 if part.is_cone_free else 2
 
 
-def _held(argument: Interval) -> Interval:
+def _require_finite(argument: Interval) -> Interval:
     """The same; OverflowError where an end is not finite: an order or a maximum of such numbers need not show it."""
     if not argument.exact and not (np.isfinite(argument.low).all() and np.isfinite(argument.high).all()):
         raise OverflowError("the arguments of a term are beyond float64")

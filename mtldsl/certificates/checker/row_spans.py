@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import linalg, sparse
 
-from mtldsl.certificates.checker.balancing import solved
+from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
 from mtldsl.certificates.checker.terms import picks
 
@@ -195,7 +195,7 @@ def give_spans(kind: SpanRowKind, residual: Interval, v, functions) -> bool:
     if not T.shape[1]:
         return False
     t = residual.like(T)
-    found = solved(product(t.T, t), product(t.T, residual.T))
+    found = enclose_solution(product(t.T, t), product(t.T, residual.T))
     if found is None:
         return False
     for k, places, E, used, own in kind.takers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, product, tighter
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product, tighter
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
@@ -214,7 +214,7 @@ class StructuredHingeFormula:
             p, promised = metric.law_of(p, y, law)
             parts.append(p * (-2.0 * y) * self.c[i])
             self.promised.append(promised * self.c[i])
-        return joined(parts)
+        return join_intervals(parts)
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
         """u with exactly `total` off the sum of task i; None where that is not known to be possible.

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
-from mtldsl.certificates.checker.interval import Interval, joined, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, product
 from mtldsl.certificates.checker.loss_formulas import (
     ROW_LOSSES,
     SCALAR_LOSSES,
@@ -137,7 +137,7 @@ class CheckedLossTerm:
             product(data.inputs[a:b], W[:, i])
             for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
         ]
-        return joined(parts)
+        return join_intervals(parts)
 
     def effect(self, name: str) -> np.ndarray | None:
         """Roughly how far every entry of a block moves predictions, squared; None of a block that it is not of."""

@@ -12,8 +12,8 @@ from mtldsl.certificates.plain.plain_formula import defined
 
 __all__ = [
     "PlainSpectrum",
-    "above",
-    "apart",
+    "largest_difference",
+    "largest_excess",
     "singular_values",
     "spectrum_of",
 ]
@@ -312,13 +312,13 @@ def squared_cluster_norm(W, atom):
 # Sets: how far W (p, q) is outside, in the units typed.
 
 
-def above(W, bound):
+def largest_excess(W, bound):
     """Return the largest W - bound, or 0."""
     with np.errstate(invalid="ignore"):
         return np.max(W - bound, initial=0.0)
 
 
-def apart(W, value):
+def largest_difference(W, value):
     """Return the largest |W - value|."""
     return np.max(np.abs(W - value), initial=0.0)
 
@@ -326,25 +326,25 @@ def apart(W, value):
 @defined("at_least", "set")
 def at_least(W, atom):
     """bound - W"""
-    return above(-W, -np.asarray(atom.bound))
+    return largest_excess(-W, -np.asarray(atom.bound))
 
 
 @defined("at_most", "set")
 def at_most(W, atom):
     """W - bound"""
-    return above(W, atom.bound)
+    return largest_excess(W, atom.bound)
 
 
 @defined("equal_to", "set")
 def equal_to(W, atom):
     """|W - bound|"""
-    return apart(W, atom.bound)
+    return largest_difference(W, atom.bound)
 
 
 @defined("columns_on_simplex", "set")
 def columns_on_simplex(W, atom):
     """-W, and |sum of a column - total|"""
-    return max(above(-W, 0.0), apart(W.sum(axis=0), atom.total))
+    return max(largest_excess(-W, 0.0), largest_difference(W.sum(axis=0), atom.total))
 
 
 @defined("rank_at_most", "set")

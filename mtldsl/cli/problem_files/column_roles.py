@@ -19,8 +19,8 @@ __all__ = [
     "GuessedRoles",
     "decimal_of",
     "guess_of",
-    "seen",
-    "shown",
+    "inspect_column",
+    "shorten_list",
 ]
 
 
@@ -113,7 +113,7 @@ class ColumnRole:
         return shares[1:] if len(shares) == 2 else shares
 
 
-def seen(name: str, texts: Sequence[str]) -> ColumnRole:
+def inspect_column(name: str, texts: Sequence[str]) -> ColumnRole:
     """The column of these cells."""
     wrong = [text.strip() for text in texts if not is_number(text)]
     there = [text.strip() for text in texts if text.strip() not in MISSING]
@@ -193,7 +193,7 @@ def guess_of(
         others = [name for name in outcomes if name != last]
         dropped = {name: f"yes or no as {last} is; if it is known before {last}, it may be a feature" for name in others}  # fmt: skip
         said.append(
-            f"Not used: {shown(others)}, which may be labels too. If they are known before {last}, take them out of drop."
+            f"Not used: {shorten_list(others)}, which may be labels too. If they are known before {last}, take them out of drop."
         )
     if task is None:
         ids = sorted(
@@ -240,7 +240,7 @@ def _of_labels(columns: dict[str, ColumnRole], chosen: list[str], last: str, typ
         more = ("it is another one, or one of several", "A,B") if several else ("it is another one", "A")
         return f"Label: {last}, the last column. If {more[0]}: {typed} --labels {more[1]}"
     return (
-        f"Labels: {shown(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
+        f"Labels: {shorten_list(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
         f"before it: {typed} --labels {shlex.quote(last)}"
     )
 
@@ -251,6 +251,6 @@ def _repeating(column: ColumnRole) -> str:
     return f"{column.name} has {len(column.values):,} values that repeat, {rows} rows each"
 
 
-def shown(names: list[str]) -> str:
+def shorten_list(names: list[str]) -> str:
     """Return the names, the middle of a long list left out."""
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

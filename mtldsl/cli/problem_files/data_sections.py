@@ -31,7 +31,7 @@ from mtldsl.data.derived import with_inputs
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.tasks import Tasks
 from mtldsl.datasets import LOADERS, READERS, scan
-from mtldsl.distributed.cluster import ADDRESS, MEMORY, connected, started
+from mtldsl.distributed.cluster import ADDRESS, MEMORY, connect_scheduler, start_processes
 from mtldsl.distributed.scan import FORMATS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.language.source_text import kind_of
@@ -212,11 +212,11 @@ def start(reading: ProblemFileReader, table: dict) -> None:
         return
     try:
         if wanted == "local":
-            reading.cluster = started(
+            reading.cluster = start_processes(
                 options.get("workers"), options.get("threads", 1), options.get("memory")
             )
         else:
-            reading.cluster = connected(wanted)
+            reading.cluster = connect_scheduler(wanted)
     except MTLError as error:
         raise error.at(reading.file.place(("data", "scheduler"), value=True)) from error
 
@@ -314,11 +314,11 @@ def _read_data(reading: ProblemFileReader) -> None:
     if left_out:
         tasks = _without(file, tasks, left_out)
     if one_class == "skip":
-        with _at(file, ("data", "one_class")):
+        with _place_errors(file, ("data", "one_class")):
             tasks = tasks.without_one_class()
     split, test = file.content.get("split"), None
     if split is not None:
-        with _at(file, ("split",)):
+        with _place_errors(file, ("split",)):
             how = {
                 key: split.get(key, default) for key, default in (("test_size", 0.25), ("random_state", 0))
             }
@@ -332,7 +332,7 @@ def _read_data(reading: ProblemFileReader) -> None:
                 raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
             tasks, test = tasks.split(**how)
     if standardize:
-        with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
+        with _place_errors(file, ("data", "standardize")):  # statistics come from the training rows alone
             own = {"each_fold": True} if tasks.in_memory else {}  # folds of rows elsewhere share these
             tasks = tasks.standardize(**standardize, **own)
             assert tasks.scaling is not None
@@ -359,7 +359,7 @@ def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
 
 
 @contextmanager
-def _at(file: TomlFile, path: tuple):
+def _place_errors(file: TomlFile, path: tuple):
     """Errors of the data get the place of a key."""
     try:
         yield

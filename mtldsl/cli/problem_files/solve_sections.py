@@ -48,7 +48,7 @@ __all__ = [
     "checked_option",
     "metric_of",
     "require_outputs_apart",
-    "written_by",
+    "written_file_options",
 ]
 
 
@@ -124,12 +124,12 @@ def _check(reading: ProblemFileReader) -> None:
 def _read_solve(reading: ProblemFileReader) -> None:
     """The table, with files that a solver writes, such as a checkpoint, relative to the folder of the problem file."""
     reading.solve = dict(reading.table("solve"))
-    for key in written_by(reading.solve):
+    for key in written_file_options(reading.solve):
         if key in reading.solve:
             reading.solve[key] = str(reading.folder / str(reading.solve[key]))
 
 
-def written_by(solve: dict) -> tuple[str, ...]:
+def written_file_options(solve: dict) -> tuple[str, ...]:
     """The options of the solver that name a file to write."""
     name = solve.get("solver")
     return get_solver(name).writes if name in SOLVERS else ()
@@ -175,10 +175,10 @@ def _options_of(name) -> Rules:
     solver = get_solver(name)
     rules = {key: one_of(words) for key, words in solver.choices.items()}
     rules |= dict.fromkeys(solver.writes, PATH)
-    return {key: rules.get(key, _like(default)) for key, default in solver.options.items()}
+    return {key: rules.get(key, _rule_like(default)) for key, default in solver.options.items()}
 
 
-def _like(default) -> Rule:
+def _rule_like(default) -> Rule:
     """The rule of an option without choices, from the kind of its default; None stands for a number that the solver finds itself."""
     return SWITCH if isinstance(default, bool) else TEXT if isinstance(default, str) else FINITE
 
@@ -296,7 +296,9 @@ def _written(reading: ProblemFileReader) -> list[tuple[tuple, Path]]:
         (_place(kind, predictions), path) for kind, path in reading.outputs.items()
     ]
     return places + [
-        (("solve", key), reading.folder / str(solve[key])) for key in written_by(solve) if key in solve
+        (("solve", key), reading.folder / str(solve[key]))
+        for key in written_file_options(solve)
+        if key in solve
     ]
 
 

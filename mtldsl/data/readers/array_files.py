@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.derived import changed
+from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
-from mtldsl.data.readers.table import check_impute, filled
+from mtldsl.data.readers.table import check_impute, fill_table_gaps
 from mtldsl.data.store_chunks import require_plain
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
@@ -302,7 +302,9 @@ def read_libsvm(
     if not one_vs_rest:
         return made
     texts = [f"{c:g}" for c in known]
-    return changed(made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),)))
+    return with_fields(
+        made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),))
+    )
 
 
 def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
@@ -312,7 +314,7 @@ def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
     columns = [
         TableColumn.of(name, own, [name] * 2) for name, own in zip(tasks.task_names, units, strict=True)
     ]
-    return changed(tasks, description=DataDescription(labels=tuple(columns)))
+    return with_fields(tasks, description=DataDescription(labels=tuple(columns)))
 
 
 def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
@@ -341,7 +343,7 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     given, Y = Y, as_signs(Y, path) if binary else Y
     if ids is None:
-        made = filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        made = fill_table_gaps(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
         return _described(made, [given]) if binary else made
     if names.pop("task_names", None) is not None:
         raise DataError(
@@ -349,7 +351,7 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
             term=path,
             write_instead="take task_names out of the file",
         )
-    made = filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    made = fill_table_gaps(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
     return _described(made, [given]) if binary else made
 
 

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.derived import changed, imputed
+from mtldsl.data.derived import imputed, with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import DataDescription, TableColumn
@@ -35,7 +35,7 @@ __all__ = [
     "as_numbers",
     "check_impute",
     "codes_of",
-    "filled",
+    "fill_table_gaps",
     "in_order",
     "is_lost",
     "is_missing",
@@ -219,7 +219,7 @@ def check_impute(impute: object, path) -> None:
         )  # fmt: skip
 
 
-def filled(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
+def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
     """make(X), with the gaps of X (n, d) filled in where `impute` says how; else `make` refuses them."""
     if impute == "error":
         return make(X)
@@ -286,9 +286,11 @@ class DataTable:
                 return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
             return Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names)
 
-        tasks = filled(X, impute, self.path, made)
+        tasks = fill_table_gaps(X, impute, self.path, made)
         by_rows = None if task_at is None else self.names[task_at]
-        return changed(tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal))
+        return with_fields(
+            tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal)
+        )
 
     # ---------------------------------------------------------------------------------- choice of columns
 

@@ -19,8 +19,8 @@ __all__ = [
     "ClassifierBaseline",
     "ConstantClassifier",
     "choice",
-    "copied",
-    "fitted",
+    "copy_classifier",
+    "fit_classifier",
     "fraction",
     "margin",
     "positive",
@@ -236,14 +236,14 @@ class ConstantClassifier:
         return np.ones((X.shape[0], 1))
 
 
-def fitted(estimator, X, y, random_state):
+def fit_classifier(estimator, X, y, random_state):
     """A copy of the classifier, fitted to y (n,) of whole numbers; what is random in it is drawn from `random_state`, a RandomState."""
     if (y == y[0]).all():
         return ConstantClassifier(int(y[0]))
-    return copied(estimator, random_state).fit(X, y)
+    return copy_classifier(estimator, random_state).fit(X, y)
 
 
-def copied(estimator, random_state):
+def copy_classifier(estimator, random_state):
     """The classifier, not fitted, with numbers drawn for every random_state of its own that is None."""
     model = clone(estimator)
     undrawn = [

@@ -12,7 +12,7 @@ from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
     ClassifierBaseline,
     choice,
-    fitted,
+    fit_classifier,
     margin,
     whole,
 )
@@ -314,7 +314,7 @@ class HOMER(ClassifierBaseline):
             labels[each] for each in balanced_clusters(Y[:, labels].T, self.n_children, self.n_iter, rng)
         ]
         there = np.stack([Y[:, part].any(axis=1) for part in parts], axis=1).astype(int)
-        models = [fitted(self._base(), X, one, rng) for one in there.T]
+        models = [fit_classifier(self._base(), X, one, rng) for one in there.T]
         children: list[LabelTreeNode | None] = []
         for part, one in zip(parts, there.T, strict=True):
             rows = np.flatnonzero(one)

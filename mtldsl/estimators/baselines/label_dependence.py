@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from mtldsl.estimators.baselines.base_baseline import (
     ClassifierBaseline,
-    fitted,
+    fit_classifier,
     margin,
     probability,
     whole,
@@ -211,13 +211,13 @@ class LEAD(ClassifierBaseline):
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
         K = Y.shape[1]
-        alone = [fitted(self._base(), X, y, rng) for y in Y.T]
+        alone = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
         errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
         search = best_graph if SETTINGS.exact_labels >= K else climbed_graph
         self.parents_ = search(K, FamilyScores(errors).of, self.max_parents)
         self.order_ = in_order(self.parents_)
         self.estimators_ = [
-            fitted(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
+            fit_classifier(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
             for parents, y, model in zip(self.parents_, Y.T, alone, strict=True)
         ]
 
@@ -285,8 +285,10 @@ class PLEM(ClassifierBaseline):
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
         self.edges_ = _spanning_tree(Y.T @ Y)
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y.T]
-        self.pair_estimators_ = [fitted(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
+        self.pair_estimators_ = [
+            fit_classifier(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_
+        ]
 
     def _margins(self, X) -> np.ndarray:
         nodes = [_logarithms(model, X, 2) for model in self.estimators_]

@@ -14,7 +14,7 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
     ClassifierBaseline,
-    fitted,
+    fit_classifier,
     margin,
     positive,
     probability,
@@ -112,7 +112,7 @@ class MLCSSP(ClassifierBaseline):
         self.decoder_ = np.linalg.lstsq(
             Y[:, self.selected_].astype(float), Y.astype(float), rcond=SETTINGS.rank_tol
         )[0]
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y[:, self.selected_].T]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y[:, self.selected_].T]
 
     def _margins(self, X) -> np.ndarray:
         self._check_voting()

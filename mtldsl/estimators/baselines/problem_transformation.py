@@ -12,8 +12,8 @@ from mtldsl.estimators.baselines.base_baseline import (
     ClassifierBaseline,
     ConstantClassifier,
     choice,
-    copied,
-    fitted,
+    copy_classifier,
+    fit_classifier,
     fraction,
     margin,
     probability,
@@ -63,7 +63,7 @@ class BinaryRelevance(ClassifierBaseline):
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y.T]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
 
     def _margins(self, X) -> np.ndarray:
         return np.stack([margin(model, X) for model in self.estimators_], axis=1)
@@ -136,7 +136,7 @@ class EnsembleOfClassifierChains(ClassifierBaseline):
             chain = None
             if order.size:
                 # columns of the chain are the labels in its order
-                chain = ClassifierChain(copied(self._base(), rng)).fit(X[rows], seen[:, order])
+                chain = ClassifierChain(copy_classifier(self._base(), rng)).fit(X[rows], seen[:, order])
             self.chains_.append(chain)
             self.orders_.append(order)
             self._constants.append(seen[0])
@@ -169,7 +169,7 @@ class Powerset:
 
     def __init__(self, estimator, X, Y, rng):
         self.combinations, which = np.unique(Y, axis=0, return_inverse=True)
-        self.model = fitted(estimator, X, np.ravel(which), rng)
+        self.model = fit_classifier(estimator, X, np.ravel(which), rng)
 
     def labels(self, X) -> np.ndarray:
         """(n, k) of 0 and 1, the combination that the classifier predicts."""

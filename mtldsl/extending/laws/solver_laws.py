@@ -147,7 +147,7 @@ def _optimum(model: str) -> float:
 
 
 @cache
-def _taken(solver) -> dict[str, str]:
+def _accepted_models(solver) -> dict[str, str]:
     """The models that a solver does not refuse."""
     return {model: model for model in MODELS if refusal(solver, _seen(solver, model)) is None}
 
@@ -162,7 +162,7 @@ def _labels(form) -> list[np.ndarray]:
 
 
 _law = partial(law, LAWS, object)
-_on_what_it_takes = partial(law, LAWS, object, model=_taken)
+_on_what_it_takes = partial(law, LAWS, object, model=_accepted_models)
 
 
 class _CountingWatch:
@@ -188,7 +188,7 @@ def says_what_it_is(solver):
     anything = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     for name in ("tol", "max_iter", "start", "watch", *solver.options):
         holds(anything or name in taken, f"solve takes no keyword argument {name}")
-    holds(_taken(solver), "it refuses every one of the models here: " + "; ".join(MODELS))
+    holds(_accepted_models(solver), "it refuses every one of the models here: " + "; ".join(MODELS))
 
 
 @_law(model={model: model for model in MODELS})
@@ -253,7 +253,7 @@ def it_keeps_to_max_iter(solver, model):
 @_law()
 def it_has_no_option_but_those_it_names(solver):
     """An option that is not in `options` is refused."""
-    for model in list(_taken(solver))[:1]:
+    for model in list(_accepted_models(solver))[:1]:
         try:
             model_for(solver, model).solve(solver.name, no_such_option=1)
         except SolverError as error:

@@ -34,7 +34,7 @@ __all__ = [
     "SpanRecovery",
     "WhitenedLosses",
     "WhiteningRecovery",
-    "moved",
+    "shift_intercepts",
 ]
 
 
@@ -112,10 +112,10 @@ class CenterLabels:
 
     def invert(self, point: Point, recipe: Moves) -> Point:
         """Residuals are the same, and so are all multipliers."""
-        return replace(point, blocks=moved(point.blocks, recipe))
+        return replace(point, blocks=shift_intercepts(point.blocks, recipe))
 
 
-def moved(blocks: Blocks, by: Moves, sign: float = 1.0) -> Blocks:
+def shift_intercepts(blocks: Blocks, by: Moves, sign: float = 1.0) -> Blocks:
     """A point with its intercepts moved; `sign` -1: back."""
     return blocks | {name: shift.applied(blocks, blocks[name], sign) for name, shift in by.items()}
 

@@ -32,7 +32,7 @@ __all__ = [
     "moments_of",
     "remember_moments",
     "row_slabs",
-    "summed",
+    "sum_statistics",
 ]
 
 
@@ -263,7 +263,7 @@ def _of_part(part: PartitionTasks, n_tasks: int) -> dict[str, RowSpread | None]:
 def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, RowSpread | None]:
     """The fields of `SufficientStatistics` of tasks that are those numbered `which` of n_tasks."""
     together = is_one_table(tasks, which, n_tasks)
-    every = [summed(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
+    every = [sum_statistics(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
     if together:
         return {"common": every[0], "own": None}
     fields = zip(*(one.arrays[1:] for one in every), strict=True)
@@ -342,7 +342,7 @@ def _without_full_columns(X: Any, s) -> tuple[Any, np.ndarray]:
     return sparse.csr_array((X.data - c[X.indices], X.indices, X.indptr), shape=X.shape), c
 
 
-def summed(pieces: Iterable) -> Any:
+def sum_statistics(pieces: Iterable) -> Any:
     """Their sum as `tree_sum` makes it, with the logarithm of their number in memory at once."""
     waiting: list[tuple[int, Any]] = []
     for piece in pieces:
@@ -454,7 +454,7 @@ def _triangles_of(tasks: Any) -> RowFactors:
     each = []
     for i in range(tasks.n_tasks):
         pieces = ([] if common is None else [common.column(i)]) + ([found[i]] if i in found else [])
-        each.append(summed(pieces).factor())
+        each.append(sum_statistics(pieces).factor())
     return RowFactors(each)
 
 
@@ -463,7 +463,7 @@ def _triangle_of_part(part: PartitionTasks, n_tasks: int) -> dict[int, Triangula
     together = is_one_table(tasks, part.which, n_tasks)
     keys = [_COMMON_KEY] if together else part.which.tolist()
     every = zip(keys, row_slabs(tasks, together, dense=True), strict=True)
-    return {key: summed(map(_triangle, slabs)) for key, slabs in every}
+    return {key: sum_statistics(map(_triangle, slabs)) for key, slabs in every}
 
 
 def _triangle(slab) -> TriangularRows:

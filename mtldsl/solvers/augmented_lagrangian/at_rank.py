@@ -39,7 +39,7 @@ __all__ = [
     "RankSettings",
     "concave_of",
     "descend",
-    "relaxed",
+    "relax_to_trace_norm",
     "reweighted_of",
     "settle_at_rank",
     "why_not_at_rank",
@@ -148,7 +148,10 @@ def concave_of(form: NormalForm) -> ConcaveSpectralTerm | str:
     found = _concave(f)
     if found is None:
         return f"{f.typed} is neither a concave function of the spectrum with a finite slope at zero nor a bound on the rank."
-    return unsupported_reason([(g.coefficient, g.atom) for g in relaxed(form, found).functions]) or found
+    return (
+        unsupported_reason([(g.coefficient, g.atom) for g in relax_to_trace_norm(form, found).functions])
+        or found
+    )
 
 
 def reweighted_of(form: NormalForm) -> ConcaveSpectralTerm | None:
@@ -157,7 +160,7 @@ def reweighted_of(form: NormalForm) -> ConcaveSpectralTerm | None:
     if len(rough) != 1 or not (rough[0].atom.is_reweighted and rough[0].atom.exact_prox):
         return None
     found = ConcaveSpectralTerm(rough[0], None, rough[0].coefficient)
-    both = form.functions, relaxed(form, found).functions
+    both = form.functions, relax_to_trace_norm(form, found).functions
     return None if any(unsupported_reason([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
 
 
@@ -175,7 +178,7 @@ def _concave(f: FunctionTerm) -> ConcaveSpectralTerm | None:
     return ConcaveSpectralTerm(f, None, f.coefficient * at)
 
 
-def relaxed(form: NormalForm, concave: ConcaveSpectralTerm) -> NormalForm:
+def relax_to_trace_norm(form: NormalForm, concave: ConcaveSpectralTerm) -> NormalForm:
     """With L ||W||_* in its place: convex."""
     weight = concave.weight or 1.0
     own = FunctionTerm(TraceNorm(), weight, concave.term.map, concave.term.typed)
@@ -352,7 +355,7 @@ def descend(
 
     Not beyond `limit` Newton steps, of which `taken` are.
     """
-    run = AugmentedLagrangianRun(relaxed(form, concave), tol, start)
+    run = AugmentedLagrangianRun(relax_to_trace_norm(form, concave), tol, start)
     run.form = form
     part = run.part = ConcavePart(form.functions, run.designs.unit())
     at = run.outer.at if at is None else at

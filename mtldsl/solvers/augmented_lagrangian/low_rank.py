@@ -20,7 +20,7 @@ from mtldsl.solvers.augmented_lagrangian.at_rank import (
     LinearizedConcavePart,
     concave_of,
     descend,
-    relaxed,
+    relax_to_trace_norm,
     settle_at_rank,
     why_not_at_rank,
 )
@@ -139,7 +139,7 @@ class SpectralRun:
 
     def _convex_start(self, watch: Watch) -> Point:
         """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
-        convex, tol = relaxed(self.form, self.concave), SETTINGS.start_tol
+        convex, tol = relax_to_trace_norm(self.form, self.concave), SETTINGS.start_tol
 
         def is_close(point: Point) -> bool:
             return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(tol)
@@ -154,7 +154,7 @@ class SpectralRun:
 
     def _tilted_run(self, start: Point) -> AugmentedLagrangianRun:
         """The method of multipliers for the convex model."""
-        convex = relaxed(self.form, self.concave)
+        convex = relax_to_trace_norm(self.form, self.concave)
         run = AugmentedLagrangianRun(convex, self.tol, Point(start.blocks, _flat(convex, start.loss_duals)))
         run.part = LinearizedConcavePart(convex.functions, run.designs.unit(), self.place)
         run.outer = OuterLoop(run.designs, run.scores, run.part, run.outer.at)
@@ -188,7 +188,9 @@ class SpectralRun:
             concave.weight = SETTINGS.raised_weight_ratio * pull
         else:
             return False
-        part = LinearizedConcavePart(relaxed(self.form, concave).functions, run.designs.unit(), self.place)
+        part = LinearizedConcavePart(
+            relax_to_trace_norm(self.form, concave).functions, run.designs.unit(), self.place
+        )
         part.tilt = run.part.tilt
         run.part = run.outer.part = run.outer.newton.part = part
         self._tilt(run)

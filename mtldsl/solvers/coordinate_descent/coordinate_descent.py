@@ -18,7 +18,7 @@ from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_penalty
 from mtldsl.solvers.solver import Point, Solver, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 from mtldsl.utils.memory import as_dense
 from mtldsl.utils.parallel import in_jobs
 
@@ -177,7 +177,7 @@ class CoordinateDescent(Solver):
             np.maximum(W, 0.0, out=W)
         if pays(loss, penalty):
             return PerTaskCoordinateDescent(form, penalty, tol).run(W, max_iter, watch)
-        design = once(loss, "design", lambda: make_design(loss))
+        design = cached_on_path(loss, "design", lambda: make_design(loss))
         penalty = penalty.scaled(1.0 / design.curvature)
         last: list[Point] = []
 

@@ -16,7 +16,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCEN
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 
 __all__ = [
     "SETTINGS",
@@ -115,7 +115,7 @@ class GroupDescent:
         assert not isinstance(facts, str)
         self.form, self.loss, self.name, self.target = form, facts.loss, facts.name, 0.8 * tol
         self.work = 0.0  # in floating point operations
-        design = once(self.loss, "design", lambda: make_design(self.loss))
+        design = cached_on_path(self.loss, "design", lambda: make_design(self.loss))
         assert isinstance(design, SharedRows)
         self.design, scale = design, 1.0 / design.curvature
         self.ridge = 0.0

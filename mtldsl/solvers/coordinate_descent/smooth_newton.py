@@ -31,7 +31,7 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 __all__ = [
     "SmoothLossState",
     "WorkingNewton",
-    "minimised",
+    "minimize_model",
     "violation",
 ]
 
@@ -73,7 +73,7 @@ class SmoothNewtonSettings:
 SETTINGS = SmoothNewtonSettings()
 
 
-def minimised(
+def minimize_model(
     columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
 ):
     """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
@@ -357,7 +357,9 @@ class WorkingNewton:
         self, columns, penalty: RowPenalty, own, gradient, state: SmoothLossState, curvature, precision
     ):
         goal = 0.3 * self.target
-        return minimised(columns, penalty, own, gradient, state, curvature, self.centred, precision, goal)
+        return minimize_model(
+            columns, penalty, own, gradient, state, curvature, self.centred, precision, goal
+        )
 
     # ------------------------------------------------------------------------------------------- on rows
 

@@ -16,9 +16,9 @@ from mtldsl.normal_form.terms.label_graph_term import (
     Flips,
     LabelGraphTerm,
     RandomLabellings,
+    balancing_flips,
     each_flipped,
-    flipping,
-    flips_for,
+    label_flip_probabilities,
     mixed_with_flips,
 )
 from mtldsl.solvers.design.kernel_arguments import (
@@ -187,7 +187,7 @@ class LabelIntercepts:
     """X (n, d + 1) with ones as its last column, which become `unit`, of the size of a sample: a ridge of that feature, around `centre` (2K,),
     which follows the intercepts, is the proximal term that makes the dual one of free multipliers.
 
-    What multipliers leave of "their sums are zero" is balanced by flips of single labels of the truth (`flips_for`), for a proof.
+    What multipliers leave of "their sums are zero" is balanced by flips of single labels of the truth (`balancing_flips`), for a proof.
     """
 
     def __init__(self, X: np.ndarray, truth: np.ndarray, weights: np.ndarray, known: np.ndarray | None):
@@ -206,7 +206,7 @@ class LabelIntercepts:
     def flips(self, multipliers: np.ndarray) -> Flips | None:
         """Return what balances them; None where nothing has to be."""
         sums = -multipliers[1 : self.n_nodes : 2, -1] / self.unit
-        return flips_for(sums, [self.truth], [self.weights])
+        return balancing_flips(sums, [self.truth], [self.weights])
 
     def mixed(self, random: RandomLabellings, multipliers: np.ndarray) -> RandomLabellings:
         flips = self.flips(multipliers)
@@ -217,7 +217,7 @@ class LabelIntercepts:
         flips = self.flips(multipliers)
         if flips is None:
             return of
-        chances = flipping(flips, self.truth)
+        chances = label_flip_probabilities(flips, self.truth)
         rows, places = np.nonzero(chances)
         labels = self.truth[rows]
         labels[np.arange(len(rows)), places] ^= 1
@@ -231,7 +231,7 @@ class LabelIntercepts:
         flips = self.flips(multipliers)
         if flips is None:
             return promised
-        chances = flipping(flips, self.truth)
+        chances = label_flip_probabilities(flips, self.truth)
         return (1.0 - flips[0]) * promised + flips[0] * float(self.weights @ (chances * of_flips).sum(axis=1))
 
 

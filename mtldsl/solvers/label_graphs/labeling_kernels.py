@@ -182,7 +182,7 @@ def _two_of(values, alpha, count):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _between(higher, lower, scores, of_a_node, groups, up, down):
+def _changed_cliques(higher, lower, scores, of_a_node, groups, up, down):
     """(n, base, fall): the first n of groups, up and down say which cliques choose another entry; what nodes add to the derivative along
     the step, and how much of that a unit of the step takes, `of_a_node` for each that changes."""
     q = groups.size
@@ -355,7 +355,9 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             if high == low or rise <= accuracy * (1.0 + abs(values[high])):
                 break
             higher, lower, longest = entries[high], entries[low], alpha[i, low]
-            n, base, fall = _between(higher, lower, scores, 2.0 * w * of_nodes * per_node, groups, up, down)
+            n, base, fall = _changed_cliques(
+                higher, lower, scores, 2.0 * w * of_nodes * per_node, groups, up, down
+            )
             base += paid[high] - paid[low]
             g = w * per_clique
             line = DualLine(LabelingChange(n, groups, up, down), g, length, longest, rise, base, fall)

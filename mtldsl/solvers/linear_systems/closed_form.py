@@ -65,14 +65,14 @@ MACHINE_EPS = float(np.finfo(float).eps)
 class ClosedForm(Solver):
     """One linear system, by the cheapest exact way its structure allows.
 
-    - `shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
+    - `solve_shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
       the features' or the rows' size, which tasks of one l_j share (`SharedRidge`);
     - `spectral`: where these are singular, or too near to it: X = P diag(s) Q^T leads to (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
     - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
       gradients where tasks have inputs of their own;
-    - `apart`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
+    - `solve_per_task`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
     - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
 
     The normal equations' solutions are refined with residuals through X until they no longer improve.
@@ -125,14 +125,20 @@ def solutions(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray
     """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more; each with the loss's multipliers
     where they are not its gradient.
     """
-    if (found := shared(split, tol)) is not None:
+    if (found := solve_shared(split, tol)) is not None:
         shown = False
         for one in found:
             shown = True
             yield one
         if shown and split.form.losses[0].tasks.is_sparse:  # singular values ask for dense inputs
             return
-    x = spectral(split) or kernel(split) or least_squares(split) or apart(split) or normal_equations(split)
+    x = (
+        spectral(split)
+        or kernel(split)
+        or least_squares(split)
+        or solve_per_task(split)
+        or normal_equations(split)
+    )
     yield x, None
 
 
@@ -194,7 +200,7 @@ def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_n
 # ------------------------------------------------------------------------------------------ exact solutions
 
 
-def shared(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
+def solve_shared(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
     """One X with every label present, samples that weigh the same in all tasks."""
     plain = _plain(split)
     if plain is None or not plain[0].is_shared_complete or not split.exact_functions:
@@ -264,7 +270,7 @@ def kernel(split: SplitForm) -> Blocks | None:
     return _blocks(tasks.adjoint(a) / L, block, b if intercept else None, intercept)
 
 
-def apart(split: SplitForm) -> Blocks | None:
+def solve_per_task(split: SplitForm) -> Blocks | None:
     """A ridge a task, and nothing that ties them."""
     plain = _plain(split)
     if plain is None or plain[0].is_shared_complete or not split.exact_functions:

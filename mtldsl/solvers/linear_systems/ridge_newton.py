@@ -19,7 +19,7 @@ from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, SharedDesign, design_of
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 
 __all__ = [
     "SETTINGS",
@@ -422,7 +422,7 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
 
     V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
-    hessians = once(loss, "hessians", FactorCache) if small is None else None
+    hessians = cached_on_path(loss, "hessians", FactorCache) if small is None else None
     steps = RidgeNewton(
         samples, DesignWithIntercept(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
     )

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.errors import SolverError
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData
 from mtldsl.utils.interrupts import eigh, eigvalsh
@@ -66,7 +66,7 @@ class SylvesterPenalty:
     inverts_covariance: bool = False
 
     def product(self, W) -> np.ndarray:
-        return between(self.rows, W, self.columns)
+        return two_sided_product(self.rows, W, self.columns)
 
 
 def unsupported_reason(method: str, data: QuadraticData, penalties: list[SylvesterPenalty]) -> str | None:
@@ -202,12 +202,16 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
 
     def product(flat):
         V = flat.reshape(data.shape)
-        W = between(left, V, right)
-        return (between(left, data.product(W) + sum(p.product(W) for p in others), right) + V).ravel()
+        W = two_sided_product(left, V, right)
+        return (
+            two_sided_product(left, data.product(W) + sum(p.product(W) for p in others), right) + V
+        ).ravel()
 
     system = _operator(target.size, product)
-    V, _ = cg(system, between(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
-    return between(left, V.reshape(data.shape), right)
+    V, _ = cg(
+        system, two_sided_product(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100
+    )
+    return two_sided_product(left, V.reshape(data.shape), right)
 
 
 def task_preconditioner(data: QuadraticData, penalties: list[SylvesterPenalty]):

@@ -316,7 +316,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
         if residual <= SETTINGS.residual_tol or expired():
             break
         after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)), _ManifoldHessian)
-        after = _along(model, at, gradient, found.first) if after is None else after
+        after = _backtrack(model, at, gradient, found.first) if after is None else after
         if after is None:
             break
         if after.singular.size and after.singular[-1] < SETTINGS.falling_ratio * at.singular[-1]:
@@ -329,7 +329,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     return at.W
 
 
-def _along(model: _FixedRankObjective, at: Evaluation, gradient, direction) -> Evaluation | None:
+def _backtrack(model: _FixedRankObjective, at: Evaluation, gradient, direction) -> Evaluation | None:
     """A shorter and shorter step against the gradient, in the metric; None where none leads down."""
     slope, t = float(np.vdot(gradient, direction)), 1.0
     while t > 1e-6:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, LossTerm, MapEntry, NormalForm
-from mtldsl.solvers.numerics.operator_splitting import projected
+from mtldsl.solvers.numerics.operator_splitting import project_blocks
 
 __all__ = [
     "SETTINGS",
@@ -88,7 +88,7 @@ def plain_points(form: NormalForm) -> Iterator[Blocks]:
             return
         found = best_of_ray(form, x, v)
         if found is None and form.violation(v) > 0.0:
-            found = best_of_ray(form, x, projected(form, v))
+            found = best_of_ray(form, x, project_blocks(form, v))
         if found is not None:
             yield found
 

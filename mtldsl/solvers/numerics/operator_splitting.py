@@ -18,7 +18,7 @@ __all__ = [
     "SplittingSettings",
     "dykstra",
     "first_penalties",
-    "projected",
+    "project_blocks",
 ]
 
 
@@ -133,7 +133,7 @@ def dykstra(sets, array: np.ndarray, rounds: int = 100) -> np.ndarray:
     return array
 
 
-def projected(form: NormalForm, x: Blocks) -> Blocks:
+def project_blocks(form: NormalForm, x: Blocks) -> Blocks:
     """Each block in the sets that bind it by itself."""
     moved = dict(x)
     for name in x:

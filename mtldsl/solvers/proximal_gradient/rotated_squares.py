@@ -28,7 +28,7 @@ from mtldsl.solvers.design.gram import centred_gram
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 from mtldsl.utils.interrupts import eigh
 
 __all__ = [
@@ -139,7 +139,7 @@ class SharedSquares:
         prox = prox_of_sum([(f.coefficient, f.atom) for f in form.functions])
         assert prox is not None
         self.prox: ProxOfSum = prox
-        found = once(
+        found = cached_on_path(
             self.loss, "singular vectors", lambda: _RotatedStatistics.of(self.loss, bool(self.intercept))
         )
         self.e, self.Q, self.C, self.square = found.e, found.Q, found.C, found.square

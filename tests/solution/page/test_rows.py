@@ -78,10 +78,10 @@ def test_headline_and_tile_tell_the_same(data, solution):
 
 
 def test_an_interval_without_its_own_score_is_left_out(data, solution):
-    from mtldsl.solution.score_intervals import _held
+    from mtldsl.solution.score_intervals import _holding_ends
     from mtldsl.solution.score_sections import scores
 
-    low, high = _held(np.array([0.7, 0.5]), np.array([-3.7, 0.4]), np.array([0.67, 0.6]))
+    low, high = _holding_ends(np.array([0.7, 0.5]), np.array([-3.7, 0.4]), np.array([0.67, 0.6]))
     assert np.isnan(low[0]) and np.isnan(high[0]) and (low[1], high[1]) == (0.4, 0.6)
     facts = ReportContext(solution, data[1].take_rows([np.arange(4)] * 4), metrics=("r2",), bootstrap=20)
     object.__setattr__(facts.first, "overall", (0.7, -3.68, 0.67, 0.0, 1.0))
