@@ -110,13 +110,13 @@ def _console():
 
     from mtldsl.display.terminal_layout import PLAIN
 
-    class Pipe(Console):
+    class OutputPipe(Console):
         def on_broken_pipe(
             self,
         ):  # rich would end the process with exit code 1, which means something else here
             raise BrokenPipeError
 
-    return Pipe(**PLAIN)
+    return OutputPipe(**PLAIN)
 
 
 def save_text(path: Path, text: str) -> None:

@@ -23,7 +23,7 @@ from mtldsl.solution.measures import OF_KINDS, Needs
 from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
     FittedSolution,
-    Labellings,
+    LabelGraphPredictor,
     PerTaskPredictor,
     decide,
     loss_kind,
@@ -301,7 +301,7 @@ class Predictor(Protocol):
 LAZY_INPUTS = dict.fromkeys(("dask", "dask_expr"), "mtldsl.distributed.distributed_scoring")
 
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
-PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": MulticlassPredictor}
+PREDICTORS: dict[str, type[Predictor]] = {"indicators": LabelGraphPredictor, "classes": MulticlassPredictor}
 
 
 def predictor_class(loss: dict) -> type[Predictor]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FittedSolution",
-    "Labellings",
+    "LabelGraphPredictor",
     "PerTaskPredictor",
     "decide",
     "edge_usage",
@@ -53,7 +53,7 @@ class FittedGraphSolution(Protocol):
 
 
 @dataclass(frozen=True)
-class Labellings:
+class LabelGraphPredictor:
     """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
 
     of: FittedGraphSolution
@@ -186,7 +186,7 @@ def edge_usage(solution: FittedGraphSolution, X) -> dict[tuple[str, ...], float]
     Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
     """
     _label_graph(solution, "edge_usage(X)")
-    return Labellings(solution).edge_usage(X)
+    return LabelGraphPredictor(solution).edge_usage(X)
 
 
 def _label_graph(solution: FittedGraphSolution, typed: str) -> LearnedGraph:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.metrics.metric import ConstantScore, Metric, Violation, smaller_class
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, smaller_class
 from mtldsl.atoms.structured_prox.score_steps import (
     auc_promise,
     auc_steps,
@@ -287,7 +287,7 @@ class ErrorRate(Metric):
     def _plane(self, z, y, positive, negative):
         margins = y * z
         flipped = np.flatnonzero(margins < 1.0)
-        return Violation(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
+        return MostViolatedPlane(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
 
     def _promised(self, of_positives, of_negatives):
         return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))
@@ -351,7 +351,7 @@ class BalancedError(Metric):
         value = float(np.sum(np.maximum(up, 0.0)) + np.sum(np.maximum(down, 0.0)))
         c, b = positive[up > 0.0], negative[down > 0.0]
         delta = float(self.delta(len(b), len(c), len(positive), len(negative)))
-        return Violation(value, delta, np.concatenate([b, c]))
+        return MostViolatedPlane(value, delta, np.concatenate([b, c]))
 
     def _promised(self, of_positives, of_negatives):
         return 0.5 * float(np.mean(of_positives) + np.mean(of_negatives))

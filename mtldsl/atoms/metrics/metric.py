@@ -26,7 +26,7 @@ __all__ = [
     "LabelingTables",
     "Metric",
     "MetricBatch",
-    "Violation",
+    "MostViolatedPlane",
     "check_delta",
     "check_oracle",
     "classes_of",
@@ -62,7 +62,7 @@ class ConstantScore(NamedTuple):
     total: float | None
 
 
-class Violation(NamedTuple):
+class MostViolatedPlane(NamedTuple):
     """The plane of a structured hinge that is highest at z: value = delta + <slope, z>.
 
     Planes of labellings have `flipped`, the positions where y' differs from y (their slope is -2 y there, 0 elsewhere);
@@ -397,14 +397,16 @@ class Metric(Atom):
 
     # --------------------------------------------------------------------------------------------- the oracle
 
-    def most_violated(self, z, y, classes: ClassPositions | None = None) -> Violation:
+    def most_violated(self, z, y, classes: ClassPositions | None = None) -> MostViolatedPlane:
         """The highest plane at predictions z (n,), exactly; its value is NaN where an entry of z is.
 
         classes: `classes_of(y)`, where it is at hand.
         """
         z = np.ascontiguousarray(z, dtype=float)
         if np.isnan(z @ z):
-            return Violation(np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z)))
+            return MostViolatedPlane(
+                np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z))
+            )
         positive, negative = classes_of(y) if classes is None else classes
         return self._plane(z, y, positive, negative)
 
@@ -422,11 +424,11 @@ class Metric(Atom):
             values[k], deltas[k], slopes[rows] = plane.value, plane.delta, plane.gradient(y)
         return values, deltas
 
-    def _plane(self, z, y, positive, negative) -> Violation:
+    def _plane(self, z, y, positive, negative) -> MostViolatedPlane:
         batch = MetricBatch([(positive, negative)], [0])
         found = batch.tables(self, z, np.zeros(len(z)))
         delta = float(self._deltas_of(found.counts, batch)[0])
-        return Violation(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
+        return MostViolatedPlane(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
 
     def _deltas_of(self, counts, batch: MetricBatch) -> np.ndarray:
         b, c = counts.T
@@ -563,7 +565,7 @@ def check_delta(metric: Metric, positives: int, negatives: int) -> None:
         )
 
 
-def check_oracle(metric: Metric, z, classes: ClassPositions, found: Violation) -> None:
+def check_oracle(metric: Metric, z, classes: ClassPositions, found: MostViolatedPlane) -> None:
     """ModelError where the class's own best_counts or limits missed a table that is worth more."""
     kind = type(metric)
     if not metric.labellings or (kind.best_counts is Metric.best_counts and kind.limits is Metric.limits):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
-from mtldsl.atoms.metrics.metric import ConstantScore, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
 
@@ -130,9 +130,9 @@ class RankingMetric(Metric):
         delta = float(self.delta_of_ranks(ranks[None, :], len(up), len(down))[0])
         value = delta + float(slope @ z)
         return (
-            Violation(value, delta, None, slope)
+            MostViolatedPlane(value, delta, None, slope)
             if value > 0.0
-            else Violation(0.0, 0.0, None, np.zeros(len(y)))
+            else MostViolatedPlane(0.0, 0.0, None, np.zeros(len(y)))
         )
 
     def _weights(self, positives: int, negatives: int) -> np.ndarray:
@@ -439,7 +439,7 @@ class ROCArea(Metric):
         value, delta = pairs_in_wrong_order(
             up, up_scores, orders[0], down, down_scores, orders[1], pairs, slope
         )
-        return Violation(value, delta, None, slope)
+        return MostViolatedPlane(value, delta, None, slope)
 
     def at_constants(self, positives, negatives, is_zero):
         # every pair is in the wrong order, by less than its margin

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, flip_probabilities
-from mtldsl.atoms.metrics.metric import ConstantScore, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
 from mtldsl.atoms.metrics.ranking import RankingMetric
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, as_whole, quoted
@@ -266,7 +266,11 @@ class _TopPlacesMetric(Metric):
         b = int(np.count_nonzero(labelled[negative]))
         delta = self.loss(b, len(flipped) - b, *sizes)
         value = delta - 2.0 * float(y[flipped] @ z[flipped])
-        return Violation(value, delta, flipped) if value > 0.0 else Violation(0.0, 0.0, np.zeros(0, int))
+        return (
+            MostViolatedPlane(value, delta, flipped)
+            if value > 0.0
+            else MostViolatedPlane(0.0, 0.0, np.zeros(0, int))
+        )
 
     # ------------------------------------------------------------------------------------------ the conjugate
     #

@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.readers.table import Column, DataTable, number
+from mtldsl.data.readers.table import DataColumn, DataTable, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
@@ -124,7 +124,7 @@ def _label_names(path: Path) -> list[str]:
 
 def _parse(path: Path) -> tuple[DataTable, int | None]:
     """(the table, MEKA's number of labels where the relation says it)."""
-    count, columns = None, list[Column]()
+    count, columns = None, list[DataColumn]()
     rows, lines, readers = [], [], None
     for at, line in enumerate(_LINES.split(_text(path)), start=1):
         line = line.strip()
@@ -172,7 +172,7 @@ def _cells(rows, p):
     return sparse.csc_array((values, (row_of, column_of)), shape=(len(rows), p))
 
 
-def _attribute(line: str, where: str) -> Column:
+def _attribute(line: str, where: str) -> DataColumn:
     match = _ATTRIBUTE.match(line)
     if match is None:
         raise DataError(f"an attribute needs a name and a type, found {line[:60]!r}", term=where)
@@ -181,12 +181,12 @@ def _attribute(line: str, where: str) -> Column:
         values = tuple(_split(kind[1:-1]))
         if len(set(values)) < len(values):
             raise DataError(f"attribute {name!r} declares a value twice", term=where)
-        return Column(name, values)
+        return DataColumn(name, values)
     word = kind.split()[0].lower()
     if word in ("numeric", "real", "integer"):
-        return Column(name)
+        return DataColumn(name)
     if word in ("string", "date"):
-        return Column(
+        return DataColumn(
             name,
             unusable=f"is of type {word}, not a number or a category; leave it out with "
             + Spelled.option("drop", f"[{name!r}]"),
@@ -197,7 +197,7 @@ def _attribute(line: str, where: str) -> Column:
     )
 
 
-def _reader(column: Column) -> Callable[[str], float]:
+def _reader(column: DataColumn) -> Callable[[str], float]:
     """Text of a cell -> its number; ValueError or KeyError for a cell that does not fit the column."""
     if column.unusable:
         return lambda text: 0.0
@@ -206,7 +206,7 @@ def _reader(column: Column) -> Callable[[str], float]:
     return ({"?": np.nan} | {value: float(k) for k, value in enumerate(column.values)}).__getitem__
 
 
-def _value(text: str, column: Column, reader, where: str) -> float:
+def _value(text: str, column: DataColumn, reader, where: str) -> float:
     try:
         return reader(text)
     except (ValueError, KeyError):

@@ -28,7 +28,7 @@ from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 __all__ = [
     "ANSWERS",
     "MISSING",
-    "Column",
+    "DataColumn",
     "DataTable",
     "answer",
     "answers_of",
@@ -232,7 +232,7 @@ def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
 
 
 @dataclass(frozen=True)
-class Column:
+class DataColumn:
     name: str
     values: tuple[str, ...] | None = (
         None  # of a nominal column, whose cells are positions in here; None for numbers
@@ -245,7 +245,7 @@ class DataTable:
     """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file; `decimal` is the mark in numbers."""
 
     path: Path
-    columns: tuple[Column, ...]
+    columns: tuple[DataColumn, ...]
     cells: np.ndarray | sparse.csc_array
     lines: np.ndarray
     decimal: str = "."

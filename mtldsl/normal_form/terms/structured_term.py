@@ -13,7 +13,7 @@ from mtldsl.atoms.metrics.metric import (
     ConstantScore,
     HighestPlanes,
     MetricBatch,
-    Violation,
+    MostViolatedPlane,
     check_oracle,
     classes_of,
     is_own,
@@ -149,7 +149,7 @@ class StructuredTerm(LossTerm):
             found.values[ids], found.deltas[ids] = metric.highest_planes(z, batch, apart, found.slopes)
         return found
 
-    def most_violated(self, z) -> list[Violation]:
+    def most_violated(self, z) -> list[MostViolatedPlane]:
         """The same task by task."""
         return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
 
