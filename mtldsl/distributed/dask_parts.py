@@ -236,7 +236,7 @@ class DaskParts:
         return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
-        """See `Parts.unseen_by`."""
+        """See `RowParts.unseen_by`."""
         return check_shared_folder(folder)
 
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:

@@ -152,12 +152,12 @@ LONG = (
 from mtldsl.reference import backends as backend_process
 from tests.reference.test_backends import long
 problem = long()
-real = backend_process._Process.ask
+real = backend_process._BackendProcess.ask
 def asked(self, *given):
     soon()
     say(self.process.pid)
     return real(self, *given)
-backend_process._Process.ask = asked
+backend_process._BackendProcess.ask = asked
 """
 )
 
