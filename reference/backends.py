@@ -59,7 +59,7 @@ class ProcessDied(Exception):
     """Its text says how."""
 
 
-class _Process:
+class _BackendProcess:
     def __init__(self):
         self.process = subprocess.Popen(
             # -P: the worker's own folder, whose files have everyday names, stays off the path
@@ -99,7 +99,7 @@ class _Process:
         return code
 
 
-_idle: list[_Process] = []
+_idle: list[_BackendProcess] = []
 
 
 def ask(backend: str, request: dict, seconds: float) -> object:
@@ -108,7 +108,7 @@ def ask(backend: str, request: dict, seconds: float) -> object:
     queue.Empty where it takes longer than `seconds` and a little; ProcessDied where the process is no more; RuntimeError with its
     text for an error there.
     """
-    process = _idle.pop() if _idle else _Process()
+    process = _idle.pop() if _idle else _BackendProcess()
     try:
         kind, answer = process.ask(
             (backend, request),
@@ -167,7 +167,7 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
     the backend fails, and where its process dies.
     """
     data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=options)
-    seconds, name = interrupts.remaining(), chain.solver.name()
+    seconds, name = interrupts.remaining_seconds(), chain.solver.name()
     if name not in REQUESTS:  # nothing is unknown: cvxpy evaluates it
         problem.unpack_results(chain.solve_via_data(problem, data, solver_opts={}), chain, inverse)
         return

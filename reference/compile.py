@@ -25,7 +25,7 @@ from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size, needs_planes, refuse, sample_weights
 from .maps import image, predictions
 from .model import CvxpyModel
-from .planes import Planes
+from .planes import HingePlaneTable
 from .registry import formula_of, formula_of_loss, needs_semidefinite_cone
 from .workload import nonzeros
 
@@ -55,7 +55,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     for t, term in enumerate(form.losses):
         refuse(term)
         if _needs_planes(term) or needs_planes(term):
-            kind = LabellingPlanes if needs_planes(term) else Planes
+            kind = LabellingPlanes if needs_planes(term) else HingePlaneTable
             planes = kind(term, variables, f"hinges{t}")
             model.planes.append(planes)
             model.loss_ties += [planes] if split else []

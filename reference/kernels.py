@@ -26,20 +26,20 @@ from mtldsl.reference.structures import inverse_form
 from mtldsl.utils.parallel import on_one_blas_thread
 
 __all__ = [
-    "Ball",
     "Kernel",
-    "Least",
-    "Statement",
-    "described",
-    "eliminated",
+    "KernelPenaltyMinimum",
+    "KernelPenaltyStatement",
+    "KernelWeightDomain",
+    "describe_weights",
+    "eliminated_statement",
     "inside",
-    "kept",
     "kernels_of",
     "least",
     "lower_bound",
     "parts_of",
     "patterns",
-    "reduced",
+    "reduce_rows",
+    "statement_at_weights",
     "violation",
     "weights_of",
 ]
@@ -78,7 +78,7 @@ class Kernel(NamedTuple):
     rows: np.ndarray  # (k,)
 
 
-class Ball(NamedTuple):
+class KernelWeightDomain(NamedTuple):
     """Domain of theta: >= 0 and ||theta||_p <= radius."""
 
     p: float
@@ -93,28 +93,30 @@ def kernels_of(atom, n_rows: int) -> list[Kernel]:
     ]
 
 
-def described(atom) -> np.ndarray | Ball:
+def describe_weights(atom) -> np.ndarray | KernelWeightDomain:
     """theta where it is given, else its ball."""
     if isinstance(atom.about, np.ndarray):
         return np.asarray(atom.about, float)
     return (
-        Ball(float(atom.p), 1.0)
+        KernelWeightDomain(float(atom.p), 1.0)
         if atom.about is None
-        else Ball(float(atom.about.p), float(atom.about.radius))
+        else KernelWeightDomain(float(atom.about.p), float(atom.about.radius))
     )
 
 
-def weights_of(atom) -> np.ndarray | Ball:
+def weights_of(atom) -> np.ndarray | KernelWeightDomain:
     """theta where only one can be the best, else its ball."""
-    found = described(atom)
+    found = describe_weights(atom)
     return (
-        np.full(len(atom.kernels), found.radius) if isinstance(found, Ball) and np.isinf(found.p) else found
+        np.full(len(atom.kernels), found.radius)
+        if isinstance(found, KernelWeightDomain) and np.isinf(found.p)
+        else found
     )
 
 
 def violation(theta, atom) -> float:
     """By how much weights leave what the model allows, relative to its radius or to the largest weight given."""
-    weights, theta = described(atom), np.asarray(theta, float)
+    weights, theta = describe_weights(atom), np.asarray(theta, float)
     if isinstance(weights, np.ndarray):
         return float(np.abs(theta - weights).max() / weights.max())
     size = (
@@ -173,13 +175,13 @@ def lower_bound(W, kernels, theta, weights) -> float:
     return 0.5 * product**2 / most if most > 0 else 0.0
 
 
-def inside(theta, ball: Ball) -> np.ndarray:
+def inside(theta, ball: KernelWeightDomain) -> np.ndarray:
     """Weights of the largest norm allowed, none of them zero."""
     theta = np.maximum(theta / theta.max(), SETTINGS.least_weight)
     return ball.radius * theta / np.sum(theta**ball.p) ** (1.0 / ball.p)
 
 
-def reduced(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
+def reduce_rows(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
     """A matrix of fewer rows that costs the same, since only W^T W matters on rows with the same similarities."""
     pieces, rows_of, d = [], [[] for _ in kernels], 0
     for rows, members in patterns(kernels, len(W)):
@@ -196,10 +198,16 @@ def reduced(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
 # ---------------------------------------------------------------------------------------------- in variables of its own
 
 
-class Statement:
+class KernelPenaltyStatement:
     """The penalty of an expression W (d, T): `value`, an expression in U_m and theta, with the constraints `ties`."""
 
-    def __init__(self, W: cp.Expression, kernels: list[Kernel], weights: np.ndarray | Ball, eliminate=False):
+    def __init__(
+        self,
+        W: cp.Expression,
+        kernels: list[Kernel],
+        weights: np.ndarray | KernelWeightDomain,
+        eliminate=False,
+    ):
         self.W, self.kernels, self.weights = W, kernels, weights
         self.parts = [cp.Variable((len(k.rows), k.B.shape[1]), name=f"part {k.name}") for k in kernels]
         self.theta: cp.Variable | None = None
@@ -247,24 +255,24 @@ def _norm(vector, p: float):
     )
 
 
-def kept(W, atom) -> Statement:
+def statement_at_weights(W, atom) -> KernelPenaltyStatement:
     """Its statement with theta kept: the formula, whether or not the model has theta as an unknown, because the backends reach more
     digits with it (measured, p = 1: 1e-11 of the optimum of a prox, 3e-5 without theta).
     """
-    return Statement(W, kernels_of(atom, W.shape[0]), weights_of(atom))
+    return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom))
 
 
-def eliminated(W, atom) -> Statement:
+def eliminated_statement(W, atom) -> KernelPenaltyStatement:
     """Its statement with theta eliminated, for p < inf."""
-    return Statement(W, kernels_of(atom, W.shape[0]), weights_of(atom), eliminate=True)
+    return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom), eliminate=True)
 
 
-@formula("mkl_norm", own_variables=kept)
+@formula("mkl_norm", own_variables=statement_at_weights)
 def mkl_norm(W, atom):
     """min over parts W = sum U_m B_m^T and theta of 1/2 sum ||U_m||^2 / theta_m"""
     if isinstance(W, cp.Expression) and W.is_constant():
         return cp.Constant(least(W.value, atom).value)
-    return kept(W, atom).expression
+    return statement_at_weights(W, atom).expression
 
 
 # ---------------------------------------------------------------------------------------------------- as a quadratic form
@@ -289,7 +297,7 @@ def mkl_norm_kept(W, matrices, atom):
 
 
 @dataclass(frozen=True)
-class Least:
+class KernelPenaltyMinimum:
     """The penalty of an array W, and what it is attained at."""
 
     value: float
@@ -297,25 +305,25 @@ class Least:
     parts: list[np.ndarray]  # U_m
 
 
-def least(W, atom) -> Least:
+def least(W, atom) -> KernelPenaltyMinimum:
     """The penalty at an array W (d, T): +inf where W is not a sum of parts."""
     W = np.asarray(W, float)
     return _least(W, kernels_of(atom, len(W)), weights_of(atom))
 
 
-def _least(W, kernels, weights) -> Least:
+def _least(W, kernels, weights) -> KernelPenaltyMinimum:
     size = np.linalg.norm(W)
     theta = weights if isinstance(weights, np.ndarray) else _best(W / size if size else W, kernels, weights)
     parts, value = parts_of(W, kernels, theta)
-    return Least(value, theta, parts)
+    return KernelPenaltyMinimum(value, theta, parts)
 
 
 @on_one_blas_thread
-def _best(W, kernels, ball: Ball) -> np.ndarray:
+def _best(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
     """The best weights of W, of norm one: cvxpy's, then the best parts and the best weights in turn."""
     if not W.any():
         return np.full(len(kernels), ball.radius * len(kernels) ** (-1.0 / ball.p))
-    W, kernels = reduced(W, kernels)
+    W, kernels = reduce_rows(W, kernels)
     theta = inside(_by_cvxpy(W, kernels, ball), ball)
     best, value = theta, np.inf
     for _ in range(SETTINGS.weight_rounds):
@@ -330,9 +338,9 @@ def _best(W, kernels, ball: Ball) -> np.ndarray:
     return best
 
 
-def _by_cvxpy(W, kernels, ball: Ball) -> np.ndarray:
+def _by_cvxpy(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
     """Uniform where no backend finds any."""
-    stated, best = Statement(cp.Constant(W), kernels, ball), np.ones(len(kernels))
+    stated, best = KernelPenaltyStatement(cp.Constant(W), kernels, ball), np.ones(len(kernels))
     problem = cp.Problem(cp.Minimize(stated.value), stated.ties)
     for accuracy in SETTINGS.accuracies:
         try:

@@ -44,7 +44,7 @@ GAP = 2
 
 
 @dataclass(frozen=True)
-class LabelGraphSettings:
+class LabelGraphReferenceSettings:
     """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at.
 
     stated_labels     : most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
@@ -59,7 +59,7 @@ class LabelGraphSettings:
     plane_labellings: int = 4_000_000
 
 
-SETTINGS = LabelGraphSettings()
+SETTINGS = LabelGraphReferenceSettings()
 
 
 def labellings(n_labels: int) -> np.ndarray:
@@ -97,7 +97,7 @@ def true_labels(y, n_labels: int, members) -> np.ndarray:
     return np.where(one, 1, np.where(zero, 0, GAP))
 
 
-class _Smaller(NamedTuple):
+class _ObservedLabels(NamedTuple):
     """Rows with the same labels missing, and the graph of the others: its scores among all, (S', rows); Upsilon of all its labellings
     (2^K', S') and of the true ones (rows, S'); those labellings (2^K', K') and true ones (rows, K'); what costs there."""
 
@@ -111,7 +111,7 @@ class _Smaller(NamedTuple):
 
 
 def _graphs(z, y, atom):
-    """Every `_Smaller` of the rows that have a label."""
+    """Every `_ObservedLabels` of the rows that have a label."""
     K, members = atom.cliques.n_labels, atom.cliques.members
     truth = true_labels(y, K, members)
     starts = 2 * K + np.concatenate([[0], np.cumsum([2 ** len(clique) for clique in members])]).astype(int)
@@ -127,7 +127,7 @@ def _graphs(z, y, atom):
         own_scores = scores if len(rows) == len(truth) else scores[:, rows]
         own_scores = own_scores[np.concatenate(entries), :] if gaps.any() else own_scores
         every, own = labellings(len(seen)), truth[np.ix_(rows, seen)]
-        yield _Smaller(
+        yield _ObservedLabels(
             rows, own_scores, choices(inside, every), choices(inside, own), every, own,
             costs_inside(getattr(atom, "loss", None), seen),
         )  # fmt: skip

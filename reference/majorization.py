@@ -10,9 +10,14 @@ import numpy as np
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.reduction import Majorized, TaskSubset, losses_of_tasks, why_not_losses
+from mtldsl.normal_form.reductions.reduction import (
+    TaskSubset,
+    TermMajorization,
+    losses_of_tasks,
+    why_not_losses,
+)
 from mtldsl.reference.compile import to_cvxpy
-from mtldsl.reference.maps import constants, image_at, predictions
+from mtldsl.reference.maps import constants, map_value, predictions
 from mtldsl.reference.registry import SPECTRA, formula_of_loss
 from mtldsl.reference.spectral import excess, penalty, ways
 from mtldsl.reference.workload import nonzeros
@@ -38,7 +43,7 @@ def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
 def spectral_value(form: NormalForm, blocks: Blocks) -> float:
     """Return what these terms add to the objective."""
     return sum(
-        f.coefficient * penalty(f.atom, image_at(f.map, blocks))
+        f.coefficient * penalty(f.atom, map_value(f.map, blocks))
         for f in spectral_terms(form)
         if not f.is_constraint
     )
@@ -47,7 +52,7 @@ def spectral_value(form: NormalForm, blocks: Blocks) -> float:
 def spectral_violation(form: NormalForm, blocks: Blocks) -> float:
     """By how much these constraints are violated at most."""
     return max(
-        (excess(f.atom, image_at(f.map, blocks)) for f in spectral_terms(form) if f.is_constraint),
+        (excess(f.atom, map_value(f.map, blocks)) for f in spectral_terms(form) if f.is_constraint),
         default=0.0,
     )
 
@@ -61,12 +66,14 @@ def convex_forms(form: NormalForm, at: Blocks, random_state: int = 0) -> list[tu
     return [(text, above) for above, text in applied]
 
 
-def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[Majorized]:
+def majorizations(form: NormalForm, at: Blocks, random_state: int = 0) -> list[TermMajorization]:
     """The reductions that `convex_forms` applies."""
     rng = np.random.default_rng(random_state)
-    of_terms = {f: ways(f.atom, image_at(f.map, at), rng) for f in spectral_terms(form)}
+    of_terms = {f: ways(f.atom, map_value(f.map, at), rng) for f in spectral_terms(form)}
     turns = max(map(len, of_terms.values()), default=1)
-    return [Majorized({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)]
+    return [
+        TermMajorization({f: own[min(k, len(own) - 1)] for f, own in of_terms.items()}) for k in range(turns)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +118,7 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
 
 
 @dataclass(frozen=True)
-class SlabSettings:
+class ReferenceSlabSettings:
     """Size of what cvxpy evaluates at once.
 
     slab_entries : nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
@@ -120,7 +127,7 @@ class SlabSettings:
     slab_entries: int = 2_000_000
 
 
-SETTINGS = SlabSettings()
+SETTINGS = ReferenceSlabSettings()
 
 
 def why_not_by_tasks(form: NormalForm) -> str | None:
@@ -130,7 +137,7 @@ def why_not_by_tasks(form: NormalForm) -> str | None:
 
 def of_tasks(form: NormalForm, at: Blocks, which) -> tuple[NormalForm, Blocks]:
     """(the model over columns `which` of every block, all other columns kept at the blocks `at`; `at` in these columns)."""
-    subset = TaskSubset(which, at, image_at)
+    subset = TaskSubset(which, at, map_value)
     return subset.apply(form)[0], subset.restricted(at)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mtldsl.normal_form.form import Blocks, LinearMap, LossTerm
 
-__all__ = ["constants", "image", "image_at", "prediction_parts", "predictions"]
+__all__ = ["constants", "image", "map_value", "prediction_parts", "predictions"]
 
 
 def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expression:
@@ -31,7 +31,7 @@ def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expres
     return total + np.zeros(linear_map.shape) if total.shape != tuple(linear_map.shape) else total
 
 
-def image_at(linear_map: LinearMap, blocks: Blocks) -> np.ndarray:
+def map_value(linear_map: LinearMap, blocks: Blocks) -> np.ndarray:
     """The map at arrays."""
     return np.asarray(image(linear_map, constants(blocks)).value, float)
 

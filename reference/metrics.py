@@ -150,7 +150,7 @@ def _is_own(metric) -> bool:
 
 
 @dataclass(frozen=True)
-class MetricSettings:
+class MetricReferenceSettings:
     """Sizes of tasks that are stated in full; larger ones go by planes.
 
     stated_orders : most orders
@@ -165,7 +165,7 @@ class MetricSettings:
     stated_pairs: int = 10_000
 
 
-SETTINGS = MetricSettings()
+SETTINGS = MetricReferenceSettings()
 
 
 #: The highest plane of a metric: f(z, positives, negatives, atom) -> (delta, slope).

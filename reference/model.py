@@ -11,13 +11,13 @@ import numpy as np
 from mtldsl.normal_form.form import Blocks
 from mtldsl.utils import interrupts
 
-from .planes import Plane, Planes
+from .planes import HingePlaneTable, Plane
 
 __all__ = ["CvxpyModel"]
 
 
 @dataclass(frozen=True)
-class PlaneSettings:
+class PlaneSolveSettings:
     """Limits of solves with more and more planes.
 
     relaxation_tol : relative excess over the relaxation's optimum at which planes are enough
@@ -34,7 +34,7 @@ class PlaneSettings:
     vain_rounds: int = 3
 
 
-SETTINGS = PlaneSettings()
+SETTINGS = PlaneSolveSettings()
 
 
 @dataclass(repr=False)
@@ -51,12 +51,12 @@ class CvxpyModel:
     variables: dict[str, cp.Variable]  # block name -> variable
     sets: list[cp.Constraint]  # the constraints that the user typed
     links: list[tuple[cp.Variable, cp.Expression]] = field(default_factory=list)  # argument, its definition
-    loss_ties: list[cp.Constraint | Planes] = field(default_factory=list)
+    loss_ties: list[cp.Constraint | HingePlaneTable] = field(default_factory=list)
     function_ties: list[cp.Constraint] = field(default_factory=list)
     semidefinite_side: int = 0  # side of the largest semidefinite cone, 0 where there is none
     data_size: int = 0  # nonzero scalars of the inputs, over all losses that are stated in full
     states_hinges: bool = False  # structured hinges are stated in full, with many rows each
-    planes: list[Planes] = field(default_factory=list)  # of the losses that are not stated
+    planes: list[HingePlaneTable] = field(default_factory=list)  # of the losses that are not stated
     statements: list = field(default_factory=list)  # of functions in variables of their own
     best: tuple[float, Blocks | None] = (
         np.inf,
@@ -83,7 +83,7 @@ class CvxpyModel:
         """Tell whether some structured hinges are given by planes: then solve with `solve` of this object."""
         return bool(self.planes)
 
-    def assign(self, blocks: Blocks) -> list[tuple[Planes, tuple[int, Plane]]]:
+    def assign(self, blocks: Blocks) -> list[tuple[HingePlaneTable, tuple[int, Plane]]]:
         """Give all variables their values at a point; returns the planes that are highest there."""
         for name, variable in self.variables.items():
             variable.value = np.asarray(blocks[name], float)
@@ -111,11 +111,13 @@ class CvxpyModel:
 
     def duals(self) -> tuple[list, list[np.ndarray]] | None:
         """(loss_duals, function_duals) after a solve of the split problem: a subgradient of every term; see
-        `Planes.duals` for those of structured hinges that are given by planes.
+        `HingePlaneTable.duals` for those of structured hinges that are given by planes.
         """
         if not (self.loss_ties or self.function_ties):
             return None
-        of_losses = [tie.duals() if isinstance(tie, Planes) else _multiplier(tie) for tie in self.loss_ties]
+        of_losses = [
+            tie.duals() if isinstance(tie, HingePlaneTable) else _multiplier(tie) for tie in self.loss_ties
+        ]
         of_functions = [_multiplier(tie) for tie in self.function_ties]
         if any(dual is None for dual in (*of_losses, *of_functions)):
             return None
@@ -201,7 +203,7 @@ class CvxpyModel:
 
     def _state(self) -> None:
         """`problem` with the planes that there are now."""
-        ties = [tie for tie in (*self.loss_ties, *self.function_ties) if not isinstance(tie, Planes)]
+        ties = [tie for tie in (*self.loss_ties, *self.function_ties) if not isinstance(tie, HingePlaneTable)]
         cuts = [planes.constrain() for planes in self.planes]
         own = [tie for statement in self.statements for tie in statement.ties]
         self.problem = cp.Problem(self.problem.objective, [*self.sets, *ties, *cuts, *own])

@@ -27,9 +27,9 @@ from mtldsl.reference.maps import prediction_parts
 from mtldsl.reference.metrics import HIGHEST, delta_of, is_of_rankings, metrics_of
 
 __all__ = [
+    "HingePlaneTable",
     "LabellingPlanes",
     "Plane",
-    "Planes",
     "most_violated",
 ]
 
@@ -107,7 +107,7 @@ def _key(task: int, plane: Plane) -> tuple[int, bytes]:
     return task, (plane.slope if plane.flipped is None else np.packbits(plane.flipped)).tobytes()
 
 
-class Planes:
+class HingePlaneTable:
     """The structured hinges of one loss term: `height` (m,) stands for them in the objective."""
 
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):
@@ -242,7 +242,7 @@ class Planes:
 # Source: Tsochantaridis, Joachims, Hofmann and Altun, JMLR 6 (2005).
 
 
-class LabellingPlanes(Planes):
+class LabellingPlanes(HingePlaneTable):
     """The maxima of a clique hinge: `height` (n,) stands for them, `tasks` are the samples of the planes."""
 
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):
@@ -256,7 +256,7 @@ class LabellingPlanes(Planes):
         self.truth = true_labels(self.targets, K, members)
         self.every = labellings(K)
         self.upsilon, self.own = choices(members, self.every), choices(members, self.truth).toarray()
-        self.seen = _seen(members, self.truth)
+        self.seen = _visible_entries(members, self.truth)
         self.delta = _costs(atom.loss, self.every, self.truth)  # (2^K, n)
         self._begin(term, variables, name)
 
@@ -299,7 +299,7 @@ class LabellingPlanes(Planes):
         return table, np.concatenate(weights), np.append(0, np.cumsum(counts))
 
 
-def _seen(members, truth) -> np.ndarray:
+def _visible_entries(members, truth) -> np.ndarray:
     """(n, S) whether a row sees an entry: all labels of its clique, or the label, are not missing."""
     cliques = [(k,) for k in range(truth.shape[1])] + list(members)
     observed = [np.all(truth[:, list(clique)] != GAP, axis=1) for clique in cliques]

@@ -12,9 +12,9 @@ __all__ = [
     "FORMULAS",
     "SPECTRA",
     "STRUCTURES",
-    "Formula",
-    "KeptFormula",
-    "Spectrum",
+    "ReferenceFormula",
+    "ReferenceSpectrum",
+    "ReferenceStructureFormula",
     "auxiliary",
     "formula",
     "formula_of",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Formula:
+class ReferenceFormula:
     """A definition in cvxpy.
 
     A loss is called as f(z, y, s, atom) with an expression z (n,), a regularizer as f(W, atom) with an
@@ -62,10 +62,10 @@ class Formula:
         return self.function(*args)
 
 
-FORMULAS: dict[str, Formula] = {}
+FORMULAS: dict[str, ReferenceFormula] = {}
 
 #: Beside FORMULAS, under names that nobody types: functions that the reference puts in place of others.
-AUXILIARY: dict[str, Formula] = {}
+AUXILIARY: dict[str, ReferenceFormula] = {}
 
 
 def _entering(table: dict, what: str, word: str, definition: Callable) -> Callable:
@@ -82,15 +82,17 @@ def _entering(table: dict, what: str, word: str, definition: Callable) -> Callab
 
 def formula(word: str, **marks):
     """Function decorator: this is the definition of the atom that is called `word`."""
-    return _entering(FORMULAS, "formulas", word, lambda function: Formula(function, **marks))
+    return _entering(FORMULAS, "formulas", word, lambda function: ReferenceFormula(function, **marks))
 
 
 def auxiliary(name: str, **marks: bool):
     """Function decorator: this is the definition of a function of the reference's own."""
-    return _entering(AUXILIARY, "functions of its own", name, lambda function: Formula(function, **marks))
+    return _entering(
+        AUXILIARY, "functions of its own", name, lambda function: ReferenceFormula(function, **marks)
+    )
 
 
-def formula_of(word: str, typed: str) -> Formula:
+def formula_of(word: str, typed: str) -> ReferenceFormula:
     """The formula of an atom; a ModelError that quotes the term where there is none."""
     if word in AUXILIARY:
         return AUXILIARY[word]
@@ -108,7 +110,7 @@ def formula_of(word: str, typed: str) -> Formula:
     return FORMULAS[word]
 
 
-def formula_of_loss(term) -> Formula:
+def formula_of_loss(term) -> ReferenceFormula:
     """The formula of a loss of the normal form; of the largest of the tasks' losses, that of one task's."""
     return formula_of(getattr(term.atom, "of", term.atom).name, term.typed)
 
@@ -119,7 +121,7 @@ def needs_semidefinite_cone(atom, typed: str) -> bool:
 
 
 @dataclass(frozen=True)
-class KeptFormula:
+class ReferenceStructureFormula:
     """The definition of a learned structure with its matrices kept, in cvxpy.
 
     Called as f(W, matrices, atom): W (d, m) and every matrix is an array or a cvxpy expression. The result is convex and
@@ -141,17 +143,20 @@ class KeptFormula:
 
 
 #: Beside FORMULAS, where a convex structure is defined with its matrices eliminated: as a function of W alone.
-STRUCTURES: dict[str, KeptFormula] = {}
+STRUCTURES: dict[str, ReferenceStructureFormula] = {}
 
 
 def structure(word: str, *, bound: Callable, scale: Callable | None = None, inverse: bool = False):
     """Function decorator: this is the definition, matrices kept, of the learned structure that is called `word`."""
     return _entering(
-        STRUCTURES, "structures", word, lambda function: KeptFormula(function, bound, scale, inverse)
+        STRUCTURES,
+        "structures",
+        word,
+        lambda function: ReferenceStructureFormula(function, bound, scale, inverse),
     )
 
 
-def structure_of(word: str, typed: str) -> KeptFormula:
+def structure_of(word: str, typed: str) -> ReferenceStructureFormula:
     """The definition of a learned structure; a ModelError that quotes the term where there is none."""
     if word not in STRUCTURES:
         raise ModelError(
@@ -163,7 +168,7 @@ def structure_of(word: str, typed: str) -> KeptFormula:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class ReferenceSpectrum:
     """The definition of a penalty sum_j r(x_j), x_j the eigenvalues of W W^T + eps I, in numpy: r as f(x, atom), elementwise.
 
     slope        : f(x, atom), the derivative of r; inf where it has none at 0
@@ -181,7 +186,7 @@ class Spectrum:
 
 
 #: Beside FORMULAS: penalties and constraints that are not convex, which cvxpy is never given.
-SPECTRA: dict[str, Spectrum] = {}
+SPECTRA: dict[str, ReferenceSpectrum] = {}
 
 
 def spectrum(word: str, *, slope: Callable, largest_rank: Callable | None = None, cut: float = 0.0):
@@ -190,11 +195,11 @@ def spectrum(word: str, *, slope: Callable, largest_rank: Callable | None = None
         SPECTRA,
         "penalties of the spectrum",
         word,
-        lambda function: Spectrum(function, slope, largest_rank, cut),
+        lambda function: ReferenceSpectrum(function, slope, largest_rank, cut),
     )
 
 
-def spectrum_of(word: str, typed: str) -> Spectrum:
+def spectrum_of(word: str, typed: str) -> ReferenceSpectrum:
     """The definition of a penalty of the spectrum; a ModelError that quotes the term where there is none."""
     if word not in SPECTRA:
         raise ModelError(

@@ -18,12 +18,12 @@ from mtldsl.reference.registry import formula, formula_of
 from mtldsl.utils.memory import require_memory
 
 __all__ = [
-    "Shares",
+    "KSupportShares",
+    "PenaltyStatement",
     "SquaredSum",
-    "Statement",
-    "at",
     "best_shares",
     "factor",
+    "penalty_value",
 ]
 
 
@@ -52,7 +52,7 @@ def column_group_norm(W, atom):
     return cp.sum(norms) if atom.weights is None else np.broadcast_to(atom.weights, norms.shape) @ norms
 
 
-class Statement:
+class PenaltyStatement:
     """A penalty of an expression W in variables of its own: `value`, an expression in W and them, with the constraints `ties`."""
 
     parts = ()  # it splits no weights
@@ -67,7 +67,7 @@ class Statement:
         raise NotImplementedError
 
 
-class SquaredSum(Statement):
+class SquaredSum(PenaltyStatement):
     """The squared group norm: 1/2 s^2, s no less than the sum of the norms. With s a variable the backends reach more digits (measured: a
     prox to 2e-9, without it to 9e-7).
     """
@@ -83,10 +83,10 @@ class SquaredSum(Statement):
 @formula("half_squared_group_norm", own_variables=SquaredSum)
 def half_squared_group_norm(W, atom):
     """1/2 (sum over groups c of ||W_c||_F)^2"""
-    return at(SquaredSum(W, atom), W)
+    return penalty_value(SquaredSum(W, atom), W)
 
 
-class Shares(Statement):
+class KSupportShares(PenaltyStatement):
     """The k-support penalty: 1/2 sum ||W_c||_F^2 / eta_c. What is left of r is of no use, so that the shares sum to r (measured: with "no
     more than r" Clarabel fails twice as often).
     """
@@ -106,13 +106,13 @@ class Shares(Statement):
         self.eta.value = np.maximum(best_shares(norms, self.r), np.finfo(float).tiny)
 
 
-@formula("half_squared_k_support_norm", own_variables=Shares)
+@formula("half_squared_k_support_norm", own_variables=KSupportShares)
 def half_squared_k_support_norm(W, atom):
     """min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c of ||W_c||_F^2 / eta_c"""
-    return at(Shares(W, atom), W)
+    return penalty_value(KSupportShares(W, atom), W)
 
 
-def at(statement: Statement, W) -> cp.Expression:
+def penalty_value(statement: PenaltyStatement, W) -> cp.Expression:
     """The penalty of W alone: its value where W is constant."""
     if not (isinstance(W, cp.Expression) and W.is_constant()):
         return statement.expression
@@ -225,7 +225,7 @@ class RefinementSettings:
 SETTINGS = RefinementSettings()
 
 
-class Latent(Statement):
+class LatentGroupParts(PenaltyStatement):
     """min sum over g of a_g ||V_g||_F: the V_g, each on the rows of its group, add up to W."""
 
     def __init__(self, W, atom):
@@ -241,7 +241,7 @@ class Latent(Statement):
         """By cvxpy, for a largest entry of one."""
         W = np.asarray(self.W.value, float)
         size = float(np.max(np.abs(W), initial=0.0))
-        at = Latent(cp.Constant(W / size if size else W), self.atom)
+        at = LatentGroupParts(cp.Constant(W / size if size else W), self.atom)
         problem = cp.Problem(cp.Minimize(at.value), at.ties)
         for digits in (1e-11, 1e-9, 1e-7):
             accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), digits)
@@ -267,13 +267,13 @@ def _picks(group, n_rows: int) -> np.ndarray:
     return np.eye(n_rows)[:, list(group)]
 
 
-@formula("latent_group_norm", own_variables=Latent)
+@formula("latent_group_norm", own_variables=LatentGroupParts)
 def latent_group_norm(W, atom):
     """min over parts V_g on the rows of groups g, which add up to W, of the sum of a_g ||V_g||_F"""
-    return at(Latent(W, atom), W)
+    return penalty_value(LatentGroupParts(W, atom), W)
 
 
-class BoundedCovariance(Statement):
+class BoundedCovariance(PenaltyStatement):
     """min tr T: [[T, W], [W^T, S]] positive semidefinite, lower I <= S <= upper I, tr S <= trace."""
 
     def __init__(self, W, atom):
@@ -310,7 +310,7 @@ class BoundedCovariance(Statement):
 @formula("squared_cluster_norm", semidefinite=True, own_variables=BoundedCovariance)
 def squared_cluster_norm(W, atom):
     """min tr(W S^-1 W^T) over lower I <= S <= upper I, tr S <= trace"""
-    return at(BoundedCovariance(W, atom), W)
+    return penalty_value(BoundedCovariance(W, atom), W)
 
 
 @formula("sorted_l1_norm")
@@ -325,7 +325,7 @@ def sorted_l1_norm(W, atom):
     return sum(drops[k - 1] * cp.sum_largest(cp.abs(W), k) for k in range(1, n + 1) if drops[k - 1])
 
 
-class Factors(Statement):
+class BoundedFactors(PenaltyStatement):
     """min t: [[P, W], [W^T, Q]] positive semidefinite, no diagonal entry above t."""
 
     def __init__(self, W, atom):
@@ -341,7 +341,7 @@ class Factors(Statement):
         if size == 0.0:
             self.t.value, self.gram.value = 0.0, np.zeros(self.gram.shape)
             return
-        at = Factors(cp.Constant(W / size), None)
+        at = BoundedFactors(cp.Constant(W / size), None)
         accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the last digits it is not sure
@@ -351,10 +351,10 @@ class Factors(Statement):
         self.gram.value = size * (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
-@formula("max_norm", semidefinite=True, own_variables=Factors)
+@formula("max_norm", semidefinite=True, own_variables=BoundedFactors)
 def max_norm(W, atom):
     """min over W = A B^T of (largest row norm of A) times (largest row norm of B)"""
-    return at(Factors(W, atom), W)
+    return penalty_value(BoundedFactors(W, atom), W)
 
 
 @formula("trace_norm", semidefinite=True)

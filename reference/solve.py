@@ -22,7 +22,7 @@ __all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
 
 
 @dataclass(frozen=True)
-class SolveSettings:
+class ReferenceSolveSettings:
     """Sizes that choose between Clarabel's interior point method and SCS.
 
     interior_point_rows    : side of a semidefinite cone up to which Clarabel comes first (measured: side 40 takes 0.7 s, 74 takes 6.6 s,
@@ -43,7 +43,7 @@ class SolveSettings:
     rough_accuracy: float = 1e-5
 
 
-SETTINGS = SolveSettings()
+SETTINGS = ReferenceSolveSettings()
 
 
 BACKENDS = {
@@ -146,12 +146,12 @@ def solve_reference(
     points, failures = [], []
     *others, last = backends_to_try(model, backend)
     for name in (*others, last):
-        if points and interrupts.remaining() <= 0.0:
+        if points and interrupts.remaining_seconds() <= 0.0:
             break
         seconds = SETTINGS.second_chance_seconds if name == "scs" and name != last else None
         try:
             points.append(_solve(form, model, name, accuracy, max_iter, seconds))
-        except _NoPoint as failure:
+        except _NoPointError as failure:
             failures.append(str(failure))
             continue
         if (
@@ -165,7 +165,7 @@ def solve_reference(
     return best
 
 
-class _NoPoint(Exception):
+class _NoPointError(Exception):
     """A backend came back without a point; another may do better."""
 
 
@@ -192,11 +192,11 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
                 **options,
             )
     except cp.error.SolverError as error:
-        raise _NoPoint(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
+        raise _NoPointError(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
     if any(variable.value is None for variable in model.variables.values()):
         if status == cp.INFEASIBLE:  # (unbounded is none: every loss and every penalty has a least value)
             raise InfeasibleError(_infeasible(form, backend))
-        raise _NoPoint(
+        raise _NoPointError(
             f"cvxpy's backend {backend!r} found no point of {form.typed}: its status is {status!r}"
         )
     loss_duals, function_duals = model.duals() or (None, None)

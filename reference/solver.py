@@ -97,9 +97,9 @@ class CvxpySolver:
         accuracy = max(min(ACCURACY[backends_to_try(model, backend)[0]], 0.01 * tol), SETTINGS.least_accuracy)
         limit = max_iter if max_iter < self.max_iter else None
         while True:
-            left = interrupts.remaining()
+            left = interrupts.remaining_seconds()
             point = solve_reference(form, backend, accuracy=accuracy, max_iter=limit, model=model)
-            cut_short = left < inf and interrupts.remaining() <= 1.01 * PROCESSES.proof_share * left
+            cut_short = left < inf and interrupts.remaining_seconds() <= 1.01 * PROCESSES.proof_share * left
             point.stopped = "time_limit" if cut_short else ""
             if watch(point) or accuracy <= SETTINGS.least_accuracy or cut_short:
                 return point

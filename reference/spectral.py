@@ -14,14 +14,14 @@ import cvxpy as cp
 import numpy as np
 
 from mtldsl.atoms.matrix_function import Regularizer, Set
-from mtldsl.normal_form.reductions.reduction import Way
+from mtldsl.normal_form.reductions.reduction import Majorant
 from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
 __all__ = [
     "RANK_SHARE",
+    "LinearizedTraceNorm",
     "SpectralQuadratic",
     "Subspace",
-    "TiltedTraceNorm",
     "axes",
     "cut",
     "eps_of",
@@ -213,7 +213,7 @@ def spectral_quadratic(W, atom):
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedTraceNorm(Regularizer):
+class LinearizedTraceNorm(Regularizer):
     """steepness ||W||_* - <tilt, W>."""
 
     steepness: float
@@ -222,7 +222,7 @@ class TiltedTraceNorm(Regularizer):
     name: ClassVar[str] = "tilted trace norm above a spectrum"
 
 
-@auxiliary(TiltedTraceNorm.name, semidefinite=True)
+@auxiliary(LinearizedTraceNorm.name, semidefinite=True)
 def tilted_trace_norm(W, atom):
     """c ||W||_* - <G, W>"""
     return atom.steepness * cp.normNuc(W) - cp.sum(cp.multiply(atom.tilt, W))
@@ -249,7 +249,7 @@ def subspace(W, atom):
     return [(W @ atom.outside if atom.of_rows else atom.outside.T @ W) == 0]
 
 
-def ways(atom, W0, rng) -> list[Way]:
+def ways(atom, W0, rng) -> list[Majorant]:
     """Return what cvxpy is given in place of g, touching g at W0: one convex function, or two on subspaces.
 
     rng : for directions to search in where W0 has a lower rank than is allowed
@@ -292,28 +292,28 @@ def _steepness(stated, atom) -> float | None:
     return near[0] if np.all(np.diff(np.append(near[0], slopes)) <= SETTINGS.slope_tol * near[0]) else None
 
 
-def _quadratic(stated, atom, V, s) -> Way:
+def _quadratic(stated, atom, V, s) -> Majorant:
     x = s**2 + eps_of(atom)
     slope = _slope(stated, atom, x)
     constant = float(np.sum(stated(x, atom) - slope * s**2))
     root = np.sqrt(slope)[:, None] * V.T
-    return Way("{} majorised", (SpectralQuadratic(root[slope > 0.0]),), constant)
+    return Majorant("{} majorised", (SpectralQuadratic(root[slope > 0.0]),), constant)
 
 
-def _tilted(stated, atom, W0, V, s, steepness) -> Way:
+def _tilted(stated, atom, W0, V, s, steepness) -> Majorant:
     held = s > 0.0
     V, s = V[:, held], s[held]
     slope = 2.0 * s * _slope(stated, atom, s**2)
     tilt = (V * ((steepness - slope) / s)) @ (V.T @ W0)
     constant = float(np.sum(stated(s**2, atom) - slope * s)) + (len(W0) - s.size) * _at_zero(stated, atom)
-    return Way("{} majorised", (TiltedTraceNorm(steepness, tilt),), constant)
+    return Majorant("{} majorised", (LinearizedTraceNorm(steepness, tilt),), constant)
 
 
 def _at_zero(stated, atom) -> float:
     return float(stated(np.zeros(1), atom)[0])
 
 
-def _kept_space(stated, atom, W0, of_rows: bool, dimension: int | None, rng) -> Way:
+def _kept_space(stated, atom, W0, of_rows: bool, dimension: int | None, rng) -> Majorant:
     """`dimension` of the subspace where it is given: more than the rank of W0 needs has directions drawn at random."""
     V, s = axes(W0.T if of_rows else W0)
     k = int(np.count_nonzero(cut(s, RANK_SHARE)))
@@ -325,4 +325,4 @@ def _kept_space(stated, atom, W0, of_rows: bool, dimension: int | None, rng) -> 
     outside = Subspace(V[:, k if dimension is None else dimension :], of_rows)
     constant = penalty(atom, W0) - float(np.sum(slope * s[:k] ** 2))
     text = f"{{}} with its {'row' if of_rows else 'column'} space kept"
-    return Way(text, (SpectralQuadratic(root, of_rows),) if len(root) else (), constant, (outside,))
+    return Majorant(text, (SpectralQuadratic(root, of_rows),) if len(root) else (), constant, (outside,))

@@ -24,9 +24,9 @@ __all__ = [
     "BlockOptimum",
     "block_bound",
     "block_optimum",
-    "constraints_on",
     "inverse_form",
     "objective",
+    "range_constraints",
 ]
 
 
@@ -209,7 +209,7 @@ def _bounds(atom, k: int):
     return described
 
 
-def constraints_on(S, atom, k: int, identity=None) -> list[cp.Constraint]:
+def range_constraints(S, atom, k: int, identity=None) -> list[cp.Constraint]:
     """lower I <= S <= upper I and tr S <= trace, as far as the model has these bounds on matrix k; `identity` stands for I in
     other units.
     """
@@ -267,7 +267,7 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
         unit = np.linalg.inv(L.T @ L)
     T = cp.Variable(unit.shape, symmetric=True, name=f"{atom.name}_{k}")
     value = stated(V, (*matrices[:k], T, *matrices[k + 1 :]), atom)
-    problem = cp.Problem(cp.Minimize(value), constraints_on(T, atom, k, unit))
+    problem = cp.Problem(cp.Minimize(value), range_constraints(T, atom, k, unit))
     found, failures = [], []
     for name in [backend] if backend else _order(side):
         for options in ATTEMPTS[name] if side <= SETTINGS.cheap_rows else ATTEMPTS[name][-1:]:
@@ -283,7 +283,7 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
             if T.value is None:
                 failures.append(f"{name}: {problem.status}")
                 continue
-            matrix = _inside(L @ T.value @ L.T, box)
+            matrix = _move_into_range(L @ T.value @ L.T, box)
             kept = (*matrices[:k], matrix, *matrices[k + 1 :])
             found.append(BlockOptimum(objective(atom, W, kept), matrix, problem.status))
             if problem.status == cp.OPTIMAL and np.isfinite(found[-1].value):
@@ -308,7 +308,7 @@ def _order(side: int) -> list[str]:
     return ["clarabel", "scs"] if side <= SETTINGS.interior_point_rows else ["scs", "clarabel"]
 
 
-def _inside(S, box) -> np.ndarray:
+def _move_into_range(S, box) -> np.ndarray:
     """A backend's matrix, moved by its inaccuracy into the bounds."""
     values, V = np.linalg.eigh(0.5 * (S + S.T))
     values = np.clip(values, box.lower, box.upper)

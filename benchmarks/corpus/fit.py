@@ -86,12 +86,12 @@ def fitted_order(table: Table) -> tuple[list[str], float]:
 
 def fitted_numbers(table: Table) -> list[tuple[str, str, float, float, float, float]]:
     """(pattern, field, present number, its mean cost, the best number, its mean cost) of every number of the patterns."""
-    from mtldsl.solvers.route_table import Between
+    from mtldsl.solvers.route_table import SizeRange
 
     found = []
     for j, pattern in enumerate(table.patterns):
         for field, values in pattern.where.items():
-            if not isinstance(values, Between):
+            if not isinstance(values, SizeRange):
                 continue
             end = "most" if np.isfinite(values.most) else "least"
             number, costs = getattr(values, end), {}

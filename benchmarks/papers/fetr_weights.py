@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.papers.fetr_methods import BOX
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData
-from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, solve_weights
+from mtldsl.solvers.linear_systems.sylvester import METHODS, SylvesterPenalty, solve_weights
 
 __all__ = ["ACCURACY", "ROWS", "SIZES", "random_precision", "run_weights", "step_of"]
 
@@ -42,12 +42,12 @@ def random_precision(n: int, rng) -> SpectralMatrix:
     return SpectralMatrix.of((basis * np.exp(exponents)) @ basis.T)
 
 
-def step_of(d: int, m: int, rng, rows: int = ROWS) -> tuple[QuadraticData, list[Penalty]]:
+def step_of(d: int, m: int, rng, rows: int = ROWS) -> tuple[QuadraticData, list[SylvesterPenalty]]:
     """1/2 <W, K W> - <C, W> + 1/2 tr(Sigma1 W Sigma2 W^T) for Y = X W0 + noise."""
     X = rng.uniform(size=(rows, d))
     C = X.T @ (X @ rng.normal(size=(d, m)) + rng.normal(size=(rows, m)))
     data = QuadraticData("W", X.T @ X, C, 0.0)
-    return data, [Penalty(random_precision(d, rng), random_precision(m, rng))]
+    return data, [SylvesterPenalty(random_precision(d, rng), random_precision(m, rng))]
 
 
 def _residual(data, penalties, W) -> float:

@@ -11,7 +11,7 @@ import re
 from api_pages import public_name
 from sphinx.application import Sphinx
 
-from mtldsl.cli.catalogue import KINDS, Entry, catalogue
+from mtldsl.cli.catalogue import KINDS, CatalogueEntry, catalogue
 from mtldsl.cli.catalogue_pages import ABOUT, HEADINGS, groups_of_helpers, other_names
 from mtldsl.language import vocabulary
 
@@ -20,7 +20,7 @@ LABELS = ("prox", "Projection", "gradient", "Dual norm", "Conjugate", "Support f
 _LABEL = re.compile(rf"(?:^|(?<=[.;] ))({'|'.join(LABELS)}|Violation|Reweighting)(?: [^:.]{{1,30}})?: ")
 
 
-def told(entry: Entry) -> dict[str, str]:
+def told(entry: CatalogueEntry) -> dict[str, str]:
     """Label -> what the notes of the word's docstring say under it.
 
     >>> from mtldsl.cli.catalogue import entry
@@ -35,7 +35,7 @@ def told(entry: Entry) -> dict[str, str]:
     return {label: found[label].strip() for label in LABELS if label in found}
 
 
-def convex(entry: Entry) -> str:
+def convex(entry: CatalogueEntry) -> str:
     return {True: "yes", False: "no", None: ""}[entry.traits.get("convex")]
 
 
@@ -61,7 +61,7 @@ def page() -> str:
     return "\n\n".join([*parts, "\n".join(other_names())]) + "\n"
 
 
-def _overview(entries: list[Entry]) -> str:
+def _overview(entries: list[CatalogueEntry]) -> str:
     head = ["| word | formula | convex |", "| --- | --- | --- |"]
     rows = [f"| [`{one.name}`](#{one.name}) | ${_math(one.latex)}$ | {convex(one)} |" for one in entries]
     if not any(convex(one) for one in entries):  # a metric is neither
@@ -69,7 +69,7 @@ def _overview(entries: list[Entry]) -> str:
     return "\n".join([*head, *rows])
 
 
-def _section(entry: Entry) -> str:
+def _section(entry: CatalogueEntry) -> str:
     facts = {"convex": convex(entry)} if convex(entry) else {}
     facts |= {label.lower(): _plain(text) for label, text in told(entry).items()}
     facts |= {"solvers": ", ".join(f"`{name}`" for name in entry.solvers)}

@@ -20,10 +20,10 @@ __all__ = [
     "REGISTRY",
     "ROUNDING_SHARE",
     "ROWS",
-    "TOLD",
+    "SET_BY_MODEL",
     "Atom",
-    "Parts",
     "RowProfile",
+    "Separability",
     "checked_number",
     "column_groups",
     "in_parentheses",
@@ -38,7 +38,7 @@ REGISTRY: dict[str, type[Atom]] = {}
 ROUNDING_SHARE = 1e-12
 
 #: What a field with the metadata "matrix" or "told" holds until the model tells it; nothing asks an atom for its numbers before.
-TOLD: Any = None
+SET_BY_MODEL: Any = None
 
 _A = TypeVar("_A", bound="Atom")
 
@@ -140,13 +140,13 @@ Axis = str | tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Separability:
     """The matrix cut into rectangles: every part is one piece of the rows by one piece of the columns."""
 
     rows: Axis
     columns: Axis
 
-    def within(self, other: Parts) -> bool:
+    def within(self, other: Separability) -> bool:
         """Tell whether every part of this lies within one part of the other."""
         return _within(self.rows, other.rows) and _within(self.columns, other.columns)
 
@@ -162,20 +162,20 @@ def _within(inner: Axis, outer: Axis) -> bool:
     return all(len({owner.get(line) for line in group}) == 1 for group in inner)
 
 
-ENTRIES = Parts("each", "each")
-ROWS = Parts("each", "all")
-COLUMNS = Parts("all", "each")
-MATRIX = Parts("all", "all")
+ENTRIES = Separability("each", "each")
+ROWS = Separability("each", "all")
+COLUMNS = Separability("all", "each")
+MATRIX = Separability("all", "all")
 
 
-def row_groups(groups) -> Parts:
+def row_groups(groups) -> Separability:
     """Disjoint groups of whole rows."""
-    return Parts(tuple(map(tuple, groups)), "all")
+    return Separability(tuple(map(tuple, groups)), "all")
 
 
-def column_groups(groups) -> Parts:
+def column_groups(groups) -> Separability:
     """Disjoint groups of whole columns; None: every column by itself."""
-    return COLUMNS if groups is None else Parts("all", tuple(map(tuple, groups)))
+    return COLUMNS if groups is None else Separability("all", tuple(map(tuple, groups)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from mtldsl.atoms.atom import COLUMNS, ENTRIES, MATRIX, REGISTRY, ROWS, Atom, Parts, RowProfile, register
+from mtldsl.atoms.atom import (
+    COLUMNS,
+    ENTRIES,
+    MATRIX,
+    REGISTRY,
+    ROWS,
+    Atom,
+    RowProfile,
+    Separability,
+    register,
+)
 from mtldsl.atoms.loss import Loss, SeparableLoss
 
 __all__ = [
@@ -14,14 +24,14 @@ __all__ = [
     "Atom",
     "Loss",
     "MatrixFunction",
-    "NoDual",
     "Regularizer",
     "SeparableLoss",
     "Set",
+    "WithoutConjugate",
     "register",
 ]
 
-_PARTS: dict[str | None, Parts] = {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}
+_PARTS: dict[str | None, Separability] = {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}
 
 
 class MatrixFunction(Atom):
@@ -86,12 +96,12 @@ class MatrixFunction(Atom):
         return self.norm
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> Separability:
         """Parts of W that g is a sum over: one term a part."""
         return _PARTS.get(self.separable, MATRIX)
 
     @property
-    def scales(self) -> Parts | None:
+    def scales(self) -> Separability | None:
         """Parts of W each of which the prox multiplies by one number >= 0; None: it does more than that."""
         return ENTRIES if self.monotone else None
 
@@ -261,7 +271,7 @@ class Set(MatrixFunction):
 # Functions whose conjugate says nothing.
 
 
-class NoDual:
+class WithoutConjugate:
     """The dual of a function that grows more slowly than every norm: its conjugate is -g(0) at zero and +inf elsewhere,
     so that no multiplier but zero bounds anything.
     """

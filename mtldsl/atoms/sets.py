@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import ENTRIES, checked_number, in_parentheses, is_same_along_rows
 from mtldsl.atoms.balls import NormBall
-from mtldsl.atoms.matrix_function import NoDual, Set, register
+from mtldsl.atoms.matrix_function import Set, WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
 from mtldsl.errors import ModelError
@@ -30,7 +30,7 @@ __all__ = [
 # Entrywise comparisons with constants: what `W >= bound`, `W <= bound` and `W == bound` become.
 
 
-class _Comparison(Set):
+class _BoundSet(Set):
     """A subclass has a field `bound`, a number or an array that broadcasts to the shape of W."""
 
     bound: float | np.ndarray
@@ -87,7 +87,7 @@ class _Comparison(Set):
         return self.formula.replace("B", shown).replace("{}", argument)
 
 
-class _OneSided(_Comparison):
+class _OneSidedSet(_BoundSet):
     """`side` = +1: W >= bound, whose multipliers are <= 0; `side` = -1: W <= bound, multipliers >= 0."""
 
     absorbs: ClassVar[bool] = False
@@ -112,7 +112,7 @@ class _OneSided(_Comparison):
 
 @register
 @dataclass(frozen=True, eq=False)
-class AtLeast(_OneSided):
+class AtLeast(_OneSidedSet):
     r"""The matrices with W >= bound, entry by entry; typed `W >= bound`.
 
     Parameters
@@ -168,7 +168,7 @@ class AtLeast(_OneSided):
 
 @register
 @dataclass(frozen=True, eq=False)
-class AtMost(_OneSided):
+class AtMost(_OneSidedSet):
     r"""The matrices with W <= bound, entry by entry; typed `W <= bound`.
 
     Parameters
@@ -224,7 +224,7 @@ class AtMost(_OneSided):
 
 @register
 @dataclass(frozen=True, eq=False)
-class EqualTo(_Comparison):
+class EqualTo(_BoundSet):
     r"""The one matrix W = bound; typed `W == bound`. With an expression on the left it is a linear equality,
     such as `W.sum(axis=0) == 1`.
 
@@ -307,7 +307,7 @@ def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
 
 @register
 @dataclass(frozen=True, eq=False)
-class RankAtMost(NoDual, Set):
+class RankAtMost(WithoutConjugate, Set):
     r"""The matrices of rank <= r, not convex; typed `rank(W) <= r`.
 
     Parameters

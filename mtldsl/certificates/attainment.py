@@ -1,4 +1,4 @@
-r"""Models without a minimiser: a direction in which the objective falls for ever, found by a linear program and proven here.
+r"""Proofs that a model has no minimizer: a direction in which the objective falls for ever, found by a linear program.
 
 The logistic and the exponential loss of a sample fall towards zero as its margin y z grows, and reach it nowhere. Where weights D give
 
@@ -31,14 +31,14 @@ from mtldsl.certificates.free_directions import RowKind, is_between_tasks, uncha
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
 __all__ = [
-    "Group",
-    "Rows",
+    "CoupledTasks",
+    "PredictionSides",
+    "RecessionDirection",
     "UnattainedInfimum",
-    "Way",
     "has_recession_direction",
+    "prove_unattained",
     "rows_of",
     "span_of",
-    "unattained",
     "ways_of",
 ]
 
@@ -82,7 +82,7 @@ SETTINGS = AttainmentSettings()
 
 
 @dataclass
-class Rows:
+class PredictionSides:
     """Rows of one loss of a task: their inputs, the side to which a prediction may go (0: it must stay), and whether that lowers the loss."""
 
     X: Any
@@ -95,18 +95,18 @@ def span_of(loss, i: int) -> slice:
     return slice(int(loss.tasks.offsets[i]), int(loss.tasks.offsets[i + 1]))
 
 
-def rows_of(loss, z: np.ndarray, i: int) -> Rows:
+def rows_of(loss, z: np.ndarray, i: int) -> PredictionSides:
     span = span_of(loss, i)
     y = loss.tasks.targets[span]
     falls = loss.atom.falls(y)
     strict = np.zeros(len(y), bool) if falls is None else falls != 0
     side = falls if falls is not None else (y if loss.atom.labels == "sign" else np.zeros(len(y)))
     farthest = float(np.max((side * z[span])[strict], initial=0.0))
-    return Rows(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
+    return PredictionSides(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
 
 
 @dataclass(frozen=True)
-class Way:
+class RecessionDirection:
     """A direction of the tasks that features may take: weights of every feature in `rows`, times `values` in each of `tasks`."""
 
     rows: np.ndarray
@@ -124,7 +124,7 @@ class Way:
         return first, np.where(rises, high[places], -low[places]).min(axis=1)
 
 
-def ways_of(kinds: list[RowKind]) -> list[Way]:
+def ways_of(kinds: list[RowKind]) -> list[RecessionDirection]:
     """Those in which tasks have whole shares, so that products with inputs are exact."""
     ways = []
     for kind in kinds:
@@ -134,18 +134,18 @@ def ways_of(kinds: list[RowKind]) -> list[Way]:
             shares = basis.data[part] / basis.data[part][0]
             values = np.round(shares)
             if np.abs(shares - values).max() <= SETTINGS.whole_tol:
-                ways.append(Way(kind.rows, basis.indices[part], values))
+                ways.append(RecessionDirection(kind.rows, basis.indices[part], values))
     return ways
 
 
-class Group:
+class CoupledTasks:
     """The rows of all losses of some tasks; a column for every feature of every way, and one for the intercept of every task."""
 
     def __init__(
         self,
         tasks: list[int],
-        ways: list[Way],
-        rows: list[Rows],
+        ways: list[RecessionDirection],
+        rows: list[PredictionSides],
         owner: list[int],
         with_intercept: list[bool],
     ):
@@ -279,7 +279,7 @@ class Group:
         return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
 
 
-def _times(X: Any, way: Way, task: int) -> Any:
+def _times(X: Any, way: RecessionDirection, task: int) -> Any:
     """(n, rows) the columns of one task's inputs that a way moves predictions by."""
     where = np.flatnonzero(way.tasks == task)
     if not where.size:
@@ -351,11 +351,11 @@ class UnattainedInfimum:
 
 
 def has_recession_direction(form: NormalForm) -> bool:
-    """Tell whether a loss does; all that it takes to ask `unattained` at all."""
+    """Tell whether a loss does; all that it takes to ask `prove_unattained` at all."""
     return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
-def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
+def prove_unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
     """A proof that the model has no minimiser, or None where there is none to be found from these weights.
 
     in_passing : larger tasks are tried with their own weights as the direction alone, and with no linear program
@@ -390,7 +390,7 @@ def unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> Un
             rows = [rows_of(*unit) for unit in units]
             if max((row.farthest for row in rows), default=0.0) < SETTINGS.running_margin:
                 continue
-            group = Group(
+            group = CoupledTasks(
                 own_tasks,
                 own_ways,
                 rows,
@@ -448,7 +448,9 @@ def _is_plain(loss, block: str) -> bool:
     return plain and loss.atom.labels != "indicators" and (own[0].coefficient == 1.0 or not loss.intercepts)
 
 
-def _together(ways: list[Way], n_tasks: int) -> Iterator[tuple[list[int], list[Way]]]:
+def _together(
+    ways: list[RecessionDirection], n_tasks: int
+) -> Iterator[tuple[list[int], list[RecessionDirection]]]:
     """Tasks that have ways in common, each group with its ways."""
     links = sparse.lil_array((n_tasks, n_tasks), dtype=bool)
     for way in ways:
@@ -456,7 +458,7 @@ def _together(ways: list[Way], n_tasks: int) -> Iterator[tuple[list[int], list[W
             links[way.tasks[0], way.tasks[1:]] = True
     count, label = connected_components(links.tocsr(), directed=False)
     tasks: list[list[int]] = [[] for _ in range(count)]
-    own: list[list[Way]] = [[] for _ in range(count)]
+    own: list[list[RecessionDirection]] = [[] for _ in range(count)]
     for i, k in enumerate(label.tolist()):
         tasks[k].append(i)
     for way in ways:

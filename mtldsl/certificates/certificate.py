@@ -24,7 +24,7 @@ import numpy as np
 
 from mtldsl.certificates.dual_bound import (
     Bound,
-    Scale,
+    GapScale,
     check_weak_duality,
     dual_bound,
     guess,
@@ -62,7 +62,7 @@ class Certificate:
     objective: float
     dual_bound: float
     violation: float
-    scale: float | Scale
+    scale: float | GapScale
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
     constant: float = 0.0  # belongs to objective and bound, and is not a measure of their size
@@ -122,7 +122,7 @@ def certify(
     function_duals=None,
     *,
     structures: Structures | None = None,
-    scale: float | Scale | None = None,
+    scale: float | GapScale | None = None,
     bound_optimum: bool = True,
 ) -> Certificate:
     """The certificate of a primal point and multipliers (None: gradients of the losses at the point).

@@ -27,7 +27,7 @@ __all__ = [
     "ROUNDING_UNITS",
     "TINY",
     "Bound",
-    "Scale",
+    "GapScale",
     "check_weak_duality",
     "dual_bound",
     "guess",
@@ -63,7 +63,7 @@ SETTINGS = BoundSettings()
 TINY = float(np.finfo(float).tiny)
 
 
-class Scale:
+class GapScale:
     """`objective_scale(form)`, computed where a size lies below the most that it can be: hardly ever."""
 
     def __init__(self, form: NormalForm):
@@ -86,16 +86,16 @@ class Scale:
         return size if size >= self.most else max(size, self.exact)
 
 
-def relative_gap(objective: float, bound: float, scale: float | Scale = 0.0) -> float:
+def relative_gap(objective: float, bound: float, scale: float | GapScale = 0.0) -> float:
     """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
     if not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
     return (objective - bound) / over(max(abs(objective), abs(bound)), scale)
 
 
-def over(size: float, scale: float | Scale) -> float:
+def over(size: float, scale: float | GapScale) -> float:
     """Return what a gap of terms of this size is divided by."""
-    return max(scale.floor(size) if isinstance(scale, Scale) else max(size, scale), TINY)
+    return max(scale.floor(size) if isinstance(scale, GapScale) else max(size, scale), TINY)
 
 
 def objective_scale(form: NormalForm) -> float:
@@ -350,7 +350,7 @@ def _of_function(f: FunctionTerm, v, image) -> float:
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
-def _outside(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
+def _outside_domain(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
     """sum of |<v, what of B x lies outside the domain>|: what objectives there lack, of weights that rounding has moved out."""
     total = 0.0
     for f, v in zip(form.functions, proof.function_duals, strict=True):
@@ -367,7 +367,7 @@ def check_weak_duality(form: NormalForm, blocks: Blocks, proof: Bound, objective
     rounding = rounding_of(form, blocks, proof, objective)
     if not proof.value > objective + rounding:
         return
-    rounding += _outside(form, blocks, proof)
+    rounding += _outside_domain(form, blocks, proof)
     if not proof.value > objective + rounding:
         return
     surplus = {}

@@ -1,4 +1,4 @@
-"""Directions of a block of weights along which no regularizer or constraint has a say, row by row: there multipliers of losses stand alone.
+"""Free directions of a block of weights: no regularizer or constraint acts along them, so multipliers of losses stand alone.
 
 A function g_k(c P W R), P picking rows, has multipliers in a subspace of the rows' space: all of it, some entries, or what is orthogonal to
 `lineality`. What several of them span together, R_1 dom g_1* + R_2 dom g_2* + ..., takes up its part of a residual. On the rest, the
@@ -19,7 +19,7 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, 
 from mtldsl.utils.interrupts import lstsq
 
 __all__ = [
-    "Member",
+    "BlockLoss",
     "RowKind",
     "change_least",
     "is_between_tasks",
@@ -60,13 +60,13 @@ def uncharged_kinds(form: NormalForm, block: str, charged: np.ndarray) -> list[R
     """The rows of a block, with the directions along which no function changes: none of `charged` entries (p, m), and of functions between
     tasks those of their `lineality`, or those that their argument does not see. Bounded functions that are not convex are left out."""
     p, m = form.shapes[block]
-    parts = [_Part(-1, np.arange(p), None, 1.0, charged, None)]
+    parts = [_ResidualPart(-1, np.arange(p), None, 1.0, charged, None)]
     for k, f in enumerate(form.functions):
         if is_between_tasks(f, block) and (f.atom.convex or not f.atom.is_bounded):
             rows, right = _rows_and_right(f)
             lineality = f.atom.lineality(f.map.shape[1])
             mask = np.ones(f.map.shape, bool) if lineality is None else None
-            parts.append(_Part(k, rows, right, 1.0, mask, lineality))
+            parts.append(_ResidualPart(k, rows, right, 1.0, mask, lineality))
     return _kinds(parts, p, m)
 
 
@@ -78,7 +78,7 @@ def is_between_tasks(f: FunctionTerm, block: str) -> bool:
     return entries[0].right is not None or f.atom.lineality(f.map.shape[1]) is not None
 
 
-def _kinds(parts: list[_Part], p: int, m: int) -> list[RowKind]:
+def _kinds(parts: list[_ResidualPart], p: int, m: int) -> list[RowKind]:
     codes = np.zeros((p, len(parts) + 1), int)  # what may take part in a row, in one number a function
     for column, part in enumerate(parts):
         codes[part.rows, column] = 1 if part.mask is None else 2 + _kinds_of(part.mask)
@@ -102,7 +102,7 @@ def mixed_magnitudes(kinds: list[RowKind], size: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _ResidualPart:
     """Part of a residual that a function takes: of `rows` of the block, times `right`, the entries in `mask` or (None) what is orthogonal to `lineality`."""
 
     index: int
@@ -121,7 +121,7 @@ class _Part:
         return np.eye(len(N)) - N @ N.T
 
 
-def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _Part | None:
+def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _ResidualPart | None:
     """None where the function is of other blocks, or of more than one, or mixes rows."""
     entries = f.map.entries
     if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
@@ -131,7 +131,7 @@ def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _Part | Non
     mask = _spanned_entries(f, v) if lineality is None else None
     if mask is not None and not mask.any():
         return None
-    return _Part(index, rows, right, entries[0].coefficient, mask, lineality)
+    return _ResidualPart(index, rows, right, entries[0].coefficient, mask, lineality)
 
 
 def _rows_and_right(f: FunctionTerm) -> tuple[np.ndarray, np.ndarray | None]:
@@ -159,7 +159,7 @@ def _kinds_of(mask: np.ndarray) -> np.ndarray:
     return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
 
 
-def _row_kind(rows: np.ndarray, example: int, parts: list[_Part], m: int) -> RowKind:
+def _row_kind(rows: np.ndarray, example: int, parts: list[_ResidualPart], m: int) -> RowKind:
     own = [part for part in parts if example in part.rows]
     if not own:
         return RowKind(rows, sparse.eye_array(m, format="csr"))
@@ -220,7 +220,7 @@ SETTINGS = FreeDirectionSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class BlockLoss:
     """A loss of the block W, whose tasks predict by inputs @ W @ right."""
 
     index: int
@@ -234,27 +234,27 @@ class Member:
         return X.toarray() if sparse.issparse(X) else np.asarray(X, float)
 
 
-def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> Member | None:
+def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> BlockLoss | None:
     """The loss as a member; None where it is of another block, or its multipliers are not plain numbers of rows in memory."""
     entries = [entry for entry in loss.map.entries if entry.block == block]
     if len(entries) != 1 or not loss.tasks.in_memory or type(u) is not np.ndarray:
         return None
     right = sparse.eye_array(n_tasks) if entries[0].right is None else entries[0].right
-    return Member(index, loss, entries[0].left, sparse.csr_array(entries[0].coefficient * right))
+    return BlockLoss(index, loss, entries[0].left, sparse.csr_array(entries[0].coefficient * right))
 
 
 @dataclass(frozen=True, eq=False)
-class _Unit:
+class _TaskMultipliers:
     """One task of one loss: its multipliers' place and room, and its part in every direction."""
 
-    member: Member
+    member: BlockLoss
     task: int
     room: np.ndarray
     part: np.ndarray  # (directions of all kinds,)
 
 
 def change_least(
-    members: list[Member], kinds: list[RowKind], residual: Blocks, block: str, u: list[np.ndarray]
+    members: list[BlockLoss], kinds: list[RowKind], residual: Blocks, block: str, u: list[np.ndarray]
 ) -> dict[int, np.ndarray]:
     """{index of a loss: what to add to its multipliers}, so that  N^T (residual + A^T change) = 0  on every row, and 0 on intercepts."""
     directions = sparse.hstack([kind.basis for kind in kinds], format="csr")
@@ -265,7 +265,7 @@ def change_least(
         offsets, room = one.loss.tasks.offsets, one.loss.room(u[one.index])
         parts = (one.right.T @ directions).toarray()
         for i in range(one.loss.tasks.n_tasks):
-            units.append(_Unit(one, i, room[offsets[i] : offsets[i + 1]], parts[i]))
+            units.append(_TaskMultipliers(one, i, room[offsets[i] : offsets[i + 1]], parts[i]))
     for together in _components(units):
         for unit, change in zip(
             together, _solved(together, directions, owner, kinds, residual, block), strict=True
@@ -275,7 +275,7 @@ def change_least(
     return changes
 
 
-def _components(units: list[_Unit]) -> list[list[_Unit]]:
+def _components(units: list[_TaskMultipliers]) -> list[list[_TaskMultipliers]]:
     """Units that have a direction or an intercept in common."""
     names = {
         name: k for k, name in enumerate(sorted({n for unit in units for n in unit.member.loss.intercepts}))
@@ -288,7 +288,7 @@ def _components(units: list[_Unit]) -> list[list[_Unit]]:
             own[row, names[name] * n_tasks + unit.task] = True
     links = sparse.hstack([shared, own], format="csr").astype(float)
     count, label = connected_components(links @ links.T, directed=False)
-    found: list[list[_Unit]] = [[] for _ in range(count)]
+    found: list[list[_TaskMultipliers]] = [[] for _ in range(count)]
     for unit, one in zip(units, label.tolist(), strict=True):
         found[one].append(unit)
     return found

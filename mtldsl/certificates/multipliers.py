@@ -1,4 +1,4 @@
-"""Making multipliers stationary: sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block, to rounding, with u_t kept in dom f_t*."""
+"""Repair of multipliers: sum_t A_t^T u_t + sum_k B_k^T v_k = 0 on every block, to rounding, with u_t kept in dom f_t*."""
 
 from __future__ import annotations
 

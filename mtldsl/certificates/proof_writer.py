@@ -25,7 +25,7 @@ from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, LinearMap, NormalForm
 from mtldsl.normal_form.terms.joint_losses import WorstTaskTerm
-from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm, flipping
+from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm, label_flip_probabilities
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 __all__ = [
@@ -367,7 +367,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         if scores is not None:
             share = _softmax(vertices @ scores[i])
             if dual.flips is not None:
-                p = flipping(dual.flips, truth[None])[0]
+                p = label_flip_probabilities(dual.flips, truth[None])[0]
                 share = _with_flips(share, beside, truth, p, dual.flips[0])
         elif loss.atom.max_affine and loss.atom.whole is not None:
             costs = loss.atom.delta(beside, np.broadcast_to(truth, beside.shape))

@@ -25,7 +25,7 @@ import numpy as np
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.regularizers.spectral_norms import RANK_ROUNDING_SHARE
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import Incumbent
+from mtldsl.normal_form.reductions.block_reductions import FixedStructures
 from mtldsl.normal_form.terms.structure_term import (
     Structures,
     StructureTerm,
@@ -383,7 +383,7 @@ def stationarity_of(
     """
     best = learned_matrices(form, blocks)
     structures = best if structures is None else structures
-    kept, _ = Incumbent(structures).apply(form)
+    kept, _ = FixedStructures(structures).apply(form)
     objective = kept.value(blocks)
     quadratic = sum(
         0.5 * float(np.vdot(W := f.map.forward(blocks), f.coefficient * f.atom.gradient(W)))

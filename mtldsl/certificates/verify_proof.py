@@ -1,4 +1,4 @@
-"""A saved proof, checked against what the user names: data, or a problem with its data and its model."""
+"""Check of a saved proof against what the user names: data, or a problem with its data and its model."""
 
 from __future__ import annotations
 

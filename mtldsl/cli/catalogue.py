@@ -18,7 +18,7 @@ from mtldsl.solvers.routes import candidates
 
 __all__ = [
     "KINDS",
-    "Entry",
+    "CatalogueEntry",
     "catalogue",
     "entry",
 ]
@@ -29,7 +29,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One atom of the language."""
 
     name: str
@@ -45,14 +45,14 @@ class Entry:
     documentation: str
 
 
-def catalogue() -> list[Entry]:
+def catalogue() -> list[CatalogueEntry]:
     """Every atom of the registry, kind by kind in the order of the vocabulary."""
     kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
     classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(kind_of(cls)), words.index(cls.name)))
     return [entry(cls.name) for cls in classes]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogueEntry:
     """The entry of one atom. KeyError where there is none of that name."""
     from mtldsl.reference.registry import (
         FORMULAS,
@@ -65,7 +65,7 @@ def entry(name: str) -> Entry:
     solvers = tuple(candidates(smallest_form(example)))
     latex = cls.formula.replace("{}", _argument(cls))
     documentation = inspect.getdoc(cls) or ""
-    return Entry(
+    return CatalogueEntry(
         name=name,
         kind=kind_of(cls),
         typed=_typed(cls),

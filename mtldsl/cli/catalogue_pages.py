@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mtldsl.cli.catalogue import KINDS, Entry, catalogue, entry
+from mtldsl.cli.catalogue import KINDS, CatalogueEntry, catalogue, entry
 from mtldsl.cli.record import plain
 from mtldsl.errors import ModelError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
@@ -22,7 +22,7 @@ __all__ = [
     "ABOUT",
     "HEADINGS",
     "HELPERS",
-    "Helper",
+    "SimilarityHelper",
     "as_plain",
     "groups_of_helpers",
     "helper",
@@ -67,7 +67,7 @@ _GROUPS = (
 
 
 @dataclass(frozen=True)
-class Helper:
+class SimilarityHelper:
     """One of them."""
 
     name: str
@@ -82,7 +82,7 @@ class Helper:
         return self.typed.replace(", columns=None", "").replace("columns=None", "")
 
 
-def helper(name: str) -> Helper:
+def helper(name: str) -> SimilarityHelper:
     """One of `HELPERS`.
 
     >>> helper("laplacian").short
@@ -97,7 +97,9 @@ def helper(name: str) -> Helper:
     else:
         kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
     documentation = inspect.getdoc(value) or ""
-    return Helper(name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation)
+    return SimilarityHelper(
+        name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation
+    )
 
 
 def _signature(value) -> str:
@@ -105,7 +107,7 @@ def _signature(value) -> str:
     return str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters]))
 
 
-def groups_of_helpers() -> list[tuple[str, str, list[Helper]]]:
+def groups_of_helpers() -> list[tuple[str, str, list[SimilarityHelper]]]:
     """(heading, what they have in common, the helpers) in the order of the catalogue."""
     every = [helper(name) for name in HELPERS]
     return [
@@ -145,7 +147,7 @@ _SPELLED: dict[tuple[str, bool | str], str] = {
 }
 
 
-def _found(name: str | None) -> list[Entry]:
+def _found(name: str | None) -> list[CatalogueEntry]:
     if name is None:
         return catalogue()
     try:
@@ -170,7 +172,7 @@ def page(name: str | None) -> RenderableType:
     return _one(_found(name)[0]) if name is not None else _all(_found(None))
 
 
-def _all(entries: list[Entry]) -> Group:
+def _all(entries: list[CatalogueEntry]) -> Group:
     parts = []
     for kind in KINDS.values():
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
@@ -190,11 +192,11 @@ def _all(entries: list[Entry]) -> Group:
     return Group(*parts, Text("mtldsl words NAME shows everything about one of them.", "dim"))
 
 
-def _short(item: Entry) -> str:
+def _short(item: CatalogueEntry) -> str:
     return item.typed.replace("(W, tasks, *, mean=False)", "(W, tasks)").replace(", *, mean=False", "")
 
 
-def _one(item: Entry) -> Group:
+def _one(item: CatalogueEntry) -> Group:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
@@ -203,7 +205,7 @@ def _one(item: Entry) -> Group:
     return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
 
 
-def _one_helper(item: Helper) -> Group:
+def _one_helper(item: SimilarityHelper) -> Group:
     facts = [Text(item.name, "bold"), Text(item.kind, "dim"), Text(item.typed), Text()]
     return Group(*facts, *map(Text, _paragraphs(item.documentation)))
 
@@ -221,7 +223,7 @@ def _paragraphs(documentation: str) -> list[str]:
     return paragraphs
 
 
-def _facts(item: Entry) -> dict[str, str]:
+def _facts(item: CatalogueEntry) -> dict[str, str]:
     parameters = ", ".join(_parameter(name, default) for name, default in item.parameters.items())
     return {
         "kind": item.kind,
@@ -299,7 +301,7 @@ def _shortest(names: str) -> list[str]:
     return [name for name in every if not any(name.startswith(f"{other} ") for other in every)]
 
 
-def _solvers(item: Entry) -> str:
+def _solvers(item: CatalogueEntry) -> str:
     """Without the two that take nearly every convex word, unless there is no other."""
     if not item.reference:
         return "**no reference**"
@@ -309,7 +311,7 @@ def _solvers(item: Entry) -> str:
     return ", ".join(item.solvers[:-2] if last_two and len(item.solvers) > 2 else item.solvers)
 
 
-def _row(item: Entry) -> str:
+def _row(item: CatalogueEntry) -> str:
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",

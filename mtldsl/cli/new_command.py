@@ -16,11 +16,11 @@ from mtldsl.cli.command import OK, Command, check_ending
 from mtldsl.cli.output import print_content
 from mtldsl.cli.problem_files.column_roles import SETTINGS as ROLES
 from mtldsl.cli.problem_files.column_roles import (
-    Column,
+    ColumnRole,
     decimal_of,
     guess_of,
-    seen,
-    shown,
+    inspect_column,
+    shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
 from mtldsl.data.readers.table import MISSING
@@ -169,7 +169,9 @@ def draft(
     decimal = decimal_of(rows, delimiter)
     if decimal == ",":
         names, rows, _ = rows_of(path, delimiter, True, decimal)
-    columns = {name: seen(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: inspect_column(name, texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True)
+    }
     for name in (*labels, *([task] if task else [])):
         if name not in columns:
             raise DataError(
@@ -235,7 +237,7 @@ def draft(
         *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
         *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
         *options,
-        *_said_of(alike, chosen[-1], len(chosen) > 1),
+        *_describe_columns(alike, chosen[-1], len(chosen) > 1),
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
         *_dropped(dropped),
         *_imputed(gaps),
@@ -274,7 +276,7 @@ def draft(
     return Draft("\n".join(lines) + "\n", found.said)
 
 
-def _features(columns: dict[str, Column], taken: set[str]):
+def _features(columns: dict[str, ColumnRole], taken: set[str]):
     """({name: why not}, categories, features)."""
     dropped, one_hot, features = {}, [], []
     for name, column in columns.items():
@@ -309,13 +311,13 @@ def _features(columns: dict[str, Column], taken: set[str]):
     return dropped, one_hot, features
 
 
-def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list[str]]:
+def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], list[str]]:
     """(the labels of every task that can be split, the names of the others)."""
     cells: dict[str, list[str]] = {}
     for row in rows:
         if row[label].strip() not in MISSING and row[task].strip() not in MISSING:
             cells.setdefault(row[task].strip(), []).append(row[label])
-    found = {name: seen(name, texts) for name, texts in cells.items()}
+    found = {name: inspect_column(name, texts) for name, texts in cells.items()}
     two = loss == "logistic_loss"
     lacking = [
         name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
@@ -323,7 +325,7 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[Column], list
     return [one for name, one in found.items() if name not in lacking], sorted(lacking)
 
 
-def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
+def _repeating(columns: dict[str, ColumnRole], rows: int) -> list[str]:
     """Ids that come again: of patients, customers, devices."""
     return [
         f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
@@ -333,19 +335,19 @@ def _repeating(columns: dict[str, Column], rows: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _other_answers(columns: dict[str, Column], label: str, features: list[str]) -> list[str]:
+def _other_answers(columns: dict[str, ColumnRole], label: str, features: list[str]) -> list[str]:
     """Features that say yes and no in words as the label does: they may be labels, too."""
     return [name for name in features if columns[name].answers] if columns[label].answers else []
 
 
-def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
+def _describe_columns(alike: list[str], label: str, taken: bool) -> list[str]:
     """Return what to say of columns like the last label; taken: they are labels here, too."""
     if not alike:
         return []
     both = ",".join([*alike, label])
     if taken:
         return [
-            f"# {shown(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
+            f"# {shorten_list(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
             f"# others are known before it: --labels {shlex.quote(label)}",
         ]
     return [
@@ -354,7 +356,7 @@ def _said_of(alike: list[str], label: str, taken: bool) -> list[str]:
     ]
 
 
-def _loss(labels: list[Column]) -> tuple[str, list[str], str]:
+def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
     """(the word, options of [data], what the labels look like)."""
     if all(one.signs for one in labels):
         return "logistic_loss", [], "The labels are -1 and +1"

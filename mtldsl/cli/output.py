@@ -27,7 +27,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.files import atomic_file
 
 __all__ = [
-    "Ran",
+    "SolvedFile",
     "held_out_predictions",
     "new_predictions",
     "predictions_of",
@@ -110,13 +110,13 @@ def _console():
 
     from mtldsl.display.terminal_layout import PLAIN
 
-    class Pipe(Console):
+    class OutputPipe(Console):
         def on_broken_pipe(
             self,
         ):  # rich would end the process with exit code 1, which means something else here
             raise BrokenPipeError
 
-    return Pipe(**PLAIN)
+    return OutputPipe(**PLAIN)
 
 
 def save_text(path: Path, text: str) -> None:
@@ -135,7 +135,7 @@ def save_picture(path: Path, draw) -> None:
     plt.close(ax.figure)
 
 
-class Ran(NamedTuple):
+class SolvedFile(NamedTuple):
     """A problem file that was solved: `record` is the whole of it as plain values, `code` the exit code."""
 
     record: dict
@@ -146,7 +146,7 @@ class Ran(NamedTuple):
     code: int
 
 
-def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
+def write(outputs: list[tuple[str, Path]], ran: SolvedFile) -> None:
     """Write to each (kind, path) a proof, or the solution, the predictions or the report, as its ending says.
 
     DataError for those that cannot be written, after the others were.
@@ -167,7 +167,7 @@ def write(outputs: list[tuple[str, Path]], ran: Ran) -> None:
         raise DataError("; ".join(refused))
 
 
-def _report(path: Path, ran: Ran) -> str:
+def _report(path: Path, ran: SolvedFile) -> str:
     if path.suffix == ".csv":
         return predictions_of(ran.file, ran.solution)
     from mtldsl.cli.record import plain
@@ -179,18 +179,18 @@ def _report(path: Path, ran: Ran) -> str:
     return text if path.suffix == ".txt" else _page(path, ran, text)
 
 
-def _page(path: Path, ran: Ran, text: str) -> str:
-    from mtldsl.display.html import Section
+def _page(path: Path, ran: SolvedFile, text: str) -> str:
+    from mtldsl.display.html import PageSection
     from mtldsl.display.sections import Panel
     from mtldsl.problems.separate_models import separate_models
-    from mtldsl.solution.headline_sections import Facts
+    from mtldsl.solution.headline_sections import ReportContext
     from mtldsl.solution.solution_page import html_report
 
     file = ran.file
-    facts = Facts(
+    facts = ReportContext(
         ran.solution, file.tasks_test, ran.check, ran.chosen, repeat=f"mtldsl solve {file.path.name}",
         title=file.title or path.stem, metrics=tuple(file.metrics), separate=separate_models(file.tasks_train, file.tuned_for), held_out=True,
-        more=(Section("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
+        more=(PageSection("Everything, as the terminal shows it", panels=[Panel("", text=text)], folded=True),),
     )  # fmt: skip
     return html_report(facts)
 
@@ -238,7 +238,7 @@ def new_predictions(
         decimal=decimal,
         fill=solution.schema.fill,
     )
-    told = _told(solution, X, probabilities, scores)
+    told = _prediction_tables(solution, X, probabilities, scores)
     columns: dict[str, Any] = {name: kept[name] for name in keep}
     if task:
         at = _places(solution, path, task, kept[task])
@@ -255,9 +255,9 @@ def held_out_predictions(
     tasks, rows = file.tasks_test, file.test_rows
     assert tasks is not None and rows is not None
     seen = replace(solution, scaling=None, imputation=None)  # these inputs are scaled and filled already
-    columns: dict[str, Any] = {"row": [str(row + 1) for row in rows], **_kept(file, rows, keep)}
+    columns: dict[str, Any] = {"row": [str(row + 1) for row in rows], **_copied_columns(file, rows, keep)}
     if tasks.is_shared:
-        told = _told(seen, tasks.X, probabilities, scores)
+        told = _prediction_tables(seen, tasks.X, probabilities, scores)
         labels = label_table(tasks, tasks.targets)
         columns |= {f"{name}:label": column for name, column in _as_learned(seen, labels, labels).items()}
         columns |= _by_label(seen, told, tasks.X) | _certified(seen, tasks.X)
@@ -267,7 +267,7 @@ def held_out_predictions(
             "task": [tasks.task_names[i] for i in tasks.task_of],
             "label": _spelled(unit, tasks.targets),
         }
-        found = [_told(seen, X, probabilities, scores) for X in tasks.inputs]
+        found = [_prediction_tables(seen, X, probabilities, scores) for X in tasks.inputs]
         for what in found[0]:
             own = [told[what][:, i] for i, told in enumerate(found)]
             columns[what or "prediction"] = (
@@ -277,7 +277,7 @@ def held_out_predictions(
     return _as_csv({name: [values[k] for k in order] for name, values in columns.items()})
 
 
-def _kept(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
+def _copied_columns(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
     """Columns of the data file that are copied."""
     if not keep:
         return {}
@@ -295,7 +295,9 @@ def _kept(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, list[str]]:
     return {name: [cells[row][names.index(name)].strip() for row in rows] for name in keep}
 
 
-def _told(solution: Solution, X, probabilities: bool | None, scores: bool) -> dict[str, np.ndarray]:
+def _prediction_tables(
+    solution: Solution, X, probabilities: bool | None, scores: bool
+) -> dict[str, np.ndarray]:
     """{"": predictions, "probability": ..., "score": ...}, (n, m) each."""
     told = {"": np.asarray(solution.predict(X))}
     if probabilities is not False:

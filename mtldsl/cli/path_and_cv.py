@@ -80,7 +80,7 @@ def _check_metric(name: str | None) -> None:
 
 
 @contextmanager
-def _begun(options):
+def _begin_command(options):
     """(the problem file, what --values says); what cannot be written or measured is said before anything is read or solved."""
     _check_outputs(options)
     _check_metric(options.metric)
@@ -125,7 +125,7 @@ def _path(options) -> int:
     from mtldsl.cli.record import describe_file
     from mtldsl.problems.path import grid_of
 
-    with _begun(options) as (file, given):
+    with _begin_command(options) as (file, given):
         parameter, said = parameter_of(file, options.parameter), file.validation or {}
         given = said.get("values", {}).get(parameter) if given is None else given
         try:
@@ -214,7 +214,7 @@ def _cv(options) -> int:
     from mtldsl.cli.path_report import said_of, validation_page, validation_report
     from mtldsl.cli.record import describe_file, describe_validation
 
-    with _begun(options) as (file, given):
+    with _begin_command(options) as (file, given):
         _say_in_place(file, options, given)
         try:
             found = choose(file, is_told(options))

@@ -15,13 +15,13 @@ from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.cli.record import validation
 from mtldsl.cli.run_report import heading
 from mtldsl.data.summary import panel_of
-from mtldsl.display.html import Number, Page, Section, html_page
+from mtldsl.display.html import KeyFigure, Page, PageSection, html_page
 from mtldsl.display.pictures.curves import plot_path
 from mtldsl.display.sections import GOOD as GOOD_NEWS
 from mtldsl.display.sections import NEUTRAL, WRONG, Panel, Table
 from mtldsl.display.terminal_layout import BAD, DIM, GOOD, FittingTable, section
 from mtldsl.problems.cross_validation_result import CrossValidation
-from mtldsl.solution.headline_sections import drawn, packages
+from mtldsl.solution.headline_sections import draw_figures, packages
 from mtldsl.solution.measures import name_of
 from mtldsl.solution.predictors import default_measure
 from mtldsl.solution.score import as_measure
@@ -146,7 +146,7 @@ def path_page(file: ProblemFile, record: dict, solutions: Sequence[Solution], ty
     name, rows = path["parameter"], path["rows"]
     certified = sum(row["certified"] for row in rows)
     head = (name, *_HEAD[:4], f"{path['metric']}, {path['scored_on']}", "seconds")
-    pictures = [] if len(solutions) < 2 else drawn((
+    pictures = [] if len(solutions) < 2 else draw_figures((
         lambda: plot_path(solutions, name), f"the norm of every feature's weights over the values of {name}", ""
     ))  # fmt: skip
     text = [
@@ -165,7 +165,7 @@ def path_page(file: ProblemFile, record: dict, solutions: Sequence[Solution], ty
         file, f"{certified} of {len(rows)} solutions are certified", GOOD_NEWS if whole else WRONG,
         f"A path over {name}, from {rows[0]['value']:.4g} to {rows[-1]['value']:.4g}.",
         [*tile, ("values", f"{len(rows)}", f"of {name}"), ("features used", f"{rows[0]['features']:,} to {rows[-1]['features']:,}", f"of {path['n_features']:,}")],
-        Section("The path", text, [Panel("", tables=[Table(head, _cells(path))])], pictures), typed,
+        PageSection("The path", text, [Panel("", tables=[Table(head, _cells(path))])], pictures), typed,
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
     """Cross-validation alone: what was chosen, its picture and table, the data, the model."""
     said = said_of(record["validation"])
     names = " and ".join(found.names)
-    pictures = drawn((found.plot, f"{found.metric} over the values of {names}; the same numbers stand in the table", ""))  # fmt: skip
+    pictures = draw_figures((found.plot, f"{found.metric} over the values of {names}; the same numbers stand in the table", ""))  # fmt: skip
     text = [
         "Every value was learned on all folds but one and scored on that one. The score of the value that is chosen is a little too good: it was "
         "chosen for it. Judge it on rows that were held out (mtldsl solve)."
@@ -182,20 +182,20 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
     return _page(
         file, said, NEUTRAL, f"{len(found.points)} values of {names} on {found.n_folds} folds.",
         [(name_of(as_measure(found.metric, "cv")), f"{found.mean[at]:.3f}", "at the best value, mean of the folds"), ("standard error", f"{found.se[at]:.2g}", "of that mean")],
-        Section("Cross-validation", text, [found._panel()], pictures), typed,
+        PageSection("Cross-validation", text, [found._panel()], pictures), typed,
     )  # fmt: skip
 
 
-def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: Section, typed: str) -> str:  # fmt: skip
+def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: PageSection, typed: str) -> str:  # fmt: skip
     data = [Panel("Learned from" if file.tasks_test is not None else "", **_of(file.tasks_train))]
     if file.tasks_test is not None:
         data.append(Panel("Held out", **_of(file.tasks_test)))
     sections = [
-        section, Section("The data", panels=data), Section("The model", panels=[file.problem._panel()]),
-        Section("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
+        section, PageSection("The data", panels=data), PageSection("The model", panels=[file.problem._panel()]),
+        PageSection("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
     ]  # fmt: skip
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
-    tiles = [Number(*each) for each in numbers]
+    tiles = [KeyFigure(*each) for each in numbers]
     return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
 
 

@@ -141,7 +141,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
 
 def _report(options) -> int:
     from mtldsl.problems.separate_models import separate_models
-    from mtldsl.solution.headline_sections import Facts, of_tasks
+    from mtldsl.solution.headline_sections import ReportContext, of_tasks
     from mtldsl.solution.score import as_measure
     from mtldsl.solution.solution import Solution
     from mtldsl.solution.solution_page import html_report
@@ -189,7 +189,7 @@ def _report(options) -> int:
         solution = replace(solution, trained_on=training)
         separate = separate_models(training, tuned if solution.thresholds is not None else None)
     title = options.title or options.model.stem
-    save_text(path, html_report(Facts(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None)))  # fmt: skip
+    save_text(path, html_report(ReportContext(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 

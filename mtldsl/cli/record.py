@@ -185,8 +185,8 @@ def _number(value: float, few: bool) -> str:
 
 
 #: What a solution tells beside its weights, one file each: plain values, empty where a model has nothing of the kind. How they are
-#: shown stands in `mtldsl.cli.run_report.TOLD`.
-TOLD: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
+#: shown stands in `mtldsl.cli.run_report.LEARNED_SECTIONS`.
+LEARNED_RECORDS: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
     "learned": describe_learned,
     "similarities": describe_similarities,
     "label_graph": describe_label_graph,
@@ -275,7 +275,7 @@ def describe_run(
             if w.name in solution.blocks
         },
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
-        **{name: describe(file.problem, solution) for name, describe in TOLD.items()},
+        **{name: describe(file.problem, solution) for name, describe in LEARNED_RECORDS.items()},
         "starts": describe_starts(solution),
     }
     record["rows"] = describe_rows(file.tasks_train.storage_facts(), file.cluster, counts or [])

@@ -137,8 +137,8 @@ def _score(value: float, accuracy: bool) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # The report of a run for a terminal or a text file: one section after another, made with rich.
 
-#: What a solution tells beside its weights (`mtldsl.cli.record.TOLD`), in the order in which a report shows it.
-TOLD: dict[str, Callable[[Any], RenderableType]] = {
+#: What a solution tells beside its weights (`mtldsl.cli.record.LEARNED_RECORDS`), in the order in which a report shows it.
+LEARNED_SECTIONS: dict[str, Callable[[Any], RenderableType]] = {
     "calibration": calibration,
     "learned": learned_matrices,
     "similarities": similarities,
@@ -160,7 +160,9 @@ def run_report(record: dict) -> Group:
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
-    parts += [show(record["solution"][name]) for name, show in TOLD.items() if record["solution"][name]]
+    parts += [
+        show(record["solution"][name]) for name, show in LEARNED_SECTIONS.items() if record["solution"][name]
+    ]
     return Group(*parts, verdict(record))
 
 

@@ -21,8 +21,8 @@ from mtldsl.cli.command import (
     load,
     load_with_options,
 )
-from mtldsl.cli.output import Ran, print_content, print_json, show, write
-from mtldsl.cli.problem_files.solve_sections import written_by
+from mtldsl.cli.output import SolvedFile, print_content, print_json, show, write
+from mtldsl.cli.problem_files.solve_sections import written_file_options
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, npz_path, require_apart
@@ -67,13 +67,13 @@ EXPLAIN = Command(
 
 
 @dataclass(frozen=True)
-class SolveSettings:
+class SolveCommandSettings:
     """Limit of a cross-check: `check_seconds` where the file says none. With hundreds of features and a trace norm cvxpy would take many minutes."""
 
     check_seconds: float = 120.0
 
 
-SETTINGS = SolveSettings()
+SETTINGS = SolveCommandSettings()
 
 
 def _solve_options(parser: ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def _solve(options) -> int:
             outputs.append(("proof", npz_path(options.proof)))
         for _, path in outputs:
             check_writable(path)
-        own = written_by(file.solve)
+        own = written_file_options(file.solve)
         require_apart(
             [*((_content(kind, path), path) for kind, path in outputs),
              *((f"the {key} of the solver", Path(str(file.solve[key]))) for key in own if key in file.solve)]
@@ -161,7 +161,7 @@ def _check(options) -> int:
     return ran.code
 
 
-def run_file(file, progress: bool = False) -> Ran:
+def run_file(file, progress: bool = False) -> SolvedFile:
     """One solve, with the choice of a parameter before it and the cross-check that the file asks for."""
     from mtldsl.cli.record import describe_run
 
@@ -199,7 +199,7 @@ def run_file(file, progress: bool = False) -> Ran:
         describe_run(file, solution, check, chosen, counts),
         interrupts.exit_code() if interrupted else OK if good else FAILED,
     )
-    return Ran(record, file, solution, check, chosen, code)
+    return SolvedFile(record, file, solution, check, chosen, code)
 
 
 def _passes(file) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from mtldsl.solvers.starts import seen_by_solvers
 __all__ = [
     "ROUTES",
     "SETTINGS",
-    "Cell",
+    "SolveOutcome",
     "cells",
     "markdown",
     "models",
@@ -88,7 +88,7 @@ SLOW_WHERE_CONVEX = ({"w_step": "gradient_descent"},)
 
 
 @dataclass(frozen=True)
-class Cell:
+class SolveOutcome:
     """Outcome of one call.
 
     difference : (objective - the reference's), relative; of a model that is not convex, the most that cvxpy gains in any block
@@ -146,7 +146,9 @@ def _optimum(name: str) -> float:
     return models()[name].solve(LAST, tol=1e-7).objective
 
 
-def cells(name: str, without: Sequence[dict] = (), study_limits: dict | None = None) -> Iterator[Cell]:
+def cells(
+    name: str, without: Sequence[dict] = (), study_limits: dict | None = None
+) -> Iterator[SolveOutcome]:
     """One a call that is not refused, `without` some ways; the reference's own ways are among them. Ways for study have 5 s, or limits of their own."""
     problem = models()[name]
     for solver in SOLVERS:
@@ -170,7 +172,7 @@ def cells(name: str, without: Sequence[dict] = (), study_limits: dict | None = N
             else:
                 check: Any = problem.cross_check(solution)  # block by block
                 difference = max((abs(row.difference) for row in check.blocks), default=0.0)
-            yield Cell(name, solver, options, solution.status, float(difference))
+            yield SolveOutcome(name, solver, options, solution.status, float(difference))
 
 
 def markdown() -> str:
@@ -224,7 +226,7 @@ def _typed(options: dict) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
-def _worst(row: list[Cell], solver: str) -> str:
+def _worst(row: list[SolveOutcome], solver: str) -> str:
     here = [cell for cell in row if cell.solver == solver]
     if not here:
         return "-"

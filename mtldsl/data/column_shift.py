@@ -49,12 +49,12 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     for k in range(1, SETTINGS.sampled_rows):
         row = X[starts + np.minimum(k, counts - 1)]
         low, high = np.minimum(low, row), np.maximum(high, row)
-    columns = np.flatnonzero(_far(low, high).any(axis=0))
+    columns = np.flatnonzero(_is_far_from_zero(low, high).any(axis=0))
     if not columns.size:
         return None
     own = X[:, columns]
     low, high = np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)
-    far = _far(low, high)
+    far = _is_far_from_zero(low, high)
     is_far = far.any(axis=0)
     if not is_far.any() or available_memory() < X.nbytes:
         return None
@@ -68,7 +68,7 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     return moved, columns, np.broadcast_to(centres.T, (columns.size, tasks.n_tasks))
 
 
-def _far(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _is_far_from_zero(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Tell whether columns with these ends are far from zero; constant ones are, but for zeros."""
     middle = np.abs(0.5 * low + 0.5 * high)
     return (low * np.sign(high) > 0.0) & (middle > SETTINGS.centre_ratio * (0.5 * high - 0.5 * low))

@@ -1,4 +1,4 @@
-"""The same rows of the same tasks, with other inputs, labels or scales in place of theirs."""
+"""Tasks derived from other tasks: the same rows with other inputs, labels or scales."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import Widened, csr_of, require_memory_for
+from mtldsl.data.row_storage import WidenedRows, csr_of, require_memory_for
 from mtldsl.data.scaling import Imputation, Scaling
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError, Spelled
@@ -17,7 +17,6 @@ from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
 
 __all__ = [
-    "changed",
     "chosen",
     "filled_anew",
     "filled_by",
@@ -35,6 +34,7 @@ __all__ = [
     "select_features",
     "standardize",
     "take_rows",
+    "with_fields",
     "with_inputs",
     "with_targets",
 ]
@@ -45,7 +45,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def changed(tasks: T, **fields) -> T:
+def with_fields(tasks: T, **fields) -> T:
     """The same tasks but for these fields, which are the constructor's; labels and weights are flat."""
     inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
     return type(tasks)(**({name: getattr(tasks, name) for name in _FIELDS} | inputs | fields))
@@ -53,13 +53,13 @@ def changed(tasks: T, **fields) -> T:
 
 def with_targets(tasks: T, flat) -> T:
     """See `Tasks.with_targets`."""
-    return changed(tasks, targets=flat)
+    return with_fields(tasks, targets=flat)
 
 
 def with_inputs(tasks: T, inputs: list, **fields) -> T:
     """Other numbers in place of the inputs: one matrix where they are shared, else one a task. Gaps of the old ones are forgotten."""
     where = {"shared": inputs[0]} if tasks.is_shared else {"stacked": None, "inputs": inputs}
-    return changed(tasks, **where, **({"imputation": None} | fields))
+    return with_fields(tasks, **where, **({"imputation": None} | fields))
 
 
 def standardize(tasks: T, center, scale, each_fold=False) -> T:
@@ -67,7 +67,7 @@ def standardize(tasks: T, center, scale, each_fold=False) -> T:
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
     each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
-    inputs = [tasks.X] if tasks.is_shared else Widened(tasks.inputs)
+    inputs = [tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs)
     return scaled_by(
         tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
     )
@@ -139,7 +139,7 @@ def scaled_anew(tasks: T) -> T:
     old = tasks.scaling
     if old is None or old.each_fold is None:
         return tasks
-    here = Scaling.of([tasks.X] if tasks.is_shared else Widened(tasks.inputs), *old.each_fold)
+    here = Scaling.of([tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs), *old.each_fold)
     return scaled_like(
         tasks, replace(old, mean=old.mean + old.scale * here.mean, scale=old.scale * here.scale)
     )
@@ -152,7 +152,7 @@ def scaled_like(tasks: T, new: Scaling | None) -> T:
         return tasks
     own = "shared" if tasks.is_shared else "stacked"
     X = tasks.X if tasks.is_shared else tasks.stacked
-    return changed(tasks, **{own: in_units_of(X, old, new)}, scaling=new)
+    return with_fields(tasks, **{own: in_units_of(X, old, new)}, scaling=new)
 
 
 def in_units_of(X, old: Scaling | None, new: Scaling | None) -> Any:
@@ -179,7 +179,7 @@ def imputed(tasks: T, gaps: np.ndarray, strategy: str) -> T:
     if empty.size:
         raise _no_value(tasks.feature_names[empty[0]])
     known = Imputation(strategy, np.zeros(tasks.n_features), sparse.csr_array(gaps))
-    return filled_anew(changed(tasks, imputation=known))
+    return filled_anew(with_fields(tasks, imputation=known))
 
 
 def filled_anew(tasks: T, strict: bool = False) -> T:
@@ -231,7 +231,7 @@ def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):
 
 def _filled(tasks: T, imputation: Imputation) -> T:
     X = np.where(imputation.gaps.toarray(), _scaled(tasks, imputation.values), _matrix(tasks))
-    return changed(tasks, **{"shared" if tasks.is_shared else "stacked": X}, imputation=imputation)
+    return with_fields(tasks, **{"shared" if tasks.is_shared else "stacked": X}, imputation=imputation)
 
 
 def _matrix(tasks: TaskData) -> Any:
@@ -291,7 +291,7 @@ def select_features(tasks: T, which) -> T:
     """See `Tasks.select_features`."""
     index = chosen(which, tasks.feature_names, "select_features", "feature")
     inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
-    return changed(
+    return with_fields(
         tasks,
         **{layout: _columns(X, index) for layout, X in inputs.items()},
         feature_names=tuple(tasks.feature_names[j] for j in index),

@@ -25,7 +25,7 @@ __all__ = [
     "elsewhere",
     "is_numbered",
     "labels_of",
-    "numbered",
+    "number_columns",
     "refuse_shuffled",
     "require_finite",
     "require_visible",
@@ -378,7 +378,7 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
     """`count` distinct names, as text: those given, else those found with the data, else the prefix with numbers."""
     names = found if names is None else names
     if names is None and prefix is not None:
-        return tuple(numbered(prefix, count))
+        return tuple(number_columns(prefix, count))
     listed = as_list(names)
     if listed is None or getattr(names, "ndim", 1) != 1:
         raise DataError(f"{what}={quoted(names)}: write a list of names")
@@ -404,7 +404,7 @@ def is_numbered(names: Sequence[str]) -> bool:
     return any(all(name == f"{prefix}{k}" for k, name in enumerate(names)) for prefix in ("", "x", "task"))
 
 
-def numbered(prefix: str, count: int) -> list[str]:
+def number_columns(prefix: str, count: int) -> list[str]:
     """x0, x1, ...: what columns are called that have no names. DataError where there are too many even for that."""
     require_memory(
         150.0 * count, f"so many as {count:,} columns (their names alone)",

@@ -10,7 +10,7 @@ from scipy import sparse
 from mtldsl.data.derived import scaled_by, with_inputs
 from mtldsl.data.input_checks import unlike
 from mtldsl.data.kernel_functions import FunctionKernel, GivenKernel, Kernel, NamedKernel, kernels_of
-from mtldsl.data.kernel_map import KernelMap, View
+from mtldsl.data.kernel_map import KernelMap, KernelView
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import available_memory, gib
@@ -140,7 +140,7 @@ def with_kernels(tasks: T, kernels) -> T:
     if isinstance(kernels, KernelMap):
         return _as_in_training(tasks, kernels)
     kernels = kernels_of(kernels)
-    rows = _Rows(tasks)
+    rows = _PooledRows(tasks)
     parts, blocks = zip(*[rows.view(kernel) for kernel in kernels], strict=True)
     kernel_map = KernelMap(parts, tasks.feature_names, tasks.scaling)
     return _of_features(tasks, np.hstack(blocks), kernel_map)
@@ -181,7 +181,7 @@ def _pooled(tasks: TaskData):
     return sparse.vstack(tasks.inputs, format="csr") if tasks.is_sparse else np.vstack(tasks.inputs)
 
 
-class _Rows:
+class _PooledRows:
     """The pooled rows of tasks, and what a kernel makes of them."""
 
     def __init__(self, tasks: TaskData):
@@ -189,20 +189,20 @@ class _Rows:
         self.X = _pooled(tasks)
         self.distinct, self.which = _distinct(self.X)
 
-    def view(self, kernel: Kernel) -> tuple[View, np.ndarray]:
+    def view(self, kernel: Kernel) -> tuple[KernelView, np.ndarray]:
         """(how the kernel maps a row, the features of all pooled rows)."""
         if isinstance(kernel, GivenKernel):
             return self._given(kernel)
         return self._computed(kernel)
 
-    def _computed(self, kernel: NamedKernel | FunctionKernel) -> tuple[View, np.ndarray]:
+    def _computed(self, kernel: NamedKernel | FunctionKernel) -> tuple[KernelView, np.ndarray]:
         what = f"kernel {kernel.name!r}"
         require_memory_for(len(self.distinct), what)
         X = self.X[self.distinct]
         features, pivots = factor_gram(kernel(X, X), what)
-        return View(kernel, X[pivots], features[pivots]), features[self.which]
+        return KernelView(kernel, X[pivots], features[pivots]), features[self.which]
 
-    def _given(self, kernel: GivenKernel) -> tuple[View, np.ndarray]:
+    def _given(self, kernel: GivenKernel) -> tuple[KernelView, np.ndarray]:
         positions = self._positions()
         what = f"kernel {kernel.name!r}"
         if kernel.size != len(positions):
@@ -214,7 +214,7 @@ class _Rows:
         assert kernel.gram is not None  # it was typed: one that was read back comes with its views
         features, pivots = factor_gram(kernel.gram, what)
         kernel = GivenKernel(kernel.name, None, kernel.size)  # what it was factored into is enough
-        return View(kernel, pivots, features[pivots]), features[positions]
+        return KernelView(kernel, pivots, features[pivots]), features[positions]
 
     def _positions(self) -> np.ndarray:
         """The place of every pooled row among the rows as the user gave them."""

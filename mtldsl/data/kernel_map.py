@@ -17,12 +17,12 @@ from mtldsl.utils.memory import require_memory
 
 __all__ = [
     "KernelMap",
-    "View",
+    "KernelView",
 ]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class KernelView:
     """The features of one kernel: phi(x) = L^-1 k(x, pivots), so that <phi(x), phi(x')> = k(x, x') on the training rows.
 
     Entry k of phi(x) needs the first k + 1 pivots only. `kept` are the entries that were selected, None for all.
@@ -46,11 +46,11 @@ class View:
     def names(self) -> list[str]:
         return [f"{self.kernel.name}[{k}]" for k in self.columns.tolist()]
 
-    def of_columns(self, index) -> View:
+    def of_columns(self, index) -> KernelView:
         """Some of these features, `index` increasing, with the pivots that they need."""
         kept = self.columns[index]
         r = int(kept[-1]) + 1
-        return View(self.kernel, self.rows[:r], self.triangle[:r, :r], None if len(kept) == r else kept)
+        return KernelView(self.kernel, self.rows[:r], self.triangle[:r, :r], None if len(kept) == r else kept)
 
     def features(self, given) -> np.ndarray:
         """(n, r) of new rows (n, d), or of their kernel with all training rows (n, size)."""
@@ -65,11 +65,11 @@ class View:
                 "go part by part, such as predict(X[:1000])", DataError,
             )  # fmt: skip
             # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
-            values = self.kernel(_like(self.rows, given), self.rows)
+            values = self.kernel(_match_storage(self.rows, given), self.rows)
         features = solve_triangular(self.triangle, values.T.astype(float), lower=True)
         return np.ascontiguousarray((features if self.kept is None else features[self.kept]).T)
 
-    def same(self, other: View) -> bool:
+    def same(self, other: KernelView) -> bool:
         return (
             self.kernel == other.kernel
             and np.array_equal(self.triangle, other.triangle)
@@ -89,7 +89,7 @@ class KernelMap:
     scaling          the statistics of `standardize()` that are applied to inputs first, or None
     """
 
-    parts: tuple[View, ...]
+    parts: tuple[KernelView, ...]
     feature_names: tuple[str, ...]
     scaling: Scaling | None
 
@@ -238,7 +238,7 @@ class KernelMap:
         return cls(views, names, scaling)
 
 
-def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> View:
+def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> KernelView:
     """The view number k of a file."""
     triangle, kept = arrays[f"{k}:triangle"], arrays.get(f"{k}:kept")
     require_shapes(triangle=(triangle, (None, len(triangle))))
@@ -254,17 +254,17 @@ def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> View:
         require_shapes(rows=(rows, (len(triangle),)))
         if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < size):
             raise ValueError("rows are not those of the Gram matrix")
-        return View(GivenKernel(facts["name"], None, size), rows, triangle, kept)
+        return KernelView(GivenKernel(facts["name"], None, size), rows, triangle, kept)
     if "shape" in facts:
         data, indices, indptr = (arrays[f"{k}:{part}"] for part in ("data", "indices", "indptr"))
         rows = checked_csr(data, indices, indptr, facts["shape"])
     else:
         rows = arrays[f"{k}:rows"]
     require_shapes(rows=(rows, (len(triangle), d)))
-    return View(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle, kept)
+    return KernelView(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle, kept)
 
 
-def _like(rows, X):
+def _match_storage(rows, X):
     """X, sparse where the rows are, else dense."""
     if sparse.issparse(rows):
         return sparse.csr_array(X)

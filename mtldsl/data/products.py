@@ -1,4 +1,4 @@
-"""The products a solver asks of its data - X_i w_i, X_i^T u_i, X_i^T S_i X_i - for each layout as fast as it goes."""
+"""Products of the data that a solver asks for - X_i w_i, X_i^T u_i, X_i^T S_i X_i - for each layout as fast as it goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
 __all__ = [
-    "LinearMap",
+    "PredictionMap",
     "Products",
     "gram",
     "make_products",
@@ -135,11 +135,11 @@ class Products(Protocol):
 
 def make_products(tasks: TaskData) -> Products:
     if tasks.is_shared:
-        return _Shared(tasks) if tasks.mask is None else _SharedMasked(tasks)
-    return _SeparateSparse(tasks) if tasks.is_sparse else _SeparateDense(tasks)
+        return _SharedProducts(tasks) if tasks.mask is None else _SharedMaskedProducts(tasks)
+    return _SeparateSparseProducts(tasks) if tasks.is_sparse else _SeparateDenseProducts(tasks)
 
 
-class _Common:
+class _CommonProducts:
     def __init__(self, tasks: TaskData):
         self.tasks = tasks
         self.shape = (tasks.n_features, tasks.n_tasks)
@@ -156,7 +156,7 @@ class _Common:
         return zip(self.tasks.inputs, parts, strict=True)
 
 
-class _Shared(_Common):
+class _SharedProducts(_CommonProducts):
     """One complete X: every product is one matrix product. Flat vectors are task after task, so a table is its transpose."""
 
     def __init__(self, tasks: TaskData):
@@ -183,7 +183,7 @@ class _Shared(_Common):
         return _squared_norm(self.X, None) if scale is None else super().largest_curvature(scale)
 
 
-class _SharedMasked(_Shared):
+class _SharedMaskedProducts(_SharedProducts):
     """One X, some labels missing: the same products on the full table, of which the labelled entries are kept."""
 
     def __init__(self, tasks: TaskData):
@@ -201,13 +201,13 @@ class _SharedMasked(_Shared):
         return super().adjoint(full)
 
     def gram(self, scale):
-        return _Common.gram(self, scale)
+        return _CommonProducts.gram(self, scale)
 
     def largest_curvature(self, scale):
-        return _Common.largest_curvature(self, scale)
+        return _CommonProducts.largest_curvature(self, scale)
 
 
-class _SeparateDense(_Common):
+class _SeparateDenseProducts(_CommonProducts):
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
         self.slices = [slice(a, b) for a, b in zip(tasks.offsets[:-1], tasks.offsets[1:], strict=True)]
@@ -225,7 +225,7 @@ class _SeparateDense(_Common):
         return columns.T
 
 
-class _SeparateSparse(_Common):
+class _SeparateSparseProducts(_CommonProducts):
     """Sparse products of one large task, or of several small neighbours on the diagonal of one matrix.
 
     A call costs some 4 microseconds beside its entries (1.5 nanoseconds each): that is nothing for a task of many rows, whose view
@@ -319,7 +319,7 @@ def _squared_norm(X, scale) -> float:
 # The data as a linear map, from weights to predictions and back: what solvers take of the inputs.
 
 
-class LinearMap(TaskData):
+class PredictionMap(TaskData):
     """W (d, m) -> all X_i w_i, task after task; its transpose, and the products of both."""
 
     @cached_property

@@ -16,8 +16,8 @@ from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
 
 __all__ = [
-    "ByFeatures",
-    "Widened",
+    "TransposedRows",
+    "WidenedRows",
     "as_csr",
     "csr_of",
     "is_mapped",
@@ -89,7 +89,7 @@ def row_views(stacked, offsets) -> list:
     return views
 
 
-class Widened:
+class WidenedRows:
     """The same matrices in float64, one at a time: sums of many float32 numbers would be those of rounding errors."""
 
     def __init__(self, inputs: list):
@@ -180,13 +180,13 @@ def _lineage(array):
 # Sparse inputs by features: products with X^T, and the columns of some features, without a second copy of a large X.
 
 
-class ByFeatures:
+class TransposedRows:
     """X^T (d, n) of CSR X (n, d), float64 or float32: `by_features @ V`, `by_features[rows]`, `by_features.T` is X.
 
     A small X is stored twice. Products of a large one run over its rows, some at a time, which is also quicker where n > d: entries go to few
     places of memory. Its columns are picked in a pass over all entries, which is what one product costs.
 
-    >>> columns = ByFeatures(sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]))
+    >>> columns = TransposedRows(sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]))
     >>> columns @ np.array([1.0, 1.0]), columns.squares, columns[[1]].toarray()
     (array([3., 3.]), array([5., 9.]), array([[0., 3.]]))
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import Widened
+from mtldsl.data.row_storage import WidenedRows
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import as_dense
 
@@ -58,7 +58,7 @@ class Scaling:
     each_fold: tuple[bool, bool] | None = None
 
     @classmethod
-    def of(cls, inputs: list | Widened, center: bool, scale: bool) -> Scaling:
+    def of(cls, inputs: list | WidenedRows, center: bool, scale: bool) -> Scaling:
         """Statistics over all rows of all matrices; a constant column keeps scale 1."""
         n = sum(X.shape[0] for X in inputs)
         mean: Any = sum(np.asarray(X.sum(axis=0)).ravel() for X in inputs) / n

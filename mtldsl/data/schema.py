@@ -19,7 +19,7 @@ from mtldsl.utils.validation import quoted
 __all__ = [
     "Schema",
     "is_list_of_matrices",
-    "listed",
+    "list_names",
     "require_tasks",
 ]
 
@@ -28,11 +28,11 @@ __all__ = [
 # Where a `Tasks` has to be given.
 
 
-def described(value) -> str:
+def describe_value(value) -> str:
     """A value of a wrong type, in a few words.
 
     >>> import numpy as np
-    >>> described(np.ones((3, 2))), described(5)
+    >>> describe_value(np.ones((3, 2))), describe_value(5)
     ('an array of shape (3, 2) is not', '5 is a int, not')
     """
     shape = getattr(value, "shape", None)
@@ -47,7 +47,7 @@ def require_tasks(value, typed: str, error: type[MTLError] = DataError) -> Tasks
     if isinstance(value, Tasks):
         return value
     raise error(
-        f"{described(value)} Tasks",
+        f"{describe_value(value)} Tasks",
         term=typed,
         write_instead="write Tasks.shared(X, Y), or one of its siblings",
     )
@@ -97,7 +97,7 @@ class Schema:
         X, columns = as_design(X, "predict: X", self.fill)
         wrong = unlike(self.feature_names, columns)
         if wrong is not None:
-            raise DataError(f"predict: X has the columns {listed(columns)}; {wrong}")
+            raise DataError(f"predict: X has the columns {list_names(columns)}; {wrong}")
         if X.shape[1] != self.shape[0]:
             raise DataError(
                 f"predict: X has shape {X.shape}, but the weights were learned on {self.shape[0]} features",
@@ -159,7 +159,7 @@ class Schema:
                 raise DataError(
                     f"{what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training",
                     term=typed,
-                    write_instead=f"give the {what}s in the order {listed(learned)}",
+                    write_instead=f"give the {what}s in the order {list_names(learned)}",
                 )
         if tasks.scaling is not None and not (self.scaling is not None and tasks.scaling == self.scaling):
             raise DataError(
@@ -178,7 +178,7 @@ def _refuse_tasks(X) -> None:
         )
 
 
-def listed(names) -> str:
+def list_names(names) -> str:
     """At most eight names, for a message."""
     return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 

@@ -17,7 +17,7 @@ __all__ = [
     "checked_level",
     "checked_times",
     "deal",
-    "drawn",
+    "draw_counts",
     "fold_numbers",
     "folds",
     "group_ids",
@@ -425,11 +425,11 @@ def units_of_rows(tasks: TaskData, groups, typed: str) -> np.ndarray | None:
     return units
 
 
-def drawn(tasks: TaskData, units: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def draw_counts(tasks: TaskData, units: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """(n,) how often each row is drawn: as many rows as there are, or as many groups; within every task where inputs are separate.
 
     >>> from mtldsl.data.tasks import Tasks
-    >>> drawn(Tasks.shared([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]), None, np.random.default_rng(0)).tolist()
+    >>> draw_counts(Tasks.shared([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]), None, np.random.default_rng(0)).tolist()
     [0, 2, 1]
     """
     if units is not None:

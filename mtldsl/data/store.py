@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.input_checks import as_names, numbered
+from mtldsl.data.input_checks import as_names, number_columns
 from mtldsl.data.row_storage import csr_of
 from mtldsl.data.store_chunks import given_chunks, has_qid, hashed_columns, libsvm_chunks, npz_chunks
 from mtldsl.data.store_parquet import parquet_chunks, partitions_of
-from mtldsl.data.store_passes import ARRAYS, Part, digest, finished_part, place, write_json, write_part
+from mtldsl.data.store_passes import ARRAYS, PartSummary, digest, finished_part, place, write_json, write_part
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_input, reading, regular_file, remove_leftovers, sole_use, writing
@@ -330,7 +330,7 @@ def store(
                 advance(files is not None)
         ids, columns, found = _combined(done, n_features)
         if found is None:
-            numbered("x", columns)  # refused before the rows are placed
+            number_columns("x", columns)  # refused before the rows are placed
         with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
             arrays = place(done, folder, ids, columns, dtype, advance)
         about = {
@@ -454,7 +454,7 @@ def _is_there(folder: Path, spool: Path, signatures) -> bool:
     return False
 
 
-def _combined(parts: list[Part], n_features) -> tuple[list, int, list[str] | None]:
+def _combined(parts: list[PartSummary], n_features) -> tuple[list, int, list[str] | None]:
     """Ids of tasks in order of first appearance, the number of columns and their names; DataError where parts do not go together."""
     read = [part.columns for part in parts if part.columns is not None]
     if not read:

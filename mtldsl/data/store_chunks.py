@@ -18,7 +18,7 @@ from mtldsl.utils.files import read_archive, reading
 from mtldsl.utils.validation import as_whole, plain, quoted
 
 __all__ = [
-    "Chunk",
+    "StoreChunk",
     "given_chunks",
     "has_qid",
     "hash_columns",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class StoreChunk:
     """Checked rows: finite inputs (n, d) as CSR, labels (NaN: none), and the task ids[codes[k]] of row k."""
 
     X: sparse.csr_array
@@ -52,7 +52,7 @@ class Chunk:
         return self.y.size
 
 
-def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk:
+def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> StoreChunk:
     """Return what Tasks.grouped takes, as a chunk; DataError begins with `where`."""
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
@@ -62,13 +62,13 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Chunk
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
         raise error.within(where) from None
-    ids = [_kept(plain(one)) for one in ids]
+    ids = [_json_id(plain(one)) for one in ids]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
-    return Chunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
+    return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
 
 
-def _kept(one):
+def _json_id(one):
     """An id in a form that JSON keeps, with its type: 1 of one chunk and "1" of another stay two tasks."""
     if isinstance(one, bool | int | float | str):
         return one
@@ -260,14 +260,14 @@ def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features
             line += text.count(b"\n")
 
 
-def _chunk(parsed, task, name, zero_based, row, path, line) -> Chunk:
+def _chunk(parsed, task, name, zero_based, row, path, line) -> StoreChunk:
     lines, labels, qids, counts, index, value = parsed
     columns = index.astype(np.int64) - (not zero_based)
     d = int(columns.max()) + 1 if columns.size else 0
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     X = sparse.csr_array((value, columns, indptr), shape=(labels.size, max(d, 1)))
     if task == "file":
-        return Chunk(X, labels, [name], np.zeros(labels.size, dtype=int), str(path), row)
+        return StoreChunk(X, labels, [name], np.zeros(labels.size, dtype=int), str(path), row)
     without = np.flatnonzero(np.isnan(qids))
     if without.size:
         raise DataError(
@@ -278,7 +278,7 @@ def _chunk(parsed, task, name, zero_based, row, path, line) -> Chunk:
     order = np.argsort(first)
     place = np.empty(order.size, dtype=int)
     place[order] = np.arange(order.size)
-    return Chunk(X, labels, [str(int(q)) for q in distinct[order]], place[codes], str(path), row)
+    return StoreChunk(X, labels, [str(int(q)) for q in distinct[order]], place[codes], str(path), row)
 
 
 def _numbers(text: bytes, path, first_line: int):

@@ -1,4 +1,4 @@
-"""A Parquet file of any size, some rows at a time; by pyarrow, imported where a file is read."""
+"""Reader of a Parquet file of any size, some rows at a time; by pyarrow, imported where a file is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.readers.table import require_distinct
-from mtldsl.data.store_chunks import Chunk, of_arrays
+from mtldsl.data.store_chunks import StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.utils.arrays import numbers_of_column
 
@@ -109,7 +109,7 @@ def _features(path, known: list[str], default: list[str], roles, features) -> li
     return columns
 
 
-def _chunk(path, batch, task, label, name, columns, lists, row) -> Chunk:
+def _chunk(path, batch, task, label, name, columns, lists, row) -> StoreChunk:
     where = f"{path}, rows from {row}"
     y = column_numbers(batch.column(label), path, label)
     if task == "file":

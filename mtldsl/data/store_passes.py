@@ -14,14 +14,14 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 from mtldsl.data.row_storage import MAX_INT32
-from mtldsl.data.store_chunks import Chunk, hash_columns
+from mtldsl.data.store_chunks import StoreChunk, hash_columns
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, new_file, writing
 
 __all__ = [
     "ARRAYS",
-    "Columns",
-    "Part",
+    "ColumnSummary",
+    "PartSummary",
     "digest",
     "finished_part",
     "place",
@@ -43,7 +43,7 @@ _FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnSummary:
     """The columns of some rows: how many, whether these are all or those up to the largest index that occurs, their names."""
 
     n: int
@@ -51,7 +51,7 @@ class Columns:
     features: list[str] | None
     where: str
 
-    def with_those_of(self, other: Columns, n_features: int | None) -> Columns:
+    def with_those_of(self, other: ColumnSummary, n_features: int | None) -> ColumnSummary:
         """The columns of both; DataError where they do not go together, or are more than `n_features`."""
         if n_features is not None and other.n > n_features:
             raise DataError(f"{other.where} has {other.n} columns, more than n_features={n_features}")
@@ -66,7 +66,7 @@ class Columns:
 
 
 @dataclass
-class Part:
+class PartSummary:
     """Facts of a finished part. `rows` and `entries` count those with a label, task after task of `ids`."""
 
     signature: dict
@@ -74,18 +74,18 @@ class Part:
     rows: list[int]
     entries: list[int]
     n_read: int  # rows, with those without a label
-    columns: Columns | None  # None where there was no row
+    columns: ColumnSummary | None  # None where there was no row
     n_bytes: int
     path: Path | None = None
 
 
-def finished_part(folder: Path, number: int, signature: dict) -> Part | None:
+def finished_part(folder: Path, number: int, signature: dict) -> PartSummary | None:
     """The part as it was left, if it is of this very source."""
     try:
         found = json.loads((folder / f"{number:05d}.json").read_text(encoding="utf-8"))
         if found["columns"]:
-            found["columns"] = Columns(**found["columns"])
-        part = Part(**found)
+            found["columns"] = ColumnSummary(**found["columns"])
+        part = PartSummary(**found)
         part.ids = [tuple(one) if isinstance(one, list) else one for one in part.ids]
         part.path = folder / f"{number:05d}.rows"
         same = part.signature == _signed(signature) and part.path.stat().st_size == part.n_bytes
@@ -96,7 +96,7 @@ def finished_part(folder: Path, number: int, signature: dict) -> Part | None:
 
 def write_part(
     folder: Path, number: int, signature: dict, chunks, *, n_features, hashed, dtype, advance
-) -> Part:
+) -> PartSummary:
     """`advance(rows)` is told of the rows that are written."""
     path, record = folder / f"{number:05d}.rows", folder / f"{number:05d}.json"
     with writing(record):
@@ -106,8 +106,10 @@ def write_part(
     n_read, columns = 0, None
     with new_file(path) as file:
         for chunk in chunks:
-            its = Columns(chunk.X.shape[1], chunk.exact, chunk.features and list(chunk.features), chunk.where)
-            its = Columns(hashed, True, None, chunk.where) if hashed else its
+            its = ColumnSummary(
+                chunk.X.shape[1], chunk.exact, chunk.features and list(chunk.features), chunk.where
+            )
+            its = ColumnSummary(hashed, True, None, chunk.where) if hashed else its
             columns = (columns or its).with_those_of(its, n_features)
             at = np.array([codes.setdefault(one, len(codes)) for one in chunk.ids], dtype=np.int32)
             arrays = _arrays(chunk, at, hashed, dtype)
@@ -117,24 +119,24 @@ def write_part(
             )
             with writing(path):
                 for name in _FIELDS:
-                    npy.write_array(_Plain(file), arrays[name], allow_pickle=False)
+                    npy.write_array(_PlainFile(file), arrays[name], allow_pickle=False)
             n_read += chunk.n_rows
             advance(chunk.n_rows)
         size = file.tell()
-    part = Part(_signed(signature), list(codes), rows, entries, n_read, columns, size)
+    part = PartSummary(_signed(signature), list(codes), rows, entries, n_read, columns, size)
     write_json(record, {k: v for k, v in asdict(part).items() if k != "path"})
     part.path = path
     return part
 
 
-class _Plain:
+class _PlainFile:
     """A file that numpy writes to piece by piece. Into one that it knows it copies by itself, and does not say why that failed."""
 
     def __init__(self, file):
         self.write = file.write
 
 
-def _arrays(chunk: Chunk, at, hashed, dtype) -> dict:
+def _arrays(chunk: StoreChunk, at, hashed, dtype) -> dict:
     X, y, codes = chunk.X, chunk.y, at[chunk.codes]
     rows = chunk.first_row + np.arange(y.size)
     kept = ~np.isnan(y)
@@ -168,7 +170,7 @@ def _added(counts: list[int], more) -> list[int]:
     return total.tolist()
 
 
-def read_rows(part: Part):
+def read_rows(part: PartSummary):
     """The chunks of a part again, each a dict of arrays."""
     assert part.path is not None  # write_part and finished_part name it
     with open(part.path, "rb") as file:
@@ -208,7 +210,9 @@ class StorePassSettings:
 SETTINGS = StorePassSettings()
 
 
-def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, advance) -> dict[str, list]:
+def place(
+    parts: list[PartSummary], folder: Path, ids: list, n_columns: int, dtype, advance
+) -> dict[str, list]:
     """Writes the arrays; returns {name: [dtype, length]}. `advance(rows)` is told of the rows that are done."""
     order = {one: i for i, one in enumerate(ids)}
     rows, entries = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
@@ -226,7 +230,7 @@ def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, adv
         "rows": (np.dtype(np.int64), n),
         "lengths": (np.dtype(np.int64), n),
     }
-    files = {name: _Array(folder / f"{name}.npy", *kind) for name, kind in kinds.items()}
+    files = {name: _NpyArray(folder / f"{name}.npy", *kind) for name, kind in kinds.items()}
     row_at, entry_at = _starts(rows), _starts(entries)
     first_row = 0
     try:
@@ -242,7 +246,7 @@ def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, adv
             for file in files.values():
                 closing.callback(file.close)
     lengths = np.load(folder / "lengths.npy", mmap_mode="r")
-    pointers = _Array(folder / "indptr.npy", pointer, n + 1)
+    pointers = _NpyArray(folder / "indptr.npy", pointer, n + 1)
     pointers.write(0, np.zeros(1, dtype=np.int64))
     last = 0
     for a in range(0, n, SETTINGS.placed_entries):
@@ -252,14 +256,14 @@ def place(parts: list[Part], folder: Path, ids: list, n_columns: int, dtype, adv
     pointers.close()
     del lengths
     (folder / "lengths.npy").unlink()
-    offsets = _Array(folder / "offsets.npy", np.dtype(np.int64), len(ids) + 1)
+    offsets = _NpyArray(folder / "offsets.npy", np.dtype(np.int64), len(ids) + 1)
     offsets.write(0, np.concatenate([[0], np.cumsum(rows)]))
     offsets.close()
     kinds |= {"indptr": (pointer, n + 1), "offsets": (np.dtype(np.int64), len(ids) + 1)}
     return {name: [kinds[name][0].name, kinds[name][1]] for name in ARRAYS}
 
 
-def _batches(part: Part):
+def _batches(part: PartSummary):
     """The chunks of a part, neighbours put together until they are worth the calls that place them."""
     held, size = [], 0
     for chunk in read_rows(part):
@@ -296,7 +300,7 @@ def _place(batch, codes, rows, files, row_at, entry_at) -> None:
         entry_at[task] += f - e
 
 
-class _Array:
+class _NpyArray:
     """A one-dimensional .npy file whose pieces are written at their places; not mapped, so that none of it stays in memory."""
 
     def __init__(self, path: Path, dtype, length: int):

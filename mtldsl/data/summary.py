@@ -12,7 +12,7 @@ from mtldsl.data.task_data import TaskData
 from mtldsl.display.sections import Panel, Table, some_rows
 
 __all__ = [
-    "counted",
+    "count_labels",
     "describe",
     "fingerprint",
     "one_line",
@@ -31,7 +31,7 @@ def one_line(tasks: TaskData) -> str:
     kind = ("sparse " if tasks.is_sparse else "") + ("shared" if tasks.is_shared else "separate")
     kernels = f" of {several(len(tasks.views), 'kernel')}" if tasks.views else ""
     sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}{kernels}"
-    return f"<Tasks: {sizes}, {kind} inputs, {counted(tasks)} labelled rows{missing}>"
+    return f"<Tasks: {sizes}, {kind} inputs, {count_labels(tasks)} labelled rows{missing}>"
 
 
 def describe(tasks: TaskData) -> dict:
@@ -64,7 +64,7 @@ def fingerprint(tasks: TaskData) -> str:
     return digest.hexdigest()
 
 
-def counted(tasks: TaskData) -> str:
+def count_labels(tasks: TaskData) -> str:
     """Return how many labelled rows the tasks have: of each, or from the least to the most."""
     counts = tasks.counts.tolist()
     return " + ".join(map(str, counts)) if tasks.n_tasks <= 4 else _range(counts)

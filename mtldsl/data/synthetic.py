@@ -1,4 +1,4 @@
-"""Problems whose answer is known: tasks of low rank, of few relevant features, of unequal noise, or over a graph of labels."""
+"""Generators of problems whose answer is known: tasks of low rank, few relevant features, unequal noise, or a graph of labels."""
 
 from __future__ import annotations
 

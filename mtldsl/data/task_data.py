@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import ByFeatures, row_views, stack
+from mtldsl.data.row_storage import TransposedRows, row_views, stack
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError, MTLError
@@ -151,9 +151,9 @@ class TaskData:
         return [self._shared[self.mask[:, i]] for i in range(self.n_tasks)]
 
     @cached_property
-    def by_features(self) -> ByFeatures:
+    def by_features(self) -> TransposedRows:
         """X^T, of shared sparse inputs."""
-        return ByFeatures(self.X)
+        return TransposedRows(self.X)
 
     @cached_property
     def task_of(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Parts of a `Tasks`, checked and cut into tasks from one table, lists or one long table; rows without a label are left out of their task."""
+"""Construction of `Tasks` from one table, lists or one long table: checks, and cuts into tasks without the rows that have no label."""
 
 from __future__ import annotations
 

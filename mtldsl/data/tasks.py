@@ -12,19 +12,19 @@ from mtldsl.data.column_shift import columns_near_zero
 from mtldsl.data.derived import scaled_by, select, select_features, standardize, take_rows, with_targets
 from mtldsl.data.input_checks import as_design, unlike
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
-from mtldsl.data.products import LinearMap
+from mtldsl.data.products import PredictionMap
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
 from mtldsl.data.task_data import TaskData
 from mtldsl.data.task_parts import of_lists, of_long_table, of_table
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import Panel
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
 
 __all__ = [
-    "FromDask",
+    "DaskConstructors",
     "Tasks",
 ]
 
@@ -35,7 +35,7 @@ __all__ = [
 _DISTRIBUTED = "mtldsl.distributed.dask_inputs"
 
 
-class FromDask(TaskData):
+class DaskConstructors(TaskData):
     """Tasks whose rows Dask has. They are `Tasks`, too, and hold no rows."""
 
     @classmethod
@@ -118,7 +118,7 @@ _OF_SOLVERS = frozenset(
 )
 
 
-class Tasks(LinearMap, FromDask, Shown):
+class Tasks(PredictionMap, DaskConstructors, Displayable):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of
@@ -416,7 +416,7 @@ class Tasks(LinearMap, FromDask, Shown):
     def cv_folds(
         self, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
     ) -> list | None:
-        """None: folds are made of rows. Else objects with the methods of `mtldsl.problems.folds.Part`, one a fold."""
+        """None: folds are made of rows. Else objects with the methods of `mtldsl.problems.folds.Fold`, one a fold."""
         return None
 
     def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:

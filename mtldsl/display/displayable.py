@@ -9,7 +9,7 @@ from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 
 __all__ = [
     "Comparison",
-    "Shown",
+    "Displayable",
 ]
 
 
@@ -17,7 +17,7 @@ __all__ = [
 # The base of what notebooks show.
 
 
-class Shown:
+class Displayable:
     """An object that notebooks show as its panel."""
 
     def _panel(self) -> Panel:
@@ -33,7 +33,7 @@ class Shown:
 # How a comparison of two sides is shown: as text, by rich, and in a notebook.
 
 
-class Comparison(Shown):
+class Comparison(Displayable):
     """Base of what a cross-check found: a table under `head`, and the verdict in sentences."""
 
     head: ClassVar[tuple[str, ...]]

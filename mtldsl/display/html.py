@@ -18,9 +18,9 @@ from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
 __all__ = [
     "STYLE",
     "Figure",
-    "Number",
+    "KeyFigure",
     "Page",
-    "Section",
+    "PageSection",
     "figure",
     "html_of",
     "html_page",
@@ -181,7 +181,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A heading, a few sentences, panels and pictures; `folded`: opened on demand, and on paper only where it is `printed`."""
 
     heading: str
@@ -192,7 +192,7 @@ class Section:
     printed: bool = False
 
 
-class Number(NamedTuple):
+class KeyFigure(NamedTuple):
     """One of the few numbers that matter: its name, its value, what it means, and whether it is good news."""
 
     name: str
@@ -209,8 +209,8 @@ class Page:
     verdict: str
     tone: str = NEUTRAL
     lead: Sequence[str] = ()
-    numbers: Sequence[Number] = ()
-    sections: Sequence[Section] = ()
+    numbers: Sequence[KeyFigure] = ()
+    sections: Sequence[PageSection] = ()
     foot: str = ""
 
 

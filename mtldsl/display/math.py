@@ -6,7 +6,7 @@ import re
 from html import escape
 
 __all__ = [
-    "escaped",
+    "escape_name",
     "mathml",
     "matrix_latex",
     "text_latex",
@@ -71,13 +71,13 @@ def to_unicode(latex: str) -> str:
     >>> to_unicode(r"\tfrac12\|W\|_F^2 + \lambda \, \|L + S\|_{2,1}")
     '½‖W‖_F² + λ ‖L + S‖₂,₁'
     """
-    text = _Reader(_TOKEN.findall(latex)).line()
+    text = _LatexReader(_TOKEN.findall(latex)).line()
     for pattern, replacement in _TIDY:
         text = re.sub(pattern, replacement, text)
     return text.strip()
 
 
-class _Reader:
+class _LatexReader:
     def __init__(self, tokens: list[str]):
         self.tokens, self.at = tokens, 0
 
@@ -205,7 +205,7 @@ def text_latex(text: str) -> str:
     return text.translate(_SPECIAL)
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return a name inside LaTeX's math mode."""
     return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\{}^~<>']", "", name))
 
@@ -216,7 +216,7 @@ def matrix_latex(name: str) -> str:
     if greek:
         index = greek[2] if len(greek[2]) < 2 else f"{{{greek[2]}}}"
         return rf"\{greek[1]}" + (f"_{index}" if index else "")
-    return name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
+    return name if len(name) == 1 else rf"\mathrm{{{escape_name(name)}}}"
 
 
 def words_latex(words: str) -> str:

@@ -1,12 +1,12 @@
 """Everything about rows on Dask: tasks, loss terms, solvers and scores, behind hooks that tasks answer."""
 
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts, Part, Parts, TaskSum
+from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, TaskSum
 
 __all__ = [
     "DistributedTasks",
     "LocalParts",
-    "Part",
-    "Parts",
+    "PartitionTasks",
+    "RowParts",
     "TaskSum",
 ]

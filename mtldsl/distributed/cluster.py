@@ -1,4 +1,4 @@
-"""Workers to go to: those of a scheduler that runs somewhere, or processes of this machine that are started for it and end with it."""
+"""Connection to Dask's workers: those of a scheduler that runs somewhere, or processes that are started here and end with it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = [
     "ADDRESS",
     "MEMORY",
     "Cluster",
-    "connected",
+    "connect_scheduler",
     "dask_setup",
-    "started",
+    "start_processes",
 ]
 
 #: what an address of a scheduler looks like, and an amount of memory
@@ -73,7 +73,7 @@ class Cluster:
         self.close()
 
 
-def started(workers: int | None = None, threads: int = 1, memory: str | None = None) -> Cluster:
+def start_processes(workers: int | None = None, threads: int = 1, memory: str | None = None) -> Cluster:
     """Processes on this machine that listen on the loopback alone: `workers` of them (None: one a core), each with so many threads and
     so much memory (None: an equal share of this machine's)."""
     distributed = _distributed('scheduler = "local"')
@@ -103,7 +103,7 @@ def started(workers: int | None = None, threads: int = 1, memory: str | None = N
         raise
 
 
-def connected(address: str) -> Cluster:
+def connect_scheduler(address: str) -> Cluster:
     """The scheduler at this address. DataError where none answers, or one that speaks otherwise."""
     distributed = _distributed(f"scheduler = {address!r}")
     try:
@@ -136,7 +136,7 @@ def _ctrl_c_waits(heard: list) -> Iterator[None]:
 
 
 def dask_setup(worker) -> None:
-    """Called by Dask in each process that `started` starts: Ctrl-C is for the process that solves, which tells the others what to leave."""
+    """Called by Dask in each process that `start_processes` starts: Ctrl-C is for the process that solves, which tells the others what to leave."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""Consensus: parts raise the dual value around weights that they are sent, and the regularizers answer here by one proximal step a pass."""
+"""Consensus by passes over rows elsewhere: parts raise the dual value around weights that they are sent; regularizers answer here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.atoms.matrix_function import SeparableLoss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_ascent import SETTINGS as ASCENT
-from mtldsl.distributed.distributed_ascent import Around, ascend, curvatures, places_of_tasks
+from mtldsl.distributed.distributed_ascent import AscentCenter, ascend, curvatures, places_of_tasks
 from mtldsl.distributed.distributed_solver import (
     CheckpointFolder,
     DistributedSolver,
@@ -87,7 +87,7 @@ class Consensus(DistributedSolver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
-        return _Run(form, start, checkpoint).run(max_iter, watch)
+        return _ConsensusRun(form, start, checkpoint).run(max_iter, watch)
 
 
 def hessians_are_too_many(form: NormalForm) -> bool:
@@ -96,7 +96,7 @@ def hessians_are_too_many(form: NormalForm) -> bool:
     return m * (d + 1.0) ** 2 > SETTINGS.hessian_entries
 
 
-class _Run:
+class _ConsensusRun:
     def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
@@ -150,7 +150,7 @@ class _Run:
     def _pass(self, V, b) -> dict:
         loss = self.loss
         shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
-        around = Around(*self.sent, None, self.rho, shift, self.counts)
+        around = AscentCenter(*self.sent, None, self.rho, shift, self.counts)
         self.state, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, ASCENT.pass_epochs, (0, self.passes), bool(loss.intercepts),
             state=self.state, stateful=True,

@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, numbered
+from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, number_columns
 from mtldsl.data.row_storage import csr_of, stack
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.distributed_folds import Facts, facts_of_tasks
-from mtldsl.distributed.partitions import Part, add, aligned
+from mtldsl.distributed.distributed_folds import TaskFacts, facts_of_tasks
+from mtldsl.distributed.partitions import PartitionTasks, add, align_arrays
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.validation import MIN_MAGNITUDE, plain
 
 __all__ = [
-    "Found",
-    "Loaded",
-    "PartFound",
-    "Places",
-    "Rows",
+    "LoadedPartition",
+    "PartitionFindings",
+    "PartitionRows",
+    "PartitionSummary",
+    "TaskPlaces",
     "checksum",
-    "found_in",
     "load",
-    "placed",
+    "place_part",
     "places_of",
+    "summarize_partition",
 ]
 
 
@@ -90,7 +90,7 @@ def _of_array(array: np.ndarray, total: int) -> int:
 # The rows of a partition, checked where they are, as tasks that are told apart by keys: which tasks there are is known after the first pass.
 
 
-class Rows(NamedTuple):
+class PartitionRows(NamedTuple):
     """Rows of a partition, as given: a table (Y with a column a task, NaN where there is no label), or a long table (y and ids)."""
 
     X: Any  # (n, d), dense or sparse, or a data frame
@@ -103,7 +103,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedPartition:
     """Rows of one partition as tasks; None where no row has a label. The tasks are called by keys: columns of Y, or ids."""
 
     tasks: Tasks | None
@@ -121,31 +121,35 @@ class Loaded:
     is_weighted: bool
 
     def __sizeof__(self) -> int:
-        return 64 if self.tasks is None else Part(self.tasks, np.arange(self.tasks.n_tasks)).__sizeof__()
+        return (
+            64
+            if self.tasks is None
+            else PartitionTasks(self.tasks, np.arange(self.tasks.n_tasks)).__sizeof__()
+        )
 
 
 @on_one_blas_thread
-def load(rows: Any, index: int, name: str, check: bool = True) -> Loaded:
+def load(rows: Any, index: int, name: str, check: bool = True) -> LoadedPartition:
     """DataError, which begins with the partition's name, for what cannot be tasks: NaN and infinities in X, lengths, weights, ids."""
     try:
-        return _load(Rows(*aligned(tuple(as_given(rows)))), check)
+        return _load(PartitionRows(*align_arrays(tuple(as_given(rows)))), check)
     except DataError as error:
         raise error.within(name) from None
 
 
-def as_given(given: Any) -> Rows:
-    """Return what a loader returned: `Rows`, or (X, Y), (X, y, task_ids), (X, y, task_ids, weights)."""
-    if isinstance(given, Rows):
+def as_given(given: Any) -> PartitionRows:
+    """Return what a loader returned: `PartitionRows`, or (X, Y), (X, y, task_ids), (X, y, task_ids, weights)."""
+    if isinstance(given, PartitionRows):
         return given
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         raise DataError(
             f"the loader returned a {type(given).__name__}",
             write_instead="return (X, Y), or (X, y, task_ids) for a long table, and sample weights as a fourth",
         )
-    return Rows(*given)
+    return PartitionRows(*given)
 
 
-def _load(rows: Rows, check: bool) -> Loaded:
+def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
     X, columns, largest = _inputs(rows.X, check)
     Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)
     if X.shape[0] != Y.shape[0]:
@@ -160,7 +164,7 @@ def _load(rows: Rows, check: bool) -> Loaded:
     tasks, keys = made
     n, d = X.shape
     n_columns = Y.shape[1] if rows.ids is None else None
-    return Loaded(
+    return LoadedPartition(
         tasks, keys, mark, n, d, n_columns, columns or None, labels or None, largest, rows.exact, weights is not None
     )  # fmt: skip
 
@@ -194,7 +198,7 @@ def _table(X, Y, weights) -> tuple[Tasks | None, tuple]:
         mask=None if kept.all() else kept,
         sample_weights=None if weights is None else [weights[own, i] for own, i in zip(kept.T, here, strict=True)],
         task_names=tuple(map(str, here)),
-        feature_names=tuple(numbered("x", X.shape[1])),
+        feature_names=tuple(number_columns("x", X.shape[1])),
     )  # fmt: skip
     return tasks, tuple(here.tolist())
 
@@ -215,7 +219,7 @@ def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
         targets=y[rows],
         sample_weights=None if weights is None else weights[rows],
         task_names=tuple(map(str, here)),
-        feature_names=tuple(numbered("x", X.shape[1])),
+        feature_names=tuple(number_columns("x", X.shape[1])),
         source_rows=[rows[a:b] for a, b in zip(ends - labelled[here], ends, strict=True)],
         one_table=True,
     )
@@ -223,7 +227,7 @@ def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class TaskPlaces:
     """Findings of the first pass: the place of every task among all, and a summary of each partition."""
 
     places: dict  # key -> position
@@ -233,7 +237,7 @@ class Places:
     first_rows: list[int]
 
 
-def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None:
+def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -> PartitionTasks | None:
     """The part, or None without a label. DataError where the partition is not what it was in the first pass."""
     if loaded.checksum != places.checksums[index]:
         raise DataError(
@@ -245,16 +249,16 @@ def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None
     if tasks is None:
         return None
     which = np.array([places.places[key] for key in loaded.keys])
-    X: Any = aligned(tasks.X if tasks.is_shared else tasks.stacked)
+    X: Any = align_arrays(tasks.X if tasks.is_shared else tasks.stacked)
     if X.shape[1] < len(places.feature_names):
         X = csr_of(X.data, X.indices, X.indptr, len(places.feature_names))
     own = Tasks(
         **({"shared": X} if tasks.is_shared else {"stacked": X}),
-        mask=tasks.mask, counts=tasks.counts, targets=aligned(tasks.targets), sample_weights=aligned(tasks.sample_weights),
+        mask=tasks.mask, counts=tasks.counts, targets=align_arrays(tasks.targets), sample_weights=align_arrays(tasks.sample_weights),
         task_names=tuple(places.task_names[i] for i in which), feature_names=places.feature_names, source_rows=tasks.source_rows,
         one_table=tasks.one_table,
     )  # fmt: skip
-    return Part(own, which, index, places.first_rows[index])
+    return PartitionTasks(own, which, index, places.first_rows[index])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -262,7 +266,7 @@ def placed(loaded: Loaded, index: int, name: str, places: Places) -> Part | None
 
 
 @dataclass(frozen=True)
-class PartFound:
+class PartitionSummary:
     """Summary of one partition."""
 
     checksum: int
@@ -277,18 +281,18 @@ class PartFound:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PartitionFindings:
     """The sum of what was found in partitions, the earlier ones first."""
 
-    parts: dict[int, PartFound]
-    facts: Facts | None
+    parts: dict[int, PartitionSummary]
+    facts: TaskFacts | None
     largest: np.ndarray | None
     columns: tuple[str, ...] | None
     labels: tuple[str, ...] | None
 
-    def __add__(self, other: Found) -> Found:
+    def __add__(self, other: PartitionFindings) -> PartitionFindings:
         both = self.parts | other.parts, add(self.facts, other.facts), _larger(self.largest, other.largest)
-        return Found(*both, self.columns or other.columns, self.labels or other.labels)
+        return PartitionFindings(*both, self.columns or other.columns, self.labels or other.labels)
 
     @property
     def nbytes(self) -> int:
@@ -305,16 +309,16 @@ def _larger(a, b):
     return largest
 
 
-def found_in(loaded: Loaded, index: int) -> Found:
+def summarize_partition(loaded: LoadedPartition, index: int) -> PartitionFindings:
     """Return what is found in one partition."""
     tasks = loaded.tasks
-    part = PartFound(
+    part = PartitionSummary(
         loaded.checksum, loaded.n_rows, loaded.n_features, loaded.n_columns,
         None if loaded.columns is None else hash_of(loaded.columns),
         loaded.__sizeof__(), loaded.exact, tasks is not None and tasks.is_sparse, loaded.is_weighted,
     )  # fmt: skip
     facts = None if tasks is None else facts_of_tasks(tasks, loaded.keys, index)
-    return Found({index: part}, facts, loaded.largest, loaded.columns, loaded.labels)
+    return PartitionFindings({index: part}, facts, loaded.largest, loaded.columns, loaded.labels)
 
 
 def hash_of(names: tuple[str, ...]) -> int:
@@ -324,7 +328,7 @@ def hash_of(names: tuple[str, ...]) -> int:
     return zlib.crc32("\n".join(names).encode())
 
 
-def places_of(found: Found, names: tuple[str, ...], task_names, feature_names) -> Places:
+def places_of(found: PartitionFindings, names: tuple[str, ...], task_names, feature_names) -> TaskPlaces:
     """DataError, which names the partition, where it does not go with the first."""
     parts = [found.parts[k] for k in range(len(names))]
     _refuse_unlike(parts, names)
@@ -339,10 +343,10 @@ def places_of(found: Found, names: tuple[str, ...], task_names, feature_names) -
     tasks = as_names(task_names, typed, len(keys), "task_names", "task")
     rows = np.concatenate([[0], np.cumsum([part.n_rows for part in parts])])
     checksums = {k: part.checksum for k, part in enumerate(parts)}
-    return Places({key: i for i, key in enumerate(keys)}, tasks, features, checksums, rows[:-1].tolist())
+    return TaskPlaces({key: i for i, key in enumerate(keys)}, tasks, features, checksums, rows[:-1].tolist())
 
 
-def _refuse_unlike(parts: list[PartFound], names) -> None:
+def _refuse_unlike(parts: list[PartitionSummary], names) -> None:
     first = parts[0]
     d = max(part.n_features for part in parts)
     for name, part in zip(names, parts, strict=True):

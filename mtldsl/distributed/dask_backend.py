@@ -16,10 +16,10 @@ __all__ = [
     "AGAIN",
     "MEMORY_ADVICE",
     "call",
-    "computed",
+    "compute_node",
     "constant",
     "fits_in_memory",
-    "kept",
+    "keep_nodes",
     "killed",
     "lacking_memory",
     "lost",
@@ -153,10 +153,10 @@ def constant(value) -> Any:
     """A value as a node of the graph: sent once, and sent again to whoever comes in the place of a worker that is lost."""
     from dask.delayed import delayed
 
-    return delayed(_Held(value), traverse=False, pure=False)
+    return delayed(_OpaqueValue(value), traverse=False, pure=False)
 
 
-class _Held:
+class _OpaqueValue:
     """A value that Dask does not look into."""
 
     def __init__(self, value):
@@ -222,7 +222,7 @@ def fits_in_memory(size: float) -> bool:
     return size <= SETTINGS.data_share * sum(one["memory_limit"] or available_memory() for one in workers)
 
 
-def kept(nodes: Sequence, names: Sequence[str]) -> list:
+def keep_nodes(nodes: Sequence, names: Sequence[str]) -> list:
     """The same nodes, computed and kept where they were; returns when all are there."""
     if not nodes:
         return []
@@ -235,7 +235,7 @@ def kept(nodes: Sequence, names: Sequence[str]) -> list:
         return list(done)
 
 
-def computed(node, names: Sequence[str]) -> Any:
+def compute_node(node, names: Sequence[str]) -> Any:
     """The value of one node, here."""
     dask = require_dask("a pass over the rows")
     with typed_errors(names), _quiet():

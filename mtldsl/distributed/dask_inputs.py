@@ -8,14 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.distributed.constructors import Found, Rows, found_in, load, placed, places_of
+from mtldsl.distributed.constructors import (
+    PartitionFindings,
+    PartitionRows,
+    load,
+    place_part,
+    places_of,
+    summarize_partition,
+)
 from mtldsl.distributed.dask_backend import (
     as_nodes,
     call,
-    computed,
+    compute_node,
     constant,
     fits_in_memory,
-    kept,
+    keep_nodes,
     require_dask,
 )
 from mtldsl.distributed.dask_parts import DaskParts, tree
@@ -34,7 +41,7 @@ __all__ = [
 def of_loaders(
     loaders: Sequence, *, names=None, task_names=None, feature_names=None, keep=None, size=None, typed="from_parts(loaders)"
 ) -> DistributedTasks:  # fmt: skip
-    """Delayed values, or functions without arguments, that are `Rows` or (X, Y), (X, y, task_ids), (X, y, task_ids, weights).
+    """Delayed values, or functions without arguments, that are `PartitionRows` or (X, Y), (X, y, task_ids), (X, y, task_ids, weights).
 
     names : of the partitions; size: bytes in memory, where they are known before
     """
@@ -53,9 +60,9 @@ def of_loaders(
         for k, (one, name) in enumerate(zip(sources, names, strict=True))
     ]
     if first_kept:
-        loaded = kept(loaded, names)
-    found: Found = computed(
-        tree([call(found_in, one, k, partition=k) for k, one in enumerate(loaded)]), names
+        loaded = keep_nodes(loaded, names)
+    found: PartitionFindings = compute_node(
+        tree([call(summarize_partition, one, k, partition=k) for k, one in enumerate(loaded)]), names
     )
     places = places_of(found, names, task_names, feature_names)
     if keep is None and not first_kept:
@@ -85,7 +92,7 @@ def of_loaders(
 
 
 def _placed(loaded, index, name, sent):
-    return placed(loaded, index, name, sent.value)
+    return place_part(loaded, index, name, sent.value)
 
 
 def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> DistributedTasks:
@@ -98,11 +105,11 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
             term="Tasks.from_dask(X, Y)",
         )
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    Y = _like(_as_dask(Y, X, "Y"), X, "Y")
+    Y = _cut_like(_as_dask(Y, X, "Y"), X, "Y")
     weights = (
         None
         if sample_weights is None
-        else _like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
+        else _cut_like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
     )
     blocks: list[Any] = [
         None if one is None else one.to_delayed().ravel().tolist() for one in (X, Y, weights)
@@ -120,8 +127,8 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
     )  # fmt: skip
 
 
-def _table_rows(X, Y, weights, ndim) -> Rows:
-    return Rows(
+def _table_rows(X, Y, weights, ndim) -> PartitionRows:
+    return PartitionRows(
         X,
         Y[:, None] if ndim == 1 else Y,
         None,
@@ -153,7 +160,7 @@ def _as_dask(table, like, what: str) -> Any:
     return da.from_array(array, chunks=chunks)
 
 
-def _like(array, X, what: str) -> Any:
+def _cut_like(array, X, what: str) -> Any:
     """Cut by rows as X is."""
     if array.ndim not in (1, 2):
         raise DataError(
@@ -236,10 +243,10 @@ def named_columns(
     return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
-def rows_of_frame(frame, columns: dict) -> Rows:
+def rows_of_frame(frame, columns: dict) -> PartitionRows:
     """The columns of a data frame in memory, by what they are for."""
     task, weights = columns["task"], columns["weights"]
-    return Rows(
+    return PartitionRows(
         frame[columns["features"]],
         frame[columns["labels"]] if task is None else frame[columns["labels"][0]].to_numpy(),
         None if task is None else frame[task],

@@ -17,19 +17,19 @@ from typing import Any
 
 from mtldsl.distributed.dask_backend import (
     call,
-    computed,
+    compute_node,
     constant,
-    kept,
+    keep_nodes,
     lacking_memory,
     n_workers,
     on_every_worker,
 )
 from mtldsl.distributed.partitions import (
     ByTask,
-    Part,
-    aligned,
-    evaluated,
-    grouped,
+    PartitionTasks,
+    align_arrays,
+    evaluate_part,
+    group_pieces,
     groups,
     piece,
     put_together,
@@ -41,15 +41,15 @@ from mtldsl.distributed.partitions import (
 )
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.progress import timed
+from mtldsl.utils.progress import time_pass
 
 __all__ = [
     "SETTINGS",
     "DaskParts",
-    "Scratch",
-    "States",
+    "PartStates",
+    "ScratchFolder",
+    "check_shared_folder",
     "read_states",
-    "unseen_by",
     "write_states",
 ]
 
@@ -73,23 +73,23 @@ class DaskPartSettings:
 SETTINGS = DaskPartSettings()
 
 
-class States(list):
+class PartStates(list):
     """A node for what is kept beside each part.
 
     since : stateful runs since they were on disk: what a state that is lost is computed again from
     files : those that they go back to, None where they go back to the beginning. Gone when the last states are that need them
     """
 
-    def __init__(self, nodes: Sequence, since: int = 0, files: Files | None = None):
+    def __init__(self, nodes: Sequence, since: int = 0, files: TemporaryFiles | None = None):
         super().__init__(nodes)
         self.since, self.files = since, files
 
-    def after(self, nodes: Sequence) -> States:
+    def after(self, nodes: Sequence) -> PartStates:
         """Those of the next run."""
-        return States(nodes, self.since + 1, self.files)
+        return PartStates(nodes, self.since + 1, self.files)
 
 
-class Files:
+class TemporaryFiles:
     """Files of one writing, removed with this."""
 
     def __init__(self, folder: str, mark: str, n_parts: int):
@@ -102,32 +102,32 @@ def _remove(paths: list[Path]) -> None:
             path.unlink()
 
 
-class Scratch:
+class ScratchFolder:
     """A folder of this machine for states, where all workers see it."""
 
     def __init__(self):
         self.folder: str | None = None
 
-    def written(self, states: States, names: Sequence[str]) -> States:
+    def written(self, states: PartStates, names: Sequence[str]) -> PartStates:
         """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
         if self.folder is None:
             self.folder = tempfile.mkdtemp(prefix="mtldsl-states-")
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         mark = secrets.token_hex(8)
-        files = Files(self.folder, mark, len(states))
+        files = TemporaryFiles(self.folder, mark, len(states))
         try:
-            if unseen_by(self.folder):
+            if check_shared_folder(self.folder):
                 return states
             new = write_states(states, self.folder, mark, names)
         except (DataError, TypeError):
             return states
-        return States(new, 0, files)
+        return PartStates(new, 0, files)
 
 
-def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> States:
+def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
-    unseen = set(range(len(done))) - set(computed(call(_listed, done), names))
+    unseen = set(range(len(done))) - set(compute_node(call(_listed, done), names))
     unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
     if unseen:
         raise DataError(
@@ -136,13 +136,13 @@ def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str])
     return read_states(folder, mark, names)
 
 
-def read_states(folder: str, mark: str, names: Sequence[str]) -> States:
+def read_states(folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Return what `write_states` wrote. DataError where a file is not there, or damaged."""
     nodes = [call(_read, folder, mark, k, partition=k) for k in range(len(names))]
-    return States(kept(nodes, names))
+    return PartStates(keep_nodes(nodes, names))
 
 
-def unseen_by(folder: str) -> str | None:
+def check_shared_folder(folder: str) -> str | None:
     """None where every worker writes into a folder what is found there from here, else a sentence that says what is wrong."""
     token = secrets.token_hex(8)
     told = on_every_worker(_with_token, folder, token)
@@ -193,7 +193,7 @@ class DaskParts:
 
     def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
         self._nodes = list(nodes)
-        self.mark, self._scratch = mark, Scratch()
+        self.mark, self._scratch = mark, ScratchFolder()
         self.n_parts = len(self._nodes)
         self.names = tuple(names)
         self.keep = keep
@@ -207,15 +207,15 @@ class DaskParts:
     def nodes(self) -> list:
         """The node of every part, kept from its first use on."""
         if self.keep and not self._there:
-            self._nodes, self._there = kept(self._nodes, self.names), True
+            self._nodes, self._there = keep_nodes(self._nodes, self.names), True
         return self._nodes
 
-    @timed()
+    @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """See `Parts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
-        states = States([None] * self.n_parts) if state is None else state
+        states = PartStates([None] * self.n_parts) if state is None else state
         done = [
             call(_evaluated, part, own, sent, held, stateful, name, partition=k)
             for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
@@ -224,10 +224,10 @@ class DaskParts:
             new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
             done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
             node = tree(done)
-            *new, node = kept([*new, node], self.names)
-            total = aligned(computed(node, self.names))
+            *new, node = keep_nodes([*new, node], self.names)
+            total = align_arrays(compute_node(node, self.names))
         else:
-            new, total = None, aligned(computed(tree(done), self.names))
+            new, total = None, align_arrays(compute_node(tree(done), self.names))
         self.passes += 1
         self.bytes_moved += self.n_workers * (size_of(broadcast) + size_of(total))
         if new is None:
@@ -236,14 +236,14 @@ class DaskParts:
         return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
-        """See `Parts.unseen_by`."""
-        return unseen_by(folder)
+        """See `RowParts.unseen_by`."""
+        return check_shared_folder(folder)
 
-    def write_states(self, states: States, folder: str, mark: str) -> States:
+    def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
         """See `Parts.write_states`."""
         return write_states(states, folder, mark, self.names)
 
-    def read_states(self, folder: str, mark: str) -> States:
+    def read_states(self, folder: str, mark: str) -> PartStates:
         """See `Parts.read_states`."""
         return read_states(folder, mark, self.names)
 
@@ -263,11 +263,11 @@ class DaskParts:
             for k, one in enumerate(columns)
         ]
         node = tree([call(_entry, group, 2) for group in done])
-        *there, node = kept([*new, *back, node], self.names)
-        told, moved = computed(node, self.names)
+        *there, node = keep_nodes([*new, *back, node], self.names)
+        told, moved = compute_node(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
         new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
-        return new, States(there[len(new) :]), told
+        return new, PartStates(there[len(new) :]), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
         """See `Parts.mapped`."""
@@ -298,10 +298,10 @@ def _summed(*summands) -> Any:
     return tree_sum(summands)
 
 
-def _evaluated(part: Part | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
-    function, *broadcast = aligned(sent.value)
+def _evaluated(part: PartitionTasks | None, state, sent, held: bool, stateful: bool, name: str) -> Any:
+    function, *broadcast = align_arrays(sent.value)
     try:
-        own, summand = evaluated(function, part, aligned(state), held, stateful, *broadcast)
+        own, summand = evaluate_part(function, part, align_arrays(state), held, stateful, *broadcast)
     except MemoryError as error:
         raise lacking_memory(name, error) from None
     return (own, summand) if stateful else summand
@@ -316,9 +316,9 @@ def _summand_of(pair):
 
 
 def _grouped(sent, state, *pieces) -> tuple:
-    function, *broadcast = aligned(sent.value)
+    function, *broadcast = align_arrays(sent.value)
     try:
-        state, back, told, moved = grouped(function, state, tuple(broadcast), *pieces)
+        state, back, told, moved = group_pieces(function, state, tuple(broadcast), *pieces)
     except MemoryError as error:
         raise lacking_memory("the scores of whole tasks, put together", error) from None
     return state, back, (told, moved)
@@ -337,8 +337,8 @@ def _put_together(like, *backs):
     return put_together(like, backs)
 
 
-def _mapped(part: Part | None, sent, name: str) -> Part | None:
-    step, *broadcast = aligned(sent.value)
+def _mapped(part: PartitionTasks | None, sent, name: str) -> PartitionTasks | None:
+    step, *broadcast = align_arrays(sent.value)
     try:
         return None if part is None else step(part, *broadcast)
     except MemoryError as error:

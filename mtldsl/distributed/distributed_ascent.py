@@ -15,16 +15,16 @@ from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.solvers.design.kernel_arguments import NodePlaces, TaskStates
 from mtldsl.solvers.sdca.dual_ascent import KernelForm, WeightsStep, kernel_form
-from mtldsl.solvers.sdca.dual_state import Nodes, Samples
+from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes
 from mtldsl.solvers.solver import Point, Watch
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
     "SOLVER",
-    "Around",
     "AscentByPasses",
+    "AscentCenter",
     "SentCell",
     "ascend",
     "curvatures",
@@ -54,7 +54,7 @@ class SentCell:
 
 
 @dataclass(frozen=True, eq=False)
-class Around:
+class AscentCenter:
     """The weights V (d, m) and intercepts b (m,) that an ascent begins at, and how multipliers move them.
 
     cells   : between tasks; None: every task by itself, w_i moves by 1 / penalty_i a unit of X^T u
@@ -70,10 +70,10 @@ class Around:
     counts: np.ndarray
 
 
-class _Nodes:
+class _PartNodes:
     """The nodes of one part's tasks, as the compiled loop has them."""
 
-    def __init__(self, part: Part, around: Around):
+    def __init__(self, part: PartitionTasks, around: AscentCenter):
         which, d = part.which, part.tasks.n_features
         share = around.counts[which] / part.tasks.counts  # one over the share of the rows that is here
         cells = around.cells
@@ -112,7 +112,7 @@ class _Nodes:
 
 
 def ascend(
-    part: Part, state, n_tasks: int, atom, coefficients, V, b, around: Around, taken: float, epochs: int, seed: tuple, by_sign: bool
+    part: PartitionTasks, state, n_tasks: int, atom, coefficients, V, b, around: AscentCenter, taken: float, epochs: int, seed: tuple, by_sign: bool
 ) -> tuple[np.ndarray, dict[str, Any]]:  # fmt: skip
     """(state, sums over one part's rows): what multipliers u say at weights V, b, and what they are after `epochs` over the rows.
 
@@ -120,7 +120,7 @@ def ascend(
     seed  : numbers that the order of tasks and rows comes from, with that of the part
     """
     term = term_of(part, atom, coefficients)
-    samples = Samples(term)
+    samples = FlatSamples(term)
     if state is None:
         u = samples.start()
     else:
@@ -142,10 +142,12 @@ def ascend(
     return np.stack([u, new]), told
 
 
-def _epochs(part: Part, samples: Samples, u, around: Around, epochs: int, seed: tuple) -> np.ndarray:
+def _epochs(
+    part: PartitionTasks, samples: FlatSamples, u, around: AscentCenter, epochs: int, seed: tuple
+) -> np.ndarray:
     from mtldsl.solvers.sdca.sdca_kernels import sweep
 
-    nodes, T = _Nodes(part, around), samples.n_tasks
+    nodes, T = _PartNodes(part, around), samples.n_tasks
     table = samples.table(nodes.n_cells)
     table[:, 0] = u
     table[:, 5:] = samples.squared_norms(nodes.cell_of, nodes.n_cells)
@@ -169,7 +171,7 @@ def _epochs(part: Part, samples: Samples, u, around: Around, epochs: int, seed: 
     return table[:, 0].copy()
 
 
-def which_of(part: Part, n_tasks: int) -> tuple[dict[int, np.ndarray], np.ndarray]:
+def which_of(part: PartitionTasks, n_tasks: int) -> tuple[dict[int, np.ndarray], np.ndarray]:
     """({partition: the tasks that have rows there}, (m,) the squares of all inputs of every task)."""
     squares = np.zeros(n_tasks)
     for i, X in zip(part.which, part.tasks.inputs, strict=True):
@@ -182,7 +184,7 @@ def which_of(part: Part, n_tasks: int) -> tuple[dict[int, np.ndarray], np.ndarra
 
 
 @dataclass(frozen=True)
-class AscentSettings:
+class DistributedAscentSettings:
     """Numbers of steps on the samples of parts.
 
     kinked_share        : of a task's rows that lie near a kink, as a guess
@@ -199,7 +201,7 @@ class AscentSettings:
     overlap_fall_factor: float = 0.9
 
 
-SETTINGS = AscentSettings()
+SETTINGS = DistributedAscentSettings()
 
 
 def places_of_tasks(tasks: Any) -> tuple[list[np.ndarray], np.ndarray]:
@@ -300,10 +302,10 @@ class AscentByPasses(DistributedSolver):
     ) -> Point:  # fmt: skip
         found = kernel_form(form)
         assert not isinstance(found, str)  # `refuses` was asked
-        return _Run(found, start, checkpoint).run(max_iter, watch)
+        return _DistributedAscentRun(found, start, checkpoint).run(max_iter, watch)
 
 
-class _Run:
+class _DistributedAscentRun:
     def __init__(self, model: KernelForm, start: Point | None, file: CheckpointFolder | None):
         loss, norm = model.loss, model.norm
         assert isinstance(loss, DistributedTerm) and loss.map.identity_of is not None
@@ -359,7 +361,7 @@ class _Run:
 
     def _pass(self, W: np.ndarray, epochs: int) -> dict:
         loss, nothing = self.loss, np.zeros(self.loss.tasks.n_tasks)
-        around = Around(W, nothing, self._cells(), nothing, nothing, self.counts)
+        around = AscentCenter(W, nothing, self._cells(), nothing, nothing, self.counts)
         self.state, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, W, nothing, around, self.taken, epochs, (0, self.passes), False,
             state=self.state, stateful=True,

@@ -21,10 +21,10 @@ from mtldsl.certificates.plain.plain_values import (
     sums_of_tasks,
     totals_of,
 )
-from mtldsl.distributed.partitions import Columns, Part, Parts, TaskSum
+from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskColumns, TaskSum
 
 __all__ = [
-    "LossElsewhere",
+    "DistributedLossCheck",
     "PartsCheck",
     "PartsCheckSettings",
 ]
@@ -55,14 +55,14 @@ SETTINGS = PartsCheckSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _PartRows:
     """Rows of one part of a term, as the plain formulas ask for them."""
 
     atom: Any
     tasks: Any
 
 
-class LossElsewhere:
+class DistributedLossCheck:
     """A loss as typed at a point, over the rows of any of its parts.
 
     Rows of a task lie in several parts: what is a function of a whole task gathers its predictions where one worker has all of them.
@@ -83,7 +83,7 @@ class LossElsewhere:
         """Tell whether it is known by sums over any rows; else over whole tasks."""
         return self.definition is not None and self.definition.kind == "samples"
 
-    def value(self, parts: Parts) -> float | None:
+    def value(self, parts: RowParts) -> float | None:
         """Return coefficient * word(argument), of the rows in these parts; None where the word has no plain formula."""
         if self.definition is None:
             return None
@@ -92,7 +92,7 @@ class LossElsewhere:
         sums = self._run(parts, _sums_of_part, self.W, self.b)
         return self._together(sums[:, 0], self._totals(parts, sums[:, 1]))
 
-    def rounding(self, parts: Parts) -> float:
+    def rounding(self, parts: RowParts) -> float:
         """Bound how far rounding, here or there, may have moved `value`."""
         if self.definition is None:
             return 0.0
@@ -107,14 +107,14 @@ class LossElsewhere:
         low, high = np.maximum(sums[:, 0] - sums[:, 1], 0.0), sums[:, 0] + sums[:, 1]
         return abs(self._together(high, totals) - self._together(low, totals))
 
-    def _run(self, parts: Parts, function: Callable, *given) -> np.ndarray:
+    def _run(self, parts: RowParts, function: Callable, *given) -> np.ndarray:
         """Add up (m, ...) a function of samples over the parts."""
         assert self.definition is not None
         found = parts.run(function, self.term.atom, self.definition.function, *given)
         found = _NOTHING if found is None else found  # of parts without a labelled row
         return found.of_all(self.term.tasks.n_tasks)
 
-    def _of_whole_tasks(self, parts: Parts, direction: int | None = None) -> float:
+    def _of_whole_tasks(self, parts: RowParts, direction: int | None = None) -> float:
         assert self.definition is not None
         columns, _ = parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
         given = self.term.atom, self.definition.function
@@ -122,7 +122,7 @@ class LossElsewhere:
         sums = found.of_all(self.term.tasks.n_tasks)
         return self._together(sums[:, 0], sums[:, 1])
 
-    def _totals(self, parts: Parts, seen: np.ndarray) -> np.ndarray:
+    def _totals(self, parts: RowParts, seen: np.ndarray) -> np.ndarray:
         """Return the weights (m,) of every task's samples: those seen, where all parts were."""
         tasks = self.term.tasks
         if parts.n_parts == tasks.parts.n_parts:
@@ -136,9 +136,9 @@ class LossElsewhere:
             return float(self.term.coefficient.value * over_tasks(self.term, sums, of_sum, totals))
 
 
-def _sums_of_part(part: Part, atom: Any, function: Callable, W, b) -> TaskSum:
+def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> TaskSum:
     """Add up losses and weights (k, 2) of every task's rows."""
-    one, V, c = _Rows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
+    one, V, c = _PartRows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
     with np.errstate(all="ignore"):
         if part.tasks.is_shared and part.tasks.mask is None:
             sums = sums_of_table(one, function, V, c)
@@ -147,9 +147,9 @@ def _sums_of_part(part: Part, atom: Any, function: Callable, W, b) -> TaskSum:
     return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
 
 
-def _rounding_of_part(part: Part, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
+def _rounding_of_part(part: PartitionTasks, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
     """Add up losses, bounds of their rounding, and weights (k, 3)."""
-    one, tasks, own = _Rows(atom, part.tasks), part.tasks, part.which
+    one, tasks, own = _PartRows(atom, part.tasks), part.tasks, part.which
     with np.errstate(all="ignore"):
         z = predictions(tasks, part.columns(W), None if b is None else b[own])
         sizes = predictions(tasks, part.columns(W_sizes), None if b is None else b_sizes[own], sizes=True)
@@ -158,7 +158,7 @@ def _rounding_of_part(part: Part, atom: Any, function, size, W, b, W_sizes, b_si
     return TaskSum(own, np.stack([sums, rounding, totals_of(tasks)], axis=1))
 
 
-def _columns(part: Part, _, W, b, sizes, direction: int | None) -> tuple[Columns, None]:
+def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tuple[TaskColumns, None]:
     """Give the predictions of a part's rows, their labels, and sample weights where there are any. direction: of random signs, in which
     rounding has moved them.
     """
@@ -169,10 +169,10 @@ def _columns(part: Part, _, W, b, sizes, direction: int | None) -> tuple[Columns
         signs = np.random.default_rng([direction, part.index]).choice([-1.0, 1.0], z.size)
         z = z + _EPS * (8.0 + np.sqrt(tasks.n_features)) * (reach + np.abs(tasks.targets)) * signs
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    return Columns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
+    return TaskColumns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
 
 
-def _of_tasks(columns: Columns, state, atom: Any, function: Callable) -> tuple[None, tuple, TaskSum]:
+def _of_tasks(columns: TaskColumns, state, atom: Any, function: Callable) -> tuple[None, tuple, TaskSum]:
     """Give loss and weight (k, 2) of every whole task."""
     ends, found = columns.offsets.tolist(), []
     for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
@@ -190,7 +190,7 @@ class PartsCheck:
     """
 
     def __init__(self, form: Any, term: Any, point: TypedPoint):
-        self.typed, self.x = LossElsewhere(point, term), point.blocks
+        self.typed, self.x = DistributedLossCheck(point, term), point.blocks
         self.losses: list[Any] = [loss for loss in form.losses if loss.typed == term.text]
         parts, tasks = term.tasks.parts, term.tasks
         self.is_few = tasks.n_samples * tasks.n_features <= SETTINGS.whole_entries

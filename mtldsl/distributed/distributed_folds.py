@@ -14,22 +14,22 @@ from mtldsl.data.row_storage import stack
 from mtldsl.data.splits import checked_folds
 from mtldsl.data.task_data import TaskData
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.partitions import Part
+from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
 __all__ = [
-    "Drawn",
-    "Facts",
     "FoldAssignment",
     "LabelFacts",
+    "RowSample",
+    "TaskFacts",
     "constant_scores",
     "deal_folds",
-    "drawn_from",
+    "draw_candidates",
     "facts_of",
     "facts_of_tasks",
     "folds",
-    "made",
+    "make_side",
     "split",
     "tasks_of",
     "with_features",
@@ -40,13 +40,13 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
 
-#: columns of `Facts.sums`
+#: columns of `TaskFacts.sums`
 _SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
 _KINDS = tuple(LABEL_KINDS)
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class TaskFacts:
     """Facts of some tasks, told apart by keys; `+` puts those of an earlier and a later part together, tasks in order of first appearance."""
 
     keys: tuple
@@ -58,10 +58,10 @@ class Facts:
     )  # (k, kinds, 3) partition, row and label of the first that is not of the kind; NaN where all are
     rows: int
 
-    def __add__(self, other: Facts) -> Facts:
+    def __add__(self, other: TaskFacts) -> TaskFacts:
         keys = self.keys if self.keys == other.keys else tuple(dict.fromkeys((*self.keys, *other.keys)))
         left, right = self.on(keys), other.on(keys)
-        return Facts(
+        return TaskFacts(
             keys,
             _added(left.sums, right.sums),
             np.minimum(left.lowest, right.lowest),
@@ -70,7 +70,7 @@ class Facts:
             left.rows + right.rows,
         )
 
-    def on(self, keys: tuple) -> Facts:
+    def on(self, keys: tuple) -> TaskFacts:
         """The same on these keys, which have all of its own; nothing is known of the others."""
         if keys == self.keys:
             return self
@@ -79,7 +79,7 @@ class Facts:
         sums, unfit = np.zeros((len(keys), len(_SUMS))), np.full((len(keys), len(_KINDS), 3), np.nan)
         low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
         sums[at], low[at], high[at], unfit[at] = self.sums, self.lowest, self.highest, self.unfit
-        return Facts(keys, sums, low, high, unfit, self.rows)
+        return TaskFacts(keys, sums, low, high, unfit, self.rows)
 
     @property
     def nbytes(self) -> int:
@@ -98,12 +98,12 @@ def _added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return total
 
 
-def facts_of(part: Part) -> Facts:
+def facts_of(part: PartitionTasks) -> TaskFacts:
     """Those of one part; the keys are positions of tasks."""
     return facts_of_tasks(part.tasks, tuple(part.which.tolist()), part.index)
 
 
-def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
+def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> TaskFacts:
     """Those of in-memory tasks that are called by these keys elsewhere."""
     y, starts = tasks.targets, tasks.offsets[:-1]
     s = np.ones_like(y) if tasks.sample_weights is None else tasks.sample_weights
@@ -116,7 +116,7 @@ def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> Facts:
         for flat in wrong[first].tolist():
             task, row = tasks.place(flat)
             unfit[task, k] = index, row, y[flat]
-    return Facts(
+    return TaskFacts(
         keys,
         np.column_stack(
             [*(np.add.reduceat(np.asarray(one, dtype=float), starts) for one in columns), np.ones(len(keys))]
@@ -147,10 +147,10 @@ class LabelFacts:
     parts: np.ndarray  # how many parts have labels of the task
     minimum: np.ndarray
     maximum: np.ndarray
-    unfit: np.ndarray  # see `Facts`
+    unfit: np.ndarray  # see `TaskFacts`
 
     @classmethod
-    def of(cls, facts: Facts, keys: tuple) -> LabelFacts:
+    def of(cls, facts: TaskFacts, keys: tuple) -> LabelFacts:
         """In the order of these keys, which may be of tasks without any label, too."""
         there = facts.on(keys)
         columns = dict(zip(_SUMS, there.sums.T, strict=True)) | {"counts": there.sums[:, 0].astype(int)}
@@ -224,7 +224,7 @@ def constant_scores(train: LabelFacts, facts: LabelFacts, classes: bool) -> np.n
 # Some of the tasks or features of every part.
 
 
-def with_tasks(part: Part, index: np.ndarray) -> Part | None:
+def with_tasks(part: PartitionTasks, index: np.ndarray) -> PartitionTasks | None:
     """The part with these of all tasks, which are then called by their positions in `index`; None where it has none of them."""
     place = {int(i): k for k, i in enumerate(index)}
     local = [k for k, i in enumerate(part.which.tolist()) if i in place]
@@ -232,12 +232,14 @@ def with_tasks(part: Part, index: np.ndarray) -> Part | None:
         return None
     which = np.array([place[int(part.which[k])] for k in local])
     order = np.argsort(which)
-    return Part(part.tasks.select([local[k] for k in order]), which[order], part.index, part.first_row)
+    return PartitionTasks(
+        part.tasks.select([local[k] for k in order]), which[order], part.index, part.first_row
+    )
 
 
-def with_features(part: Part, index: np.ndarray) -> Part:
+def with_features(part: PartitionTasks, index: np.ndarray) -> PartitionTasks:
     """The part with these features, in that order."""
-    return Part(part.tasks.select_features(index), part.which, part.index, part.first_row)
+    return PartitionTasks(part.tasks.select_features(index), part.which, part.index, part.first_row)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ class FoldAssignment(NamedTuple):
     signs: np.ndarray | None
 
 
-def sides_of(part: Part, dealt: FoldAssignment) -> np.ndarray:
+def sides_of(part: PartitionTasks, dealt: FoldAssignment) -> np.ndarray:
     """(n,) the side, 0 to k - 1, of every row of the table, or of every labelled row, task after task."""
     tasks = part.tasks
     rng = np.random.default_rng([dealt.seed, part.index])
@@ -284,7 +286,7 @@ def sides_of(part: Part, dealt: FoldAssignment) -> np.ndarray:
     return (np.floor((place + 1) * dealt.share + start) > np.floor(place * dealt.share + start)).astype(np.int64)  # fmt: skip
 
 
-def _carried(part: Part, signs) -> list[np.ndarray]:
+def _carried(part: PartitionTasks, signs) -> list[np.ndarray]:
     """Return what rows are ordered by, the last the most important."""
     if signs is None:
         return []
@@ -299,7 +301,7 @@ def _carried(part: Part, signs) -> list[np.ndarray]:
     return [kinds[i] for i in np.argsort(least, kind="stable")[: SETTINGS.ordering_columns]][::-1]
 
 
-def side(part: Part, dealt: FoldAssignment, fold: int, inside: bool) -> Part | None:
+def side(part: PartitionTasks, dealt: FoldAssignment, fold: int, inside: bool) -> PartitionTasks | None:
     """The rows of one fold, or those of all others."""
     tasks = part.tasks
     chosen = (sides_of(part, dealt) == fold) == inside
@@ -312,10 +314,12 @@ def side(part: Part, dealt: FoldAssignment, fold: int, inside: bool) -> Part | N
         rows = [one for one in rows if one.size]
     if not there.any():
         return None
-    return Part(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
+    return PartitionTasks(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
 
 
-def _facts_of_sides(part: Part, dealt: FoldAssignment) -> tuple[tuple[Facts | None, Facts | None], ...]:
+def _facts_of_sides(
+    part: PartitionTasks, dealt: FoldAssignment
+) -> tuple[tuple[TaskFacts | None, TaskFacts | None], ...]:
     """(of the rows to learn on, of the rows held out) for every fold."""
     found = []
     for fold in range(dealt.k) if dealt.share is None else (1,):
@@ -326,8 +330,8 @@ def _facts_of_sides(part: Part, dealt: FoldAssignment) -> tuple[tuple[Facts | No
     return tuple(found)
 
 
-def made(
-    tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: Facts, *, index=None, keep: bool
+def make_side(
+    tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: TaskFacts, *, index=None, keep: bool
 ) -> Any:
     """One side as tasks; index: some of its tasks. Unless kept, its rows are taken from the others at each pass."""
     parts = tasks.parts.mapped(side, dealt, fold, inside)
@@ -355,7 +359,7 @@ def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]
     for pair in found:
         _require(tasks, pair, f"folds(k={k})", False)
     return [
-        tuple(made(tasks, dealt, fold, inside, pair[inside], keep=False) for inside in (False, True))
+        tuple(make_side(tasks, dealt, fold, inside, pair[inside], keep=False) for inside in (False, True))
         for fold, pair in enumerate(found)
     ]  # type: ignore[return-value]
 
@@ -371,7 +375,7 @@ def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, A
     dealt = FoldAssignment(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
     (pair,) = tasks.parts.run(_facts_of_sides, dealt)
     _require(tasks, pair, typed, True)
-    train, test = (made(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
+    train, test = (make_side(tasks, dealt, 1, inside, pair[inside], keep=True) for inside in (False, True))
     return train, test
 
 
@@ -408,7 +412,7 @@ def _require(tasks: Any, pair: tuple, typed: str, both: bool) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class RowSample:
     """Rows with the smallest numbers so far: `wanted` of the table, or of each task of a long one; and one of every class of every task.
 
     Y : (r, m) where it is a table, else (r, 1) with the task of every row in `task`
@@ -422,23 +426,23 @@ class Drawn:
     numbers: np.ndarray  # (r,) in [0, 1)
     place: np.ndarray  # (r, 2) partition and row
 
-    def __add__(self, other: Drawn) -> Drawn:
+    def __add__(self, other: RowSample) -> RowSample:
         stacked = sparse.vstack if sparse.issparse(self.X) else np.vstack
         pairs = [
             (getattr(self, name), getattr(other, name))
             for name in ("Y", "weights", "task", "numbers", "place")
         ]
         joined: list[Any] = [None if a is None else np.concatenate([a, b]) for a, b in pairs]
-        return Drawn(self.wanted, stacked([self.X, other.X]), *joined).smallest()
+        return RowSample(self.wanted, stacked([self.X, other.X]), *joined).smallest()
 
-    def smallest(self) -> Drawn:
+    def smallest(self) -> RowSample:
         """Only the rows that can still be among those taken at the end."""
         keep = np.zeros(len(self.numbers), dtype=bool)
         for rows, needed in self._groups():
             keep[rows[: self.wanted]] = keep[needed] = True
         return self if keep.all() else self._only(np.flatnonzero(keep))
 
-    def taken(self) -> Drawn:
+    def taken(self) -> RowSample:
         """The rows taken: `wanted` of them, or as many more as it takes to have every class of every task."""
         keep = np.zeros(len(self.numbers), dtype=bool)
         for rows, needed in self._groups():
@@ -450,14 +454,14 @@ class Drawn:
     def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(rows in the order of their numbers, the first of every class) of the table, or of each task of a long one."""
         order = np.argsort(self.numbers, kind="stable")
-        groups = [order] if self.task is None else _by(self.task, order)
+        groups = [order] if self.task is None else _split_by_task(self.task, order)
         return [(rows, np.unique([rows[k] for y in self.Y[rows].T for k in _firsts(y)])) for rows in groups]
 
-    def _only(self, rows) -> Drawn:
+    def _only(self, rows) -> RowSample:
         arrays = (self.X, self.Y, self.weights, self.task, self.numbers, self.place)
         taken: list[Any] = [None if one is None else one[rows] for one in arrays]
         X, *rest = taken
-        return Drawn(self.wanted, sparse.csr_array(X) if sparse.issparse(X) else X, *rest)
+        return RowSample(self.wanted, sparse.csr_array(X) if sparse.issparse(X) else X, *rest)
 
     @property
     def nbytes(self) -> int:
@@ -474,13 +478,13 @@ def _firsts(y) -> list[int]:
     return [int(there[0])]
 
 
-def _by(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
+def _split_by_task(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
     """`order`, cut into the rows of each task."""
     own = order[np.argsort(task[order], kind="stable")]
     return np.split(own, np.flatnonzero(np.diff(task[own])) + 1)
 
 
-def drawn_from(part: Part, wanted: int, seed: int, n_tasks: int) -> Drawn:
+def draw_candidates(part: PartitionTasks, wanted: int, seed: int, n_tasks: int) -> RowSample:
     """The candidates of one part. Its numbers depend on the seed and the partition, not on the worker."""
     tasks = part.tasks
     rng = np.random.default_rng([seed, part.index])
@@ -492,20 +496,20 @@ def drawn_from(part: Part, wanted: int, seed: int, n_tasks: int) -> Drawn:
             S = np.full((n, n_tasks), np.nan)
             S[:, part.which] = label_table(tasks, tasks.sample_weights)
         place = np.column_stack([np.full(n, part.index), np.arange(n)])
-        return Drawn(wanted, tasks.X, Y, S, None, rng.random(n), place).smallest()
+        return RowSample(wanted, tasks.X, Y, S, None, rng.random(n), place).smallest()
     n = tasks.n_samples
     rows = np.arange(n) if tasks.source_rows is None else np.concatenate(tasks.source_rows)
     S = None if tasks.sample_weights is None else tasks.sample_weights[:, None]
     task = part.which[tasks.task_of]
     place = np.column_stack([np.full(n, part.index), rows])
-    return Drawn(wanted, tasks.stacked, tasks.targets[:, None], S, task, rng.random(n), place).smallest()
+    return RowSample(wanted, tasks.stacked, tasks.targets[:, None], S, task, rng.random(n), place).smallest()
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Drawn rows as ordinary tasks in this process.
 
 
-def tasks_of(drawn: Drawn, task_names, feature_names, scaling) -> Tasks:
+def tasks_of(drawn: RowSample, task_names, feature_names, scaling) -> Tasks:
     """In the order of partitions and rows; of a long table, task after task."""
     drawn = drawn.taken()
     names = {"task_names": task_names, "feature_names": feature_names, "scaling": scaling}

@@ -21,7 +21,7 @@ from mtldsl.solvers.solver import Point, Watch
 __all__ = [
     "SOLVER",
     "Majorization",
-    "Squares",
+    "TaskSquares",
 ]
 
 
@@ -29,7 +29,7 @@ __all__ = [
 # Squares that touch a smooth loss of rows that are elsewhere, from above, as a loss of a few rows here.
 
 
-class Squares:
+class TaskSquares:
     """a_i/2 ||X_i (w - y) + (b - b_y)||^2 + <grad, (w, b) - (y, b_y)> of every task, with b at its best for w: a_i/2 ||R_i w - target_i||^2 + constant."""
 
     def __init__(self, loss: LossTerm):
@@ -73,7 +73,7 @@ class Squares:
 
 
 @dataclass(frozen=True)
-class MajorizationSettings:
+class DistributedMajorizationSettings:
     """Numbers of the steps.
 
     inner_error_share   : of the square of the relative gap, that inner solves may miss their optimum by
@@ -90,7 +90,7 @@ class MajorizationSettings:
     flattening_factor: float = 0.5
 
 
-SETTINGS = MajorizationSettings()
+SETTINGS = DistributedMajorizationSettings()
 
 
 class Majorization(DistributedSolver):
@@ -128,15 +128,15 @@ class Majorization(DistributedSolver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
-        return _Run(form, tol, start, checkpoint).run(max_iter, watch)
+        return _DistributedMajorizationRun(form, tol, start, checkpoint).run(max_iter, watch)
 
 
-class _Run:
+class _DistributedMajorizationRun:
     def __init__(
         self, form: NormalForm, tol: float, start: Point | None, file: CheckpointFolder | None = None
     ):
         self.form, self.tol = form, tol
-        self.squares = [Squares(loss) for loss in form.losses]
+        self.squares = [TaskSquares(loss) for loss in form.losses]
         self.inner = Subproblem(form, None if start is None else start.function_duals)
         self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
         self.theta, self.missing = 1.0, math.inf

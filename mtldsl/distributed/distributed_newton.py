@@ -29,16 +29,16 @@ from mtldsl.normal_form.terms.row_statistics import SufficientStatistics, moment
 from mtldsl.solvers.solver import Point, Watch
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
     "SOLVER",
-    "Model",
     "NewtonByPasses",
+    "NewtonModel",
     "hessian_shares",
     "look",
-    "look_from",
     "step",
+    "sums_at_multipliers",
 ]
 
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class NewtonSettings:
+class DistributedNewtonSettings:
     """Numbers of Newton's method.
 
     feature_samples       : samples a feature, at least, that a Hessian is estimated by: off by some tenth, it costs a step or two more, and fifteen sixteenths of its price less (measured)
@@ -88,7 +88,7 @@ class NewtonSettings:
     residual_factor: float = 0.5
 
 
-SETTINGS = NewtonSettings()
+SETTINGS = DistributedNewtonSettings()
 
 
 def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
@@ -101,7 +101,7 @@ def hessian_shares(counts: np.ndarray, n_features: int) -> np.ndarray:
     return np.where(shares > SETTINGS.whole_share, 1.0, shares)
 
 
-def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
+def look(part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shares) -> dict:
     """Sums over one part's rows, of a smooth loss; the Hessian by `shares` (m,) of them."""
     sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     V, b, shares = part.columns(V), b[part.which], shares[part.which]
@@ -114,9 +114,9 @@ def look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool, shar
     return _told(part, sums, grams, float(sums.values.sum()), 0.0)
 
 
-def _estimated(part: Part, atom, coefficients, V, b, shares) -> dict[int, np.ndarray]:
+def _estimated(part: PartitionTasks, atom, coefficients, V, b, shares) -> dict[int, np.ndarray]:
     """The Hessians by some rows, the same at every pass and on every worker."""
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
     rng, tasks = np.random.default_rng([SETTINGS.sampling_seed, part.index]), part.tasks
     if tasks.is_shared:
@@ -130,7 +130,7 @@ def _estimated(part: Part, atom, coefficients, V, b, shares) -> dict[int, np.nda
         times = tasks.counts / few.counts
     own = np.zeros_like(coefficients)
     own[part.which] = coefficients[part.which] * times
-    found = slabs_of(Part(few, part.which, part.index), own, 1)
+    found = slabs_of(PartitionTasks(few, part.which, part.index), own, 1)
     for slab in found.slabs(V, b):
         found.weigh(slab, atom.hessian(slab.z, slab.y, slab.s))
     return found.grams()
@@ -142,22 +142,24 @@ def _drawn(rng, size: int, share: float) -> np.ndarray:
 
 
 def step(
-    part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+    part: PartitionTasks, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
 ):  # fmt: skip
     """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
     stepped = np.zeros(part.tasks.n_samples)  # what was held is what another pass may ask for again
-    return stepped, _around(
+    return stepped, _sums_around(
         part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from
     )
 
 
-def look_from(part: Part, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float) -> dict:
+def sums_at_multipliers(
+    part: PartitionTasks, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float
+) -> dict:
     """The sums at multipliers that stay as they are."""
-    return _around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
+    return _sums_around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
 
 
-def _around(
-    part: Part, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+def _sums_around(
+    part: PartitionTasks, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
 ) -> dict:  # fmt: skip
     """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
     sums, envelope, moved = DualStatistics(part, n_tasks, atom, coefficients, by_sign), 0.0, 0.0
@@ -195,7 +197,7 @@ def _curved(atom, slab: Slab, u, z, penalty: float) -> np.ndarray:
 
 
 def _told(
-    part: Part, sums: DualStatistics, grams: dict[int, np.ndarray], envelope: float, moved: float
+    part: PartitionTasks, sums: DualStatistics, grams: dict[int, np.ndarray], envelope: float, moved: float
 ) -> dict:
     hessian = {int(part.which[i]): G for i, G in grams.items()}
     return {"seen": sums.seen(), "hessian": hessian, "envelope": envelope, "moved": moved}
@@ -205,7 +207,7 @@ def _told(
 # A quadratic model of a loss of rows that are elsewhere, as a loss of a few rows here.
 
 
-class Model:
+class NewtonModel:
     """<g_i, (w, b)_i> + 1/2 (w, b)_i^T H_i (w, b)_i of every task i, as a function of the step (w, b); the intercepts at their best for w.
 
     H_i : (d+1, d+1), its Hessian over features and the column of ones, plus `damping` times the Gram matrix
@@ -322,10 +324,10 @@ class NewtonByPasses(DistributedSolver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
-        return _Run(form, start, checkpoint).run(max_iter, watch)
+        return _DistributedNewtonRun(form, start, checkpoint).run(max_iter, watch)
 
 
-class _Run:
+class _DistributedNewtonRun:
     def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None = None):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
@@ -364,7 +366,7 @@ class _Run:
             self._keep(done)
             if done:
                 return point
-            model = Model(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
+            model = NewtonModel(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
             new = self._minimizer(model, told)
             promised = self._here(self.x, told) - self._promised(model, told, new)
             if (
@@ -404,7 +406,7 @@ class _Run:
         elif self.state is None or stepped_from is not None:
             self.state, told = run(step, *sent, self.penalty, stepped_from, state=self.state, stateful=True)
         else:  # multipliers stay as they are: what is lost of them with a worker takes no such pass to have again
-            told = run(look_from, *sent, self.penalty, state=self.state)
+            told = run(sums_at_multipliers, *sent, self.penalty, state=self.state)
         loss.known(x, told["seen"])
         self.passes += 1
         return told
@@ -425,7 +427,7 @@ class _Run:
         self.values = [(x, value), *self.values[:1]]
         return value
 
-    def _minimizer(self, model: Model, told: dict) -> Blocks:
+    def _minimizer(self, model: NewtonModel, told: dict) -> Blocks:
         u = self._dual(told)
         term = model.term(self.x, u.adjoint, self.loss.sums(u))
         new = self.inner.solve([term], self.x, self._missing(told), self._functions(self.x))
@@ -440,7 +442,7 @@ class _Run:
         gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
         return SETTINGS.inner_error_share * gap * gap * abs(here)
 
-    def _promised(self, model: Model, told: dict, new: Blocks) -> float:
+    def _promised(self, model: NewtonModel, told: dict, new: Blocks) -> float:
         """Return what the model says of the value there."""
         u = self._dual(told)
         rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))

@@ -13,20 +13,20 @@ from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.distributed.distributed_solver import SETTINGS as DISTRIBUTED
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
-from mtldsl.distributed.distributed_structured_term import PlaneDual, StructuredElsewhere
+from mtldsl.distributed.distributed_structured_term import DistributedStructuredTerm, PlaneDual
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.bundle import Bundle
-from mtldsl.solvers.cutting_planes.oracle import Planes
+from mtldsl.solvers.cutting_planes.oracle import WeightPlanes
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
     "SOLVER",
-    "OracleElsewhere",
+    "DistributedOracle",
     "PlaneModel",
     "PlanesByPasses",
-    "kept",
     "modulus_of",
+    "plane_state",
     "recalled_model",
     "recalled_planes",
 ]
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class PlaneSettings:
+class DistributedPlanesSettings:
     """Numbers of the planes of rows elsewhere.
 
     look_rounds       : rounds between two looks at the model's own gap
@@ -64,7 +64,7 @@ class PlaneSettings:
     idle_looks: int = 25
 
 
-SETTINGS = PlaneSettings()
+SETTINGS = DistributedPlanesSettings()
 
 
 def modulus_of(form: NormalForm) -> float | None:
@@ -80,7 +80,7 @@ def modulus_of(form: NormalForm) -> float | None:
 
 class PlaneModel:
     """minimize h(S) + sum_i c_i model_i(w_i) subject to W = S (tasks first): one quadratic program a task beside squares alone, else the rounds
-    of `TwoBlocks`, which go on from where they ended at the last look.
+    of `TwoBlockADMM`, which go on from where they ended at the last look.
 
     duals, shares : the multipliers at the last minimizer, of the loss and of the functions
     """
@@ -186,10 +186,10 @@ class PlaneModel:
 N_PLANE_NUMBERS = 5
 
 
-class OracleElsewhere:
+class DistributedOracle:
     """As `Oracle`, for V (m, D): the weights of every task, the intercept last, divided by `unit`. Values and slopes are without coefficients."""
 
-    def __init__(self, loss: StructuredElsewhere):
+    def __init__(self, loss: DistributedStructuredTerm):
         self.loss, self.tasks = loss, loss.tasks
         self.coefficients = np.asarray(loss.coefficients, float)
         self.has_intercept = bool(loss.intercepts)
@@ -202,7 +202,7 @@ class OracleElsewhere:
         squares = (self.tasks.column_lengths**2).sum(axis=1) / float(np.sum(self.tasks.counts))
         return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 
-    def is_of_the_same(self, other: OracleElsewhere) -> bool:
+    def is_of_the_same(self, other: DistributedOracle) -> bool:
         """Tell whether planes of the one are planes of the other."""
         mine, theirs = self.loss, other.loss
         return (
@@ -215,7 +215,7 @@ class OracleElsewhere:
         b = self.unit * V[:, d] if self.has_intercept else np.zeros(len(V))
         return np.ascontiguousarray(V[:, :d].T), b
 
-    def looks(self, points: Sequence[np.ndarray]) -> list[tuple[dict, Planes]]:
+    def looks(self, points: Sequence[np.ndarray]) -> list[tuple[dict, WeightPlanes]]:
         """Return what is seen at each of these V, and the planes there, for the price of one look."""
         self.calls += 1
         found = []
@@ -230,7 +230,7 @@ class OracleElsewhere:
                 level = np.abs(sums) <= 1e-14 * seen["sizes"]
                 slopes = np.hstack([slopes, self.unit * np.where(level, 0.0, sums)[:, None]])
             found.append(
-                (seen, Planes(seen["value"], seen["promised"], np.ascontiguousarray(slopes), stored))
+                (seen, WeightPlanes(seen["value"], seen["promised"], np.ascontiguousarray(slopes), stored))
             )
         return found
 
@@ -261,7 +261,7 @@ _OF_MODEL = ("W", "S", "Z")
 _NUMBERS = ("mu", "bound", "programs", "looks")
 
 
-def kept(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+def plane_state(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """(numbers, arrays). Room without planes is left out: its size is a number, since sums over it have the same bits only where it has."""
     most = int(bundle.counts.max())
     arrays = {name: getattr(bundle, name) for name in _OF_BUNDLE}
@@ -274,7 +274,7 @@ def kept(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str,
 
 
 def recalled_planes(oracle: Any, numbers: dict[str, float], arrays: dict[str, np.ndarray]) -> Bundle:
-    """The planes that `kept` has written."""
+    """The planes that `plane_state` has written."""
     bundle = Bundle(oracle, int(numbers["room"]))
     most = arrays["planes"].shape[1]
     for name in _OF_BUNDLE:
@@ -342,17 +342,17 @@ class PlanesByPasses(DistributedSolver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
-        return _Run(form, start, checkpoint).run(max_iter, watch)
+        return _DistributedPlanesRun(form, start, checkpoint).run(max_iter, watch)
 
 
-class _Run:
+class _DistributedPlanesRun:
     def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None = None):
         self.form, self.file = form, file
         loss: Any = form.losses[0]
-        self.loss: StructuredElsewhere = loss
+        self.loss: DistributedStructuredTerm = loss
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
-        self.block, self.oracle = block, OracleElsewhere(loss)
+        self.block, self.oracle = block, DistributedOracle(loss)
         self.d, self.m = form.shapes[block]
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         state = start.state if start is not None and start.state.get("solver") == SOLVER.name else {}
@@ -379,7 +379,7 @@ class _Run:
     def _keep(self) -> None:
         if self.file is None:
             return
-        numbers, arrays = kept(self.bundle, self.model)
+        numbers, arrays = plane_state(self.bundle, self.model)
         arrays |= {"best": self.best, "values": self.values, "share": self.share}
         arrays |= {f"seen {name}": array for name, array in self.seen.items()}
         self.file.keep(SOLVER.name, self.blocks(self.best), None, numbers, arrays, now=True)

@@ -1,4 +1,4 @@
-"""A solve of rows elsewhere: forecast, kept in a folder, and made on few rows where squares allow it."""
+"""Run of a solve of rows elsewhere: forecast, kept in a folder, and made on few rows where squares allow it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.forecast import Forecast
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.from_statistics import FromStatistics, Recipe, can_be_reflected
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe, can_be_reflected
 from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.run import COARSE_INTERCEPTS, Easier, SolveResult
+from mtldsl.solvers.run import COARSE_INTERCEPTS, ReducedForm, SolveResult
 from mtldsl.solvers.starts import solve_form, starting_point
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener, say
 
 __all__ = [
     "on_few_rows",
-    "solved",
+    "solve_distributed",
 ]
 
 #: How a solve ends that nothing from outside has cut short.
@@ -31,12 +31,12 @@ def on_few_rows(form: NormalForm) -> NormalForm | None:
     return FromStatistics().apply(form)[0] if FromStatistics().accepts(form) is None else None
 
 
-def solved(
+def solve_distributed(
     function: Callable[..., SolveResult], form: NormalForm, warm_start, how: dict[str, Any]
 ) -> SolveResult:
     """The outcome of `Tasks.apply_solving`, with a checkpoint or without; `function` solves a form as it is."""
     how["listener"] = forecast = _forecast(form, how["tol"], how["listener"], how["verbose"])
-    with progress.heard_by(forecast):
+    with progress.listen_to_passes(forecast):
         options, starts = how["options"], how["starts"]
         given = options.get("checkpoint")
         how["options"] = {key: value for key, value in options.items() if key != "checkpoint"}
@@ -81,7 +81,7 @@ def _solved(
 
 def _refuse_folder(form: NormalForm) -> None:
     """SolverError where no solver that takes the form writes checkpoints."""
-    names = list(accepting_routes(Easier(form).form))
+    names = list(accepting_routes(ReducedForm(form).form))
     if not any("checkpoint" in get_solver(name).options for name in names):
         raise SolverError(
             f"no solver that takes this model writes checkpoints ({', '.join(names) or 'none takes it'})",
@@ -115,7 +115,9 @@ def _gathered(
     return replace(again, seconds=seconds, iterations=iterations)
 
 
-def _on_few_rows(here: NormalForm, recipe: Recipe, start: Blocks | None, how: dict[str, Any]) -> SolveResult:
+def _on_few_rows(
+    here: NormalForm, recipe: StatisticsRecipe, start: Blocks | None, how: dict[str, Any]
+) -> SolveResult:
     """Return the answer for the rows given that few rows lead to. Intercepts are rounded; what sums over these rows may hide is told."""
     start = None if start is None else {block.name: start[block.name] for block in here.blocks}
     outcome = solve_form(here, warm_start=start, **how)

@@ -14,12 +14,12 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
-from mtldsl.distributed.distributed_folds import Facts, FoldAssignment, LabelFacts, deal_folds, made
-from mtldsl.distributed.partitions import Columns, TaskSum
+from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, TaskFacts, deal_folds, make_side
+from mtldsl.distributed.partitions import TaskColumns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
-    Fitted,
+    FittedSolution,
     PerTaskPredictor,
     loss_of,
     predictor_class,
@@ -32,7 +32,7 @@ from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [
-    "PartElsewhere",
+    "DistributedFold",
     "ScoringRequest",
     "asked_of",
     "best_by_task",
@@ -82,7 +82,7 @@ class ScoringRequest:
         return np.where(np.isnan(constant), z >= cut, constant > 0)
 
 
-def asked_of(fitted: Fitted, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
+def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
     """Return what a solution of the tasks in `learned` (None: all) asks of these."""
     m, d = tasks.n_tasks, tasks.n_features
     index = np.arange(m) if learned is None else np.flatnonzero(learned)
@@ -128,11 +128,13 @@ def _exchanged(tasks: Any, asked: ScoringRequest, function, *broadcast) -> np.nd
     return tasks.parts.exchanged(columns, tasks.n_tasks, function, *broadcast)[2].of_all(tasks.n_tasks)
 
 
-def _columns(part, _, asked: ScoringRequest) -> tuple[Columns, None]:
+def _columns(part, _, asked: ScoringRequest) -> tuple[TaskColumns, None]:
     """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    return Columns(part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)), None
+    return TaskColumns(
+        part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)
+    ), None
 
 
 def _predicted(part, asked: ScoringRequest) -> np.ndarray:
@@ -144,7 +146,7 @@ def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     return np.where(np.isnan(constant), z, constant)
 
 
-def _apart(columns: Columns):
+def _split_by_task(columns: TaskColumns):
     """(position of the task, predictions, labels, sample weights or None) of every task."""
     ends = columns.offsets.tolist()
     for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
@@ -152,17 +154,23 @@ def _apart(columns: Columns):
         yield i, z, np.where(positive, 1.0, -1.0), weights[0] if weights else None
 
 
-def _measured(columns: Columns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
-    return None, (), TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _apart(columns)]))
+def _measured(columns: TaskColumns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
+    return (
+        None,
+        (),
+        TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _split_by_task(columns)])),
+    )
 
 
-def _by_metrics(columns: Columns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
-    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _apart(columns)]
+def _by_metrics(columns: TaskColumns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
+    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _split_by_task(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 
-def _best(columns: Columns, state, metrics: tuple, names: tuple, typed: str) -> tuple[None, tuple, TaskSum]:
-    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _apart(columns)]
+def _best(
+    columns: TaskColumns, state, metrics: tuple, names: tuple, typed: str
+) -> tuple[None, tuple, TaskSum]:
+    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _split_by_task(columns)]
     return None, (), TaskSum(columns.which, np.array(found))
 
 
@@ -238,7 +246,7 @@ def _is_of_counts(metric: Metric) -> bool:
 
 
 def score_elsewhere(
-    fitted: Fitted, tasks: Any, by: Measure, typed: str, learned=None, constant=None
+    fitted: FittedSolution, tasks: Any, by: Measure, typed: str, learned=None, constant=None
 ) -> Score:
     """The measure of all tasks, in one pass over their rows; of rankings, beside an exchange of scores.
 
@@ -315,7 +323,7 @@ def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str)
     return metric.score_of_counts(counts[2], counts[1], positives, negatives)
 
 
-def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndarray:
+def scores_elsewhere(fitted: FittedSolution, tasks: Any, metric, method: str) -> np.ndarray:
     """`Solution.scores` for None and for metrics."""
     typed = f"{method}(tasks)"
     like = _alike(fitted, tasks, method)
@@ -334,7 +342,7 @@ def scores_elsewhere(fitted: Fitted, tasks: Any, metric, method: str) -> np.ndar
     )  # fmt: skip
 
 
-def thresholds_elsewhere(fitted: Fitted, tasks: Any, metric, typed: str) -> np.ndarray:
+def thresholds_elsewhere(fitted: FittedSolution, tasks: Any, metric, typed: str) -> np.ndarray:
     """(m,) see `Solution.tune_threshold`: what is found on all scores of a task, on one worker."""
     like = _alike(fitted, tasks, "tune_threshold")
     PerTaskPredictor(fitted).require_labels_predicted(typed)
@@ -357,7 +365,7 @@ def _metrics_of(tasks: Any, metric, typed: str) -> list[Metric]:
     return list(fits) if isinstance(fits, tuple) else [fits] * tasks.n_tasks
 
 
-def named_elsewhere(fitted: Fitted, tasks: Any, name: str, method: str) -> Score:
+def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str, method: str) -> Score:
     """`Solution.score` for a measure by name."""
     found = measure(name, f"{method}(tasks, metric")
     like = _alike(fitted, tasks, method)
@@ -369,7 +377,7 @@ def _r2(sums) -> np.ndarray:
     return np.where(sums[:, 4] > 0, found, np.nan)
 
 
-def _alike(fitted: Fitted, tasks: Any, method: str) -> Any:
+def _alike(fitted: FittedSolution, tasks: Any, method: str) -> Any:
     if predictor_class(fitted.loss) is not PerTaskPredictor:
         raise DataError(
             f"{fitted.loss['word']} predicts whole labellings, and these rows are in parts elsewhere", term=f"{method}(tasks)",
@@ -384,7 +392,7 @@ def _require_signs(tasks: Any, typed: str) -> None:
         tasks.require_labels("sign", typed)
 
 
-def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
+def _summed(fitted: FittedSolution, tasks: Any, needs: str) -> np.ndarray:
     """(m, q), see `sums_of`, without sample weights."""
     return tasks.parts.run(sums_of, asked_of(fitted, tasks, needs)).of_all(tasks.n_tasks)[:, 0]
 
@@ -394,12 +402,12 @@ def _summed(fitted: Fitted, tasks: Any, needs: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PartElsewhere:
-    """One fold, as `mtldsl.problems.folds.Part` is of rows that are here."""
+class DistributedFold:
+    """One fold, as `mtldsl.problems.folds.Fold` is of rows that are here."""
 
     dealt: FoldAssignment
     fold: int
-    facts: tuple[Facts, Facts]
+    facts: tuple[TaskFacts, TaskFacts]
     learned: np.ndarray
     constant: np.ndarray
     n_tested: list[int]
@@ -409,7 +417,7 @@ class PartElsewhere:
         """The tasks that can be learned, in the rows to learn on: kept on the workers for as long as they are used."""
         index = None if self.learned.all() else np.flatnonzero(self.learned)
         keep = getattr(tasks.parts, "keep", False)
-        return made(tasks, self.dealt, self.fold, False, self.facts[0], index=index, keep=keep)
+        return make_side(tasks, self.dealt, self.fold, False, self.facts[0], index=index, keep=keep)
 
     @staticmethod
     def count(tasks: Any, made_of_them: Any) -> None:
@@ -425,11 +433,11 @@ class PartElsewhere:
         """The measure of a solution that was learned on `train`, over all tasks that have rows held out."""
         there = np.flatnonzero(np.array(self.n_tested) > 0)
         index = None if there.size == tasks.n_tasks else there
-        test = made(tasks, self.dealt, self.fold, True, self.facts[1], index=index, keep=False)
+        test = make_side(tasks, self.dealt, self.fold, True, self.facts[1], index=index, keep=False)
         learned, constant = self.learned[there], self.constant[there]
         columns = np.flatnonzero(np.isin(np.flatnonzero(self.learned), there))
         found = score_elsewhere(
-            _Columns(solution, columns), test, measure, typed, learned=learned, constant=constant
+            _SolutionColumns(solution, columns), test, measure, typed, learned=learned, constant=constant
         )
         self.count(tasks, test)
         if index is None or found.by_task is None:
@@ -440,7 +448,7 @@ class PartElsewhere:
         return Score(float(found), by_task, out, tasks.n_tasks)
 
 
-class _Columns:
+class _SolutionColumns:
     """Some tasks of a solution."""
 
     def __init__(self, solution: Solution, columns: np.ndarray):
@@ -452,7 +460,7 @@ class _Columns:
 
 def parts_elsewhere(
     tasks: Any, folds, stratify, groups, random_state, two: bool, one_class: str, typed: str
-) -> list[PartElsewhere]:
+) -> list[DistributedFold]:
     """As `make_part` for every fold, in one pass. DataError for lists of rows, which are as long as the data."""
     if as_whole(folds) is None:
         raise DataError(
@@ -477,7 +485,7 @@ def parts_elsewhere(
             raise DataError(f"{typed}: training fold {fold} has two classes of no task", write_instead="write fewer folds")  # fmt: skip
         only = np.where((known.counts > 0) & (known.distinct < 2), known.minimum, np.nan)
         constant = np.where(~can & (one_class == "constant"), only, np.nan)
-        parts.append(PartElsewhere(dealt, fold, (train, test), can, constant, tested.counts.tolist(), tuple(tasks.task_names)))  # fmt: skip
+        parts.append(DistributedFold(dealt, fold, (train, test), can, constant, tested.counts.tolist(), tuple(tasks.task_names)))  # fmt: skip
     return parts
 
 
@@ -486,7 +494,7 @@ def parts_elsewhere(
 
 
 @dataclass(frozen=True, eq=False)
-class _Predicting:
+class _PredictionParts:
     """Parts of a solution that predictions need: nothing that is as long as the data it was learned on."""
 
     coef: np.ndarray
@@ -496,15 +504,15 @@ class _Predicting:
     schema: Schema
 
 
-def predictor_for(fitted: Fitted, X) -> Any:
+def predictor_for(fitted: FittedSolution, X) -> Any:
     """See `mtldsl.solution.predictors.predictor_for`, of Dask's types."""
-    return _OnWorkers(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
+    return _WorkerPredictor(fitted) if hasattr(X, "to_delayed") else predictor_of(fitted)
 
 
-class _OnWorkers:
+class _WorkerPredictor:
     """The methods of a predictor."""
 
-    def __init__(self, of: Fitted):
+    def __init__(self, of: FittedSolution):
         self.of = of
 
     def decision_function(self, X) -> Any:
@@ -519,7 +527,7 @@ class _OnWorkers:
         return _lazily(self.of, "predict_proba", X)
 
 
-def _lazily(fitted: Fitted, method: str, X: Any) -> Any:
+def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
     """(n, m) array of Dask: predict, decision_function or predict_proba of the inputs, part by part. DataError where the columns do not fit."""
     import dask.array as da
     from dask.delayed import delayed
@@ -531,7 +539,7 @@ def _lazily(fitted: Fitted, method: str, X: Any) -> Any:
         )  # fmt: skip
     if method == "predict_proba":
         probabilities(fitted.loss, np.zeros(1))  # before any input is looked at
-    known = _Predicting(fitted.coef, fitted.intercept, fitted.thresholds, fitted.loss, fitted.schema)
+    known = _PredictionParts(fitted.coef, fitted.intercept, fitted.thresholds, fitted.loss, fitted.schema)
     m = fitted.coef.shape[1]
     if hasattr(X, "columns"):
         _answer(known, method, X._meta)  # names and number of the columns
@@ -550,7 +558,7 @@ def _lazily(fitted: Fitted, method: str, X: Any) -> Any:
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(known: _Predicting, method: str, X) -> np.ndarray:
+def _answer(known: _PredictionParts, method: str, X) -> np.ndarray:
     """(rows, m) of one part."""
     if not len(X):
         known.schema.columns(X)

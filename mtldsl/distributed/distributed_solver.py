@@ -18,7 +18,7 @@ from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.terms.row_statistics import (
-    Spread,
+    RowSpread,
     SufficientStatistics,
     has_one_gram,
     known_moments,
@@ -257,13 +257,13 @@ class CheckpointFolder:
         warnings.warn(f"{self.typed}: {text}", stacklevel=2)
 
 
-def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> Spread | None:
+def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> RowSpread | None:
     found = {
         name: arrays[f"{kind} {name}"]
-        for name in (field.name for field in fields(Spread))
+        for name in (field.name for field in fields(RowSpread))
         if f"{kind} {name}" in arrays
     }
-    return Spread(**found) if found else None
+    return RowSpread(**found) if found else None
 
 
 def identity_of(form: NormalForm) -> dict[str, str]:

@@ -16,17 +16,17 @@ import numpy as np
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.distributed_term import DistributedTerm, Scores
-from mtldsl.distributed.partitions import Columns, TaskSum, aligned
-from mtldsl.normal_form.term import Entry, LinearMap, register_term
+from mtldsl.distributed.distributed_term import DistributedTerm, LazyScores
+from mtldsl.distributed.partitions import TaskColumns, TaskSum, align_arrays
+from mtldsl.normal_form.term import LinearMap, MapEntry, register_term
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
+    "DistributedStructuredTerm",
     "PlaneDual",
-    "StructuredElsewhere",
 ]
 
 #: columns of what is told of a plane
@@ -69,7 +69,7 @@ class PlaneDual:
 
 
 @register_term
-class StructuredElsewhere(DistributedTerm):
+class DistributedStructuredTerm(DistributedTerm):
     """sum over tasks i of coefficients[i] * f_i(X_i v_i + b_i), f_i the structured hinge of task i's metric."""
 
     atom: Any  # StructuredHinge
@@ -119,14 +119,14 @@ class StructuredElsewhere(DistributedTerm):
     def constant_statistics(self) -> None:
         return None
 
-    def value(self, z: Scores) -> float:
+    def value(self, z: LazyScores) -> float:
         return float(self.coefficients @ z.seen["value"])
 
     def claim_of(self, parts: Any, x: Any) -> tuple[float, float]:
         """The claim of all rows, whatever the parts: a task is whole."""
         return self.claim(x), 0.0
 
-    def gradient(self, z: Scores) -> PlaneDual:  # type: ignore[override]
+    def gradient(self, z: LazyScores) -> PlaneDual:  # type: ignore[override]
         return self.plane(dict(z.seen))
 
     def no_multipliers(self) -> PlaneDual:  # type: ignore[override]
@@ -202,7 +202,7 @@ class StructuredElsewhere(DistributedTerm):
         return found[0], found[1]
 
 
-def _scores(part: Part, _, Vs, bs) -> tuple[Columns, None]:
+def _scores(part: PartitionTasks, _, Vs, bs) -> tuple[TaskColumns, None]:
     """The scores at every point, and which labels are +1."""
     tasks = part.tasks
     if tasks.is_shared and tasks.mask is None and len(Vs) > 1:  # one product for all points
@@ -214,10 +214,10 @@ def _scores(part: Part, _, Vs, bs) -> tuple[Columns, None]:
             tasks.forward(part.columns(V)) + np.repeat(b[part.which], tasks.counts)
             for V, b in zip(Vs, bs, strict=True)
         ]
-    return Columns(part.which, tasks.offsets, (*scores, tasks.targets > 0.0)), None
+    return TaskColumns(part.which, tasks.offsets, (*scores, tasks.targets > 0.0)), None
 
 
-def term_of_whole(columns: Columns, atom: StructuredHinge) -> StructuredTerm:
+def term_of_whole(columns: TaskColumns, atom: StructuredHinge) -> StructuredTerm:
     """The loss of whole tasks as a function of their scores, coefficients of one; the last column says which labels are +1."""
     if isinstance(atom.metric, tuple):
         atom = StructuredHinge(tuple(atom.metric[i] for i in columns.which))
@@ -226,10 +226,10 @@ def term_of_whole(columns: Columns, atom: StructuredHinge) -> StructuredTerm:
         stacked=np.empty((n, 0)), counts=np.diff(columns.offsets), targets=np.where(columns.arrays[-1], 1.0, -1.0),
         task_names=tuple(map(str, columns.which)), feature_names=(),
     )  # fmt: skip
-    return StructuredTerm(atom, np.ones(k), tasks, LinearMap((Entry("W"),), (0, k)), (), atom.name)
+    return StructuredTerm(atom, np.ones(k), tasks, LinearMap((MapEntry("W"),), (0, k)), (), atom.name)
 
 
-def _highest(columns: Columns, state, atom, q: int) -> tuple[None, tuple[np.ndarray, ...], TaskSum]:
+def _highest(columns: TaskColumns, state, atom, q: int) -> tuple[None, tuple[np.ndarray, ...], TaskSum]:
     """The planes of whole tasks: flips of labellings, or slopes, and what is told of each at every point."""
     term, starts = term_of_whole(columns, atom), columns.offsets[:-1]
     only_labels = all(metric.labellings for _, _, metric, _, _ in term.tasks_apart)
@@ -245,10 +245,12 @@ def _highest(columns: Columns, state, atom, q: int) -> tuple[None, tuple[np.ndar
     return None, tuple(back), TaskSum(columns.which, told)
 
 
-def _pulled(part: Part, columns: Columns) -> TaskSum:
+def _pulled(part: PartitionTasks, columns: TaskColumns) -> TaskSum:
     """(k, q, d) X_i^T u_i of every plane."""
     tasks, slopes = part.tasks, -2.0 * part.tasks.targets
-    planes = [np.where(one, slopes, 0.0) if one.dtype == bool else one for one in aligned(columns.arrays)]
+    planes = [
+        np.where(one, slopes, 0.0) if one.dtype == bool else one for one in align_arrays(columns.arrays)
+    ]
     if tasks.is_shared and tasks.mask is None and len(planes) > 1:
         table = np.concatenate(planes).reshape(len(planes) * len(part.which), -1)
         pulls = np.asarray((tasks.X.T @ table.T).T).reshape(len(planes), len(part.which), -1)
@@ -256,7 +258,7 @@ def _pulled(part: Part, columns: Columns) -> TaskSum:
     return TaskSum(part.which, np.stack([tasks.adjoint(u).T for u in planes], axis=1))
 
 
-def _class_sums(part: Part) -> TaskSum:
+def _class_sums(part: PartitionTasks) -> TaskSum:
     """(k, 2, d) the sums of the rows of positives and of negatives."""
     y = part.tasks.targets
     sides = [part.tasks.adjoint((y > 0.0).astype(float)), part.tasks.adjoint((y < 0.0).astype(float))]

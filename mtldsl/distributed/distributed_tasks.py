@@ -13,29 +13,30 @@ from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
 from mtldsl.data.labels import leave_out
 from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
-from mtldsl.data.summary import counted, several
+from mtldsl.data.summary import count_labels, several
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed import (
     distributed_folds,
     distributed_structured_term,  # noqa: F401  (types of terms register themselves)
 )
 from mtldsl.distributed.distributed_folds import (
-    Facts,
     LabelFacts,
+    TaskFacts,
     constant_scores,
-    drawn_from,
+    draw_candidates,
     facts_of,
     tasks_of,
     with_features,
     with_tasks,
 )
-from mtldsl.distributed.partitions import LocalParts, Part, Parts, TaskSum
+from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, TaskSum
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 
 __all__ = [
+    "ColumnStatistics",
     "DistributedTasks",
-    "SufficientStatistics",
+    "adjoint_products",
     "column_squares",
     "cut_parts",
     "describe",
@@ -44,8 +45,7 @@ __all__ = [
     "gram_of",
     "moments_of",
     "one_line",
-    "products_with",
-    "scaled",
+    "scale_rows",
 ]
 
 
@@ -59,7 +59,7 @@ def one_line(tasks: Any) -> str:
     sparse = "sparse " if tasks.is_sparse else ""
     missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
     sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
-    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {counted(tasks)} labelled rows{missing}>"
+    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {count_labels(tasks)} labelled rows{missing}>"
 
 
 def describe(tasks: Any) -> dict:
@@ -91,7 +91,7 @@ def cut_parts(tasks: Tasks, n_parts: int) -> LocalParts:
     return LocalParts([_part(tasks, k, *ends[k : k + 2]) for k in range(n_parts)])
 
 
-def _part(tasks: Tasks, index: int, first: int, last: int) -> Part | None:
+def _part(tasks: Tasks, index: int, first: int, last: int) -> PartitionTasks | None:
     if tasks.is_shared:
         here = np.ones(tasks.n_tasks, bool) if tasks.mask is None else tasks.mask[first:last].any(axis=0)
         rows = np.arange(first, last)
@@ -105,7 +105,7 @@ def _part(tasks: Tasks, index: int, first: int, last: int) -> Part | None:
         ]
         rows = [own for own, kept in zip(rows, keep, strict=True) if kept]
     which = np.flatnonzero(keep)
-    return Part(tasks.select(which).take_rows(rows), which, index, first) if which.size else None
+    return PartitionTasks(tasks.select(which).take_rows(rows), which, index, first) if which.size else None
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _part(tasks: Tasks, index: int, first: int, last: int) -> Part | None:
 
 
 @dataclass(frozen=True, eq=False)
-class SufficientStatistics:
+class ColumnStatistics:
     """n rows with these means of columns, and sums of squared deviations from them.
 
     Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
@@ -123,12 +123,10 @@ class SufficientStatistics:
     mean: np.ndarray
     squares: np.ndarray
 
-    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+    def __add__(self, other: ColumnStatistics) -> ColumnStatistics:
         n, step = self.n + other.n, other.mean - self.mean
         mean = self.mean + step * (other.n / n)
-        return SufficientStatistics(
-            n, mean, self.squares + other.squares + step**2 * (self.n * (other.n / n))
-        )
+        return ColumnStatistics(n, mean, self.squares + other.squares + step**2 * (self.n * (other.n / n)))
 
     @property
     def nbytes(self) -> int:
@@ -139,35 +137,35 @@ class SufficientStatistics:
         return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
 
 
-def moments_of(part: Part) -> SufficientStatistics:
+def moments_of(part: PartitionTasks) -> ColumnStatistics:
     """Those of the rows of one part, each counted once where tasks share it."""
     X: Any = part.tasks.X if part.tasks.is_shared else part.tasks.stacked
     mean = np.asarray(X.sum(axis=0)).ravel() / X.shape[0]
-    return SufficientStatistics(X.shape[0], mean, squared_deviations(X, mean))
+    return ColumnStatistics(X.shape[0], mean, squared_deviations(X, mean))
 
 
-def scaled(part: Part, scaling: Scaling) -> Part:
+def scale_rows(part: PartitionTasks, scaling: Scaling) -> PartitionTasks:
     """The same rows, scaled."""
-    return Part(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
+    return PartitionTasks(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Sums over the rows of a part that are as small as weights are: what `DistributedTasks` answers in one pass.
 
 
-def gram_of(part: Part, same: bool) -> TaskSum:
+def gram_of(part: PartitionTasks, same: bool) -> TaskSum:
     """(k, d, d) X_i^T X_i of its tasks; (1, d, d) where they are all the `same`."""
     if same:
         return TaskSum(np.zeros(1, dtype=int), gram(part.tasks.inputs[0])[None])
     return TaskSum(part.which, np.stack([gram(X) for X in part.tasks.inputs]))
 
 
-def products_with(part: Part) -> TaskSum:
+def adjoint_products(part: PartitionTasks) -> TaskSum:
     """(k, d) X_i^T y_i."""
     return TaskSum(part.which, part.tasks.cross().T)
 
 
-def column_squares(part: Part) -> TaskSum:
+def column_squares(part: PartitionTasks) -> TaskSum:
     """(k, d) squares of the lengths of columns, of rows with a label of the task."""
     tasks = part.tasks
     if tasks.mask is None:
@@ -176,7 +174,7 @@ def column_squares(part: Part) -> TaskSum:
     return TaskSum(part.which, np.asarray(tasks.mask.T.astype(float) @ squares))
 
 
-def fingerprint_of(part: Part) -> dict[int, str]:
+def fingerprint_of(part: PartitionTasks) -> dict[int, str]:
     """{partition: its fingerprint}."""
     own = hashlib.sha256(part.tasks.fingerprint().encode() + part.which.astype(np.int64).tobytes())
     return {part.index: own.hexdigest()}
@@ -205,7 +203,7 @@ class DistributedTasks(Tasks):
         return object.__new__(cls)  # `Tasks` itself is not called
 
     def __init__(
-        self, parts: Parts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: Facts | LabelFacts | None = None,
+        self, parts: RowParts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: TaskFacts | LabelFacts | None = None,
         keys: tuple | None = None, n_rows: int | None = None, is_weighted=False, is_sparse=False, is_table=False,
         scaling: Scaling | None = None,
     ):  # fmt: skip
@@ -355,7 +353,7 @@ class DistributedTasks(Tasks):
         """(d, m): column i is X_i^T y_i: a pass."""
         if scale is not None:
             self._elsewhere("cross(scale)", _SUM)
-        return self._of_tasks(self.parts.run(products_with)).T
+        return self._of_tasks(self.parts.run(adjoint_products)).T
 
     def largest_curvature(self, scale=None) -> float:
         """max_i ||X_i||_2^2, from `gram`."""
@@ -367,7 +365,7 @@ class DistributedTasks(Tasks):
 
     # -------------------------------------------------------------------------------- other tasks from these
 
-    def _with(self, parts: Parts, **fields) -> DistributedTasks:
+    def _with(self, parts: RowParts, **fields) -> DistributedTasks:
         """These tasks with other parts. Without `facts`, a pass finds them."""
         kept: dict[str, Any] = {
             "task_names": self.task_names,
@@ -392,7 +390,7 @@ class DistributedTasks(Tasks):
     def scaled_by(self, scaling: Scaling) -> DistributedTasks:
         """See `Tasks.scaled_by`."""
         require_scaling(self, scaling)
-        return self._with(self.parts.mapped(scaled, scaling), scaling=scaling)
+        return self._with(self.parts.mapped(scale_rows, scaling), scaling=scaling)
 
     def select(self, tasks) -> DistributedTasks:
         """See `Tasks.select`."""
@@ -427,7 +425,7 @@ class DistributedTasks(Tasks):
                 term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
             )
         seed = int(generator(random_state, "subsample").integers(2**63))
-        found = self.parts.run(drawn_from, number, seed, self.n_tasks)
+        found = self.parts.run(draw_candidates, number, seed, self.n_tasks)
         return tasks_of(found, self.task_names, self.feature_names, self.scaling)
 
     @property
@@ -454,9 +452,9 @@ class DistributedTasks(Tasks):
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
         """See `Tasks.apply_solving`: with a forecast, a checkpoint, and on few rows where squares allow it."""
-        from mtldsl.distributed.distributed_run import solved
+        from mtldsl.distributed.distributed_run import solve_distributed
 
-        return solved(function, form, warm_start, how)
+        return solve_distributed(function, form, warm_start, how)
 
     def statement_check(self, form: Any, term: Any, point: Any) -> Any:
         """See `Tasks.statement_check`: over the parts, or some of them."""

@@ -1,6 +1,6 @@
 """A loss whose rows are elsewhere: values, gradients and multipliers by one pass over the data a point, summed where the rows are.
 
-No vector as long as the data comes here. Predictions are the weights that make them (`Scores`); multipliers are the gradients there, known by
+No vector as long as the data comes here. Predictions are the weights that make them (`LazyScores`); multipliers are the gradients there, known by
 what the proof asks of them (`DistributedDual`): sums over the rows, for those above and below zero apart.
 """
 
@@ -17,16 +17,16 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.dual_statistics import DualStatistics
 from mtldsl.distributed.partitions import TaskSum
-from mtldsl.normal_form.term import Blocks, Entry, LinearMap, LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
 from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part, Parts
+    from mtldsl.distributed.partitions import PartitionTasks, RowParts
 
 __all__ = [
     "DistributedDual",
     "DistributedTerm",
-    "Scores",
+    "LazyScores",
     "seen_of",
     "term_of",
 ]
@@ -43,7 +43,7 @@ SETTINGS = DistributedTermSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class LazyScores:
     """The predictions X_i v_i + b_i, not written out.
 
     V : (d, m);  b : (m,);  term : whose they are
@@ -120,17 +120,17 @@ class DistributedTerm(LossTerm):
     def is_shared_complete(self) -> bool:
         return False
 
-    def _remembered(self, V: np.ndarray, b: np.ndarray) -> Scores:
-        last: list[Scores] = self.__dict__.setdefault("_scores", [])
+    def _remembered(self, V: np.ndarray, b: np.ndarray) -> LazyScores:
+        last: list[LazyScores] = self.__dict__.setdefault("_scores", [])
         for one in last:
             if np.array_equal(one.V, V) and np.array_equal(one.b, b):
                 return one
-        last.insert(0, Scores(V.copy(), b.copy(), self))
+        last.insert(0, LazyScores(V.copy(), b.copy(), self))
         del last[SETTINGS.remembered_points :]
         return last[0]
 
     def look(self, V: np.ndarray, b: np.ndarray) -> Mapping[str, np.ndarray]:
-        """`Scores.seen` (`_look`)."""
+        """`LazyScores.seen` (`_look`)."""
         at = V, b, bool(self.intercepts)
         return self.tasks.parts.run(_look, self.tasks.n_tasks, self.atom, self.coefficients, *at)
 
@@ -159,27 +159,27 @@ class DistributedTerm(LossTerm):
         """A pass has told the value at this point: it need not be asked for."""
         self.predictions(x).__dict__["seen"] = seen
 
-    def predictions(self, x: Blocks) -> Scores:  # type: ignore[override]
+    def predictions(self, x: Blocks) -> LazyScores:  # type: ignore[override]
         b = np.zeros(self.tasks.n_tasks)
         for name in self.intercepts:
             b = b + x[name][0]
         return self._remembered(self.map.forward(x), b)
 
-    def predictions_without_weights(self, x: Blocks) -> Scores:  # type: ignore[override]
+    def predictions_without_weights(self, x: Blocks) -> LazyScores:  # type: ignore[override]
         return self.predictions(x)
 
     @property
     def has_one_slope_at_zero(self) -> bool:
         return self.atom.smooth
 
-    def offset_predictions(self) -> Scores | None:  # type: ignore[override]
+    def offset_predictions(self) -> LazyScores | None:  # type: ignore[override]
         return (
             None
             if self.map.offset is None
             else self._remembered(self.map.offset, np.zeros(self.tasks.n_tasks))
         )
 
-    def value(self, z: Scores) -> float:
+    def value(self, z: LazyScores) -> float:
         if "seen" not in z.__dict__ and self.atom.separable and self.atom.labels == "sign" and not z.V.any():
             return self._at_constants(z.b)
         return float(z.seen["value"].sum())
@@ -202,7 +202,7 @@ class DistributedTerm(LossTerm):
             return self.value_at(x)
         return self.of_squares(self.residual_squares(x))
 
-    def claim_of(self, parts: Parts, x: Blocks) -> tuple[float, float]:
+    def claim_of(self, parts: RowParts, x: Blocks) -> tuple[float, float]:
         """(the value of the rows in some of the parts, made as solvers make it; how far rounding may have moved it)."""
         z, sent = self.predictions(x), (self.tasks.n_tasks, self.atom, self.coefficients)
         if not self._is_of_norms:
@@ -215,7 +215,7 @@ class DistributedTerm(LossTerm):
         here, high = self.of_squares(squares), self.of_squares(squares + off)
         return here, max(high - here, here - self.of_squares(squares - off))
 
-    def gradient(self, z: Scores) -> DistributedDual:  # type: ignore[override]
+    def gradient(self, z: LazyScores) -> DistributedDual:  # type: ignore[override]
         return DistributedDual(z.seen, np.ones_like(z.seen["sums"]))
 
     def dual_project(self, u: DistributedDual) -> DistributedDual:  # type: ignore[override]
@@ -269,7 +269,7 @@ class DistributedTerm(LossTerm):
         b = sum((x[name][0] for name in self.intercepts), np.zeros(self.tasks.n_tasks))
         return factors_of(self.tasks).residual_squares(self.map.forward(x), b)
 
-    def along(self, u: DistributedDual, z: Scores) -> float:  # type: ignore[override]
+    def along(self, u: DistributedDual, z: LazyScores) -> float:  # type: ignore[override]
         return float(np.vdot(u.adjoint, z.V) + self.sums(u) @ z.b)
 
     def magnitude(self, u: DistributedDual, x: Blocks) -> float:  # type: ignore[override]
@@ -280,13 +280,15 @@ class DistributedTerm(LossTerm):
         return total
 
 
-def term_of(part: Part, atom, coefficients) -> LossTerm:
+def term_of(part: PartitionTasks, atom, coefficients) -> LossTerm:
     """The loss of one part's rows, as a function of the weights of its tasks."""
     shape = (part.tasks.n_features, len(part.which))
-    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((Entry("W"),), shape), (), "")
+    return LossTerm(atom, coefficients[part.which], part.tasks, LinearMap((MapEntry("W"),), shape), (), "")
 
 
-def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool) -> dict[str, np.ndarray]:
+def seen_of(
+    part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool
+) -> dict[str, np.ndarray]:
     """`DistributedDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
     sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
@@ -294,15 +296,17 @@ def seen_of(part: Part, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool
     return sums.seen()
 
 
-def _squares_of(part: Part, V, b, centred: bool) -> TaskSum:
+def _squares_of(part: PartitionTasks, V, b, centred: bool) -> TaskSum:
     """(k, 2) squared residuals of a part's rows by their moments, and how far rounding may have moved them."""
     factors, V = moments_here(part.tasks).factors(), part.columns(V)
     squares = factors.residual_squares(V, b[part.which])
     return TaskSum(part.which, np.stack([squares, factors.rounding(V, squares, centred)], axis=1))
 
 
-def _look(part: Part, n_tasks: int, atom, coefficients, V, b, by_sign: bool) -> dict[str, np.ndarray]:
-    """Return what `Scores.seen` is the sum of: with the gradient as multipliers."""
+def _look(
+    part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, by_sign: bool
+) -> dict[str, np.ndarray]:
+    """Return what `LazyScores.seen` is the sum of: with the gradient as multipliers."""
     sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
     for slab in sums.rows.slabs(part.columns(V), b[part.which]):
         sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))

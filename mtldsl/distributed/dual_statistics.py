@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.normal_form.terms.row_statistics import gram_with_ones
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
     "DualStatistics",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class SlabSettings:
+class DualSlabSettings:
     """Sizes of a slab.
 
     slab_bytes    : inputs
@@ -41,7 +41,7 @@ class SlabSettings:
     min_slab_rows: int = 128
 
 
-SETTINGS = SlabSettings()
+SETTINGS = DualSlabSettings()
 
 
 @dataclass(eq=False)
@@ -82,7 +82,7 @@ class Slab:
 class RowSlabs:
     """Slabs of a part's rows in turn, and sums over all of them: X_i^T u_i, and X_i^T diag(weights) X_i beside a column of ones."""
 
-    def __init__(self, part: Part, coefficients: np.ndarray, sides: int):
+    def __init__(self, part: PartitionTasks, coefficients: np.ndarray, sides: int):
         self.tasks, self.sides = part.tasks, sides
         self.own = coefficients[part.which]
         self.m, self.d = part.tasks.n_tasks, part.tasks.n_features
@@ -147,13 +147,13 @@ class RowSlabs:
         return self.adjoint.transpose(0, 2, 1)
 
 
-def slabs_of(part: Part, coefficients: np.ndarray, sides: int) -> RowSlabs:
+def slabs_of(part: PartitionTasks, coefficients: np.ndarray, sides: int) -> RowSlabs:
     """By how the part's rows are laid out. coefficients (m,) are those of all tasks."""
-    kind = _Sparse if part.tasks.is_sparse else _Table if part.tasks.is_shared else _LongTable
+    kind = _SparseSlabs if part.tasks.is_sparse else _SharedTable if part.tasks.is_shared else _LongTable
     return kind(part, coefficients, sides)
 
 
-class _Table(RowSlabs):
+class _SharedTable(RowSlabs):
     """One dense X for all tasks: every product is one of matrices."""
 
     def __init__(self, part, coefficients, sides):
@@ -233,7 +233,7 @@ class _LongTable(RowSlabs):
             self.adjoint[:, i] += U[:, first : first + count] @ self._inputs(slab, i, first, count)
 
 
-class _Sparse(_LongTable):
+class _SparseSlabs(_LongTable):
     """Sparse inputs, whose products are fastest in one piece: what is made of predictions is made in slabs, and gathered for the products."""
 
     def _slabs(self, V, b):
@@ -267,7 +267,9 @@ _NAMES = ("sums", "labels", "squares", "work", "conjugate", "at_zero")
 class DualStatistics:
     """The sums for a loss that is a sum over samples; multipliers above zero stand apart from the others where `by_sign`."""
 
-    def __init__(self, part: Part, n_tasks: int, atom: Any, coefficients: np.ndarray, by_sign: bool):
+    def __init__(
+        self, part: PartitionTasks, n_tasks: int, atom: Any, coefficients: np.ndarray, by_sign: bool
+    ):
         self.atom, self.by_sign, self.n_tasks, self.which = atom, by_sign, n_tasks, part.which
         sides, own = 1 + by_sign, part.which.size
         self.rows = slabs_of(part, coefficients, sides)

@@ -1,4 +1,4 @@
-"""A forecast of what a solve by passes will take: from the first pass on, and better with every look."""
+"""Forecast of the time that a solve by passes will take: from the first pass on, and better with every look."""
 
 from __future__ import annotations
 

@@ -17,21 +17,21 @@ from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import atomic_file, read_archive, reading
 from mtldsl.utils.memory import keep_freed_memory
 from mtldsl.utils.parallel import one_blas_thread
-from mtldsl.utils.progress import timed
+from mtldsl.utils.progress import time_pass
 
 __all__ = [
-    "Columns",
     "LocalParts",
-    "Part",
-    "Parts",
+    "PartitionTasks",
+    "RowParts",
+    "TaskColumns",
     "TaskSum",
     "add",
-    "aligned",
-    "evaluated",
+    "align_arrays",
+    "evaluate_part",
     "given_back",
-    "grouped",
+    "group_pieces",
     "groups",
-    "joined",
+    "join_tasks",
     "piece",
     "put_together",
     "read_state",
@@ -106,7 +106,7 @@ class TaskSum:
         return full
 
 
-def aligned(value) -> Any:
+def align_arrays(value) -> Any:
     """The same numbers, with arrays that begin where a number may.
 
     One that came over a network may lie anywhere. numpy copies it for every product, and makes another product than of an array that was not
@@ -115,16 +115,16 @@ def aligned(value) -> Any:
     if isinstance(value, np.ndarray):
         return np.require(value, requirements="A") if value.dtype.kind in "fiubc" else value
     if isinstance(value, dict):
-        return {key: aligned(one) for key, one in value.items()}
+        return {key: align_arrays(one) for key, one in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(map(aligned, value))
+        return type(value)(map(align_arrays, value))
     if isinstance(value, TaskSum):
-        return TaskSum(aligned(value.which), aligned(value.values))
+        return TaskSum(align_arrays(value.which), align_arrays(value.values))
     if sparse.issparse(value) and value.format == "csr":
         parts = value.data, value.indices, value.indptr
         if all(one.flags.aligned for one in parts):
             return value
-        new: Any = type(value)(tuple(map(aligned, parts)), shape=value.shape, copy=False)
+        new: Any = type(value)(tuple(map(align_arrays, parts)), shape=value.shape, copy=False)
         new.has_canonical_format = value.has_canonical_format
         return new
     return value
@@ -149,7 +149,7 @@ def size_of(value) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TaskColumns:
     """Arrays of some tasks, task after task.
 
     which   : (k,) positions of the tasks; of whole tasks ascending
@@ -183,7 +183,7 @@ def groups(n_tasks: int, most: int) -> list[tuple[int, int]]:
     return [(n_tasks * g // n, n_tasks * (g + 1) // n) for g in range(n)]
 
 
-def piece(columns: Columns | None, first: int, last: int) -> Columns | None:
+def piece(columns: TaskColumns | None, first: int, last: int) -> TaskColumns | None:
     """Those of tasks first <= i < last; None where there are none."""
     if columns is None:
         return None
@@ -191,17 +191,17 @@ def piece(columns: Columns | None, first: int, last: int) -> Columns | None:
     return _chosen(columns, own) if own.size else None
 
 
-def _chosen(columns: Columns, own: np.ndarray) -> Columns:
+def _chosen(columns: TaskColumns, own: np.ndarray) -> TaskColumns:
     lengths = np.diff(columns.offsets)[own]
     if own[-1] - own[0] + 1 == own.size:
         rows = slice(columns.offsets[own[0]], columns.offsets[own[-1] + 1])
     else:
         rows = np.concatenate([np.arange(*columns.offsets[k : k + 2]) for k in own])
     arrays = tuple(array[rows] for array in columns.arrays)
-    return Columns(columns.which[own], np.concatenate([[0], np.cumsum(lengths)]), arrays)
+    return TaskColumns(columns.which[own], np.concatenate([[0], np.cumsum(lengths)]), arrays)
 
 
-def _counts(pieces: Sequence[Columns | None]) -> tuple[np.ndarray, np.ndarray]:
+def _counts(pieces: Sequence[TaskColumns | None]) -> tuple[np.ndarray, np.ndarray]:
     """(positions of all tasks, (parts, k) how long each is in each)."""
     which = np.unique(np.concatenate([one.which for one in pieces if one is not None]))
     counts = np.zeros((len(pieces), len(which)), int)
@@ -211,7 +211,7 @@ def _counts(pieces: Sequence[Columns | None]) -> tuple[np.ndarray, np.ndarray]:
     return which, counts
 
 
-def joined(pieces: Sequence[Columns | None]) -> Columns | None:
+def join_tasks(pieces: Sequence[TaskColumns | None]) -> TaskColumns | None:
     """Whole tasks, of each what parts have of it, in their order."""
     if all(one is None for one in pieces):
         return None
@@ -228,30 +228,34 @@ def joined(pieces: Sequence[Columns | None]) -> Columns | None:
             for to, array in zip(arrays, one.arrays, strict=True):
                 to[at[i] : at[i] + n] = array[one.offsets[k] : one.offsets[k + 1]]
             at[i] += n
-    return Columns(which, offsets, arrays)
+    return TaskColumns(which, offsets, arrays)
 
 
-def given_back(arrays: Sequence[np.ndarray], pieces: Sequence[Columns | None]) -> list[Columns | None]:
-    """Arrays of whole tasks, as `joined` has them, cut into those of the parts."""
+def given_back(
+    arrays: Sequence[np.ndarray], pieces: Sequence[TaskColumns | None]
+) -> list[TaskColumns | None]:
+    """Arrays of whole tasks, as `join_tasks` has them, cut into those of the parts."""
     if all(one is None for one in pieces):
         return [None] * len(pieces)
     which, counts = _counts(pieces)
     at = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])[:-1]
-    back: list[Columns | None] = []
+    back: list[TaskColumns | None] = []
     for one, own in zip(pieces, counts, strict=True):
         if one is None:
             back.append(None)
             continue
         chosen = np.searchsorted(which, one.which)
         cut = tuple(np.concatenate([array[at[i] : at[i] + own[i]] for i in chosen]) for array in arrays)
-        back.append(Columns(one.which, one.offsets, cut))
+        back.append(TaskColumns(one.which, one.offsets, cut))
         at = at + own
     return back
 
 
-def grouped(function: ByTask, state, broadcast: tuple, *pieces: Columns | None) -> tuple[Any, list, Any, int]:
+def group_pieces(
+    function: ByTask, state, broadcast: tuple, *pieces: TaskColumns | None
+) -> tuple[Any, list, Any, int]:
     """(state, the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks."""
-    columns = joined(pieces)
+    columns = join_tasks(pieces)
     if columns is None:
         return state, [None] * len(pieces), None, 0
     with one_blas_thread():
@@ -259,7 +263,7 @@ def grouped(function: ByTask, state, broadcast: tuple, *pieces: Columns | None) 
     return state, given_back(arrays, pieces), told, columns.nbytes + size_of(tuple(arrays))
 
 
-def put_together(like: Columns | None, backs: Sequence[Columns | None]) -> Columns | None:
+def put_together(like: TaskColumns | None, backs: Sequence[TaskColumns | None]) -> TaskColumns | None:
     """Return what one part gets back of all groups, in the order of its own tasks."""
     found = [one for one in backs if one is not None]
     if like is None or not found:
@@ -271,7 +275,7 @@ def put_together(like: Columns | None, backs: Sequence[Columns | None]) -> Colum
             at = slice(*like.offsets[place[i] : place[i] + 2])
             for to, array in zip(arrays, one.arrays, strict=True):
                 to[at] = array[one.offsets[k] : one.offsets[k + 1]]
-    return Columns(like.which, like.offsets, arrays)
+    return TaskColumns(like.which, like.offsets, arrays)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -348,7 +352,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PartitionTasks:
     """The rows of one partition as ordinary `Tasks`, of those tasks that have a labelled row in it.
 
     which     : (k,) positions of its tasks among all m
@@ -381,11 +385,11 @@ class Part:
         return _rebuilt, (type(tasks), fields, self.which, self.index, self.first_row)
 
 
-def _rebuilt(kind, fields: dict, which, index, first_row) -> Part:
-    return Part(kind(**aligned(fields)), aligned(which), index, first_row)
+def _rebuilt(kind, fields: dict, which, index, first_row) -> PartitionTasks:
+    return PartitionTasks(kind(**align_arrays(fields)), align_arrays(which), index, first_row)
 
 
-class Parts(Protocol):
+class RowParts(Protocol):
     """Parts, wherever they are, as those see them who ask for sums over all rows."""
 
     n_parts: int
@@ -415,7 +419,7 @@ class Parts(Protocol):
     ) -> tuple[Any, Sequence, Any]:
         """(new state, columns brought back to the parts, what is told): function(columns of whole tasks, its state, *broadcast).
 
-        columns : the `Columns` of every part (None: of none of the tasks), as a stateful run returned them
+        columns : the `TaskColumns` of every part (None: of none of the tasks), as a stateful run returned them
         state   : what an earlier exchange returned, which stays where tasks are put together; None at first
         What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
         """
@@ -436,11 +440,11 @@ class Parts(Protocol):
         """Return what was written there under this mark, maybe by another process."""
         ...
 
-    def mapped(self, step: Callable, *broadcast) -> Parts:
-        """Other parts: step(part, *broadcast) is a Part, or None where nothing is left of it."""
+    def mapped(self, step: Callable, *broadcast) -> RowParts:
+        """Other parts: step(part, *broadcast) is a PartitionTasks, or None where nothing is left of it."""
         ...
 
-    def some(self, which: Sequence[int]) -> Parts:
+    def some(self, which: Sequence[int]) -> RowParts:
         """Some of the parts, as they are; what runs over them is counted there."""
         ...
 
@@ -451,20 +455,20 @@ class LocalParts:
     where = "this process"
     n_workers = 1
 
-    def __init__(self, parts: Sequence[Part | None], names: Sequence[str] | None = None):
+    def __init__(self, parts: Sequence[PartitionTasks | None], names: Sequence[str] | None = None):
         self.parts = list(parts)
         self.n_parts = len(self.parts)
         self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
         self.passes = self.bytes_moved = 0
         self._mark: str | None = None
 
-    @timed()
+    @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `Parts.run`."""
+        """See `RowParts.run`."""
         held = stateful or state is not None
         states = [None] * self.n_parts if state is None else state
         results = [
-            evaluated(function, part, own, held, stateful, *broadcast)
+            evaluate_part(function, part, own, held, stateful, *broadcast)
             for part, own in zip(self.parts, states, strict=True)
         ]
         total = tree_sum([summand for _, summand in results])
@@ -474,45 +478,47 @@ class LocalParts:
 
     @property
     def mark(self) -> str:
-        """See `Parts.mark`."""
+        """See `RowParts.mark`."""
         if self._mark is None:
             self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
         return self._mark
 
     def unseen_by(self, folder: str) -> None:
-        """See `Parts.unseen_by`."""
+        """See `RowParts.unseen_by`."""
 
     def write_states(self, states, folder: str, mark: str) -> list:
-        """See `Parts.write_states`."""
+        """See `RowParts.write_states`."""
         for k, state in enumerate(states):
             write_state(state_path(folder, mark, k), state)
         return states
 
     def read_states(self, folder: str, mark: str) -> list:
-        """See `Parts.read_states`."""
+        """See `RowParts.read_states`."""
         return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
 
     def exchanged(
         self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
     ) -> tuple[Any, Sequence, Any]:
-        """See `Parts.exchanged`."""
-        pieces: Sequence[Columns | None] = columns
-        state, back, told, moved = grouped(function, state, broadcast, *pieces)
+        """See `RowParts.exchanged`."""
+        pieces: Sequence[TaskColumns | None] = columns
+        state, back, told, moved = group_pieces(function, state, broadcast, *pieces)
         self.bytes_moved += size_of(broadcast) + size_of(told) + moved
         return state, back, told
 
     def mapped(self, step: Callable, *broadcast) -> LocalParts:
-        """See `Parts.mapped`."""
+        """See `RowParts.mapped`."""
         return LocalParts(
             [None if part is None else step(part, *broadcast) for part in self.parts], self.names
         )
 
     def some(self, which: Sequence[int]) -> LocalParts:
-        """See `Parts.some`."""
+        """See `RowParts.some`."""
         return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 
-def evaluated(function, part: Part | None, state, held: bool, stateful: bool, *broadcast) -> tuple[Any, Any]:
+def evaluate_part(
+    function, part: PartitionTasks | None, state, held: bool, stateful: bool, *broadcast
+) -> tuple[Any, Any]:
     """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""
     if part is None:
         return state, None

@@ -12,7 +12,7 @@ from mtldsl.distributed.consensus import hessians_are_too_many
 from mtldsl.distributed.distributed_ascent import curvatures
 from mtldsl.distributed.distributed_newton import hessian_shares
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.route_table import Pattern
+from mtldsl.solvers.route_table import RoutePattern
 from mtldsl.solvers.sdca.dual_ascent import kernel_form
 
 __all__ = ["PATTERNS", "SETTINGS", "PatternSettings"]
@@ -82,8 +82,10 @@ def prefers_newton_to_majorization(form: NormalForm) -> bool:
 
 
 PATTERNS = (
-    Pattern("large Hessians", "", later=("newton_by_passes",), when=hessians_are_too_many),
-    Pattern("cheap Hessians", "", later=("majorization",), when=prefers_newton_to_majorization),
-    Pattern("parts that rarely agree", "", later=("consensus",), when=prefers_newton_to_consensus),
-    Pattern("short steps on samples", "", later=("ascent_by_passes",), when=prefers_fewer_passes_to_ascent),
+    RoutePattern("large Hessians", "", later=("newton_by_passes",), when=hessians_are_too_many),
+    RoutePattern("cheap Hessians", "", later=("majorization",), when=prefers_newton_to_majorization),
+    RoutePattern("parts that rarely agree", "", later=("consensus",), when=prefers_newton_to_consensus),
+    RoutePattern(
+        "short steps on samples", "", later=("ascent_by_passes",), when=prefers_fewer_passes_to_ascent
+    ),
 )

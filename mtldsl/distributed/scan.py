@@ -21,7 +21,7 @@ from mtldsl.data.store_parquet import (
     with_partition,
 )
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.constructors import Rows
+from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_backend import call, require_dask
 from mtldsl.distributed.dask_inputs import named_columns, of_loaders
 from mtldsl.errors import DataError
@@ -30,7 +30,7 @@ from mtldsl.utils.validation import as_list, as_whole, quoted
 
 __all__ = [
     "FORMATS",
-    "Piece",
+    "PartitionSource",
     "files_of",
     "format_of",
     "from_parts",
@@ -55,11 +55,11 @@ FORMATS = {
 
 
 @dataclass(frozen=True)
-class Piece:
+class PartitionSource:
     """A partition: what messages call it, how it is read, and how many bytes it takes in memory, where that is known."""
 
     name: str
-    read: Callable[..., Rows]
+    read: Callable[..., PartitionRows]
     arguments: tuple
     size: float | None = None
 
@@ -130,7 +130,7 @@ def format_of(files: list[str], format, typed: str) -> str:
     return format
 
 
-def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> Rows:
+def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> PartitionRows:
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
     names = [label] if label else ["Y", "y"]
     ids = None if task in (None, "file") else task
@@ -147,7 +147,7 @@ def npz_rows(path: str, label: str | None, task: str | None, weights: str | None
             )
     Y = archive[found]
     own = None if weights is None else archive[weights]
-    return Rows(
+    return PartitionRows(
         X, Y if task is not None or Y.ndim == 2 else Y[:, None], _ids(task, path, len(Y), archive), own
     )
 
@@ -163,7 +163,7 @@ def stem(path: str) -> str:
     return PurePosixPath(path).name.split(".")[0]
 
 
-def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> Rows:
+def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> PartitionRows:
     """One text file. task "qid" or "file"; None: all rows are of one task."""
     chunks = list(libsvm_chunks(Path(path), task or "file", stem(path), zero_based, n_features))
     if not chunks:
@@ -176,9 +176,9 @@ def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int |
     X = parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts))
     y = np.concatenate([chunk.y for chunk in chunks])
     if task is None:
-        return Rows(X, y[:, None], exact=n_features is not None)
+        return PartitionRows(X, y[:, None], exact=n_features is not None)
     ids = np.concatenate([np.array(chunk.ids, dtype=object)[chunk.codes] for chunk in chunks])
-    return Rows(X, y, ids, exact=n_features is not None)
+    return PartitionRows(X, y, ids, exact=n_features is not None)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ SETTINGS = ScanSettings()
 
 def parquet_pieces(
     system, files: list[str], root: str | None, features, labels, task, weights, typed: str
-) -> tuple[list[Piece], dict]:
+) -> tuple[list[PartitionSource], dict]:
     """(the partitions, the columns by what they are for). DataError for columns that the first file does not have.
 
     root : the folder below which folders are columns
@@ -226,7 +226,9 @@ def parquet_pieces(
                 name += f", row groups {first} to {last - 1} (rows from {row})"
             size = 8.0 * n * (d + 2 * len(columns["labels"]))
             own = columns | {"partition": partition}
-            pieces.append(Piece(name, parquet_rows, (system, path, list(range(first, last)), own), size))
+            pieces.append(
+                PartitionSource(name, parquet_rows, (system, path, list(range(first, last)), own), size)
+            )
     return pieces, columns
 
 
@@ -256,7 +258,7 @@ def _runs(groups: list[int], d: int):
     yield first, len(groups), row, held
 
 
-def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
+def parquet_rows(system, path: str, groups: list[int], columns: dict) -> PartitionRows:
     """These row groups of the file."""
     named = [*columns["features"], *columns["labels"], *columns["others"]]
     wanted = [name for name in dict.fromkeys(named) if name not in columns["partition"]]
@@ -278,7 +280,9 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Rows:
         column = table.column(columns["task"])
         plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
         ids = column.to_numpy() if plain else np.array(column.to_pylist(), dtype=object)
-    return Rows(_matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights)
+    return PartitionRows(
+        _matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights
+    )
 
 
 def _matrix(table, names: list[str], path: str) -> np.ndarray:
@@ -361,7 +365,8 @@ def scan(
         if labels is not None and not isinstance(labels, str):
             raise DataError(f"labels={quoted(labels)}: write the name of one array", term=typed)
         pieces = [
-            Piece(PurePosixPath(one).name, npz_rows, (one, labels, task, sample_weights)) for one in files
+            PartitionSource(PurePosixPath(one).name, npz_rows, (one, labels, task, sample_weights))
+            for one in files
         ]
     else:
         if labels is not None or sample_weights is not None:
@@ -377,7 +382,8 @@ def scan(
                 term=typed,
             )
         pieces = [
-            Piece(PurePosixPath(one).name, libsvm_rows, (one, task, zero_based, n_features)) for one in files
+            PartitionSource(PurePosixPath(one).name, libsvm_rows, (one, task, zero_based, n_features))
+            for one in files
         ]
     sizes = [piece.size for piece in pieces]
     size = None if None in sizes else sum(one for one in sizes if one is not None)
@@ -385,7 +391,7 @@ def scan(
     return of_loaders(nodes, names=_distinct(pieces, files), keep=keep, size=size, typed=typed, **names)
 
 
-def _distinct(pieces: list[Piece], files: list[str]) -> list[str]:
+def _distinct(pieces: list[PartitionSource], files: list[str]) -> list[str]:
     """Return what messages call the partitions: names of files, or their paths where names are not distinct."""
     names = [piece.name for piece in pieces]
     if len(set(names)) == len(names):

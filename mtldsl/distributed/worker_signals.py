@@ -1,4 +1,4 @@
-"""Signals of workers: Ctrl-C in a terminal goes to all of its processes; those of a `LocalCluster` leave it to the one that asked."""
+"""Signals that workers ignore: Ctrl-C in a terminal goes to all processes; those of a `LocalCluster` leave it to the one that asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["leave_signals_here"]
 _MARK = "_mtldsl_signals"
 
 
-class LeavesSignals(WorkerPlugin):
+class SignalShield(WorkerPlugin):
     """A worker that Ctrl-C does not end: Dask would not start another, and what was interrupted could not go on."""
 
     name = "mtldsl-signals"
@@ -28,4 +28,4 @@ def leave_signals_here(client) -> None:
     cluster = client.cluster
     if isinstance(cluster, LocalCluster) and cluster.processes and not getattr(cluster, _MARK, False):
         setattr(cluster, _MARK, True)
-        client.register_plugin(LeavesSignals())
+        client.register_plugin(SignalShield())

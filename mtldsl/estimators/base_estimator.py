@@ -18,7 +18,7 @@ from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
-from mtldsl.estimators.model_argument import ModelSource, stated
+from mtldsl.estimators.model_argument import ModelSource, read_model_argument
 from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
 from mtldsl.estimators.unlike_units import warn_of_units
@@ -154,7 +154,7 @@ class ModelParameters(BaseEstimator):
     subject_to: Any
 
     def _stated(self) -> ModelSource:
-        return stated(self._stated_model(), self.subject_to, self._defaults)
+        return read_model_argument(self._stated_model(), self.subject_to, self._defaults)
 
     def _stated_model(self) -> Any:
         """`model` as it was given, or the statement that `loss` and `penalty` name. ModelError where both were given."""
@@ -484,11 +484,11 @@ class MultiTaskEstimator(ModelParameters):
         """Without what only a warm start or a proof needs, which holds the training data; and the weights once."""
         state = dict(cast(dict, super().__getstate__()))
         if state.get("solution_") is not None:
-            solution = state["solution_"] = _alone(state["solution_"])
+            solution = state["solution_"] = _strip_solution(state["solution_"])
             if "_weights" in state and np.array_equal(state["_weights"], solution.coef):
                 state["_weights"] = solution.coef
         if "solutions_" in state:
-            state["solutions_"] = [_alone(each) for each in state["solutions_"]]
+            state["solutions_"] = [_strip_solution(each) for each in state["solutions_"]]
         if "_weights" in state:
             state.pop("coef_", None)  # is a view of them
         return state
@@ -506,7 +506,7 @@ class MultiTaskEstimator(ModelParameters):
         return tags
 
 
-def _alone(solution: Solution) -> Solution:
+def _strip_solution(solution: Solution) -> Solution:
     """A solution without what only a warm start or a proof needs, and one array where a block is all of the weights."""
     blocks = {
         name: solution.coef if np.array_equal(block, solution.coef) else block

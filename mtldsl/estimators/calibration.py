@@ -17,14 +17,14 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.label_tables import numbered
+from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, generator, quoted
 
 __all__ = [
     "CALIBRATIONS",
-    "HeldOut",
+    "HeldOutRows",
     "calibrators",
     "log_odds",
     "metric_of",
@@ -50,7 +50,7 @@ def metric_of(tune_thresholds) -> Metric | None:
     return metric
 
 
-class HeldOut(NamedTuple):
+class HeldOutRows(NamedTuple):
     """The distinct rows that have a label, each by an estimator that was fitted on other ones.
 
     z       : (n, m) scores; NaN where the fold had nothing to learn of a task
@@ -67,7 +67,7 @@ class HeldOut(NamedTuple):
 
 def out_of_fold(
     plain, X, signs: np.ndarray, sample_weight, folds, random_state, *, checked=None, factors=None
-) -> HeldOut:
+) -> HeldOutRows:
     """The scores of every distinct row by an estimator fitted on the other folds.
 
     Rows that are the same go to one fold, as one row with the sum of their weights, and in an order that is their own: what is learned does not
@@ -83,7 +83,7 @@ def out_of_fold(
         raise ModelError(f"inner_folds={quoted(folds)}", write_instead="write a whole number of at least 2")
     (X,) = indexable(X)
     given = of_labels(sample_weight, signs.shape)
-    rows, _, totals = numbered(
+    rows, _, totals = number_distinct_rows(
         X if checked is None else checked, signs, np.ones(signs.shape) if given is None else given
     )
     n = len(rows)
@@ -104,7 +104,7 @@ def out_of_fold(
     found = Parallel()(run(clone(plain), X, signs, weights, rows, *side, pairwise) for side in sides)
     for (_, test), scores in zip(sides, found, strict=True):
         z[test] = scores
-    return HeldOut(z, signs, totals, rows)
+    return HeldOutRows(z, signs, totals, rows)
 
 
 def _scored(plain, X, signs, weights, rows, train, test, pairwise: bool) -> np.ndarray:
@@ -131,7 +131,7 @@ def _scores_of(fitted, X) -> np.ndarray:
     return z
 
 
-def thresholds(held: HeldOut, metric: Metric, factors=None) -> np.ndarray:
+def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:
     """(m,) the best threshold of every task on these scores; 0 where there are none of both classes.
 
     factors : (rows of y, m) what a label counts for in the metric, beside its weight
@@ -152,7 +152,7 @@ def thresholds(held: HeldOut, metric: Metric, factors=None) -> np.ndarray:
 CALIBRATIONS = ("sigmoid", "isotonic")
 
 
-def calibrators(held: HeldOut, kind: str, factors=None) -> list:
+def calibrators(held: HeldOutRows, kind: str, factors=None) -> list:
     """One array a task, from score z to P(+1): "sigmoid", (a, b) of a logistic regression, log-odds a z + b; "isotonic", (2, k) the corners of
     the isotonic one, scores above and probabilities below, with straight lines between. None where there are not both classes.
 

@@ -1,4 +1,4 @@
-"""Classification: labels of several tasks, or classes against the rest."""
+"""Estimators for classification: labels of several tasks, or classes against the rest."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from mtldsl.estimators.label_tables import (
     share_right,
     unique_rows,
 )
-from mtldsl.estimators.model_argument import OWN, ModelSource, stated
+from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argument
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.targets import Labels, labels_of
+from mtldsl.estimators.targets import ClassTargets, labels_of
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
 
@@ -237,10 +237,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
         self.coef_, self.intercept_ = self._weights.T, self._shift
 
-    def _labels_of(self, y) -> Labels:
+    def _labels_of(self, y) -> ClassTargets:
         return labels_of(y, task_a_class=compares_classes(self))
 
-    def _weights_of(self, labels: Labels, weights: np.ndarray | None) -> np.ndarray | None:
+    def _weights_of(self, labels: ClassTargets, weights: np.ndarray | None) -> np.ndarray | None:
         return class_weights(self.class_weight, labels, weights)
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
@@ -253,7 +253,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             return X @ self._weights + self._shift
         return X @ self._weights[:, self._learned] + self._shift[self._learned]
 
-    def _constant(self, signs, labels: Labels) -> np.ndarray:
+    def _constant(self, signs, labels: ClassTargets) -> np.ndarray:
         """(m,) -1 or +1 for tasks that have that class alone, NaN for those without a label, else 0."""
         total = np.ones(len(signs)) @ signs  # exactly, and faster than the sums of numpy over rows this short
         if not np.isnan(total).any():
@@ -498,11 +498,11 @@ class LabelGraphClassifier(MultiTaskClassifier):
         self._set(locals())
 
     def _stated(self) -> ModelSource:
-        return stated(
+        return read_model_argument(
             self.model, self.subject_to, self._defaults, edges=OWN if self.edges is None else self.edges
         )
 
-    def _weights_of(self, labels: Labels, weights: np.ndarray | None) -> np.ndarray | None:
+    def _weights_of(self, labels: ClassTargets, weights: np.ndarray | None) -> np.ndarray | None:
         """Those of the samples times those of all classes that a row has: one number a row."""
         if self.class_weight is None or labels.signs.shape[1] == 1:
             return super()._weights_of(labels, weights)
@@ -513,7 +513,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
         share = np.where(np.isnan(labels.signs), 1.0, found / np.where(given > 0, given, 1.0))
         return np.where(given > 0, given * np.prod(share, axis=1, keepdims=True), 0.0)
 
-    def _labels_of(self, y) -> Labels:
+    def _labels_of(self, y) -> ClassTargets:
         labels = super()._labels_of(y)
         if labels.kind == "multiclass":
             raise DataError(

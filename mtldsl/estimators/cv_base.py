@@ -27,18 +27,18 @@ from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import labels_of
 from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.language.scalars import Parameter
-from mtldsl.problems.parallel_fits import Parts, in_parts
+from mtldsl.problems.parallel_fits import PartsProgress, in_parts
 from mtldsl.problems.path import certified_points
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.measures import mean_and_error
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_array
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, generator, quoted
 
 __all__ = [
-    "ByTask",
     "CrossValidated",
+    "PerTaskScorer",
     "of_fold",
     "parameter_of",
     "with_parameters",
@@ -49,7 +49,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class ByTask:
+class PerTaskScorer:
     """A scorer with one number a task: the estimator's own score.
 
     names : the tasks of one long table; None where they are columns, which no fold loses
@@ -97,7 +97,7 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
     known, found = (held_out[0], estimator._read(held_out[1])), []
-    by_task = scoring if isinstance(scoring, ByTask) else None
+    by_task = scoring if isinstance(scoring, PerTaskScorer) else None
     own = scoring is None or by_task is not None  # weights are all that these scores ask for
     if own and problem.is_convex:
         for points in certified_points(problem, parameter, values, solve_options):
@@ -235,7 +235,7 @@ class CrossValidated(MultiTaskEstimator):
         with in_parts(type(self).__name__, "fold", "folds", "; it is not fitted") as made:
             return self._fit_at_best(made, X, y, sample_weight, **others)
 
-    def _fit_at_best(self, made: Parts, X, y, sample_weight=None, **others):
+    def _fit_at_best(self, made: PartsProgress, X, y, sample_weight=None, **others):
         """Fitted at the value that folds choose."""
         tasks = self._prepare(X, y, sample_weight, **others)
         X, y, sample_weight, *rest = indexable(X, y, sample_weight, *others.values())
@@ -252,7 +252,7 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        with counted(
+        with progress_bar(
             "choosing parameters, fold", len(splits), _is_loud(self.verbose, type(self).__name__)
         ) as tell:
             found = Parallel(n_jobs=self.n_jobs, return_as="generator")
@@ -288,7 +288,7 @@ class CrossValidated(MultiTaskEstimator):
     def _scorer(self, y):
         """Return what scores a fold's fits; None for the estimator's own score."""
         if self.per_task:
-            return ByTask(self._task_ids())
+            return PerTaskScorer(self._task_ids())
         if self.scoring is None:
             return None
         found = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
@@ -341,7 +341,7 @@ class CrossValidated(MultiTaskEstimator):
     def _values(self, model: Any) -> dict[str, Any]:
         """Any value stands for the one that is chosen, until it is."""
         if self._parameters.get(self._chosen) is None and model.defaults.get(self._chosen) is None:
-            model = _WithDefault(model, self._chosen)
+            model = _ModelWithDefault(model, self._chosen)
         return super()._values(model)
 
     def _options(self) -> dict[str, Any]:
@@ -458,7 +458,7 @@ def _is_loud(verbose, typed: str) -> bool:
     raise ModelError(term=f"{typed}(verbose={quoted(verbose)})", write_instead="write True or False")
 
 
-class _WithDefault:
+class _ModelWithDefault:
     """A model one of whose parameters has some value."""
 
     def __init__(self, model, parameter: str):

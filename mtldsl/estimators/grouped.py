@@ -1,4 +1,4 @@
-"""One long table whose rows belong to tasks: a column of X, or ids beside it, says to which."""
+"""Estimators for one long table whose rows belong to tasks: a column of X, or ids beside it, says to which."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from mtldsl.estimators.classifier import models_probabilities
 from mtldsl.estimators.label_tables import agreement, share_right
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
-from mtldsl.estimators.targets import Labels, labels_of, numbers_of_targets, require_y, vector_of
-from mtldsl.solution.predictors import decided, probabilities
+from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
+from mtldsl.solution.predictors import decide, probabilities
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_frame
 from mtldsl.utils.validation import quoted
@@ -299,7 +299,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
     def predict(self, X, groups=None) -> np.ndarray:
         """(n,), each row by the weights of its task."""
         z = self._row_scores(X, groups)
-        return decided(self.solution_.loss, z)  # pyrefly: ignore[missing-attribute]
+        return decide(self.solution_.loss, z)  # pyrefly: ignore[missing-attribute]
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """R^2 over all rows whose y is there."""
@@ -443,7 +443,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         return tags
 
 
-def _weighted_by_class(class_weight, labels: Labels, signs, ids, weights):
+def _weighted_by_class(class_weight, labels: ClassTargets, signs, ids, weights):
     """(n,) weights, with those of the classes, balanced within each task."""
     if class_weight is None:
         return weights
@@ -453,7 +453,7 @@ def _weighted_by_class(class_weight, labels: Labels, signs, ids, weights):
     own = np.ones(len(signs)) if weights is None else np.array(weights)
     for each in distinct(ids).tolist():
         rows = ids == each
-        part = Labels(signs[rows][:, None], labels.classes, "binary", None)
+        part = ClassTargets(signs[rows][:, None], labels.classes, "binary", None)
         balanced = class_weights("balanced", part, own[rows][:, None])
         assert balanced is not None
         own[rows] = balanced[:, 0]

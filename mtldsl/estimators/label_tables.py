@@ -10,24 +10,24 @@ from scipy import sparse
 from mtldsl.errors import DataError
 from mtldsl.estimators.sample_weights import of_rows
 from mtldsl.estimators.targets import (
-    classes_in,
     columns_of,
     is_vector,
     labels_of,
-    missing_in,
+    missing_mask,
     numbers_of_targets,
+    sorted_classes,
 )
 from mtldsl.utils.arrays import as_frame
 
 __all__ = [
     "LabelTable",
     "agreement",
-    "completed",
+    "complete_classes",
     "hold_targets",
     "keep_targets",
-    "learned",
-    "numbered",
-    "placed",
+    "learned_attribute",
+    "number_distinct_rows",
+    "place_scores",
     "scores_of_labels",
     "share_right",
     "signs_of",
@@ -51,15 +51,17 @@ def unique_rows(X, signs: np.ndarray, weights: np.ndarray | None) -> tuple:
     (array([1., 2.]), array([-1.,  1.]), array([1., 2.]))
     """
     weights = np.ones(signs.shape) if weights is None else weights
-    first, which, totals = numbered(X, signs, weights)
+    first, which, totals = number_distinct_rows(X, signs, weights)
     return X[first], np.where(totals > 0, signs[first], np.nan), totals
 
 
-def numbered(X, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def number_distinct_rows(
+    X, signs: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(where each distinct row that has a label first stands, in an order that is the rows' own; for every row of X the number of its distinct
     row, -1 for a row without a label; the sums of the weights (distinct rows, m), 0 where a label is missing).
 
-    >>> first, which, totals = numbered(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), np.ones((3, 1)))
+    >>> first, which, totals = number_distinct_rows(np.array([[2.0], [1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]]), np.ones((3, 1)))
     >>> first, which
     (array([1, 0]), array([1, 0, 1]))
     """
@@ -90,24 +92,24 @@ def numbered(X, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.
 # The classes that an estimator learned, and those that y has besides: a fold for training may lack a rare class.
 
 
-def completed(classes, y):
+def complete_classes(classes, y):
     """`classes` with those of y that training did not have; of columns only where training had one class.
 
     classes : of a vector (k,); of a table one array for all columns, or one a column
     DataError where a column with both its classes has a third, and for text beside numbers.
 
-    >>> completed(np.array(["no"]), ["yes", "no"])
+    >>> complete_classes(np.array(["no"]), ["yes", "no"])
     array(['no', 'yes'], dtype='<U3')
     """
     table, _, flat = columns_of(y)
-    missing = missing_in(table)
+    missing = missing_mask(table)
     if flat and not isinstance(classes, list):
-        return _with(np.asarray(classes), classes_in(table[:, 0], missing[:, 0]), "y")
+        return _with(np.asarray(classes), sorted_classes(table[:, 0], missing[:, 0]), "y")
     columns = classes if isinstance(classes, list) else [classes] * table.shape[1]
     found = []
     for i, (known, column, gone) in enumerate(zip(columns, table.T, missing.T, strict=True)):
         known = np.asarray(known)
-        all_known = _with(known, classes_in(column, gone), f"column {i} of y")
+        all_known = _with(known, sorted_classes(column, gone), f"column {i} of y")
         if len(known) < 3 and len(all_known) > 2:
             new = next(each for each in all_known.tolist() if each not in known.tolist())
             raise DataError(
@@ -132,7 +134,7 @@ def _with(known: np.ndarray, seen: np.ndarray, where: str) -> np.ndarray:
     return np.union1d(plain, seen)
 
 
-def placed(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
+def place_scores(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
     """Scores or probabilities as an estimator of the classes `known` gave them, in the columns of `all_known`.
 
     table    : (n, m), one column a task: of a vector of two classes or fewer one, for the last; of more one a class
@@ -171,7 +173,7 @@ class LabelTable:
         if isinstance(y, LabelTable):
             return y
         table, _, _ = columns_of(y)
-        there = ~missing_in(table)
+        there = ~missing_mask(table)
         return cls(table, there, np.flatnonzero(there.any(axis=1)))
 
 
@@ -218,7 +220,7 @@ def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, 
         targets = numbers_of_targets(y, learning=False)
         return targets.Y, targets.names
     table, names, _ = columns_of(y)
-    missing = missing_in(table)
+    missing = missing_mask(table)
     if classes is None:
         labels = labels_of(y)
         return labels.signs, labels.names
@@ -244,7 +246,7 @@ def to_spread(y, rows: int) -> np.ndarray:
     rows : classes have so many rows each on average, or the column is one of numbers
     """
     table, _, _ = columns_of(y)
-    missing, columns = missing_in(table), []
+    missing, columns = missing_mask(table), []
     for column, gone in zip(table.T, missing.T, strict=True):
         values, own = np.unique(
             column[~gone].astype(str if table.dtype == object else table.dtype), return_inverse=True
@@ -271,7 +273,7 @@ def keep_targets(estimator, names) -> None:
 
 def hold_targets(estimator, y) -> None:
     """DataError where the columns of y have other names than those that were learned, or another order. Arrays and vectors have none."""
-    known = learned(estimator, "target_names_")
+    known = learned_attribute(estimator, "target_names_")
     frame = as_frame(y)
     if known is None or frame is None or is_vector(y):
         return
@@ -292,7 +294,7 @@ def hold_targets(estimator, y) -> None:
     )
 
 
-def learned(estimator, name: str):
+def learned_attribute(estimator, name: str):
     """An attribute that a fit made, wherever the estimator that learned it stands in pipelines and searches; None where there is none."""
     while estimator is not None:
         if hasattr(estimator, name):

@@ -25,7 +25,7 @@ from mtldsl.utils.validation import as_float, quoted
 __all__ = [
     "OWN",
     "ModelSource",
-    "stated",
+    "read_model_argument",
 ]
 
 #: the edges that a model over a graph of labels has by itself
@@ -53,7 +53,7 @@ class ModelSource(Protocol):
     def on(self, tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem: ...
 
 
-def stated(
+def read_model_argument(
     model, subject_to: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, edges=None
 ) -> ModelSource:
     """Return what `model` says. ModelError where it is of another kind, or a name that no model has.
@@ -62,9 +62,9 @@ def stated(
     defaults   : values of parameters that have none in a model
     edges      : of a model over a graph of labels, the edges that there may be, or `OWN`; None for models of other kinds
 
-    >>> stated("logistic_loss(W, tasks) + lam * l21_norm(W)").parameters
+    >>> read_model_argument("logistic_loss(W, tasks) + lam * l21_norm(W)").parameters
     ('lam',)
-    >>> stated("Robust-MTL").parameters
+    >>> read_model_argument("Robust-MTL").parameters
     ('rho1', 'rho2')
     """
     constraints = _constraints(subject_to)
@@ -81,8 +81,8 @@ def stated(
                     f"model={model!r} is a word, not a model",
                     write_instead=f"write penalty={model!r}, or a statement, such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
                 )
-            return Named(find(model), defaults or {}, edges)
-        return Named(_typed(model, constraints, edges is not None), defaults or {}, edges)
+            return TextModel(find(model), defaults or {}, edges)
+        return TextModel(_typed(model, constraints, edges is not None), defaults or {}, edges)
     if callable(model):
         if constraints:
             raise ModelError(
@@ -90,7 +90,7 @@ def stated(
                 argument="subject_to",
                 write_instead="return (objective, [constraints])",
             )
-        return Function(model)
+        return FunctionModel(model)
     raise ModelError(
         f"model={quoted(model)}: write the name of a model ({', '.join(list(models())[:4])}, ...), a statement such as "
         "'logistic_loss(W, tasks) + lam * l21_norm(W)', or a function of (W, tasks)"
@@ -98,7 +98,7 @@ def stated(
 
 
 @dataclass(frozen=True)
-class Named:
+class TextModel:
     """A statement as text, of a paper or of the user."""
 
     model: NamedModel
@@ -130,7 +130,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionModel:
     """A function of (W, tasks), its further arguments the parameters, that returns the objective, or (objective, constraints)."""
 
     function: Callable[..., Any]

@@ -23,10 +23,10 @@ __all__ = [
     "ACTIVATIONS",
     "Layers",
     "NetworkOptions",
-    "OwnRows",
-    "Scales",
-    "SharedRows",
-    "Trained",
+    "SeparateBatch",
+    "SharedBatch",
+    "TrainedLayers",
+    "TrainingStatistics",
     "as_samples",
     "checked_structure",
     "dense_alike",
@@ -252,14 +252,14 @@ def _product(torch, S: SpectralMatrix):
 
 
 @dataclass(frozen=True, eq=False)
-class Scales:
+class TrainingStatistics:
     """Statistics of training data: of the inputs over all rows of all tasks, of the labels task by task."""
 
     inputs: Scaling
     labels: Scaling
 
     @classmethod
-    def of(cls, tasks: Tasks, standardize: bool) -> Scales:
+    def of(cls, tasks: Tasks, standardize: bool) -> TrainingStatistics:
         """Means and standard deviations, 1 where something is constant; zeros and ones where standardize is False."""
         d, m = tasks.n_features, tasks.n_tasks
         if not standardize:
@@ -282,18 +282,18 @@ class Scales:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedRows:
+class SharedBatch:
     """A label of every task at each row: X (R, d), labels and weights (R, m); weight 0 where a label is missing."""
 
     X: object
     labels: object
     weights: object
 
-    def map(self, function) -> SharedRows:
+    def map(self, function) -> SharedBatch:
         """The same samples with every array replaced."""
-        return SharedRows(function(self.X), function(self.labels), function(self.weights))
+        return SharedBatch(function(self.X), function(self.labels), function(self.weights))
 
-    def rows(self, index) -> SharedRows:
+    def rows(self, index) -> SharedBatch:
         return self.map(lambda array: array[index])
 
     def squares(self, H, W, intercept):
@@ -302,7 +302,7 @@ class SharedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRows:
+class SeparateBatch:
     """Each row belongs to one task: X (R, d), labels, weights and the task's position (R,)."""
 
     X: object
@@ -310,11 +310,13 @@ class OwnRows:
     weights: object
     task: object
 
-    def map(self, function) -> OwnRows:
+    def map(self, function) -> SeparateBatch:
         """The same samples with every array replaced."""
-        return OwnRows(function(self.X), function(self.labels), function(self.weights), function(self.task))
+        return SeparateBatch(
+            function(self.X), function(self.labels), function(self.weights), function(self.task)
+        )
 
-    def rows(self, index) -> OwnRows:
+    def rows(self, index) -> SeparateBatch:
         return self.map(lambda array: array[index])
 
     def squares(self, H, W, intercept):
@@ -323,17 +325,17 @@ class OwnRows:
         return self.weights * (self.labels - outputs) ** 2
 
 
-def as_samples(tasks: Tasks, scales: Scales, weights=None) -> SharedRows | OwnRows:
+def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> SharedBatch | SeparateBatch:
     """The tasks on those scales; `weights` (N,) in place of the tasks' sample weights. Rows without any label are left out."""
     labels = scales.scaled_labels(tasks)
     if weights is None:
         weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
     if not tasks.is_shared:
         X = scales.inputs.apply(np.vstack(tasks.inputs))
-        return OwnRows(X, labels, np.array(weights), np.array(tasks.task_of))
+        return SeparateBatch(X, labels, np.array(weights), np.array(tasks.task_of))
     Y, S = (np.nan_to_num(label_table(tasks, flat)) for flat in (labels, np.asarray(weights)))
     labelled = S.any(axis=1)
-    return SharedRows(scales.inputs.apply(tasks.X)[labelled], Y[labelled], S[labelled])
+    return SharedBatch(scales.inputs.apply(tasks.X)[labelled], Y[labelled], S[labelled])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -370,7 +372,7 @@ def torch_threads(torch, threads: int | None):
 
 
 @dataclass(eq=False)
-class Trained:
+class TrainedLayers:
     """The layers and matrices of one epoch, the best on validation data where there are any, else the last."""
 
     layers: Layers
@@ -380,7 +382,7 @@ class Trained:
     history: list[dict] = field(default_factory=list)
 
 
-def train(start: Layers, samples, validation, structure, options: NetworkOptions, rng) -> Trained:
+def train(start: Layers, samples, validation, structure, options: NetworkOptions, rng) -> TrainedLayers:
     """Minimise the objective that `MultiTaskNetwork` states, from `start`.
 
     validation : samples whose weights make the sum of their weighted squares what shall be small, or None.
@@ -388,10 +390,10 @@ def train(start: Layers, samples, validation, structure, options: NetworkOptions
     typed = f"{type(options).__name__}.fit"
     torch = import_torch(typed)
     with torch_threads(torch, options.threads):
-        return _Training(torch, start, samples, validation, structure, options, rng, typed).run()
+        return _TrainingRun(torch, start, samples, validation, structure, options, rng, typed).run()
 
 
-class _Training:
+class _TrainingRun:
     def __init__(self, torch, start, samples, validation, structure, options, rng, typed):
         self.torch, self.options, self.rng, self.typed = torch, options, rng, typed
         self.structure, self.shape, self.activation = structure, start.W.shape, start.activation
@@ -451,8 +453,8 @@ class _Training:
 
     # ----------------------------------------------------------------------------------------------- the loop
 
-    def run(self) -> Trained:
-        best: Trained | None = None
+    def run(self) -> TrainedLayers:
+        best: TrainedLayers | None = None
         best_error, history, began = math.inf, [], perf_counter()
         n_rows = len(self.samples.X)
         batch = n_rows if self.options.batch_size is None else min(self.options.batch_size, n_rows)
@@ -507,7 +509,7 @@ class _Training:
         look |= {"penalty": penalty, "objective": loss + penalty}
         return look if error is None else look | {"validation": error}
 
-    def _snapshot(self, look: dict) -> Trained:
+    def _snapshot(self, look: dict) -> TrainedLayers:
         def plain(array):
             return np.array(array.detach().numpy())
 
@@ -517,4 +519,4 @@ class _Training:
             plain(self.intercept),
             self.activation,
         )
-        return Trained(layers, self.matrices, look["objective"], look["epoch"])
+        return TrainedLayers(layers, self.matrices, look["objective"], look["epoch"])

@@ -14,7 +14,7 @@ from mtldsl.errors import ModelError
 from mtldsl.estimators.network_training import (
     Layers,
     NetworkOptions,
-    Scales,
+    TrainingStatistics,
     as_samples,
     checked_structure,
     dense_alike,
@@ -27,7 +27,7 @@ from mtldsl.solution.score import r_squared
 
 __all__ = [
     "MultiTaskNetwork",
-    "Predictor",
+    "NetworkPredictor",
     "SingleTaskNetworks",
 ]
 
@@ -36,7 +36,7 @@ __all__ = [
 # The face that trained networks share: predictions in the units of the labels, and scores.
 
 
-class Predictor:
+class NetworkPredictor:
     """Predictions and scores; a subclass says what comes out of its layers."""
 
     _schema: Schema | None = None  # of the class: not trained yet
@@ -102,7 +102,7 @@ class Predictor:
 
 
 @dataclass(kw_only=True, eq=False)
-class MultiTaskNetwork(NetworkOptions, Predictor):
+class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
     r"""Regression with hidden layers h that all tasks share and a linear last layer W (p, m): MTN, or MTN-FETR with a structure.
 
     minimize over h, W, b    sum_i sum_j s_ij (y_ij - h(x_ij)^T w_i - b_i)^2  +  c/2 sum_k ||A_k||^2  +  g(W)
@@ -198,7 +198,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
         tasks = dense_tasks(tasks, typed)
         sizes = (tasks.n_features, *self.hidden)
         checked_structure(self.structure, (sizes[-1], tasks.n_tasks), typed)
-        schema, scales, held_out = Schema.of(tasks), Scales.of(tasks, self.standardize), None
+        schema, scales, held_out = Schema.of(tasks), TrainingStatistics.of(tasks, self.standardize), None
         if validation is not None:
             validation = dense_alike(schema, validation, f"{typed}: validation")
             share = 1.0 / (
@@ -243,7 +243,7 @@ class MultiTaskNetwork(NetworkOptions, Predictor):
 
 
 @dataclass(kw_only=True, eq=False)
-class SingleTaskNetworks(NetworkOptions, Predictor):
+class SingleTaskNetworks(NetworkOptions, NetworkPredictor):
     """A network of its own for every task, with nothing shared: STN. Options as in `MultiTaskNetwork`, but for the structure.
 
     Each minimises the objective of a `MultiTaskNetwork` with structure=None on its one task; `objective` is their sum, and

@@ -1,4 +1,4 @@
-"""The class that counts as positive where the labels do not say it: the last of two in sorted order, as in scikit-learn."""
+"""Positive class where the labels do not say it: the last of two in sorted order, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.metrics.contingency import BalancedError, ErrorRate, GMean
 from mtldsl.atoms.metrics.ranking import ROCArea
-from mtldsl.estimators.targets import Labels
+from mtldsl.estimators.targets import ClassTargets
 
 __all__ = ["EVEN", "OF_POSITIVES", "PositiveClassWarning", "positives", "warn_of_positives"]
 
@@ -24,7 +24,7 @@ class PositiveClassWarning(UserWarning):
     """A score asks for the positive class, and labels that do not say which it is have the more frequent one there."""
 
 
-def _unsaid(labels: Labels) -> Iterator[tuple[str, list, np.ndarray]]:
+def _unsaid(labels: ClassTargets) -> Iterator[tuple[str, list, np.ndarray]]:
     """Yield (name, its two classes, its signs) of each column whose labels do not say which class is positive."""
     if labels.kind == "multiclass":
         return
@@ -35,12 +35,12 @@ def _unsaid(labels: Labels) -> Iterator[tuple[str, list, np.ndarray]]:
             yield name, known.tolist(), signs
 
 
-def positives(labels: Labels) -> dict[str, object]:
+def positives(labels: ClassTargets) -> dict[str, object]:
     """{column: its positive class} of the columns whose labels do not say it: text, and numbers other than 0/1 and -1/+1."""
     return {name: known[-1] for name, known, _ in _unsaid(labels)}
 
 
-def warn_of_positives(labels: Labels, typed: str, asked: str) -> None:
+def warn_of_positives(labels: ClassTargets, typed: str, asked: str) -> None:
     """A PositiveClassWarning where the class taken as positive is the more frequent one."""
     often = [(name, known) for name, known, signs in _unsaid(labels) if np.nansum(signs) > 0]
     if not often:

@@ -14,7 +14,7 @@ from mtldsl.estimators.base_estimator import MultiTaskEstimator, refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import numbers_of_targets
-from mtldsl.solution.predictors import decided
+from mtldsl.solution.predictors import decide
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
 
@@ -134,7 +134,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss."""
         check_is_fitted(self, "solution_")
-        values = decided(self.solution_.loss, self._scores(X))  # pyrefly: ignore[missing-attribute]
+        values = decide(self.solution_.loss, self._scores(X))  # pyrefly: ignore[missing-attribute]
         return values[:, 0] if self._flat else values
 
     def score(self, X, y, sample_weight=None) -> float:

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mtldsl.data.derived import changed
+from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.estimators.calibration import metric_of
@@ -19,7 +19,7 @@ from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
-from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.headline_sections import ReportContext
 from mtldsl.solution.measures import name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
@@ -64,11 +64,11 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     solution = solution_of(last)
     own, trained = _names(solution, names), solution.trained_on
     if trained is not None and len(trained.feature_names) == len(own):
-        trained = changed(trained, feature_names=own)
+        trained = with_fields(trained, feature_names=own)
     solution = replace(solution, feature_names=own, trained_on=trained)
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
-    separate = separate_models(Facts(solution).training, tuned)
+    separate = separate_models(ReportContext(solution).training, tuned)
     title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
     beside: dict[str, Any] = {
         "separate": separate,
@@ -115,7 +115,7 @@ def importances(estimator) -> Series:
 
     last, _, names = _last_step(estimator, None)
     solution = solution_of(last)
-    sizes, _ = feature_sizes(solution, Facts(solution).training)
+    sizes, _ = feature_sizes(solution, ReportContext(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
     return found.sort_values(ascending=False, kind="stable")
 

@@ -11,10 +11,16 @@ from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.label_tables import completed, hold_targets, learned, placed, signs_of
+from mtldsl.estimators.label_tables import (
+    complete_classes,
+    hold_targets,
+    learned_attribute,
+    place_scores,
+    signs_of,
+)
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.targets import Labels, columns_of, missing_in
+from mtldsl.estimators.targets import ClassTargets, columns_of, missing_mask
 from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
 
@@ -97,17 +103,17 @@ class MeasureScorer:
             # scikit-learn's one against the rest numbers its labels
             if classes is not None and getattr(estimator, "multilabel_", False):
                 classes = [np.array([0, 1])] * len(classes)
-            everything = classes if classes is None else completed(classes, y)
+            everything = classes if classes is None else complete_classes(classes, y)
             truth, names = signs_of(y, everything, needs)
             predicted = self._predicted(estimator, X, needs, classes, everything, truth.shape[1], asked)
             if (
                 self.name in OF_POSITIVES
                 and everything is not None
-                and not learned(estimator, "tune_thresholds")
+                and not learned_attribute(estimator, "tune_thresholds")
             ):
                 columns = isinstance(everything, list)
                 kind = "multilabel" if columns else "binary" if truth.shape[1] == 1 else "multiclass"
-                told = Labels(truth, everything, kind, tuple(names) if columns and names else None)
+                told = ClassTargets(truth, everything, kind, tuple(names) if columns and names else None)
                 warn_of_positives(told, type(estimator).__name__, repr(self))
         weights = of_labels(sample_weight, truth.shape)
         if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks
@@ -155,7 +161,7 @@ class MeasureScorer:
             table = table.reshape(len(table), -1)
         if classes is None:
             return table
-        return placed(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
+        return place_scores(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
 
 
 def fold_scorer(scoring, y, grouped: bool, typed: str):
@@ -177,7 +183,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
 def _is_ours(y, scoring: str) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
     table, _, flat = columns_of(y)
-    if not flat or missing_in(table).any() or np.asarray(table).dtype.kind not in "biuf":
+    if not flat or missing_mask(table).any() or np.asarray(table).dtype.kind not in "biuf":
         return True
     # scikit-learn's scorers take the class 1 for the positive one, and estimators the last
     return scoring in _OF_TWO_CLASSES and (type_of_target(table[:, 0]) == "multiclass" or table.max() > 1)
@@ -186,5 +192,5 @@ def _is_ours(y, scoring: str) -> bool:
 def classes_of(estimator):
     """The classes of a vector, or of every column of a table, wherever the estimator that learned them stands: pipelines and searches show
     its classes_ alone, which of a table are the positions of its columns."""
-    found = learned(estimator, "label_classes_")
+    found = learned_attribute(estimator, "label_classes_")
     return getattr(estimator, "classes_", None) if found is None else found

@@ -20,16 +20,16 @@ from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, re
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
 
 __all__ = [
-    "Labels",
-    "Numbers",
+    "ClassTargets",
+    "RegressionTargets",
     "binary_columns",
-    "classes_in",
     "columns_of",
     "is_vector",
     "labels_of",
-    "missing_in",
+    "missing_mask",
     "numbers_of_targets",
     "require_y",
+    "sorted_classes",
     "vector_of",
 ]
 
@@ -136,11 +136,11 @@ def _without_na(table: np.ndarray) -> np.ndarray:
     if table.dtype != object:
         return table
     kept = table.copy()
-    kept[missing_in(table)] = None
+    kept[missing_mask(table)] = None
     return kept
 
 
-def missing_in(table: np.ndarray) -> np.ndarray:
+def missing_mask(table: np.ndarray) -> np.ndarray:
     """(n, m) where labels are None, NaN or pandas' NA."""
     if table.dtype.kind == "f":
         return np.isnan(table)
@@ -150,7 +150,7 @@ def missing_in(table: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class RegressionTargets:
     """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector; `complete` where none is missing."""
 
     Y: np.ndarray
@@ -163,7 +163,7 @@ class Numbers:
         return predictions[:, 0] if self.flat else predictions
 
 
-def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
+def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     """y (n,) or (n, m) of real numbers, as `Tasks.shared` reads them. DataError, also to learn from where no label is there."""
     require_y(y)
     try:
@@ -181,7 +181,7 @@ def numbers_of_targets(y, *, learning: bool = True) -> Numbers:
     complete = not np.isnan(Y).any()
     if learning and not complete:
         _refuse_empty(np.isnan(Y))
-    return Numbers(Y, None if flat else names, flat, complete)
+    return RegressionTargets(Y, None if flat else names, flat, complete)
 
 
 def _class_in(y) -> str | None:
@@ -190,7 +190,7 @@ def _class_in(y) -> str | None:
         table, _, _ = columns_of(y)
     except DataError:
         return None
-    for column, gone in zip(table.T, missing_in(table).T, strict=True):
+    for column, gone in zip(table.T, missing_mask(table).T, strict=True):
         kept = column[~gone].tolist()
         if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
             return kept[0]
@@ -213,7 +213,7 @@ def vector_of(y):
 
 
 @dataclass(frozen=True)
-class Labels:
+class ClassTargets:
     """Classes as tasks.
 
     signs   : (n, m) of -1 and +1, NaN where a label is missing
@@ -228,7 +228,7 @@ class Labels:
     names: tuple[str, ...] | None
     dtype: Any = None
 
-    def without_rows(self) -> Labels:
+    def without_rows(self) -> ClassTargets:
         """The classes alone."""
         return replace(self, signs=np.empty((0, self.signs.shape[1])))
 
@@ -276,7 +276,7 @@ class Labels:
         return np.array(first, dtype=self.dtype), np.array(second, dtype=self.dtype)
 
 
-def labels_of(y, *, task_a_class: bool = False) -> Labels:
+def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     """y (n,) of two or more classes, or (n, m) of two classes a column: bool, numbers or text; None and NaN are missing labels.
 
     Columns of nothing but 0/1, -1/+1 or False/True have both as classes, also where one of them does not occur.
@@ -287,7 +287,7 @@ def labels_of(y, *, task_a_class: bool = False) -> Labels:
     ValueError for real numbers ("Unknown label type"), and columns of three classes and more.
     """
     table, names, flat = columns_of(y)
-    missing = missing_in(table)
+    missing = missing_mask(table)
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
@@ -309,7 +309,7 @@ def labels_of(y, *, task_a_class: bool = False) -> Labels:
         and all((known == known.astype(int)).all() for known in classes)
     ):
         dtype = np.dtype(int)  # labels are floats only because NaN is one
-    return Labels(signs, classes, "multilabel", names, dtype)
+    return ClassTargets(signs, classes, "multilabel", names, dtype)
 
 
 def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
@@ -327,21 +327,21 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
-def _of_vector(y, missing, fewest: int) -> Labels:
+def _of_vector(y, missing, fewest: int) -> ClassTargets:
     """A task a class from `fewest` classes on."""
-    seen = classes_in(y, missing)
+    seen = sorted_classes(y, missing)
     if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
-        return Labels(signs, seen, "multiclass", tuple(map(str, seen)))
-    known = seen if len(seen) == 2 else _both(seen)
-    return Labels(_signs(y, missing, known[-1:])[:, None], known, "binary", None)
+        return ClassTargets(signs, seen, "multiclass", tuple(map(str, seen)))
+    known = seen if len(seen) == 2 else _complete_pair(seen)
+    return ClassTargets(_signs(y, missing, known[-1:])[:, None], known, "binary", None)
 
 
 def _of_columns(table, missing, names) -> list[np.ndarray]:
     """The negative and the positive class of every column; a column that lacks one has it from the others, where these have all the same
     two: the labels of some rows, of a fold, are then read as those of all."""
-    found = [classes_in(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
+    found = [sorted_classes(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
     for i, seen in enumerate(found):
         if len(seen) > 2:
             raise DataError(
@@ -358,11 +358,11 @@ def _of_columns(table, missing, names) -> list[np.ndarray]:
         if both is not None and set(seen.tolist()) <= set(both.tolist()):
             found[i] = both
         elif len(seen):
-            found[i] = _both(seen)
+            found[i] = _complete_pair(seen)
     return found
 
 
-def _both(seen) -> np.ndarray:
+def _complete_pair(seen) -> np.ndarray:
     """Both classes where only one is there: of 0/1, -1/+1 and False/True the other is known."""
     only = seen[0]
     if isinstance(only, bool | np.bool_):
@@ -383,10 +383,10 @@ def _signs(column, missing, positive) -> np.ndarray:
 
 
 def _n_classes(column, missing) -> int:
-    return len(classes_in(column, missing))
+    return len(sorted_classes(column, missing))
 
 
-def classes_in(column, missing) -> np.ndarray:
+def sorted_classes(column, missing) -> np.ndarray:
     """The classes of a column, sorted; ValueError for real numbers."""
     kept = column[~missing]
     if kept.dtype == object:
@@ -422,7 +422,7 @@ def _listed(values) -> str:
 # A table of labels as estimators need it that learn all labels of a row: two classes a column, none missing.
 
 
-def binary_columns(y, term: str) -> Labels:
+def binary_columns(y, term: str) -> ClassTargets:
     """y (n, K), or (n,) as one label. DataError for a vector of more classes and for missing labels; see `labels_of`."""
     labels = labels_of(y)
     if labels.kind == "multiclass":

@@ -1,4 +1,4 @@
-"""Columns of very unlike units under one lam: a penalty, or the grid of lam, loses some of them without a word."""
+"""Warnings of columns in very unlike units under one lam: a penalty, or the grid of lam, loses some of them without a word."""
 
 from __future__ import annotations
 

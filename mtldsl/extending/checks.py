@@ -1,4 +1,4 @@
-"""Run every law on a word, or on a solver: one's own, or one of the language."""
+"""Check of a word, or of a solver, by every law: one's own, or one of the language."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from mtldsl.solvers.routes import LAST, SOLVERS
 from mtldsl.solvers.solver import Solver
 
 __all__ = [
-    "Kind",
+    "WordKind",
     "check_class",
     "check_reference",
     "kind_of_class",
@@ -145,7 +145,7 @@ def _is_bare(method) -> bool:
 
 
 @dataclass(frozen=True)
-class Kind:
+class WordKind:
     """One kind of word: its base class, the methods that a class must give, and the arguments of its reference function."""
 
     base: type[Atom]
@@ -157,30 +157,32 @@ class Kind:
 
 #: the most special first
 KINDS = (
-    Kind(SeparableLoss, "loss", ("pointwise", "slope", "pointwise_prox"), "z, y, s, atom", "a_loss.md"),
-    Kind(
+    WordKind(SeparableLoss, "loss", ("pointwise", "slope", "pointwise_prox"), "z, y, s, atom", "a_loss.md"),
+    WordKind(
         Loss, "loss", ("value", "gradient", "prox", "conjugate", "dual_project"), "z, y, s, atom", "a_loss.md"
     ),
-    Kind(
+    WordKind(
         Structure,
         "structure",
         ("value", "value_at", "update", "update_one", "quadratic", "start", "conjugate", "dual_gauge"),
         "W, matrices, atom",
         "a_structure.md",
     ),
-    Kind(Set, "constraint", ("violation", "project", "support", "dual_gauge"), "W, atom", "a_constraint.md"),
-    Kind(
+    WordKind(
+        Set, "constraint", ("violation", "project", "support", "dual_gauge"), "W, atom", "a_constraint.md"
+    ),
+    WordKind(
         Regularizer,
         "regularizer",
         ("value", "prox", "conjugate", "dual_gauge"),
         "W, atom",
         "a_regularizer.md",
     ),
-    Kind(Metric, "metric", ("delta",), "b, c, positives, negatives, atom", "a_metric.md"),
+    WordKind(Metric, "metric", ("delta",), "b, c, positives, negatives, atom", "a_metric.md"),
 )
 
 
-def kind_of_class(cls) -> Kind:
+def kind_of_class(cls) -> WordKind:
     """The kind of a class; ModelError where it is of none."""
     if isinstance(cls, type):
         for kind in KINDS:
@@ -192,7 +194,7 @@ def kind_of_class(cls) -> Kind:
     )
 
 
-def check_class(cls: type[Atom], kind: Kind) -> None:
+def check_class(cls: type[Atom], kind: WordKind) -> None:
     """ModelError that lists all that the class lacks."""
     missing = [f"the method {name}" for name in _missing_methods(cls, kind)]
     if not (isinstance(cls.name, str) and cls.name.isidentifier() and not keyword.iskeyword(cls.name)):
@@ -210,7 +212,7 @@ def check_class(cls: type[Atom], kind: Kind) -> None:
         )
 
 
-def _missing_methods(cls: type[Atom], kind: Kind) -> list[str]:
+def _missing_methods(cls: type[Atom], kind: WordKind) -> list[str]:
     def own(name: str) -> bool:
         """Tell whether the method is more than what a protocol declares."""
         given = getattr(cls, name)
@@ -257,7 +259,7 @@ def _wrong_examples(cls: type[Atom]) -> list[str]:
     return []
 
 
-def check_reference(cls: type[Atom], kind: Kind, reference) -> Callable:
+def check_reference(cls: type[Atom], kind: WordKind, reference) -> Callable:
     """The reference function; ModelError where it is not there or takes other arguments."""
     wanted = kind.reference
     if issubclass(cls, Metric) and not cls.labellings:

@@ -17,18 +17,18 @@ from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.data.labels import require_classes
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
-from mtldsl.language.constraints import shown
-from mtldsl.language.expressions import Affine, Named, position_of
+from mtldsl.language.constraints import quote_value
+from mtldsl.language.expressions import Affine, NamedExpression, position_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
 from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalars import ONE, Scalar, constant_text, declared_in, made
+from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text, declaration_hint
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_float, as_list, as_whole, quoted
 
 __all__ = [
     "by_position",
     "checked_matrix",
-    "fitted",
+    "fit_loss_to_tasks",
     "groups_as_given",
     "groups_of_tree",
     "is_tree",
@@ -43,7 +43,7 @@ __all__ = [
 # A loss meets its data: do labels, sample weights and parameters suit each other?
 
 
-def fitted(atom: Loss, tasks: Tasks, typed: str) -> Loss:
+def fit_loss_to_tasks(atom: Loss, tasks: Tasks, typed: str) -> Loss:
     """The loss for these tasks; DataError or ModelError where they do not suit each other."""
     tasks.require_labels("sign" if atom.labels == "classes" else atom.labels, typed)
     if atom.labels == "classes":
@@ -84,7 +84,7 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
             raise ModelError(
                 f"{description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}",
                 term=typed,
-                write_instead=f"write {description.name} = " + made(wanted.__name__),
+                write_instead=f"write {description.name} = " + constructor_text(wanted.__name__),
             )
         if matrix.side != side:
             raise ModelError(
@@ -98,7 +98,7 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
         given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
         raise ModelError(
             f"{description.name} must be a {wanted.__name__}{given}; this is {short(matrix)}"
-            + declared_in(wanted.__name__, description.name),
+            + declaration_hint(wanted.__name__, description.name),
             term=typed,
         )
     if description.kind == "covariance":
@@ -147,7 +147,7 @@ SETTINGS = PrintSettings()
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _AxisNames:
     """Names of the rows and of the columns of an expression."""
 
     feature_names: tuple[str, ...]
@@ -173,7 +173,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
             )
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
-                f"{shown(one)} is not a similarity of tasks",
+                f"{quote_value(one)} is not a similarity of tasks",
                 term=typed,
                 write_instead="write union(), individual(), tree(parents), ..., and a matrix as "
                 "from_kernel(R) or from_similarity(Q)",
@@ -181,7 +181,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
     if (theta is None) == (p is None):
         raise ModelError(
             "give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
-            "mkl_norm(W, similarities, p=2)" + declared_in("KernelWeights", "theta"),
+            "mkl_norm(W, similarities, p=2)" + declaration_hint("KernelWeights", "theta"),
             term=typed,
         )
     sides = _sides(W)
@@ -220,8 +220,8 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
     if isinstance(theta, (Scalar, Affine, Objective, LearnedUnknown, str)):
         raise ModelError(
             "theta must be "
-            + made("KernelWeights", n)
-            + f", or an array of {n} given weights; this is {shown(theta)}",
+            + constructor_text("KernelWeights", n)
+            + f", or an array of {n} given weights; this is {quote_value(theta)}",
             term=typed,
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
@@ -244,9 +244,9 @@ def _typed(W: Affine, similarities, theta, p) -> str:
 
 def _list_text(similarities) -> str:
     if not isinstance(similarities, (list, tuple)):
-        return shown(similarities)
+        return quote_value(similarities)
     texts = [
-        one.text if isinstance(one, TaskSimilarity) else getattr(one, "__name__", None) or shown(one)
+        one.text if isinstance(one, TaskSimilarity) else getattr(one, "__name__", None) or quote_value(one)
         for one in similarities
     ]
     whole = f"[{', '.join(texts)}]"
@@ -258,17 +258,17 @@ def _short(value) -> str:
     try:
         return constant_text(value)
     except (TypeError, ValueError):
-        return shown(value)
+        return quote_value(value)
 
 
-def _sides(W: Affine) -> _Sides:
+def _sides(W: Affine) -> _AxisNames:
     """Names of rows and columns: those of features and tasks where the expression keeps them, else their numbers."""
     part, (n_rows, n_columns) = W.parts[0], W.shape
     tasks = part.weights.tasks
     kept = part.left is None
     rows = tuple(tasks.feature_names) if kept else tuple(f"row{j}" for j in range(n_rows))
     columns = tuple(tasks.task_names) if part.right is None else tuple(f"column{t}" for t in range(n_columns))
-    return _Sides(rows, columns, getattr(tasks, "views", {}) if kept else {})
+    return _AxisNames(rows, columns, getattr(tasks, "views", {}) if kept else {})
 
 
 def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
@@ -349,7 +349,9 @@ def _is_members(value: Any) -> bool:
 _AXES = {"rows": 0, "columns": 1}
 
 
-def by_position(cls: type[Atom], parameters: dict[str, Any], W: Named, typed: str) -> dict[str, Any]:
+def by_position(
+    cls: type[Atom], parameters: dict[str, Any], W: NamedExpression, typed: str
+) -> dict[str, Any]:
     """The parameters of a word, with positions in W for names in every field with `metadata={"names": "rows"}`, or "columns".
 
     Groups may be a dict, {what a group is called: its members}. What is not a list of lists is left to the atom, which refuses it.
@@ -409,7 +411,7 @@ def _named(cls: type[Atom], parameters: dict[str, Any]) -> list[tuple[str, int]]
     ]
 
 
-def _groups(groups: Any, W: Named, axis: int, typed: str) -> Any:
+def _groups(groups: Any, W: NamedExpression, axis: int, typed: str) -> Any:
     if isinstance(groups, Mapping):
         groups = list(groups.values())
     if not isinstance(groups, list):

@@ -24,17 +24,17 @@ from mtldsl.language.scalars import (
 from mtldsl.utils.validation import as_float, is_scalar, quoted
 
 __all__ = [
-    "Argument",
-    "Balls",
-    "Bounded",
+    "AffineArgument",
+    "BoundedUnknown",
     "Constraint",
+    "ParametricBall",
     "RangeConstraint",
     "Trace",
     "compare",
     "compare_expressions",
     "number_of",
+    "quote_value",
     "ranges_of",
-    "shown",
 ]
 
 
@@ -44,7 +44,7 @@ __all__ = [
 _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 
 
-class Argument(Protocol):
+class AffineArgument(Protocol):
     """Members of an affine expression that a constraint reads."""
 
     shape: tuple[int, int]
@@ -57,11 +57,11 @@ class Argument(Protocol):
     @property
     def parts(self) -> tuple[Any, ...]: ...
 
-    def linear_part(self) -> Argument: ...
+    def linear_part(self) -> AffineArgument: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Balls:
+class ParametricBall:
     """A ball whose radius depends on parameters: `ball` makes it of a number."""
 
     ball: Callable[[float], Set]
@@ -72,8 +72,8 @@ class Balls:
 class Constraint:
     """A set contains argument; `text` and `tree` as typed."""
 
-    given: Set | Balls
-    argument: Argument
+    given: Set | ParametricBall
+    argument: AffineArgument
     text: str
     latex: str
     tree: Operation
@@ -81,12 +81,14 @@ class Constraint:
     @property
     def atom(self) -> Set:
         """The set at the parameters' present values."""
-        return self.given.ball(self.given.radius.value) if isinstance(self.given, Balls) else self.given
+        return (
+            self.given.ball(self.given.radius.value) if isinstance(self.given, ParametricBall) else self.given
+        )
 
     @property
     def of_radius(self) -> frozenset[Parameter]:
         """The parameters of its radius."""
-        return self.given.radius.parameters if isinstance(self.given, Balls) else frozenset()
+        return self.given.radius.parameters if isinstance(self.given, ParametricBall) else frozenset()
 
     def __bool__(self):
         raise ModelError(
@@ -98,7 +100,7 @@ class Constraint:
         return self.text
 
 
-def compare(left: Argument, symbol: str, right) -> Constraint:
+def compare(left: AffineArgument, symbol: str, right) -> Constraint:
     """left (symbol) right as a constraint on an affine expression; right is a number or an array."""
     typed = f"{left.text} {symbol} {constant_text(right)}"
     bound = as_matrix(right, left.shape, typed)
@@ -120,7 +122,9 @@ def _plain(bound: np.ndarray) -> np.ndarray | float:
     return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
 
 
-def compare_expressions(left: Argument, symbol: str, right: Argument, difference: Argument) -> Constraint:
+def compare_expressions(
+    left: AffineArgument, symbol: str, right: AffineArgument, difference: AffineArgument
+) -> Constraint:
     """left (symbol) right, both expressions: a bound of 0 on their difference."""
     text = f"{left.text} {symbol} {right.text}"
     latex = f"{left.latex} {_LATEX[symbol]} {right.latex}"
@@ -138,7 +142,7 @@ def _kind(symbol: str) -> Callable[[Any], Set]:
 # What constraints say of a learned matrix: bounds on its eigenvalues and on its trace.
 
 
-class Bounded(Protocol):
+class BoundedUnknown(Protocol):
     """Members of an unknown that its bound reads."""
 
     text: str
@@ -151,7 +155,7 @@ class Bounded(Protocol):
 class RangeConstraint:
     """Bound on the eigenvalues or on the trace of a learned matrix, as one comparison states it."""
 
-    unknown: Bounded
+    unknown: BoundedUnknown
     bound: str  # the field of `Range`: "lower", "upper" or "trace"
     value: float
     text: str
@@ -192,7 +196,7 @@ class Trace:
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, unknown: Bounded):
+    def __init__(self, unknown: BoundedUnknown):
         self.unknown, self.text = unknown, f"{unknown.text}.trace()"
 
     def __repr__(self):
@@ -216,7 +220,7 @@ class Trace:
         return self._compare("==", other)
 
     def _compare(self, symbol: str, other) -> RangeConstraint:
-        typed, value = f"{self.text} {symbol} {shown(other)}", number_of(other)
+        typed, value = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
                 "a precision is bounded in the order of semidefinite matrices",
@@ -231,7 +235,7 @@ class Trace:
 
     def __ge__(self, other):
         raise ModelError(
-            f"{self.text} >= {shown(other)}: a trace is bounded from above",
+            f"{self.text} >= {quote_value(other)}: a trace is bounded from above",
             write_instead=f"write {self.text} <= 1",
         )
 
@@ -240,20 +244,20 @@ class Trace:
 
     def __lt__(self, other):
         raise ModelError(
-            f"{self.text} < {shown(other)}: a strict inequality has no closed feasible set",
+            f"{self.text} < {quote_value(other)}: a strict inequality has no closed feasible set",
             write_instead=f"write {self.text} <= 1",
         )
 
     def __ne__(self, other):
         raise ModelError(
-            f"{self.text} != {shown(other)}: this is not a convex constraint",
+            f"{self.text} != {quote_value(other)}: this is not a convex constraint",
             write_instead=f"write {self.text} <= 1",
         )
 
 
-def ranges_of(constraints) -> dict[Bounded, Range]:
+def ranges_of(constraints) -> dict[BoundedUnknown, Range]:
     """Return what the constraints together say of everything learned; ModelError where they contradict each other."""
-    found: dict[Bounded, Range] = {}
+    found: dict[BoundedUnknown, Range] = {}
     for constraint in constraints:
         unknown = constraint.unknown
         found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))
@@ -267,7 +271,7 @@ def number_of(value) -> float | None:
     return value.value if isinstance(value, Number) else None
 
 
-def shown(value) -> str:
+def quote_value(value) -> str:
     """A value as it is quoted in a message."""
     number = as_float(value) if is_scalar(value) else None
     if number is not None:

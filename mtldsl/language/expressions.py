@@ -33,8 +33,8 @@ from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [
     "Affine",
-    "Named",
-    "Part",
+    "AffineTerm",
+    "NamedExpression",
     "Unknown",
     "column_names",
     "position_of",
@@ -46,7 +46,7 @@ __all__ = [
 # What the rows and columns of an expression are called: after the features and tasks of its weights, wherever each is one of them.
 
 
-class Named(Protocol):
+class NamedExpression(Protocol):
     """Members of an expression that its names are read from."""
 
     text: str
@@ -55,12 +55,12 @@ class Named(Protocol):
     def parts(self) -> tuple[Any, ...]: ...
 
 
-def row_names(expression: Named) -> tuple[str, ...]:
+def row_names(expression: NamedExpression) -> tuple[str, ...]:
     """The feature of every row; () where rows are mixtures of several, or where the summands' rows are of different ones."""
     return _agreed([_picked(part.left, part.weights.tasks.feature_names) for part in expression.parts])
 
 
-def column_names(expression: Named) -> tuple[str, ...]:
+def column_names(expression: NamedExpression) -> tuple[str, ...]:
     """The task of every column; () where columns are mixtures of several, or where the summands' columns are of different ones."""
     of_parts = []
     for part in expression.parts:
@@ -69,7 +69,7 @@ def column_names(expression: Named) -> tuple[str, ...]:
     return _agreed(of_parts)
 
 
-def position_of(name: str, expression: Named, axis: int, typed: str, told: bool = True) -> int:
+def position_of(name: str, expression: NamedExpression, axis: int, typed: str, told: bool = True) -> int:
     """The row (axis 0) or the column (axis 1) of that name; ModelError where there is none.
 
     told : whether the error says how a name of the other axis is written
@@ -135,7 +135,7 @@ class Unknown(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class AffineTerm:
     """coefficient * left @ weights @ right; None stands for the identity."""
 
     weights: Unknown
@@ -152,7 +152,7 @@ class Affine(Mixable):
     def __init__(
         self, parts, shape, text: str, latex: str, tree: Operation, precedence: int = 3, offset=None
     ):
-        self._parts: tuple[Part, ...] = tuple(parts)
+        self._parts: tuple[AffineTerm, ...] = tuple(parts)
         rows, columns = shape
         self.shape: tuple[int, int] = int(rows), int(columns)
         self.text, self.latex, self.precedence = text, latex, precedence
@@ -163,7 +163,7 @@ class Affine(Mixable):
         return self.text
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[AffineTerm, ...]:
         """The summands."""
         return self._parts
 
@@ -364,7 +364,7 @@ class Affine(Mixable):
 
     def _mapped(self, left, right, tree, text, latex, precedence=3):
         parts = [
-            Part(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
+            AffineTerm(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
             for part in self.parts
         ]
         p = self.shape[0] if left is None else left.shape[0]
@@ -439,5 +439,5 @@ def _nonzero(scalar: Scalar, expression: Affine) -> float:
     return scalar.value
 
 
-def _scaled(part: Part, scalar: Scalar) -> Part:
-    return Part(part.weights, scalar * part.coefficient, part.left, part.right)
+def _scaled(part: AffineTerm, scalar: Scalar) -> AffineTerm:
+    return AffineTerm(part.weights, scalar * part.coefficient, part.left, part.right)

@@ -20,7 +20,7 @@ from mtldsl.language import arguments, label_graph
 from mtldsl.language.arguments import (
     by_position,
     checked_matrix,
-    fitted,
+    fit_loss_to_tasks,
     groups_as_given,
     listed_once,
     short,
@@ -30,7 +30,7 @@ from mtldsl.language.constraints import Constraint
 from mtldsl.language.expressions import Affine
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalars import ONE, Operation, made
+from mtldsl.language.scalars import ONE, Operation, constructor_text
 from mtldsl.language.substitution import columns_of
 from mtldsl.language.weights import Weights
 from mtldsl.language.word_examples import example_of
@@ -331,7 +331,7 @@ def loss(cls: type[Loss]):
                     term=typed,
                     write_instead=f"take columns of {weights.name}, such as {weights.name}[:, [0, 2]], or all",
                 )
-        atom = fitted(atom, tasks, typed)
+        atom = fit_loss_to_tasks(atom, tasks, typed)
         for weights in with_intercept:
             if not atom.takes_intercept:
                 raise ModelError(
@@ -419,7 +419,9 @@ def structure(cls: type[learned_structures.Structure]):
         if missing:
             advice = f"write {cls.name}(W, {', '.join(names)}) with"
             for i, matrix in enumerate(cls.learns):
-                advice += f"{',' if i else ''} {matrix.name} = " + made(unknown_of(matrix).__name__)
+                advice += f"{',' if i else ''} {matrix.name} = " + constructor_text(
+                    unknown_of(matrix).__name__
+                )
             raise ModelError(f"{cls.name} needs {', '.join(missing)}", term=typed, write_instead=advice)
         atom = _build(cls, args[len(names) :], kwargs, typed, W)
         typed = _typed(cls, W, atom, [short(matrix) for matrix in given.values()])

@@ -16,7 +16,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, Spelled
 from mtldsl.language.expressions import Affine
 from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalars import ONE, Operation, made
+from mtldsl.language.scalars import ONE, Operation, constructor_text
 from mtldsl.language.weights import Weights
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_list, as_whole, quoted
@@ -330,7 +330,7 @@ def _checked_edges(U, V, tasks, typed: str) -> Cliques:
             raise ModelError(
                 f"the {place} argument must be an expression of weights, not {type(one).__name__}",
                 term=typed,
-                write_instead=f"write {name} = " + made(kind),
+                write_instead=f"write {name} = " + constructor_text(kind),
             )
     if not isinstance(tasks, Tasks):
         raise ModelError(f"the third argument must be a Tasks object, not {type(tasks).__name__}", term=typed)
@@ -342,7 +342,7 @@ def _checked_edges(U, V, tasks, typed: str) -> Cliques:
             f"{U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
             f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
             term=typed,
-            write_instead="write U = " + made("NodeWeights"),
+            write_instead="write U = " + constructor_text("NodeWeights"),
         )
     carrying = sorted({part.weights.name for part in U.parts if part.weights.intercept})
     if len(carrying) > 1:
@@ -356,7 +356,7 @@ def _checked_edges(U, V, tasks, typed: str) -> Cliques:
         raise ModelError(
             f"{V.text} has shape {V.shape}, and the second argument must be EdgeWeights of these tasks",
             term=typed,
-            write_instead="write V = " + made("EdgeWeights", 'tasks, edges="all"'),
+            write_instead="write V = " + constructor_text("EdgeWeights", 'tasks, edges="all"'),
         )
     for part in (*U.parts, *V.parts):
         own = part.weights.tasks

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.learned_structures.structure import Range
-from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import ModelError, Spelled
-from mtldsl.language.constraints import RangeConstraint, Trace, number_of, shown
-from mtldsl.language.scalars import INFINITY, made, number_latex
+from mtldsl.language.constraints import RangeConstraint, Trace, number_of, quote_value
+from mtldsl.language.scalars import INFINITY, constructor_text, number_latex
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_whole
 
@@ -74,7 +74,7 @@ class LearnedUnknown:
     @property
     def declaration(self) -> Spelled:
         """Return how another of this kind is declared."""
-        return made(type(self).__name__, 'tasks, name="..."')
+        return constructor_text(type(self).__name__, 'tasks, name="..."')
 
     @property
     def side(self) -> int:
@@ -111,7 +111,7 @@ class LearnedUnknown:
         return self._compare("upper", "<<", other)
 
     def _compare(self, bound: str, symbol: str, other) -> RangeConstraint:
-        typed = f"{self.text} {symbol} {shown(other)}"
+        typed = f"{self.text} {symbol} {quote_value(other)}"
         if self.kind == "covariance":
             raise ModelError(
                 "a covariance is bounded by its trace",
@@ -141,7 +141,7 @@ class LearnedUnknown:
         else:
             better = {">=": ">>", ">": ">>", "<=": "<<", "<": "<<"}.get(symbol)
             bound = (
-                shown(other)
+                quote_value(other)
                 if number_of(other) is not None
                 else {">>": "0.01", "<<": "100"}.get(better or "")
             )
@@ -151,7 +151,7 @@ class LearnedUnknown:
                 else f"write a given matrix in place of {self.text}, as in matrix_normal(W, A, Sigma2)"
             )
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: {self.text} is a matrix that is learned; {advice}"
+            f"{self.text} {symbol} {quote_value(other)}: {self.text} is a matrix that is learned; {advice}"
         )
 
     def __ge__(self, other):
@@ -280,18 +280,18 @@ class BallConstraint(RangeConstraint):
 
     p: float | None = 2.0
 
-    def tighten(self, before: Ball | None) -> Ball | None:
+    def tighten(self, before: KernelWeightBall | None) -> KernelWeightBall | None:
         if self.p is None:
             return before
         if before is None:
-            return Ball(self.p, self.value)
+            return KernelWeightBall(self.p, self.value)
         if before.p != self.p:
             raise ModelError(
                 f"{self.unknown.text} is bounded in the {before.p:g}-norm already; the closed form of its update is known for one "
                 "norm, so keep one of the two",
                 term=self.text,
             )
-        return Ball(self.p, min(self.value, before.radius))
+        return KernelWeightBall(self.p, min(self.value, before.radius))
 
 
 class KernelWeights(LearnedUnknown):
@@ -336,7 +336,7 @@ class KernelWeights(LearnedUnknown):
 
     @property
     def declaration(self) -> Spelled:
-        return made("KernelWeights", 'similarities, name="..."')
+        return constructor_text("KernelWeights", 'similarities, name="..."')
 
     def sum(self) -> WeightsNorm:
         """The 1-norm, to be bounded: `theta.sum() <= 1`."""
@@ -344,7 +344,7 @@ class KernelWeights(LearnedUnknown):
 
     def _compare(self, bound: str, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: {self.text} are weights, no matrix",
+            f"{self.text} {symbol} {quote_value(other)}: {self.text} are weights, no matrix",
             write_instead=f"write p_norm({self.text}, 2) <= 1",
         )
 
@@ -357,7 +357,7 @@ class KernelWeights(LearnedUnknown):
     def __ge__(self, other):
         if number_of(other) != 0.0:
             raise ModelError(
-                f"{self.text} >= {shown(other)}: kernel weights are >= 0 and bounded from above",
+                f"{self.text} >= {quote_value(other)}: kernel weights are >= 0 and bounded from above",
                 write_instead=f"write p_norm({self.text}, 2) <= 1",
             )
         return BallConstraint(self, "norm", 0.0, f"{self.text} >= 0", rf"{self.latex} \geq 0", None)
@@ -367,7 +367,7 @@ class KernelWeights(LearnedUnknown):
 
     def _refuse(self, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: {self.text} are weights that are learned",
+            f"{self.text} {symbol} {quote_value(other)}: {self.text} are weights that are learned",
             write_instead=f"write p_norm({self.text}, 2) <= 1, or in "
             f"place of {self.text} an array of given weights",
         )
@@ -393,7 +393,7 @@ class WeightsNorm:
         return self._bounded("==", other)
 
     def _bounded(self, symbol: str, other) -> BallConstraint:
-        typed, radius = f"{self.text} {symbol} {shown(other)}", number_of(other)
+        typed, radius = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if radius is None or not 0 < radius < np.inf:
             raise ModelError("the bound must be a plain, finite number > 0, such as 1", term=typed)
         p = r"\infty" if np.isinf(self.p) else f"{self.p:g}"
@@ -403,7 +403,7 @@ class WeightsNorm:
 
     def _refuse(self, symbol: str, other):
         raise ModelError(
-            f"{self.text} {symbol} {shown(other)}: the weights are bounded from above",
+            f"{self.text} {symbol} {quote_value(other)}: the weights are bounded from above",
             write_instead=f"write {self.text} <= 1",
         )
 
@@ -434,11 +434,14 @@ def p_norm(theta, p: float = 2.0) -> WeightsNorm:
 
     p = 1 leaves some weights at zero, p = inf makes all of them 1 (`p_norm(theta, np.inf) <= 1`).
     """
-    typed = f"p_norm({getattr(theta, 'text', shown(theta))}, {shown(p)})"
+    typed = f"p_norm({getattr(theta, 'text', quote_value(theta))}, {quote_value(p)})"
     if not isinstance(theta, KernelWeights):
         raise ModelError(
             "the first argument must be "
-            + Spelled("KernelWeights, as in p_norm(KernelWeights(3), 2) <= 1", made("KernelWeights").file),
+            + Spelled(
+                "KernelWeights, as in p_norm(KernelWeights(3), 2) <= 1",
+                constructor_text("KernelWeights").file,
+            ),
             term=typed,
         )
     return WeightsNorm(theta, checked_exponent(p, typed), typed)

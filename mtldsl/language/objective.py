@@ -1,4 +1,4 @@
-"""Terms and their sums: what stands after `minimize(`."""
+"""Objectives: terms and their sums, which stand after `minimize(`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from mtldsl.atoms.matrix_function import Atom, Loss, Regularizer, Set
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
-from mtldsl.language.constraints import Balls, Constraint
+from mtldsl.language.constraints import Constraint, ParametricBall
 from mtldsl.language.expressions import Affine
 from mtldsl.language.scalars import ONE, NoArray, Number, Operation, Parameter, Scalar, as_scalar, bracket
 from mtldsl.utils.validation import quoted
@@ -166,7 +166,7 @@ class Objective(NoArray):
 
         ball = partial(_ball, term, text)
         now = ball(radius.value)  # what is wrong with it is said here, also where a Parameter will change
-        given = Balls(ball, radius) if radius.parameters else now
+        given = ParametricBall(ball, radius) if radius.parameters else now
         tree = Operation("ball", (c, term.atom, term.argument.tree, radius))
         return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}", tree)
 

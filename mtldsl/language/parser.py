@@ -32,7 +32,7 @@ from mtldsl.language.vocabulary import (
     SIMILARITIES,
     UNKNOWNS,
     WORDS,
-    declared,
+    declaration_line,
     typed_usage,
     unknown_of,
 )
@@ -40,12 +40,12 @@ from mtldsl.language.vocabulary import (
 __all__ = [
     "METHODS_OF_VALUES",
     "OPERAND_ERRORS",
-    "Calls",
-    "Walk",
+    "CallSyntax",
+    "SyntaxWalk",
     "declaration_of",
     "parse_constraint",
     "parse_objective",
-    "shortened",
+    "shorten_text",
 ]
 
 
@@ -62,7 +62,7 @@ METHODS_OF_VALUES = {
 OPERAND_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError)
 
 
-class Calls(Syntax):
+class CallSyntax(Syntax):
     """The calls of one text. `names`: what may be written besides the words."""
 
     names: Mapping[str, object]
@@ -110,7 +110,7 @@ class Calls(Syntax):
             )
             if isinstance(function, ast.Attribute) and isinstance(value, KernelWeights):
                 typed = ".sum()"
-            raise self.error(f"{shortened(ast.unparse(node))}: {error}; write {typed}", node) from error
+            raise self.error(f"{shorten_text(ast.unparse(node))}: {error}; write {typed}", node) from error
         if isinstance(result, Objective):
             return Objective(self._as_typed(term, node) for term in result.terms)
         return result
@@ -159,12 +159,12 @@ def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None
 
 def declaration_of(kind: str) -> str:
     """Return how a kind of unknown is declared, where it was written itself."""
-    line = declared(kind)
+    line = declaration_line(kind)
     what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
     return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
 
 
-def shortened(text: str) -> str:
+def shorten_text(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -213,7 +213,7 @@ _REFUSED: dict[type, str] = {
 }
 
 
-class Walk(Calls):
+class SyntaxWalk(CallSyntax):
     """One text, read from its syntax tree. A method `_x` reads the nodes that Python's `ast` calls X."""
 
     def __init__(self, text: str | Source, names: Mapping[str, object]):
@@ -379,7 +379,7 @@ class Walk(Calls):
         except MTLError as error:
             raise self.placed(error, node) from error
         except OPERAND_ERRORS as error:
-            raise self.error(f"{shortened(ast.unparse(node))}: {error}", node) from error
+            raise self.error(f"{shorten_text(ast.unparse(node))}: {error}", node) from error
 
 
 def _is_operand(value) -> bool:
@@ -424,7 +424,7 @@ def parse_objective(text: str | Source, names: Mapping[str, object]) -> Objectiv
       1 | squared_loss(W, tasks) + trace_nrm(W)
         |                          ^^^^^^^^^
     """
-    walk = Walk(text, names)
+    walk = SyntaxWalk(text, names)
     value = walk.result()
     if isinstance(value, Objective):
         return value
@@ -447,7 +447,7 @@ def parse_constraint(text: str | Source, names: Mapping[str, object]) -> Constra
     >>> parse_constraint("S << 100", {"S": mtl.TaskPrecision(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))), "S")})
     S << 100
     """
-    walk = Walk(text, names)
+    walk = SyntaxWalk(text, names)
     value = walk.result()
     if isinstance(value, Constraint | RangeConstraint):
         # the text as typed says more than `array(3, 2)` does; names of arrays are known only here

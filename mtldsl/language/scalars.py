@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.display.math import escaped
+from mtldsl.display.math import escape_name
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.utils.arrays import read_dense, require_sound
 from mtldsl.utils.memory import require_memory
@@ -45,11 +45,11 @@ __all__ = [
     "chain",
     "constant_latex",
     "constant_text",
-    "declared_in",
+    "constructor_text",
+    "declaration_hint",
     "index_latex",
     "index_text",
     "is_foreign",
-    "made",
     "number_latex",
     "selector",
 ]
@@ -86,10 +86,10 @@ def index_latex(index) -> str:
     if isinstance(index, slice):
         return r"\cdot" if index == slice(None) else index_text(index).replace(":", "{:}")
     if isinstance(index, str):
-        return r"\mathrm{" + escaped(index).replace(" ", r"\ ") + "}"
+        return r"\mathrm{" + escape_name(index).replace(" ", r"\ ") + "}"
     listed = as_list(index)
     if listed is None:
-        return escaped(index_text(index))
+        return escape_name(index_text(index))
     if len(listed) > 6:
         return rf"\{{{len(listed)}\ \mathrm{{chosen}}\}}"
     return r"\{" + ", ".join(index_latex(one) for one in listed) + r"\}"
@@ -311,7 +311,7 @@ class Parameter(Scalar):
                 term=f"Parameter(..., name={quoted(name)})",
             )
         self.name = self.text = name
-        self.latex = _GREEK.get(name, rf"\mathrm{{{escaped(name)}}}" if len(name) > 1 else name)
+        self.latex = _GREEK.get(name, rf"\mathrm{{{escape_name(name)}}}" if len(name) > 1 else name)
         self.value = value
 
     @property
@@ -340,7 +340,7 @@ class Parameter(Scalar):
         return f"Parameter({self.value:g}, name={self.name!r})"
 
 
-class _Binary(Scalar):
+class _BinaryOperation(Scalar):
     def __init__(self, function: Callable, symbol: str, left: Scalar, right: Scalar, precedence: int):
         self._function, self._left, self._right = function, left, right
         self.precedence = precedence
@@ -349,7 +349,7 @@ class _Binary(Scalar):
         self.latex = (
             rf"\frac{{{left.latex}}}{{{right.latex}}}"
             if symbol == "/"
-            else f"{bracket(left, precedence, 'latex')} {_between(symbol, right)}"
+            else f"{bracket(left, precedence, 'latex')} {_product_sign(symbol, right)}"
             f"{bracket(right, precedence + (symbol == '-'), 'latex')}"
         )
 
@@ -394,7 +394,7 @@ _GREEK = {
 } | {"lam": r"\lambda"}
 
 
-def _between(symbol: str, right: Scalar) -> str:
+def _product_sign(symbol: str, right: Scalar) -> str:
     """Factors stand side by side, save for a number after another factor."""
     if symbol != "*":
         return f"{symbol} "
@@ -441,7 +441,7 @@ def _combine(function, symbol, left, right, precedence):
         return right
     if symbol in "*/" and isinstance(right, Number) and right.value == 1.0:
         return left
-    return _Binary(function, symbol, left, right, precedence)
+    return _BinaryOperation(function, symbol, left, right, precedence)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -454,19 +454,19 @@ INFINITY = Spelled("np.inf", "inf")
 _WEIGHTS = ("NodeWeights", "EdgeWeights")
 
 
-def made(kind: str, arguments: object = "tasks") -> Spelled:
+def constructor_text(kind: str, arguments: object = "tasks") -> Spelled:
     """An unknown of a kind, as it is made.
 
-    >>> print(made("KernelWeights", 3), "or", made("KernelWeights", 3).on("file"))
+    >>> print(constructor_text("KernelWeights", 3), "or", constructor_text("KernelWeights", 3).on("file"))
     KernelWeights(3) or "KernelWeights" in [learned]
     """
     return Spelled(f"{kind}({arguments})", f'"{kind}" in [{"weights" if kind in _WEIGHTS else "learned"}]')
 
 
-def declared_in(kind: str, name: str) -> Spelled:
+def declaration_hint(kind: str, name: str) -> Spelled:
     """Return what a problem file adds to a message that names a kind: the line that declares it, and nothing in Python.
 
-    >>> ("theta must be KernelWeights" + declared_in("KernelWeights", "theta")).on("file")
+    >>> ("theta must be KernelWeights" + declaration_hint("KernelWeights", "theta")).on("file")
     'theta must be KernelWeights (in [learned]: theta = "KernelWeights")'
     """
     return Spelled("", f' (in [learned]: {name} = "{kind}")')

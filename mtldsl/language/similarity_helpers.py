@@ -16,7 +16,7 @@ from mtldsl.language.task_similarity import (
     from_similarity,
     indicators_of_tree,
     laplacian,
-    made,
+    make_similarity,
     require_tasks,
 )
 from mtldsl.utils.validation import as_flag, as_list, as_whole, distinct_names, is_missing, quoted
@@ -52,7 +52,7 @@ def union(columns=None) -> TaskSimilarity:
     array([[1., 1.],
            [1., 1.]])
     """
-    return made("union", [], lambda names: [("union", _column(np.ones(len(names))))], columns)
+    return make_similarity("union", [], lambda names: [("union", _column(np.ones(len(names))))], columns)
 
 
 def individual(columns=None) -> TaskSimilarity:
@@ -69,12 +69,12 @@ def individual(columns=None) -> TaskSimilarity:
         unit = sparse.eye_array(len(names), format="csc")
         return [(name, sparse.csr_array(unit[:, [t]])) for t, name in enumerate(names)]
 
-    return made("individual", [], factors, columns)
+    return make_similarity("individual", [], factors, columns)
 
 
 def identity(columns=None) -> TaskSimilarity:
     """No task is like another: R = I, one weight for all tasks. Alone, with weight 1, `mkl_norm` is then `ridge`."""
-    return made(
+    return make_similarity(
         "identity", [], lambda names: [("identity", sparse.eye_array(len(names), format="csr"))], columns
     )
 
@@ -86,7 +86,7 @@ def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
     """
     lam0 = checked_number("evgeniou_pontil", "lam0", lam0, lambda v: v > 0, "a finite number > 0")
     lam1 = checked_number("evgeniou_pontil", "lam1", lam1, lambda v: v > 0, "a finite number > 0")
-    return made(
+    return make_similarity(
         "evgeniou_pontil",
         [f"lam0={lam0:g}", f"lam1={lam1:g}"],
         lambda names: [("evgeniou_pontil", _shared_and_own(len(names), lam0, lam1))],
@@ -99,7 +99,7 @@ def domain_adaptation(columns=None) -> TaskSimilarity:
 
     Source: Daume, "Frustratingly easy domain adaptation", ACL 2007.
     """
-    return made(
+    return make_similarity(
         "domain_adaptation",
         [],
         lambda names: [("domain_adaptation", _shared_and_own(len(names), 1.0, 1.0))],
@@ -154,7 +154,7 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
         return _of_unit_trace(found) if normalize else found
 
     shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
-    return made("clusters", shown, factors, columns)
+    return make_similarity("clusters", shown, factors, columns)
 
 
 def _is_label(value) -> bool:
@@ -199,7 +199,7 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
         found = indicators_of_tree(parents, names)
         return _of_unit_trace(found) if normalize else found
 
-    return made("tree", [shown, *(["normalize=True"] if normalize else [])], factors, columns)
+    return make_similarity("tree", [shown, *(["normalize=True"] if normalize else [])], factors, columns)
 
 
 def _of_unit_trace(found: Factors) -> Factors:

@@ -14,8 +14,8 @@ from mtldsl.atoms.matrix_function import Loss, MatrixFunction
 from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
-from mtldsl.language.arguments import fitted
-from mtldsl.language.constraints import Argument, Constraint, RangeConstraint
+from mtldsl.language.arguments import fit_loss_to_tasks
+from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint
 from mtldsl.language.expressions import Affine, Unknown
 from mtldsl.language.label_graph import score_tasks
 from mtldsl.language.learned_unknowns import LearnedUnknown
@@ -23,7 +23,7 @@ from mtldsl.language.objective import Objective, Term
 from mtldsl.language.weights import Weights
 
 __all__ = [
-    "Shares",
+    "TaskPartition",
     "columns_of",
     "intercepts_of",
     "replace_tasks",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class TaskPartition:
     """A model with a loss for each kind of tasks.
 
     tasks   : all tasks that have a loss, in the order of the weights' columns
@@ -59,7 +59,7 @@ class Shares:
         )
 
 
-def shares_of(losses: Sequence[Term]) -> Shares | None:
+def shares_of(losses: Sequence[Term]) -> TaskPartition | None:
     """The shares of losses whose arguments are columns of weights for the same tasks, no column under two different sets of them. None
     for any other model: there the first loss predicts.
     """
@@ -83,7 +83,7 @@ def shares_of(losses: Sequence[Term]) -> Shares | None:
     used = np.sort(every)
     tasks = whole if len(used) == whole.n_tasks else whole.select(used)
     places = tuple(np.searchsorted(used, columns) for columns in distinct)
-    return Shares(tasks, tuple(distinct.values()), places)
+    return TaskPartition(tasks, tuple(distinct.values()), places)
 
 
 def columns_of(argument: Affine) -> np.ndarray | None:
@@ -211,7 +211,7 @@ def replace_tasks(
             return unknown
         return relearned.setdefault(unknown, unknown.of_tasks(tasks))
 
-    def renew(argument: Argument) -> Affine:
+    def renew(argument: AffineArgument) -> Affine:
         parts = []
         for part in argument.parts:
             weights = part.weights
@@ -255,7 +255,7 @@ def replace_tasks(
             own = score_tasks(tasks, term.atom.cliques, term.atom_text)
             term = replace(term, source=tasks)
         elif isinstance(term.atom, Loss):
-            term = replace(term, atom=fitted(term.atom, cast(Tasks, own), term.atom_text))
+            term = replace(term, atom=fit_loss_to_tasks(term.atom, cast(Tasks, own), term.atom_text))
         terms.append(
             replace(
                 term,
@@ -276,7 +276,7 @@ def replace_tasks(
     ]
 
 
-def _shape_of_some(argument: Argument, tasks: Tasks) -> tuple[int, int]:
+def _shape_of_some(argument: AffineArgument, tasks: Tasks) -> tuple[int, int]:
     """The shape that an expression of all tasks has over some of them. ModelError where it mixes tasks, or adds a number for each."""
     if argument.offset is not None or any(part.right is not None for part in argument.parts):
         raise ModelError(

@@ -23,7 +23,7 @@ __all__ = [
     "from_similarity",
     "indicators_of_tree",
     "laplacian",
-    "made",
+    "make_similarity",
     "require_tasks",
 ]
 
@@ -121,7 +121,7 @@ def _position(one, names: dict[str, int], typed: str, text: str):
     return names[one]
 
 
-def made(word: str, shown: list[str], factors: Callable, columns) -> TaskSimilarity:
+def make_similarity(word: str, shown: list[str], factors: Callable, columns) -> TaskSimilarity:
     """The similarity that the helper `word` returns; `shown` are its arguments as they print."""
     if columns is not None:
         shown = [
@@ -162,7 +162,7 @@ def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
         half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
         return [("laplacian", half if graph is not None else _in_order(L, half, names))]
 
-    return made("laplacian", [_shown(L), f"gamma={gamma:g}"], factors, columns)
+    return make_similarity("laplacian", [_shown(L), f"gamma={gamma:g}"], factors, columns)
 
 
 def _laplacian_of(graph, names) -> np.ndarray:
@@ -193,7 +193,7 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
             term=f"from_kernel({_shown(R)})",
             write_instead="leave it out",
         )
-    return made(
+    return make_similarity(
         "from_kernel",
         [_shown(R)],
         lambda names: [(str(name), _in_order(R, _half(spectral, spectral.values), names))],
@@ -215,7 +215,7 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
             f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})",
             term=typed,
         )
-    return made(
+    return make_similarity(
         "from_similarity",
         [_shown(Q)],
         lambda names: [(str(name), _in_order(Q, _half(spectral, 1.0 / spectral.values), names))],

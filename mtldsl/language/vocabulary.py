@@ -50,7 +50,7 @@ __all__ = [
     "Metric",
     "NodeWeights",
     "TaskSimilarity",
-    "declared",
+    "declaration_line",
     "installed_plugins",
     "p_norm",
     "typed_usage",
@@ -276,10 +276,10 @@ def typed_usage(name: str) -> str:
     return f"{name}{inspect.Signature(plain)}"
 
 
-def declared(kind: str) -> str:
+def declaration_line(kind: str) -> str:
     """The line of [learned] that declares an unknown of this kind under its usual name.
 
-    >>> declared("KernelWeights")
+    >>> declaration_line("KernelWeights")
     'theta = "KernelWeights"'
     """
     return f'{inspect.signature(UNKNOWNS[kind]).parameters["name"].default} = "{kind}"'

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.math import escaped
+from mtldsl.display.math import escape_name
 from mtldsl.errors import ModelError
-from mtldsl.language.expressions import Affine, Part
+from mtldsl.language.expressions import Affine, AffineTerm
 from mtldsl.language.scalars import ONE, block
 from mtldsl.utils.validation import complete, quoted
 
@@ -50,13 +50,13 @@ class Weights(Affine):
                 write_instead="write intercept=True or intercept=False",
             )
         self.tasks, self.intercept, self.name = tasks, bool(intercept), name
-        latex = name if len(name) == 1 else rf"\mathrm{{{escaped(name)}}}"
+        latex = name if len(name) == 1 else rf"\mathrm{{{escape_name(name)}}}"
         super().__init__((), (tasks.n_features, self.n_columns), name, latex, block(name))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[AffineTerm, ...]:
         """Itself; made when asked for, since a part that it kept would keep it, and its data, until a collector of circles comes."""
-        return (Part(self, ONE),)
+        return (AffineTerm(self, ONE),)
 
     @property
     def n_columns(self) -> int:

@@ -14,7 +14,7 @@ from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 __all__ = [
-    "Lowest",
+    "BestConstants",
     "best_constants",
     "lowest_constants",
 ]
@@ -49,7 +49,7 @@ SETTINGS = ConstantSettings()
 _ROUNDING_SHARE = 1e-13
 
 
-class Lowest(NamedTuple):
+class BestConstants(NamedTuple):
     """constants and values (m,), coefficients included; u (N,): a subgradient there whose sum over every task is zero, where one is found;
     met (m,): whether it was."""
 
@@ -59,13 +59,13 @@ class Lowest(NamedTuple):
     met: np.ndarray
 
 
-def lowest_constants(term: StructuredTerm, z: np.ndarray, near=None, step: float = 1.0) -> Lowest:
+def lowest_constants(term: StructuredTerm, z: np.ndarray, near=None, step: float = 1.0) -> BestConstants:
     """argmin over b of the hinge at z + b, task by task: where the planes from both sides meet, their mixture is level.
 
     near : (m,) where to look first (None: at zero); step: how far to go from there before going fourfold.
     """
     m = term.tasks.n_tasks
-    found = Lowest(np.zeros(m), np.zeros(m), np.zeros(z.size), np.zeros(m, dtype=bool))
+    found = BestConstants(np.zeros(m), np.zeros(m), np.zeros(z.size), np.zeros(m, dtype=bool))
     for i, (rows, c, metric, y, classes) in enumerate(term.tasks_apart):
 
         def look(b, own=z[rows], metric=metric, y=y, classes=classes):
@@ -286,11 +286,11 @@ def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
         -_bracket(lambda b: -slopes(-b), np.full(sizes.size, -1.0)),
     )
     below, above = slopes(low), slopes(high)
-    best = _between(slopes, sizes, low, high, below, above, rough)
+    best = _regula_falsi(slopes, sizes, low, high, below, above, rough)
     return np.where(below == above, 0.0, best)
 
 
-def _between(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
+def _regula_falsi(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
     """Regula falsi with the end that stays halved in weight (Illinois), every third step a bisection: slopes may have steps."""
     best = at = 0.5 * (low + high)
     smallest, side = np.full(low.size, np.inf), np.zeros(low.size)

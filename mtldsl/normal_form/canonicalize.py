@@ -17,13 +17,13 @@ from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.errors import ModelError
-from mtldsl.language.constraints import Argument, Constraint, RangeConstraint, ranges_of
+from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.substitution import intercepts_of, why_not_intercepts
 from mtldsl.language.weights import Weights
-from mtldsl.normal_form.form import Block, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm, picks
+from mtldsl.normal_form.form import Block, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm, picks
 from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
@@ -33,11 +33,11 @@ __all__ = [
     "check_model",
     "check_penalised",
     "known_map",
+    "learned_norm_terms",
     "learned_of",
-    "names_in",
+    "learned_row_names",
     "on_weights",
     "parameters_of",
-    "penalised_in",
     "to_normal_form",
     "weights_of",
     "with_coefficients",
@@ -49,7 +49,7 @@ __all__ = [
 # Norms of learned precisions in a model: what is wrong with them, and the structure that such a term becomes a part of.
 
 
-def penalised_in(terms: Sequence[Term]) -> dict[LearnedUnknown, list[Term]]:
+def learned_norm_terms(terms: Sequence[Term]) -> dict[LearnedUnknown, list[Term]]:
     """Every learned matrix of which a norm is a term -> these terms."""
     found: dict[LearnedUnknown, list[Term]] = {}
     for term in terms:
@@ -60,7 +60,7 @@ def penalised_in(terms: Sequence[Term]) -> dict[LearnedUnknown, list[Term]]:
 
 def check_penalised(terms: Sequence[Term], bounds: Sequence, ranges: Mapping[Any, Any]) -> None:
     """ModelError for a norm of a matrix that is in no other term, that is bounded too, or beside which another one is learned."""
-    for matrix, (norm, *_) in penalised_in(terms).items():
+    for matrix, (norm, *_) in learned_norm_terms(terms).items():
         owner = next((term for term in terms if any(m is matrix for m in term.learned)), None)
         if owner is None:
             others = "W, np.eye(d), " if matrix.axis == "tasks" else "W, "
@@ -124,7 +124,7 @@ def learned_of(objective: Objective) -> list[LearnedUnknown]:
     return list(dict.fromkeys(found))
 
 
-def names_in(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
+def learned_row_names(objective: Objective, unknown: LearnedUnknown) -> tuple[str, ...]:
     """The names of a learned matrix's rows: those of the features or tasks, in the order in which its term's argument has them."""
     term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
     if cast(MatrixFunction, term.atom).weighs_kernels:
@@ -229,7 +229,7 @@ def check_learned(objective: Objective, constraints) -> None:
             )
     ranges = ranges_of(bounds)
     check_penalised(objective.terms, bounds, ranges)
-    penalised = penalised_in(objective.terms)
+    penalised = learned_norm_terms(objective.terms)
     for matrix, term in owner.items():
         if matrix in penalised:  # needs no bounds
             continue
@@ -302,7 +302,7 @@ def to_normal_form(
     # of no columns, those of a graph without edges, every function is zero
     on_blocks = [term for term in kept if not (term.is_loss or term.of_learned)]
     others, constant = [term for term in on_blocks if 0 not in term.argument.shape], 0.0
-    penalised = penalised_in(kept)
+    penalised = learned_norm_terms(kept)
     terms = [_function_term(term, ranges, penalised, k, maps) for k, term in enumerate(others)]
     functions = []
     for term in terms:
@@ -342,7 +342,9 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, m
         return _weights_term(term, ranges, k)
     if not term.learned:
         return FunctionTerm(atom, term.coefficient.value, known_map(term, maps), term.text)
-    said = [_said(m, ranges, penalised) if isinstance(m, LearnedUnknown) else m for m in term.learned]
+    said = [
+        _constraint_range(m, ranges, penalised) if isinstance(m, LearnedUnknown) else m for m in term.learned
+    ]
     names = tuple(
         m.name if isinstance(m, LearnedUnknown) and not _is_fixed(about) else None
         for m, about in zip(term.learned, said, strict=True)
@@ -354,7 +356,7 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, m
     return StructureTerm(atom, term.coefficient.value, linear_map(term.argument), term.text, names)
 
 
-def _said(matrix: LearnedUnknown, ranges: Mapping[Any, Range], penalised) -> Range:
+def _constraint_range(matrix: LearnedUnknown, ranges: Mapping[Any, Range], penalised) -> Range:
     """Return what constraints say of it; nothing where a norm of it is in the objective."""
     if matrix in ranges:
         return ranges[matrix]
@@ -414,7 +416,7 @@ def _loss_term(term: Term) -> LossTerm:
     return term_type(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
 
 
-def linear_map(expression: Argument) -> LinearMap:
+def linear_map(expression: AffineArgument) -> LinearMap:
     """The map of an affine expression; plain multiples of one block are added up first."""
     multiples: dict[str, float] = {}
     entries = []
@@ -423,8 +425,8 @@ def linear_map(expression: Argument) -> LinearMap:
         if part.left is None and part.right is None:
             multiples[part.weights.name] = multiples.get(part.weights.name, 0.0) + coefficient
         elif coefficient != 0.0:
-            entries.append(Entry(part.weights.name, coefficient, part.left, part.right))
-    plain = [Entry(name, coefficient) for name, coefficient in multiples.items() if coefficient != 0.0]
+            entries.append(MapEntry(part.weights.name, coefficient, part.left, part.right))
+    plain = [MapEntry(name, coefficient) for name, coefficient in multiples.items() if coefficient != 0.0]
     offset = expression.offset
     if offset is not None and not np.any(offset):
         offset = None

@@ -8,17 +8,17 @@ from typing import Literal
 import numpy as np
 
 from mtldsl.atoms.matrix_function import Regularizer
-from mtldsl.normal_form.term import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, picks
+from mtldsl.normal_form.term import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, picks
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
 
 __all__ = [
     "Block",
     "Blocks",
-    "Entry",
     "FunctionTerm",
     "LinearMap",
     "LossTerm",
+    "MapEntry",
     "NormalForm",
     "SingleBlock",
     "picks",

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Atom
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.math import words_latex
 from mtldsl.display.sections import Formula, Panel
 from mtldsl.errors import ModelError
@@ -19,7 +19,7 @@ from mtldsl.language.constraints import Constraint, RangeConstraint
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter, number_latex
-from mtldsl.language.substitution import Shares, shares_of
+from mtldsl.language.substitution import TaskPartition, shares_of
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.canonicalize import (
     check_model,
@@ -276,7 +276,7 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
             yield latex, meaning_of(atom)
 
 
-class Statement(Shown):
+class Statement(Displayable):
     """Model as typed, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
@@ -353,7 +353,7 @@ class Statement(Shown):
         return next(term for term in self.objective.terms if term.is_loss)
 
     @cached_property
-    def shares(self) -> Shares | None:
+    def shares(self) -> TaskPartition | None:
         """Return where every loss takes tasks of its own, `W[:, a]` and `W[:, b]`, which are whose; else None."""
         return shares_of([term for term in self.objective.terms if term.is_loss])
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Block",
     "Blocks",
-    "Entry",
     "FunctionTerm",
     "LinearMap",
     "LossTerm",
+    "MapEntry",
     "picks",
     "register_term",
     "term_type",
@@ -59,7 +59,7 @@ def _squares(matrix) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class MapEntry:
     """coefficient * left @ x[block] @ right; `left` and `right` are dense arrays, scipy CSR matrices, or None for the identity."""
 
     block: str
@@ -97,7 +97,7 @@ class Entry:
 class LinearMap:
     """x -> sum of entries + offset, a matrix of `shape`."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
     shape: tuple[int, int]
     offset: np.ndarray | None = None
 

@@ -17,10 +17,10 @@ from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
 __all__ = [
-    "Bounds",
-    "Boxes",
-    "Signs",
-    "Slopes",
+    "AllowedSigns",
+    "CriticalBounds",
+    "SubgradientBoxes",
+    "SubgradientsAtZero",
     "critical_multiple",
     "flips",
     "pull_of",
@@ -61,7 +61,7 @@ class CriticalValueSettings:
 SETTINGS = CriticalValueSettings()
 
 
-class Boxes:
+class SubgradientBoxes:
     """u between low and low + width, sample by sample; where its sum over every task is given, that too.
 
     losses     : those that share an intercept
@@ -181,7 +181,7 @@ def _ends(z, kinks, low, high) -> tuple[np.ndarray, np.ndarray]:
 # The slopes of the losses where the weights are zero: one point where they are smooth, a convex set of points at kinks.
 
 
-class Slopes(Protocol):
+class SubgradientsAtZero(Protocol):
     """A convex set of u = (one flat array a loss): the subgradients at zero weights that balance every intercept."""
 
     @property
@@ -201,7 +201,7 @@ class Slopes(Protocol):
         ...
 
 
-def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable[[], float]]:
+def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[SubgradientsAtZero], Callable[[], float]]:
     """(the sets whose sum are the slopes, what asks for the losses' value there). ModelError for a kink of which nothing is known."""
     known = best_constants(form)
     if known is None and any(loss.intercepts for loss in form.losses):
@@ -211,7 +211,7 @@ def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable
             write_instead="choose values by some of the rows, tasks.subsample(rows)",
         )
     x = known or form.zeros()
-    sets: list[Slopes] = []
+    sets: list[SubgradientsAtZero] = []
     points = []
     for losses in _sharing(form):
         at = [loss.predictions_without_weights(x) for loss in losses]
@@ -230,7 +230,7 @@ def _sharing(form: NormalForm) -> Iterator[list[LossTerm]]:
         yield group
 
 
-def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
+def _set_of(losses: list[LossTerm], at, typed: str) -> SubgradientsAtZero:
     ends = [_ends_of(loss, z, len(losses)) for loss, z in zip(losses, at, strict=True)]
     kinked = [
         loss
@@ -238,7 +238,7 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
         if (not _is_smooth_at(loss, z) if own is None else own[1].any())
     ]
     if not kinked:
-        return _Point(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
+        return _SinglePoint(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
     culprit = kinked[0]
     if all(own is not None for loss, own in zip(losses, ends, strict=True) if loss in kinked):
         low, width = [], []
@@ -246,9 +246,9 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
             own = (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
             low.append(own[0])
             width.append(own[1])
-        return Boxes(losses, low, width, culprit.typed, _sums_of(losses))
+        return SubgradientBoxes(losses, low, width, culprit.typed, _sums_of(losses))
     if isinstance(culprit, StructuredTerm) and len(losses) == 1:
-        return _Planes(culprit, at[0])
+        return _PlaneMixtures(culprit, at[0])
     raise ModelError(
         f"known for losses that are differentiable where the weights are zero"
         f"{' and the intercepts optimal' if culprit.intercepts else ''}, and for kinks of hinge, absolute and quantile losses; "
@@ -295,7 +295,7 @@ def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     return True
 
 
-class _Point:
+class _SinglePoint:
     typed = ""
 
     def __init__(self, losses: Sequence[LossTerm], u):
@@ -308,7 +308,7 @@ class _Point:
         return self.u, float(sum(u @ z for u, z in zip(self.u, scores, strict=True)))
 
 
-class _Planes:
+class _PlaneMixtures:
     """The planes of a structured hinge that are highest at zero, and their mixtures."""
 
     def __init__(self, term: StructuredTerm, z: np.ndarray):
@@ -360,7 +360,7 @@ class _Planes:
 # Where zero weights are optimal: the smallest multiple of a norm's dual ball that meets the slopes of the losses, from both sides.
 
 
-class Signs(NamedTuple):
+class AllowedSigns(NamedTuple):
     """Entries that bounds on the weights leave of a step from zero: those that may rise, those that may fall; None: all of them."""
 
     rise: np.ndarray | None = None
@@ -376,7 +376,7 @@ class Signs(NamedTuple):
         return self.rise is not None or self.fall is not None
 
 
-class Bounds(NamedTuple):
+class CriticalBounds(NamedTuple):
     """Zero is optimal from `high` times the norm on, and is not below `low` times it; `kinked`: the loss to which a gap is due."""
 
     low: float
@@ -388,7 +388,9 @@ class Bounds(NamedTuple):
         return self.high - self.low <= SETTINGS.agreement_tol * self.high
 
 
-def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, zeros, signs: Signs) -> Bounds:
+def critical_multiple(
+    sets: Sequence[SubgradientsAtZero], norm: FunctionTerm, block: str, zeros, signs: AllowedSigns
+) -> CriticalBounds:
     """The smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
 
     Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
@@ -398,10 +400,10 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     held = signs.allowed(pull)
     high, low = norm.dual_gauge(held), 0.0
     if high == 0.0:
-        return Bounds(0.0, 0.0, "")
+        return CriticalBounds(0.0, 0.0, "")
     kinked = next((s.typed for s in sets if s.typed), "")
     if not kinked and (not signs.bind or norm.atom.monotone):
-        return Bounds(high, high, "")
+        return CriticalBounds(high, high, "")
     if not norm.atom.monotone:
         high = min(high, norm.dual_gauge(pull))
     # any direction is right; what pulls is the one of a norm without a proximal step, such as max_norm
@@ -409,18 +411,18 @@ def critical_multiple(sets: Sequence[Slopes], norm: FunctionTerm, block: str, ze
     D = signs.allowed(norm.prox(held, step)) if norm.atom.exact_prox else held
     length = norm.coefficient * norm.atom.value(D)
     if not 0.0 < length < np.inf:
-        return Bounds(low, high, kinked)
+        return CriticalBounds(low, high, kinked)
     if not kinked:
-        return Bounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
+        return CriticalBounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
     looks = [s.highest([_scores(loss, {**zeros, block: D}) for loss in s.losses]) for s in sets]
     low = max(low, -sum(rise for _, rise in looks) / length)
     points = [u for u, _ in looks]
     if high - low > SETTINGS.agreement_tol * high and all(u is not None for u in points):
         _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
-    return Bounds(min(low, high), high, kinked)
+    return CriticalBounds(min(low, high), high, kinked)
 
 
-def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
+def pull_of(sets: Sequence[SubgradientsAtZero], block: str, zeros) -> np.ndarray:
     """Minus the losses' slope at zero, where it is one: zero where it is no more than the rounding of its own sums."""
     slopes = [s.middle() for s in sets]
     pull, size = (
@@ -434,7 +436,7 @@ def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
 
 
 def scale_of(
-    sets: Sequence[Slopes],
+    sets: Sequence[SubgradientsAtZero],
     norm: FunctionTerm,
     block: str,
     form: NormalForm,
@@ -468,7 +470,9 @@ def _adjoint(sets, points, block: str, zeros) -> np.ndarray:
     return into[block]
 
 
-def _lowest_between(pull, other, high: float, norm: FunctionTerm, signs: Signs) -> tuple[np.ndarray, float]:
+def _lowest_between(
+    pull, other, high: float, norm: FunctionTerm, signs: AllowedSigns
+) -> tuple[np.ndarray, float]:
     """The point of a segment where the dual norm is least, nearly: it is convex there (golden section)."""
     golden, ends = 0.5 * (np.sqrt(5.0) - 1.0), [0.0, 1.0]
     best = (high, pull)

@@ -1,4 +1,4 @@
-"""The fast solver against the reference: two implementations that share the language and no formula."""
+"""Cross-check of the fast solver by the reference: two implementations that share the language and no formula."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.problems.cross_check_blocks import (
     check_blocks,
-    kept_at,
+    convex_restriction,
     learned_excess,
     solved_by_reference,
     some_tasks,
@@ -33,7 +33,7 @@ __all__ = [
     "Checkable",
     "CrossCheck",
     "attach",
-    "compared",
+    "compare_sides",
     "cross_check",
 ]
 
@@ -103,13 +103,13 @@ def _why_not(solution: Solution, left: float | None) -> str | None:
 
 
 def _too_large(problem, solution: Solution) -> str | None:
-    from mtldsl.problems.cross_check_blocks import stated
+    from mtldsl.problems.cross_check_blocks import convex_form
     from mtldsl.reference.workload import workload
 
     form = problem.form()
     if not form.in_memory:
         return "the rows are elsewhere"
-    size = workload(stated(form, solution))
+    size = workload(convex_form(form, solution))
     return (
         None
         if size <= SETTINGS.max_entries
@@ -122,7 +122,7 @@ def _compared(problem, solution: Solution, how: bool | str, left: float | None):
 
     size = SETTINGS.subsample_entries if how == "subsample" else SETTINGS.max_entries
     try:
-        return compared(problem, solution, max_size=size, max_seconds=left)
+        return compare_sides(problem, solution, max_size=size, max_seconds=left)
     except interrupts.TimeIsUp:
         return _TIME
     except KeyboardInterrupt:  # Ctrl-C ends what is left to do; the solution is there
@@ -207,7 +207,7 @@ def cross_check(
             term=f"cross_check(tol={tol!r})",
         )
     try:
-        check = compared(problem, solution, tol, solver, max_size, random_state, max_seconds)
+        check = compare_sides(problem, solution, tol, solver, max_size, random_state, max_seconds)
     except interrupts.TimeIsUp:
         raise SolverError(
             "the time was up before both sides had solved the model",
@@ -220,7 +220,7 @@ def cross_check(
     return check
 
 
-def compared(
+def compare_sides(
     problem: Checkable,
     solution: Solution | None,
     tol: float | None = None,
@@ -232,7 +232,7 @@ def compared(
     """Return what both sides say, as in `cross_check`; stops.TimeIsUp where max_seconds were not enough."""
     with interrupts.handle_signals(raises=True), interrupts.time_limit(max_seconds):
         check = _checked(problem, solution, tol, solver, max_size, random_state)
-        if interrupts.remaining() <= 0.0:  # of a solve that was cut short nothing can be said
+        if interrupts.remaining_seconds() <= 0.0:  # of a solve that was cut short nothing can be said
             raise interrupts.TimeIsUp
     return check
 
@@ -242,7 +242,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     if solution is not None:
         _check_belongs(problem, form, solution)
     if not form.in_memory:
-        here, ours, scope = _drawn(problem, solution, max_size, random_state)
+        here, ours, scope = _check_drawn_rows(problem, solution, max_size, random_state)
         if not here.is_convex:
             return check_blocks(here, ours, scope, solver, tol, None, random_state)
         return _compare(here, ours, solver, tol, scope)
@@ -261,7 +261,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     return _compare(form, solution, solver, tol, scope)
 
 
-def _drawn(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
+def _check_drawn_rows(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
     """(the form of some rows, drawn where they are and brought here; the solution of these in parts, as the whole is solved; scope)."""
     tasks = problem.data
     entries = max_size or SETTINGS.max_entries
@@ -288,7 +288,7 @@ def _is_real(value) -> bool:
 
 def _solved(problem: Checkable, **options) -> Solution:
     """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
-    left = interrupts.remaining()
+    left = interrupts.remaining_seconds()
     limit = max(left, 1e-3) if np.isfinite(left) else None
     solution = problem.solve(**options, max_seconds=limit, cross_check="never")
     if solution.interrupted:
@@ -330,7 +330,7 @@ def _within_reach(
     kept = form
     if not form.is_convex:
         assert solution is not None  # `_checked` solves such a model first
-        kept = kept_at(form, solution)[0]
+        kept = convex_restriction(form, solution)[0]
     size = workload(kept)
     if max_size is None or size <= max_size:
         return None, "the whole problem", None

@@ -10,11 +10,11 @@ import numpy as np
 
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 from mtldsl.atoms.learned_structures.structure import Range
-from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.certificates.certificate import objective_scale
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import Incumbent
+from mtldsl.normal_form.reductions.block_reductions import FixedStructures
 from mtldsl.normal_form.terms.structure_term import (
     MajorizationStep,
     Structures,
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_blocks",
+    "convex_form",
+    "convex_restriction",
     "dense",
     "image",
-    "kept_at",
     "learned_excess",
     "learning_terms",
-    "matrices_at",
+    "matrices_of_solution",
     "size_of",
     "solved_by_reference",
     "some_tasks",
-    "stated",
     "tolerance",
     "value_and_violation",
 ]
@@ -51,7 +51,7 @@ __all__ = [
 # The convex form that touches a model at a solution, and which of its tasks are compared where it is too large.
 
 
-def stated(form: NormalForm, at: Solution | None) -> NormalForm:
+def convex_form(form: NormalForm, at: Solution | None) -> NormalForm:
     """The form that cvxpy can state: itself where it is convex, else the one that touches it at a solution. ModelError without one."""
     if form.is_convex:
         return form
@@ -61,10 +61,10 @@ def stated(form: NormalForm, at: Solution | None) -> NormalForm:
             f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
             "the spectrum majorised: write to_cvxpy(at=solution)"
         )
-    return kept_at(form, at)[0]
+    return convex_restriction(form, at)[0]
 
 
-def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
+def convex_restriction(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
     """(a convex form that touches the model at a solution, the learned matrices kept in it).
 
     Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
@@ -73,11 +73,11 @@ def kept_at(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structure
     """
     from mtldsl.reference.majorization import convex_forms
 
-    structures = matrices_at(form, solution)
-    return Incumbent(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
+    structures = matrices_of_solution(form, solution)
+    return FixedStructures(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
 
 
-def matrices_at(form: NormalForm, solution: Solution) -> Structures:
+def matrices_of_solution(form: NormalForm, solution: Solution) -> Structures:
     """The learned matrices of a solution. ModelError where it is not one of this form."""
     # kernel weights are not a block of their own: their penalty is convex, and stays eliminated
     structures = {
@@ -189,9 +189,9 @@ def value_and_violation(form: NormalForm, blocks: Blocks, structures: Structures
 
 def image(term: StructureTerm, blocks: Blocks) -> np.ndarray:
     """The weights that the structure sees, by the reference's own map."""
-    from mtldsl.reference.maps import image_at
+    from mtldsl.reference.maps import map_value
 
-    return image_at(term.map, blocks)
+    return map_value(term.map, blocks)
 
 
 def dense(term: StructureTerm, structures: Structures) -> list[np.ndarray]:
@@ -220,10 +220,10 @@ def check_blocks(
     """
     from mtldsl.reference.majorization import convex_forms
 
-    structures = matrices_at(form, solution)
+    structures = matrices_of_solution(form, solution)
     objective, violation = value_and_violation(form, solution.blocks, structures)
     size = size_of(form, solution.blocks, objective)
-    at = _At(form, solution.blocks, structures, objective, size, solution.tol, backend, tol, which)
+    at = _ComparedPoint(form, solution.blocks, structures, objective, size, solution.tol, backend, tol, which)
     rows = []
     for text, touching in convex_forms(form, solution.blocks, random_state):
         rows += at.weights_row(f"weights, {text}" if text else "weights", touching)
@@ -262,7 +262,7 @@ def _by_fast(form: NormalForm, blocks: Blocks, structures: Structures) -> float:
 
 
 @dataclass(frozen=True)
-class _At:
+class _ComparedPoint:
     """A point of a form, and how the reference is asked about it: rows of the check, one a block."""
 
     form: NormalForm
@@ -341,25 +341,27 @@ class _At:
             rows.append(BlockRow(name, self.objective, least, method, self.size, seconds, allowed))
         return rows
 
-    def _least(self, form: NormalForm, blocks: Blocks, structures: Structures, size: float) -> _Least | None:
+    def _least(
+        self, form: NormalForm, blocks: Blocks, structures: Structures, size: float
+    ) -> _BlockGain | None:
         """Return what the reference gains over the weights; None where the form cannot be restricted to the tasks `which`."""
         from mtldsl.reference.majorization import of_tasks, why_not_by_tasks
         from mtldsl.reference.majorization import value_and_violation as of_convex
 
         if self.which is None:
-            _, point = solved_by_reference(Incumbent(structures).apply(form)[0], self.backend)
+            _, point = solved_by_reference(FixedStructures(structures).apply(form)[0], self.backend)
             now, least = (value_and_violation(form, x, structures)[0] for x in (blocks, point.blocks))
-            return _Least(now - least, size, point.backend)
+            return _BlockGain(now - least, size, point.backend)
         if why_not_by_tasks(form) is not None:
             return None
         form, blocks = of_tasks(form, blocks, self.which)
         _, point = solved_by_reference(form, self.backend)
         now, least, at_zero = (of_convex(form, x)[0] for x in (blocks, point.blocks, form.zeros()))
-        return _Least(now - least, max(abs(now), 1e-8 * abs(at_zero)), point.backend)
+        return _BlockGain(now - least, max(abs(now), 1e-8 * abs(at_zero)), point.backend)
 
 
 @dataclass(frozen=True)
-class _Least:
+class _BlockGain:
     """By how much the reference lowers an objective, what that is relative to, and the backend of cvxpy that did."""
 
     gain: float
@@ -403,7 +405,9 @@ def _weights_excess(term: StructureTerm, solution: Solution, scale: float) -> fl
 
     (name,) = term.names
     if name not in solution.learned:
-        return np.inf if isinstance(cast(MKLNorm, term.structure).about, Ball) else 0.0  # `weighs_kernels`
+        return (
+            np.inf if isinstance(cast(MKLNorm, term.structure).about, KernelWeightBall) else 0.0
+        )  # `weighs_kernels`
     shown = solution.learned[name]
     if not isinstance(shown, LearnedWeights):
         return np.inf

@@ -194,10 +194,10 @@ class CrossCheck(Comparison):
         by_reference = (self.fast_by_reference, self.reference_objective)
         return [
             ("solver", self.solver, f"cvxpy ({self.backend})"),
-            ("objective, mtldsl's formulas", *_both(by_mtldsl, ".12g")),
-            ("objective, reference formulas", *_both(by_reference, ".12g")),
+            ("objective, mtldsl's formulas", *_format_pair(by_mtldsl, ".12g")),
+            ("objective, reference formulas", *_format_pair(by_reference, ".12g")),
             ("proven lower bound", f"{self.dual_bound:.12g}", f"{self.reference_bound:.12g}"),
-            ("relative duality gap", *_both(self.gaps, ".1e")),
+            ("relative duality gap", *_format_pair(self.gaps, ".1e")),
             ("constraint violation", f"{self.fast_violation:.1e}", f"{self.reference_violation:.1e}"),
             ("seconds", f"{self.fast_seconds:.3f}", f"{self.reference_seconds:.3f}"),
             ("objective, fast - reference", f"{self.difference:+.1e}", f"allowed {self.tol:.1e}"),
@@ -216,7 +216,7 @@ class CrossCheck(Comparison):
         return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
 
 
-def _both(values: tuple[float, float], how: str) -> tuple[str, str]:
+def _format_pair(values: tuple[float, float], how: str) -> tuple[str, str]:
     """Two numbers as text, each in this format."""
     return f"{values[0]:{how}}", f"{values[1]:{how}}"
 

@@ -16,20 +16,20 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
-from mtldsl.problems.folds import ONE_CLASS, Part, data_of, make_part, needs_two_classes, warn_of
-from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
+from mtldsl.problems.folds import ONE_CLASS, Fold, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.problems.parallel_fits import PartsProgress, in_parallel, jobs_of
 from mtldsl.problems.path import ParameterValues, grid_of
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.thresholds import best_threshold
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, one_of, quoted
 
 __all__ = [
     "Learnable",
     "cross_validate",
-    "fit_to",
+    "model_on_tasks",
     "thresholds_of_folds",
 ]
 
@@ -60,7 +60,7 @@ _MEANT = {
 
 
 def cross_validate(
-    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: Parts
+    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: PartsProgress
 ) -> CrossValidation:  # fmt: skip
     """See `Problem.cross_validate`. made : gets every fold as it is complete."""
     one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
@@ -102,10 +102,10 @@ def cross_validate(
         lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
     )
     names = ", ".join(parameter.name for parameter in grid.parameters)
-    with counted(f"choosing {names}, fold", len(parts), progress) as tell:
+    with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
         trials = in_parallel(
             _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
-            tell=lambda found: tell(_said(found, grid, by)),
+            tell=lambda found: tell(_summarize_fold(found, grid, by)),
         )  # fmt: skip
     found = made.complete(trials)
     if refit:
@@ -117,7 +117,7 @@ def cross_validate(
     return found
 
 
-def _said(trials: list[Trial], grid: ParameterValues, by: Measure) -> str:
+def _summarize_fold(trials: list[Trial], grid: ParameterValues, by: Measure) -> str:
     """Return what a fold found, in a few words."""
     scores = np.array([float(trial.score) for trial in trials])
     seconds = f"{len(trials)} values, {sum(trial.seconds for trial in trials):.2f} s"
@@ -162,7 +162,7 @@ def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[
     return found
 
 
-def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
+def model_on_tasks(problem: Any, train: Tasks, learned: np.ndarray):
     """The model on these tasks, some of its own. ModelError where it cannot be without the others."""
     try:
         return problem.with_tasks(train, some=not learned.all())
@@ -175,12 +175,12 @@ def fit_to(problem: Any, train: Tasks, learned: np.ndarray):
         ) from error
 
 
-def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Part) -> list[Trial]:
+def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Fold) -> list[Trial]:
     """All values on one fold. The model's parameters are copied, for other folds may be in other threads."""
     model, grid, by, solve_options = common
     model, parameters = copy.deepcopy((model, grid.parameters), {id(tasks): tasks})
     train = part.train(tasks)
-    model = fit_to(model, train, part.learned)
+    model = model_on_tasks(model, train, part.learned)
     *outer, last = parameters
     path, found = list(grid.values.values())[-1], []
     before: tuple[float, ...] | None = None
@@ -239,10 +239,10 @@ def thresholds_of_folds(
     parts = [make_part(tasks, numbers != k, numbers == k, two, "skip", f"{_TYPED_FOLD_THRESHOLDS}: training fold {k}") for k in range(folds)]  # fmt: skip
     warn_of(parts, "skip", _TYPED_FOLD_THRESHOLDS)
     found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in tasks.task_names]
-    with counted("tuning thresholds, fold", len(parts), progress) as tell:
+    with progress_bar("tuning thresholds, fold", len(parts), progress) as tell:
         for part in parts:
             model = copy.deepcopy(problem.with_tasks(tasks), {id(tasks): tasks})
-            own = fit_to(model, part.train(tasks), part.learned).solve(**solve_options)
+            own = model_on_tasks(model, part.train(tasks), part.learned).solve(**solve_options)
             if own.interrupted:
                 raise KeyboardInterrupt
             truth, scores, weights = part.outputs(tasks, own, "scores", _TYPED_FOLD_THRESHOLDS)

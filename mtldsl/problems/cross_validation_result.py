@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.pictures.curves import plot_cross_validation
 from mtldsl.display.sections import GOOD, NEUTRAL, Panel, Table
 from mtldsl.errors import DataError
-from mtldsl.problems.folds import Part
+from mtldsl.problems.folds import Fold
 from mtldsl.problems.path import ParameterValues
 from mtldsl.solution.measures import Measure, mean_and_error
 from mtldsl.solution.score import Score
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(eq=False)
-class CrossValidation(Shown):
+class CrossValidation(Displayable):
     """The scores of values of parameters on folds.
 
     names        the parameters; `points`, their values that were tried, a tuple each, in the order in which they were solved
@@ -78,7 +78,7 @@ class CrossValidation(Shown):
         cls,
         grid: ParameterValues,
         by: Measure,
-        parts: Sequence[Part],
+        parts: Sequence[Fold],
         trials: list[list[Trial]],
         notes,
         model,
@@ -174,7 +174,7 @@ class CrossValidation(Shown):
         return panel_of(self)
 
 
-def _rows_of(fold: int, part: Part, trial: Trial, names, tested) -> list[dict[str, Any]]:
+def _rows_of(fold: int, part: Fold, trial: Trial, names, tested) -> list[dict[str, Any]]:
     parameters = dict(zip(names, trial.point, strict=True))
     tail = {"status": trial.status, "seconds": trial.seconds}
     by_task = trial.score.by_task

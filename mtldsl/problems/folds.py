@@ -1,4 +1,4 @@
-"""Rows to learn on and rows to score: which tasks can be learned there, and how a solution on them is scored."""
+"""Folds: rows to learn on and rows to score, which tasks can be learned there, and how a solution on them is scored."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from mtldsl.solution.solution import Solution
 
 __all__ = [
     "ONE_CLASS",
-    "Part",
+    "Fold",
     "data_of",
     "learnable",
     "make_part",
     "needs_two_classes",
-    "taken",
+    "take_rows",
     "warn_of",
 ]
 
@@ -83,7 +83,7 @@ def _labels(tasks: Tasks, kept: np.ndarray) -> list[np.ndarray]:
     return [y[~np.isnan(y)] for y in table.T]
 
 
-def taken(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
+def take_rows(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
     """Some of the tasks in some of their rows, each as often as `kept` says; inputs that were missing are filled in from these rows."""
     some = tasks if can.all() else tasks.select(can)
     if tasks.is_shared:
@@ -93,7 +93,7 @@ def taken(tasks: Tasks, kept: np.ndarray, can: np.ndarray) -> Tasks:
 
 
 @dataclass(frozen=True)
-class Part:
+class Fold:
     """One division of the rows. Those to learn on are copied where they are asked for, in `train`, so that many parts need no room.
 
     kept      : how often each row is learned on, as in `learnable`
@@ -112,7 +112,7 @@ class Part:
 
     def train(self, tasks: Tasks) -> Tasks:
         """The tasks that can be learned, in the rows to learn on."""
-        return scaled_anew(taken(tasks, self.kept, self.learned))
+        return scaled_anew(take_rows(tasks, self.kept, self.learned))
 
     @staticmethod
     def count(tasks: Tasks, made_of_them: Tasks) -> None:
@@ -164,7 +164,7 @@ def _as_needed(constant: float, needs: str) -> float:
 
 def make_part(
     tasks: Tasks, train: np.ndarray, test: np.ndarray, two: bool, one_class: str, typed: str
-) -> Part:
+) -> Fold:
     """train, test : masks of the rows of the shared X, or of the labelled rows, task after task. DataError where no task is left, and
     for a task of one class where that is asked for."""
     can, only = learnable(tasks, train.astype(int), two)
@@ -179,10 +179,10 @@ def make_part(
         raise DataError(f"{typed} has two classes of no task", write_instead="write fewer folds")
     constant = np.where(~can & (one_class == "constant"), only, np.nan)
     tested = [len(y) for y in _labels(tasks, test)]
-    return Part(train.astype(np.int8), can, constant, test, tested, tuple(names))
+    return Fold(train.astype(np.int8), can, constant, test, tested, tuple(names))
 
 
-def warn_of(parts: Sequence[Part], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:
+def warn_of(parts: Sequence[Fold], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:
     """A line for every part in which tasks are not learned; a OneClassWarning with them."""
     lines = [
         f"fold {k}: {listed_tasks(part.left_out)}" for k, part in enumerate(parts) if part.left_out

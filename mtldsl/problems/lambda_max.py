@@ -16,7 +16,7 @@ from mtldsl.normal_form.canonicalize import on_weights, to_normal_form
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.term import FunctionTerm
-from mtldsl.problems.critical_values import Signs, critical_multiple, pull_of, scale_of, slopes_at_zero
+from mtldsl.problems.critical_values import AllowedSigns, critical_multiple, pull_of, scale_of, slopes_at_zero
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.validation import quoted
 
@@ -380,7 +380,7 @@ def _require_zero(constraint, parameter: Parameter) -> None:
         )
 
 
-def _signs(form: NormalForm, block: str) -> Signs:
+def _signs(form: NormalForm, block: str) -> AllowedSigns:
     """Which entries the model's bounds let rise from zero, and which fall."""
     shape = form.shapes[block]
     rise, fall = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
@@ -388,7 +388,7 @@ def _signs(form: NormalForm, block: str) -> Signs:
     for low, high in filter(None, intervals):
         rise &= np.asarray(high) > 0
         fall &= np.asarray(low) < 0
-    return Signs(None if rise.all() else rise, None if fall.all() else fall)
+    return AllowedSigns(None if rise.all() else rise, None if fall.all() else fall)
 
 
 def _is_half_a_squared_norm(term) -> bool:

@@ -172,11 +172,11 @@ def _with_numbers(text: str, numbers: Mapping[str, float]) -> str:
     if not numbers.keys() & set(_names(tree)):
         return text
 
-    class Write(ast.NodeTransformer):
+    class TextWriter(ast.NodeTransformer):
         def visit_Name(self, node):
             if node.id not in numbers:
                 return node
             value = numbers[node.id]
             return ast.Constant(int(value) if isinstance(value, Integral) else float(value))
 
-    return ast.unparse(Write().visit(tree))
+    return ast.unparse(TextWriter().visit(tree))

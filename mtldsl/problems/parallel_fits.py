@@ -18,7 +18,7 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.validation import as_whole, quoted
 
 __all__ = [
-    "Parts",
+    "PartsProgress",
     "in_parallel",
     "in_parts",
     "jobs_of",
@@ -37,7 +37,7 @@ def jobs_of(n_jobs) -> int | None:
     return number
 
 
-class Parts:
+class PartsProgress:
     """Progress of work of many parts.
 
     total    : how many there are to be; None before that is known
@@ -56,7 +56,7 @@ class Parts:
 
 
 @contextmanager
-def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts]:
+def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[PartsProgress]:
     """A signal anywhere in the block raises `Interrupted`, which says how many parts were complete and has what was made of these.
 
     Open it before anything else: what is slow at first - imports, a grid of values, processes that start - is interrupted alike.
@@ -65,11 +65,11 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     one, many : what a part is called, such as "fold" and "folds"
     after     : the end of the sentence
     """
-    parts = Parts()
+    parts = PartsProgress()
     try:
         with interrupts.handle_signals(raises=True, of_parts=True):
             yield parts
-            if interrupts.pending():  # it came while something was imported
+            if interrupts.is_signal_pending():  # it came while something was imported
                 raise KeyboardInterrupt
     except Interrupted:
         raise
@@ -92,7 +92,7 @@ def in_parallel(
     tasks: Tasks,
     work: Sequence[tuple],
     n_jobs,
-    parts: Parts,
+    parts: PartsProgress,
     tell: Callable | None = None,
 ) -> list:
     """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
@@ -108,7 +108,7 @@ def in_parallel(
     else:
         from joblib import Parallel, delayed
 
-        sent = _Sent(common, tasks)
+        sent = _SerializedArguments(common, tasks)
         found = Parallel(n_jobs=number, return_as="generator")(
             delayed(_received)(function, sent, tasks, *one) for one in work
         )
@@ -119,7 +119,7 @@ def in_parallel(
     return parts.found
 
 
-class _Sent:
+class _SerializedArguments:
     """Values without the data in them, as bytes; Dask sends what is this large once, whoever asks for it."""
 
     def __init__(self, values: tuple, tasks: Tasks):
@@ -155,5 +155,5 @@ class _Unpickler(pickle.Unpickler):
         return self.tasks
 
 
-def _received(function: Callable, sent: _Sent, tasks: Tasks, *one):
+def _received(function: Callable, sent: _SerializedArguments, tasks: Tasks, *one):
     return function(sent.values(tasks), tasks, *one)

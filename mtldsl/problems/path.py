@@ -1,4 +1,4 @@
-"""The solutions of a model over values of one parameter, each warm-started from the one before."""
+"""Path of solutions of a model over values of one parameter, each warm-started from the one before."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mtldsl.errors import InfeasibleError, ModelError, SolverError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
-from mtldsl.normal_form.reductions.from_statistics import Recipe, on_few_rows
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
+from mtldsl.normal_form.reductions.from_statistics import StatisticsRecipe, on_few_rows
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.row_statistics import moments_here
 from mtldsl.problems.lambda_max import lambda_max, require_own
@@ -33,14 +33,14 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.caching import Store, path_cache
 from mtldsl.utils.parallel import one_blas_thread
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
 __all__ = [
     "CertifiedPoint",
-    "FewRows",
     "ParameterValues",
     "PathHistory",
+    "RowCompression",
     "Solutions",
     "Solvable",
     "WarmStart",
@@ -174,7 +174,7 @@ def _shares(at: list[float]) -> list[float]:
 # Squares of many rows as squares of few along a whole path: after one pass a value costs what the features and tasks do, however many rows there are.
 
 
-class FewRows:
+class RowCompression:
     """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there, as in
     `mtldsl.normal_form.reductions.from_statistics`, for rows that are here.
 
@@ -184,7 +184,7 @@ class FewRows:
 
     def __init__(self, form: NormalForm):
         factors = tuple(moments_here(loss.tasks).factors() for loss in form.losses)
-        self._recipe = Recipe(form.losses, factors)
+        self._recipe = StatisticsRecipe(form.losses, factors)
         self._rows = [
             one.rows(bool(loss.intercepts), loss.tasks)
             for loss, one in zip(form.losses, factors, strict=True)
@@ -201,11 +201,11 @@ class FewRows:
     def of(self, form: NormalForm) -> NormalForm:
         """The form at the parameters' present values, without intercepts."""
         if form.losses != self._recipe.losses:  # other coefficients
-            self._recipe = Recipe(form.losses, self._recipe.factors)
+            self._recipe = StatisticsRecipe(form.losses, self._recipe.factors)
             self._here = on_few_rows(form.losses, self._rows)
         blocks = tuple(block for block in form.blocks if block.intercept_of is None)
         small = replace(form, blocks=blocks, losses=self._here)
-        small.share(form.remembered.setdefault(FewRows, {}))
+        small.share(form.remembered.setdefault(RowCompression, {}))
         return small
 
     def whole(self, blocks: Blocks) -> Blocks:
@@ -289,7 +289,7 @@ def walk(
     past = PathHistory()
     made: Store = {}
     try:
-        with counted(parameter.name, len(values), progress) as tell:
+        with progress_bar(parameter.name, len(values), progress) as tell:
             for value in values:
                 parameter.value = value
                 # between two solves, too, a signal is kept: this point is the last one
@@ -304,7 +304,7 @@ def walk(
                         cold = problem.solve(**solve_options)
                         interrupted = cold.interrupted
                         best = cold if _is_better(cold, best) else best
-                    interrupted = interrupted or interrupts.pending()
+                    interrupted = interrupted or interrupts.is_signal_pending()
                 last = best
                 past = past.then(value, best)
                 keep(best)
@@ -469,7 +469,7 @@ def certified_points(
     solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
     A signal raises KeyboardInterrupt.
     """
-    walk, before, at = _Walk(problem, len(values), solve_options), parameter.value, 0
+    walk, before, at = _PathWalk(problem, len(values), solve_options), parameter.value, 0
     try:
         while at < len(values):
             points: list = []
@@ -478,14 +478,14 @@ def certified_points(
                     parameter.value = float(values[at])
                     points.append(walk.at(float(values[at])))
                     at += 1
-                    if interrupts.pending() or getattr(points[-1], "interrupted", False):
+                    if interrupts.is_signal_pending() or getattr(points[-1], "interrupted", False):
                         raise KeyboardInterrupt
             yield points
     finally:
         parameter.value = before
 
 
-class _Walk:
+class _PathWalk:
     """Walk along a path: the values that it has been at, and the next ones."""
 
     def __init__(self, problem, values: int, solve_options: dict[str, Any]):
@@ -497,8 +497,8 @@ class _Walk:
         form = problem.form()
         # a limit of time counts what `solve` counts
         self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
-        pays = self.is_plain and FewRows.pays(form, values)
-        self.few = FewRows(CenterLabels().apply(form)[0]) if pays else None
+        pays = self.is_plain and RowCompression.pays(form, values)
+        self.few = RowCompression(CenterLabels().apply(form)[0]) if pays else None
 
     def at(self, value: float) -> CertifiedPoint | Solution:
         form = self.problem.form()
@@ -521,16 +521,16 @@ class _Walk:
         seen = near if self.few is None else self.few.of(near)
         start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
         if start is not None and self.few is None:
-            start.blocks = moved(start.blocks, moves, -1.0)
+            start.blocks = shift_intercepts(start.blocks, moves, -1.0)
         monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if monitor is None or not monitor.certificate.within(self.tol):
             return None
         point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
         assert point is not None  # that of the certificate, or a later one
         whole = blocks if self.few is None else self.few.whole(blocks)
-        typed = moved(whole, moves)
+        typed = shift_intercepts(whole, moves)
         if moves:
-            whole = moved(typed, moves, -1.0)  # intercepts are rounded where they are moved
+            whole = shift_intercepts(typed, moves, -1.0)  # intercepts are rounded where they are moved
             certificate = replace(certificate, objective=near.value(whole))
         misplaced = 0.0 if self.few is None else self.few.misplaced(whole)
         if not _within(certificate, misplaced, self.tol):

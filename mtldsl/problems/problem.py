@@ -1,4 +1,4 @@
-"""minimize(objective, subject_to=[...]): the model as an object that can be printed, explained, solved and checked."""
+"""`Problem` and `minimize(objective, subject_to=[...])`: the model as an object that can be printed, explained, solved and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mtldsl.problems.parallel_fits import in_parts
 from mtldsl.problems.path import Solutions, path_values, walk
 from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.solution.build import solution_of
-from mtldsl.solution.fields import Run
+from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.routes import answers, refuse_parameters
@@ -196,21 +196,24 @@ class Problem(Statement):
         asked = None if cross_check is None else as_cross_check(cross_check, "solve")
         listener = _listener(verbose, callback)
         refuse_parameters(options, [parameter.name for parameter in self.parameters])
-        with interrupts.handle_signals(), compilation.announced(_say) if verbose else nullcontext():
+        with (
+            interrupts.handle_signals(),
+            compilation.announce_compilation(_say) if verbose else nullcontext(),
+        ):
             form = self.form()
             with one_blas_thread(), jobs(threads), propagate_callback_errors():
                 outcome = solve_form(
                     form, solver=solver, tol=tol, max_iter=max_iter, max_seconds=max_seconds, warm_start=warm_start,
                     starts=starts, random_state=random_state, listener=listener, options=options, verbose=verbose,
                 )  # fmt: skip
-                solution = solution_of(Run(self, form, outcome), tol)
+                solution = solution_of(SolvedModel(self, form, outcome), tol)
             solution.compile_seconds = compilation.spent() - before
-            solution.interrupted = outcome.interrupted or interrupts.pending()
+            solution.interrupted = outcome.interrupted or interrupts.is_signal_pending()
             self._keep(solution)
             attach(self, solution, asked, max_seconds)
             with one_blas_thread():
                 agree_with_statement(self, form, solution)
-            solution.interrupted = solution.interrupted or interrupts.pending()
+            solution.interrupted = solution.interrupted or interrupts.is_signal_pending()
         return solution
 
     @complete("write problem.path(lam, [1.0, 0.1]), with a Parameter of this problem")
@@ -260,7 +263,7 @@ class Problem(Statement):
         ModelError where the model has no `EdgeWeights`, or a term on them that has no counterpart on fewer edges.
         Source: CGM, section 4; refitting is recommended by the spec (lower error in every experiment).
         """
-        from mtldsl.problems.refit import refitted
+        from mtldsl.problems.refit import refit_objective
 
         require_solution(solution, "refit(solution)")
         solution = solution if solution is not None else self._fresh()
@@ -271,7 +274,8 @@ class Problem(Statement):
                 write_instead="write refit(solution)",
             )
         return Problem(
-            refitted(self.objective, self.constraints, solution.label_graph, edges), list(self.constraints)
+            refit_objective(self.objective, self.constraints, solution.label_graph, edges),
+            list(self.constraints),
         )
 
     # -------------------------------------------------------------------------------------- other rows
@@ -498,11 +502,11 @@ class Problem(Statement):
         Structured hinges of more than 40 samples have too many planes to state: then `.problem` is a relaxation until the
         model's own `solve()`, which adds planes until none is violated.
         """
-        from mtldsl.problems.cross_check_blocks import stated
+        from mtldsl.problems.cross_check_blocks import convex_form
         from mtldsl.reference.compile import to_cvxpy
 
         require_solution(at, "to_cvxpy(at)")
-        return to_cvxpy(stated(self.form(), at))
+        return to_cvxpy(convex_form(self.form(), at))
 
     def cross_check(self, solution: Solution | None = None, **options):
         """Solve with the independent reference too and compare; see `mtldsl.problems.cross_check.cross_check`.

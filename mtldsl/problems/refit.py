@@ -1,4 +1,4 @@
-"""The same model on the edges that a solution has chosen: pruned, and without the penalty that chose them."""
+"""Refit of a label-graph model on the edges that a solution has chosen: pruned, and without the penalty that chose them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mtldsl.language.vocabulary import ridge
 from mtldsl.solution.learned_label_graph import LearnedGraph
 
 __all__ = [
-    "refitted",
+    "refit_objective",
 ]
 
 
-def refitted(objective: Objective, constraints, graph: LearnedGraph | None, edges) -> Objective:
+def refit_objective(objective: Objective, constraints, graph: LearnedGraph | None, edges) -> Objective:
     """The objective with the edges of a learned graph, and a ridge of the same coefficient in place of the penalty on groups."""
     weights = {part.weights for term in objective.terms for part in term.argument.parts}
     found = [one for one in weights if isinstance(one, EdgeWeights)]

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.data.splits import (
     checked_level,
     checked_times,
-    drawn,
+    draw_counts,
     labels_by_row,
     stratified_folds,
     units_of_rows,
@@ -18,14 +18,14 @@ from mtldsl.data.splits import (
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Interrupted, ModelError
 from mtldsl.language.scalars import Parameter
-from mtldsl.problems.cross_validation import fit_to
-from mtldsl.problems.folds import data_of, learnable, needs_two_classes, taken
-from mtldsl.problems.parallel_fits import Parts, in_parallel, jobs_of
+from mtldsl.problems.cross_validation import model_on_tasks
+from mtldsl.problems.folds import data_of, learnable, needs_two_classes, take_rows
+from mtldsl.problems.parallel_fits import PartsProgress, in_parallel, jobs_of
 from mtldsl.problems.path import grid_of
 from mtldsl.solution.score_intervals import percentiles
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.progress import counted
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
 __all__ = [
@@ -111,7 +111,7 @@ def stability_selection(
     random_state,
     progress,
     solve_options: dict,
-    made: Parts,
+    made: PartsProgress,
 ) -> StabilitySelection:
     """See `Problem.stability_selection`. made : gets every pair of halves as it is complete."""
     typed = "stability_selection"
@@ -159,7 +159,7 @@ def stability_selection(
         )  # fmt: skip
 
     made.expect(len(work), selection)
-    with counted("pair of halves", len(work), progress) as tell:
+    with progress_bar("pair of halves", len(work), progress) as tell:
         pairs = in_parallel(
             _chosen, common, tasks, work, n_jobs, made, tell=lambda halves: tell(_said(halves))
         )
@@ -192,7 +192,7 @@ def _chosen(common: tuple, tasks: Tasks, half, sides) -> list:
         can, _ = learnable(tasks, kept, two)
         chosen = np.zeros((len(values), tasks.n_features, len(can)), dtype=bool)
         if can.any():
-            own = fit_to(model, taken(tasks, kept, can), can)
+            own = model_on_tasks(model, take_rows(tasks, kept, can), can)
             for k, solution in enumerate(own.path(parameter, values, **solve_options)):
                 if solution.interrupted:
                     raise KeyboardInterrupt
@@ -277,7 +277,7 @@ class WeightIntervals:
 
 
 def bootstrap_weights(
-    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict, made: Parts
+    problem: Any, n, level, groups, n_jobs, random_state, progress, solve_options: dict, made: PartsProgress
 ) -> WeightIntervals:
     """See `Problem.bootstrap`. made : gets every sample as it is complete."""
     n, level = checked_times(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
@@ -301,7 +301,7 @@ def bootstrap_weights(
         return WeightIntervals(whole, weights, shifts, [status for _, _, status in found], level)
 
     made.expect(n, lambda found: intervals(found) if len(found) > 1 else None)
-    with counted("sample", n, progress) as tell:
+    with progress_bar("sample", n, progress) as tell:
         work = [(own,) for own in rng.spawn(n)]
         found = in_parallel(_learned, common, tasks, work, n_jobs, made, tell=lambda one: tell(one[2]))
     return intervals(found)
@@ -310,12 +310,12 @@ def bootstrap_weights(
 def _learned(common: tuple, tasks: Tasks, rng):
     """(weights (d, m), intercepts (m,), status) on one sample, NaN for tasks that cannot be learned on it."""
     model, units, two, blocks, solve_options = common
-    times = drawn(tasks, units, rng)
+    times = draw_counts(tasks, units, rng)
     can, _ = learnable(tasks, times, two)
     m = len(can)
     if not can.any():
         return np.full((tasks.n_features, m), np.nan), np.full(m, np.nan), "stationary"
-    own = fit_to(copy.deepcopy(model, {id(tasks): tasks}), taken(tasks, times, can), can)
+    own = model_on_tasks(copy.deepcopy(model, {id(tasks): tasks}), take_rows(tasks, times, can), can)
     start = {"warm_start": blocks} if can.all() else {}
     solution = own.solve(**(start | solve_options))
     if solution.interrupted:

@@ -1,4 +1,4 @@
-"""The second evaluation of every solve: the objective and the violation that are claimed, held to the statement as typed."""
+"""Check of every solve against the statement as typed: objective and violation are evaluated a second time."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def agree_with_statement(statement: Statement, form: NormalForm, solution: Solut
     One look: a product with the data and a formula a term. What differs by more than 1e-9 is held to a bound of its rounding first.
     """
     try:
-        _Comparison(statement, form, solution).run()
+        _StatementComparison(statement, form, solution).run()
     except CrossCheckError as error:
         error.solution = solution
         raise
 
 
-class _Comparison:
+class _StatementComparison:
     def __init__(self, statement: Statement, form: NormalForm, solution: Solution):
         self.statement, self.form, self.solution = statement, form, solution
         self.point = TypedPoint(solution.blocks, solution.learned)

@@ -11,18 +11,18 @@ import numpy as np
 from mtldsl.certificates.dual_bound import prove
 from mtldsl.certificates.multipliers import make_stationary, stationarity
 from mtldsl.data.task_data import require_in_memory
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.problems.user_multipliers import (
-    apart,
     blocks_of,
     by_loss,
-    divided,
+    divide_multipliers,
     is_shared_out,
     multipliers_of,
     proof_of,
+    split_multipliers,
 )
 from mtldsl.utils.arrays import read_dense
 
@@ -70,7 +70,7 @@ class Condition:
 
 
 @dataclass(frozen=True, repr=False)
-class BoundCheck(Shown):
+class BoundCheck(Displayable):
     """Proof by multipliers, as `problem.check_bound` found it.
 
     value      : the dual value; -inf where a condition fails
@@ -156,7 +156,7 @@ def check_bound(
             loss.tasks, "its multipliers with them", "check_bound(u)", rows=f"the rows of {loss.typed}",
             write_instead="take tasks.subsample(rows)",
         )  # fmt: skip
-    given, own = apart(form, given)
+    given, own = split_multipliers(form, given)
     functions = own | dict(functions or {})
     u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, known = _of_functions(form, u, functions)
@@ -238,7 +238,7 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
             f = form.functions[k]
             v[k] = v[k] - left[f.map.blocks[0]] / f.map.multiple_of(f.map.blocks[0])
         return v, True
-    best = divided(form, u, v, free)
+    best = divide_multipliers(form, u, v, free)
     if given or _passes(form, u, best):
         return best, True
     make_stationary(form, [one.copy() for one in u], best)  # one function takes what is left
@@ -349,7 +349,7 @@ def _size(x: Blocks) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Conditions(Shown):
+class Conditions(Displayable):
     """terms: (term, value f(z), conjugate f*(u), <u, z>, the Fenchel gap f(z) + f*(u) - <u, z>); the gaps add up to the duality gap, and u is a
     subgradient at z where its gap is 0.  equations: (block, what is left of sum A^T u + sum B^T v = 0).  bounds: (constraint, violation)."""
 

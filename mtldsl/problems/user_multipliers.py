@@ -16,13 +16,13 @@ from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import quoted
 
 __all__ = [
-    "apart",
     "blocks_of",
     "by_loss",
-    "divided",
+    "divide_multipliers",
     "is_shared_out",
     "multipliers_of",
     "proof_of",
+    "split_multipliers",
 ]
 
 
@@ -63,7 +63,9 @@ def is_shared_out(form: NormalForm, free: list[int]) -> bool:
     return not plain or len(set(reached)) < len(reached)
 
 
-def divided(form: NormalForm, u: list[np.ndarray], v: list[np.ndarray], free: list[int]) -> list[np.ndarray]:
+def divide_multipliers(
+    form: NormalForm, u: list[np.ndarray], v: list[np.ndarray], free: list[int]
+) -> list[np.ndarray]:
     """Multipliers of all functions, those in `free` such that they prove most; the others are kept.
 
         maximize over v_k, k free    - sum g_k*(v_k) + <v_k, offset_k>    subject to    sum B_k^T v_k = -s,
@@ -211,7 +213,7 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
     return x
 
 
-def apart(form: NormalForm, given: Any) -> tuple[Any, dict[str, Any]]:
+def split_multipliers(form: NormalForm, given: Any) -> tuple[Any, dict[str, Any]]:
     """(what is given of the losses, of the functions): of a Solution those that its certificate rests on, of a dict by the terms' names."""
     if hasattr(given, "certificate") and hasattr(given, "blocks"):
         proof = proof_of(form, given, "check_bound(solution)")

@@ -12,7 +12,7 @@ from mtldsl.certificates.proof_writer import SolutionCertificate
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.language.objective import Term
 from mtldsl.normal_form.statement import Statement, formula_of
-from mtldsl.solution.fields import Run
+from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.npz_storage import READOUTS
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.caching import Lazy
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-def solution_of(run: Run, tol: float) -> Solution:
+def solution_of(run: SolvedModel, tol: float) -> Solution:
     """The point with its certificate, all that is told of it, and what the data were like."""
     statement, outcome = run.statement, run.outcome
     certificate, tasks = outcome.certificate, statement.data
@@ -96,7 +96,7 @@ def _facts_of(term: Term) -> dict[str, Any]:
     }
 
 
-def _multipliers(run: Run) -> dict[str, np.ndarray]:
+def _multipliers(run: SolvedModel) -> dict[str, np.ndarray]:
     """Those that came with the point, by term as typed; for a loss without, its gradient."""
     losses, functions = run.outcome.duals
     found = {}

@@ -1,4 +1,4 @@
-"""Readouts: the fields of a solution that each fills from a solve, and how a file keeps them."""
+"""Fields of a solution: how each is read from a solve, and how a file keeps it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices
 from mtldsl.solvers.run import SolveResult
 
 __all__ = [
-    "Array",
-    "Incumbent",
-    "Part",
-    "Parts",
-    "Readout",
-    "Run",
+    "ArrayField",
+    "ObjectField",
+    "ObjectMapField",
+    "SolutionField",
+    "SolvedModel",
+    "StoredField",
     "coef_of",
     "intercept_of",
     "require_per_task",
@@ -32,7 +32,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Run:
+class SolvedModel:
     """One solve: the model as typed, its normal form, and what came out."""
 
     statement: Statement
@@ -61,7 +61,7 @@ class Run:
 
 
 def coef_of(statement: Statement, blocks: Blocks) -> np.ndarray:
-    """`Run.coef` of these blocks."""
+    """`SolvedModel.coef` of these blocks."""
     shares = statement.shares
     if shares is None:
         return np.array(statement.map_of(statement.first_loss).forward(blocks))
@@ -72,7 +72,7 @@ def coef_of(statement: Statement, blocks: Blocks) -> np.ndarray:
 
 
 def intercept_of(statement: Statement, blocks: Blocks, n_tasks: int) -> np.ndarray | None:
-    """`Run.intercept` of these blocks, beside weights of so many columns."""
+    """`SolvedModel.intercept` of these blocks, beside weights of so many columns."""
     shares = statement.shares
     if shares is None:
         own = _intercept(statement.first_loss, blocks)
@@ -91,7 +91,7 @@ def _intercept(term: Term, blocks: Blocks) -> np.ndarray | None:
     return blocks[names[0]][0].copy() if names else None
 
 
-class Incumbent:
+class StoredField:
     """One field in a file: as arrays, as JSON, or both."""
 
     name: str
@@ -106,7 +106,7 @@ class Incumbent:
 
 
 @dataclass(frozen=True)
-class Array(Incumbent):
+class ArrayField(StoredField):
     """A field that is one array under its own name, or None where it is not required."""
 
     name: str
@@ -121,7 +121,7 @@ class Array(Incumbent):
 
 
 @dataclass(frozen=True)
-class Part(Incumbent):
+class ObjectField(StoredField):
     """A field that is an object, kept as plain facts in the JSON and arrays whose names begin with `prefix`.
 
     stored   : object -> (facts, arrays)
@@ -134,7 +134,7 @@ class Part(Incumbent):
     restored: Callable[[Any, Arrays], Any]
 
     @classmethod
-    def of(cls, name: str, prefix: str, kind: type) -> Part:
+    def of(cls, name: str, prefix: str, kind: type) -> ObjectField:
         """The part of a class that has both methods itself."""
         return cls(name, prefix, kind.stored, kind.restored)
 
@@ -157,7 +157,7 @@ class Part(Incumbent):
 
 
 @dataclass(frozen=True)
-class Parts(Incumbent):
+class ObjectMapField(StoredField):
     """A field that is {key: object}, the objects of several kinds; {} in files that were saved before there was such a field.
 
     A kind has `stored()`, `keeps(facts)`, whether these facts are of its making, and `restored(key, facts, arrays)`.
@@ -184,12 +184,12 @@ class Parts(Incumbent):
             raise ValueError(f"{key} is of the kind {facts['kind']!r}")
         return kind
 
-    def _part(self, key: str, kind: type) -> Part:
-        return Part(key, f"{self.prefix}{key}:", kind.stored, partial(kind.restored, key))
+    def _part(self, key: str, kind: type) -> ObjectField:
+        return ObjectField(key, f"{self.prefix}{key}:", kind.stored, partial(kind.restored, key))
 
 
 @dataclass(frozen=True)
-class Readout:
+class SolutionField:
     """Something that a solution tells beside its weights.
 
     read  : {field of Solution: value} of a solve; {} where the model has nothing of the kind
@@ -197,8 +197,8 @@ class Readout:
     check : ValueError where the fields of a file cannot be what `read` found
     """
 
-    read: Callable[[Run], dict[str, Any]]
-    kept: tuple[Incumbent, ...]
+    read: Callable[[SolvedModel], dict[str, Any]]
+    kept: tuple[StoredField, ...]
     check: Callable[[dict], None] = field(default=lambda fields: None)
 
 

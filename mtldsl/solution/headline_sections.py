@@ -17,24 +17,24 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.input_checks import is_numbered
 from mtldsl.data.summary import panel_of
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.html import Figure, Number, Section, figure
+from mtldsl.display.html import Figure, KeyFigure, PageSection, figure
 from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel
 from mtldsl.errors import MissingExtraError
 from mtldsl.solution.measures import MEASURES, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import Scored, measured
+from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.routes import answers
 from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [
-    "Facts",
+    "ReportContext",
     "check",
     "data",
-    "drawn",
+    "draw_figures",
     "lead",
     "model",
     "numbers",
@@ -94,7 +94,7 @@ def _hashed(name: str, X, Y: np.ndarray) -> Iterator[tuple]:
 # What a page is made of.
 
 
-def drawn(*wanted) -> list[Figure]:
+def draw_figures(*wanted) -> list[Figure]:
     """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
     try:
         return [figure(*one) for one in wanted]
@@ -103,7 +103,7 @@ def drawn(*wanted) -> list[Figure]:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportContext:
     """The solution, the rows on which it is scored, and what else was found out about it.
 
     tasks            : rows to score, of all tasks or some, in any order; None: those of training, which the page says
@@ -125,7 +125,7 @@ class Facts:
     path: Sequence[Any] = ()
     repeat: str = ""
     title: str = ""
-    more: Sequence[Section] = ()
+    more: Sequence[PageSection] = ()
     metrics: Sequence[str] = ()
     bootstrap: int = 200
     random_state: Any = 0
@@ -203,12 +203,12 @@ class Facts:
         return bool(self.signs.any())
 
     @cached_property
-    def measures(self) -> tuple[list[Scored], list[str]]:
+    def measures(self) -> tuple[list[ScoredMeasure], list[str]]:
         """(the measures of the rows that are scored, first the one that was asked for, learned for or chosen by; why others have none)."""
         if self.scored is None:
             return [], []
         learned = self._learned or self.scored
-        return measured(
+        return choose_measures(
             self.judged,
             self.scored,
             learned,
@@ -220,7 +220,7 @@ class Facts:
         )
 
     @property
-    def first(self) -> Scored | None:
+    def first(self) -> ScoredMeasure | None:
         """Return what the page begins with: what was asked for; else the first of the usual measures whose interval can be believed."""
         found = self.measures[0]
         believed = found if self._asked() else [one for one in found if one.sound]
@@ -246,7 +246,7 @@ class Facts:
 
     def pictures(self, *wanted) -> list[Figure]:
         """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
-        return drawn(*wanted)
+        return draw_figures(*wanted)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Facts:
 _PACKAGES = ("mtldsl", "numpy", "scipy", "cvxpy", "numba", "scikit-learn")
 
 
-def check(facts: Facts) -> Section | None:
+def check(facts: ReportContext) -> PageSection | None:
     """The independent reference beside the solver."""
     found = facts.cross_check
     if found is None:
@@ -265,11 +265,11 @@ def check(facts: Facts) -> Section | None:
         "cvxpy solved the same model from formulas of its own, and both answers were held against each other."
     ]
     if not hasattr(found, "agrees"):
-        return Section("Cross-check", [f"There is none: {found}."])
-    return Section("Cross-check", text, [found._panel()])
+        return PageSection("Cross-check", [f"There is none: {found}."])
+    return PageSection("Cross-check", text, [found._panel()])
 
 
-def validation(facts: Facts) -> Section | None:
+def validation(facts: ReportContext) -> PageSection | None:
     """Return how a parameter was chosen."""
     found = facts.cross_validation
     if found is None:
@@ -277,10 +277,10 @@ def validation(facts: Facts) -> Section | None:
     drawn = facts.pictures((
         found.plot, f"{found.metric} over the values of {', '.join(found.names)}; the same numbers stand in the table", ""
     ))  # fmt: skip
-    return Section("How the parameter was chosen", panels=[found._panel()], figures=drawn)
+    return PageSection("How the parameter was chosen", panels=[found._panel()], figures=drawn)
 
 
-def data(facts: Facts) -> Section:
+def data(facts: ReportContext) -> PageSection:
     """The training rows, and those that are scored."""
     panels = []
     trained = facts.solution.trained_on
@@ -289,10 +289,10 @@ def data(facts: Facts) -> Section:
     if facts.tasks is not None:
         panels.append(_titled(panel_of(facts.tasks), "Scored on"))
     text = [] if panels else ["The solution was read from a file, which does not hold its data."]
-    return Section("The data", text, panels)
+    return PageSection("The data", text, panels)
 
 
-def model(facts: Facts) -> Section:
+def model(facts: ReportContext) -> PageSection:
     """The formula, its symbols, and the model as typed."""
     solution = facts.solution
     typed = "\n".join(
@@ -301,21 +301,21 @@ def model(facts: Facts) -> Section:
     panel = Panel("", formula=solution.formula, folded=[Panel("As typed", text=typed)])
     if solution.formula is None:
         panel = Panel("", text=typed)
-    return Section("The model", panels=[panel])
+    return PageSection("The model", panels=[panel])
 
 
-def solvers(facts: Facts) -> Section | None:
+def solvers(facts: ReportContext) -> PageSection | None:
     """Which solver was taken, and why not the others; opened on demand."""
     solution = facts.solution
     if solution.proof is None:
         return None
     found = Explanation(solution.model, tuple(answers(seen_by_solvers(solution.proof.form))))
-    return Section(
+    return PageSection(
         "Solvers", [f"Solved by {solution.solver}: {solution.reason}"], [found._panel()], folded=True
     )
 
 
-def repeat(facts: Facts) -> Section:
+def repeat(facts: ReportContext) -> PageSection:
     """Versions, the data's fingerprint, and the line to type."""
     solution = facts.solution
     rows = packages()
@@ -327,7 +327,9 @@ def repeat(facts: Facts) -> Section:
     if facts.training is not None:
         rows.append(("data (SHA-256)", facts.training.fingerprint()))
     typed = facts.repeat or f'problem.solve(solver="{solution.solver}", tol={solution.tol:g})'
-    return Section("How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True, printed=True)
+    return PageSection(
+        "How to repeat it", panels=[Panel("", facts=rows, text=typed)], folded=True, printed=True
+    )
 
 
 def packages() -> list[tuple[str, str]]:
@@ -349,7 +351,7 @@ def _titled(panel: Panel, title: str) -> Panel:
 # What stands on top of a page: how well it predicts, how far it is proven, in words and in a few numbers.
 
 
-def verdict(facts: Facts) -> tuple[str, str]:
+def verdict(facts: ReportContext) -> tuple[str, str]:
     """(what is proven, its tone)."""
     solution, check = facts.solution, facts.cross_check
     said, tone = "Certified: the optimum, proven", GOOD
@@ -370,7 +372,7 @@ def verdict(facts: Facts) -> tuple[str, str]:
     return f"{said}; the cross-check agrees{where}", tone
 
 
-def lead(facts: Facts) -> list[str]:
+def lead(facts: ReportContext) -> list[str]:
     """Sentences below the verdict, the score first."""
     said = [*_judged(facts), *_unfinished(facts)]
     solution = facts.solution
@@ -380,30 +382,30 @@ def lead(facts: Facts) -> list[str]:
     return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
-def numbers(facts: Facts) -> list[Number]:
+def numbers(facts: ReportContext) -> list[KeyFigure]:
     """The tiles: the score first, then the proof."""
     solution, check = facts.solution, facts.cross_check
     tiles = _of_scores(facts)
     used = int(np.count_nonzero(np.any(solution.W != 0, axis=1)))
-    tiles.append(Number("features used", f"{used:,} of {len(solution.W):,}", "those whose weights are not all zero"))  # fmt: skip
+    tiles.append(KeyFigure("features used", f"{used:,} of {len(solution.W):,}", "those whose weights are not all zero"))  # fmt: skip
     if not solution.verified:
-        tiles.append(Number("gap, as its file says", f"{solution.relative_gap:.1e}", "not verified here: the file does not hold the proof's data"))  # fmt: skip
+        tiles.append(KeyFigure("gap, as its file says", f"{solution.relative_gap:.1e}", "not verified here: the file does not hold the proof's data"))  # fmt: skip
     elif solution.status == "stationary" and solution.stationarity is not None:
-        tiles.append(Number("residual", f"{solution.stationarity.residual:.1e}", "proven: how far from a stationary point, which has zero"))  # fmt: skip
+        tiles.append(KeyFigure("residual", f"{solution.stationarity.residual:.1e}", "proven: how far from a stationary point, which has zero"))  # fmt: skip
     elif np.isfinite(solution.relative_gap):
-        tiles.append(Number("from the optimum, at most", _percent(solution.relative_gap), "proven: no other weights have an objective that is lower by more"))  # fmt: skip
+        tiles.append(KeyFigure("from the optimum, at most", _percent(solution.relative_gap), "proven: no other weights have an objective that is lower by more"))  # fmt: skip
     if solution.violation:
-        tiles.append(Number("constraints", f"{solution.violation:.1e}", "how far the worst one is missed"))
+        tiles.append(KeyFigure("constraints", f"{solution.violation:.1e}", "how far the worst one is missed"))
     if hasattr(check, "agrees"):
         differ = f"; the objectives differ by {check.difference:+.1e}" if hasattr(check, "difference") else ""
-        tiles.append(Number("second opinion", "agrees" if check.agrees else "DISAGREES", f"another program solved the same model{differ}", NEUTRAL if check.agrees else WRONG))  # fmt: skip
+        tiles.append(KeyFigure("second opinion", "agrees" if check.agrees else "DISAGREES", f"another program solved the same model{differ}", NEUTRAL if check.agrees else WRONG))  # fmt: skip
     return tiles
 
 
-def _of_scores(facts: Facts) -> list[Number]:
+def _of_scores(facts: ReportContext) -> list[KeyFigure]:
     first = facts.first
     if first is None or facts.tasks is None:
-        return [Number("score on new rows", "not known", _why_not(facts, first))]
+        return [KeyFigure("score on new rows", "not known", _why_not(facts, first))]
     score, low, high, guess, better = first.overall
     whole = np.isnan(first.by_task).all()
     of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
@@ -416,22 +418,22 @@ def _of_scores(facts: Facts) -> list[Number]:
     if first.separate is not None:
         means.append(first.beside_separate)
     if not np.isnan(guess):
-        means += [f"a guess has {_short(guess)}", _beside(first)]
+        means += [f"a guess has {_short(guess)}", _compare_to_guess(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
     tone = NEUTRAL if tone == GOOD and (first.beaten or facts.flatters) else tone
     rows = (
         "rows learned on" if facts.flatters else "held out" if facts.n_seen == 0 else "on rows that you gave"
     )
-    tiles = [Number(f"{first.name}{of}, {rows}", _short(score), "; ".join(means), tone)]
+    tiles = [KeyFigure(f"{first.name}{of}, {rows}", _short(score), "; ".join(means), tone)]
     known = ~np.isnan(first.better)
     if known.sum() > 1:
         count = int((first.better > 0).sum())
         rest = "" if count == known.sum() else "; of the others chance may be the reason"
-        tiles.append(Number("shown task by task to beat a guess", f"{count:,} of {known.sum():,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
+        tiles.append(KeyFigure("shown task by task to beat a guess", f"{count:,} of {known.sum():,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
     return tiles
 
 
-def _why_not(facts: Facts, first: Scored | None) -> str:
+def _why_not(facts: ReportContext, first: ScoredMeasure | None) -> str:
     if facts.tasks is not None:
         return "the rows that were held out could not be scored: see below"
     if first is None:
@@ -439,7 +441,7 @@ def _why_not(facts: Facts, first: Scored | None) -> str:
     return "no rows were held out; how well it fits the rows it was learned on stands below"
 
 
-def _judged(facts: Facts) -> list[str]:
+def _judged(facts: ReportContext) -> list[str]:
     first = facts.first
     if facts.scored is None:
         return ["Nothing is said here of how well it predicts: no rows with labels were given."]
@@ -457,7 +459,7 @@ def _judged(facts: Facts) -> list[str]:
     )
     ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
     said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {_short(score)}{ends}"
-    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_beside(first)}"
+    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_compare_to_guess(first)}"
     beside = first.beside_separate
     absent = f"{_several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
     return [
@@ -466,7 +468,7 @@ def _judged(facts: Facts) -> list[str]:
     ]
 
 
-def _unfinished(facts: Facts) -> list[str]:
+def _unfinished(facts: ReportContext) -> list[str]:
     solution = facts.solution
     if solution.is_certified or not solution.verified:
         return []
@@ -475,7 +477,7 @@ def _unfinished(facts: Facts) -> list[str]:
     return ["The solve ended before the proof did: how much better another solution may be is not known."]
 
 
-def _beside(first: Scored) -> str:
+def _compare_to_guess(first: ScoredMeasure) -> str:
     """Tell whether it is better than a guess, in words."""
     score, _, _, guess, better = first.overall
     if np.isnan(better):

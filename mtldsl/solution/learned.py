@@ -14,10 +14,10 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, SymmetricMatrix
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
-from mtldsl.normal_form.canonicalize import names_in
+from mtldsl.normal_form.canonicalize import learned_row_names
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structure_term import StructureTerm, structure_terms
-from mtldsl.solution.fields import Array, Readout, Run, require_per_task
+from mtldsl.solution.fields import ArrayField, SolutionField, SolvedModel, require_per_task
 from mtldsl.utils.caching import Lazy
 from mtldsl.utils.files import checked_csr, require_shapes
 from mtldsl.utils.memory import require_memory
@@ -58,7 +58,7 @@ def _of_loss(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     return loss.coefficients * loss.atom.weight_of_norm(norms), norms / np.sqrt(totals)
 
 
-def _of_all(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def _of_all(run: SolvedModel) -> tuple[np.ndarray, np.ndarray]:
     """Return where each loss has tasks of its own, one number for every task: NaN where its loss is no such function."""
     shares = run.statement.shares
     found = calibration(run.form, run.blocks)
@@ -73,7 +73,7 @@ def _of_all(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return weights, levels
 
 
-def _read(run: Run) -> dict[str, object]:
+def _read(run: SolvedModel) -> dict[str, object]:
     if not any(loss.atom.radial for loss in run.form.losses):
         return {}
     levels = Lazy(lambda: _of_all(run))
@@ -85,7 +85,7 @@ def _check(fields: dict) -> None:
         require_per_task(fields, name, some="kinds" in fields["loss"])
 
 
-CALIBRATION = Readout(_read, (Array("task_weights"), Array("noise_levels")), _check)
+CALIBRATION = SolutionField(_read, (ArrayField("task_weights"), ArrayField("noise_levels")), _check)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class LearnedMatrix:
     spectral: SpectralMatrix
 
     @classmethod
-    def read(cls, run: Run) -> dict[str, LearnedMatrix]:
+    def read(cls, run: SolvedModel) -> dict[str, LearnedMatrix]:
         """Every matrix that a model learned, by name; those whose bounds leave one matrix only too."""
         statement = run.statement
         matrices = [unknown for unknown in statement.learned if unknown.kind in _KINDS]
@@ -168,7 +168,7 @@ class LearnedMatrix:
             if about is not None and about.lower == about.upper:  # nothing is left to learn
                 found[unknown.name] = SpectralMatrix.multiple_of_identity(about.lower, unknown.side)
         return {
-            one.name: cls(one.name, one.axis, one.kind, names_in(statement.objective, one), spectral)
+            one.name: cls(one.name, one.axis, one.kind, learned_row_names(statement.objective, one), spectral)
             for one in matrices
             if isinstance(
                 spectral := found.get(one.name), SpectralMatrix
@@ -306,14 +306,14 @@ class LearnedWeights:
     support: int | None = None
 
     @classmethod
-    def read(cls, run: Run) -> dict[str, LearnedWeights]:
+    def read(cls, run: SolvedModel) -> dict[str, LearnedWeights]:
         """The weights of every term that weighs kernels, by name: also those that the model gives or has eliminated."""
         terms = [term for term in structure_terms(run.form) if term.atom.weighs_kernels]
         named = {term.names[0]: term for term in terms if term.names[0] in run.structures}
         return {name: cls._of(run, term, run.structures[name]) for name, term in named.items()}
 
     @classmethod
-    def _of(cls, run: Run, term: StructureTerm, theta) -> LearnedWeights:
+    def _of(cls, run: SolvedModel, term: StructureTerm, theta) -> LearnedWeights:
         terms, support = run.statement.objective.terms, _support(run.outcome.duals[0])
         typed = next(t for t in terms if t.atom_text == term.typed or t.text == term.typed)
         name = next((one.name for one in typed.learned if isinstance(one, LearnedUnknown)), "theta")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from mtldsl.atoms.inference.cliques import Cliques
-from mtldsl.atoms.inference.decoder import Decoded, Decoder, LogPartition
+from mtldsl.atoms.inference.decoder import DecodedLabelings, Decoder, LogPartition
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.shrinkage import shares_of_norms
@@ -21,7 +21,7 @@ from mtldsl.language.objective import Objective
 from mtldsl.normal_form.canonicalize import linear_map
 from mtldsl.normal_form.form import Blocks
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm
-from mtldsl.solution.fields import Array, Part, Readout, Run
+from mtldsl.solution.fields import ArrayField, ObjectField, SolutionField, SolvedModel
 from mtldsl.solvers.solver import Point
 from mtldsl.utils.files import require_shapes
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LabelGraphSettings:
+class LearnedGraphSettings:
     """Limits of what is enumerated and shown.
 
     enumerated_labels     : labels up to which what message passing leaves unproven is enumerated: 2^20 labellings take a millisecond
@@ -54,7 +54,7 @@ class LabelGraphSettings:
     printed_cliques: int = 12
 
 
-SETTINGS = LabelGraphSettings()
+SETTINGS = LearnedGraphSettings()
 
 
 class LabelPredictions:
@@ -87,11 +87,11 @@ class LabelPredictions:
         scores = np.ascontiguousarray(np.asarray(inputs @ self.weights))
         return scores if self.intercept is None else scores + self.intercept
 
-    def decode(self, inputs) -> Decoded:
+    def decode(self, inputs) -> DecodedLabelings:
         """The best labelling of every row, and whether it is proven to be the best."""
         return self._best(self.scores(inputs))
 
-    def _best(self, scores) -> Decoded:
+    def _best(self, scores) -> DecodedLabelings:
         """Return what message passing cannot prove is enumerated, where that takes no more than seconds."""
         found = self.decoder(scores)
         left = np.flatnonzero(~found.certified)
@@ -318,7 +318,7 @@ class LearnedGraph:
 # ------------------------------------------------------------------------------------------------ found in a solve
 
 
-def _read(run: Run) -> dict[str, object]:
+def _read(run: SolvedModel) -> dict[str, object]:
     """The graph of the loss whose predictions the solution makes; {} where that is not a loss of labellings."""
     first = run.statement.first_loss
     if first.source is None:
@@ -344,7 +344,7 @@ def _read(run: Run) -> dict[str, object]:
     return {"label_graph": graph, "certified": _certified_rows(run)}
 
 
-def _certified_rows(run: Run) -> np.ndarray | None:
+def _certified_rows(run: SolvedModel) -> np.ndarray | None:
     """(n,) whether the maximum of every training row, as it stands in the certificate, is exact; None where its coefficient is 0."""
     loss = next((loss for loss in run.form.losses if loss.typed == run.statement.first_loss.text), None)
     return None if loss is None else cast(LabelGraphTerm, loss).certified_samples(run.blocks)
@@ -385,4 +385,6 @@ def _check(fields: dict) -> None:
         raise ValueError(f"coef has {columns} columns, and its graph of labels {graph.cliques.n_entries}")
 
 
-LABEL_GRAPH = Readout(_read, (Part.of("label_graph", "graph:", LearnedGraph), Array("certified")), _check)
+LABEL_GRAPH = SolutionField(
+    _read, (ObjectField.of("label_graph", "graph:", LearnedGraph), ArrayField("certified")), _check
+)

@@ -206,7 +206,7 @@ _ALL = (
 MEASURES: dict[str, Measure] = {one.name: one for one in _ALL}
 
 
-class _OfKinds(Measure):
+class _KindMeasure(Measure):
     """Measure that `solution.scores` takes of each task: the accuracy of labels, R^2 of numbers."""
 
     def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -216,7 +216,7 @@ class _OfKinds(Measure):
 
 
 #: of models with a loss for each kind of tasks, where nothing else is asked for
-OF_KINDS: Measure = _OfKinds(
+OF_KINDS: Measure = _KindMeasure(
     "accuracy or r2",
     "",
     "answers",

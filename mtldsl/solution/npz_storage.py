@@ -19,7 +19,15 @@ from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.fields import Array, Incumbent, Part, Parts, Readout, Run, require_per_task
+from mtldsl.solution.fields import (
+    ArrayField,
+    ObjectField,
+    ObjectMapField,
+    SolutionField,
+    SolvedModel,
+    StoredField,
+    require_per_task,
+)
 from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
 from mtldsl.solution.learned_label_graph import LABEL_GRAPH
 from mtldsl.solution.predictors import predictor_class
@@ -43,12 +51,12 @@ __all__ = [
 _LEARNED = (LearnedWeights, LearnedMatrix)
 
 
-def _learned(run: Run) -> dict[str, object]:
+def _learned(run: SolvedModel) -> dict[str, object]:
     return {"learned": {name: one for kind in _LEARNED for name, one in kind.read(run).items()}}
 
 
-READOUTS: tuple[Readout, ...] = (
-    Readout(_learned, (Parts("learned", "learned:", _LEARNED),)),
+READOUTS: tuple[SolutionField, ...] = (
+    SolutionField(_learned, (ObjectMapField("learned", "learned:", _LEARNED),)),
     LABEL_GRAPH,
     CALIBRATION,
 )
@@ -188,13 +196,13 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
 
 
 #: Fields that JSON alone cannot hold; every other is plain.
-_KEPT: tuple[Incumbent, ...] = (
-    Array("coef", required=True),
-    Array("intercept"),
-    Array("thresholds"),
-    Part("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
-    Part.of("kernel_map", "kernels:", KernelMap),
-    Part.of("description", "", DataDescription),
+_KEPT: tuple[StoredField, ...] = (
+    ArrayField("coef", required=True),
+    ArrayField("intercept"),
+    ArrayField("thresholds"),
+    ObjectField("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
+    ObjectField.of("kernel_map", "kernels:", KernelMap),
+    ObjectField.of("description", "", DataDescription),
     *(kept for readout in READOUTS for kept in readout.kept),
 )
 

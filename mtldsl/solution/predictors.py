@@ -22,10 +22,10 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import OF_KINDS, Needs
 from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
-    Fitted,
-    Labellings,
+    FittedSolution,
+    LabelGraphPredictor,
     PerTaskPredictor,
-    decided,
+    decide,
     loss_kind,
     loss_of,
     not_over_labels,
@@ -35,12 +35,12 @@ from mtldsl.solution.task_predictors import (
 __all__ = [
     "LAZY_INPUTS",
     "PREDICTORS",
-    "Fitted",
+    "FittedSolution",
     "MixedPredictor",
     "MulticlassPredictor",
     "PerTaskPredictor",
     "Predictor",
-    "decided",
+    "decide",
     "default_measure",
     "loss_of",
     "predictor_class",
@@ -57,7 +57,7 @@ __all__ = [
 
 
 @dataclass
-class _Kind:
+class _KindColumns:
     """The columns of one kind, as a `PerTaskPredictor` asks for them."""
 
     coef: np.ndarray
@@ -75,9 +75,9 @@ class _Kind:
 class MixedPredictor:
     """Every loss answers for its own tasks. What one kind has no answer to is NaN there: a probability of a number, say."""
 
-    of: Fitted
+    of: FittedSolution
 
-    def _kinds(self) -> Iterator[tuple[np.ndarray, _Kind]]:
+    def _kinds(self) -> Iterator[tuple[np.ndarray, _KindColumns]]:
         of = self.of
         some = lambda array, columns: None if array is None else array[columns]  # noqa: E731
         for kind in of.loss["kinds"]:
@@ -86,7 +86,7 @@ class MixedPredictor:
             schema = replace(of.schema, shape=(of.schema.shape[0], len(columns)), task_names=names)
             # a threshold is of labels; beside numbers it stands as 0 and cuts nothing
             cuts = some(of.thresholds, columns) if kind["labels"] == "sign" else None
-            yield columns, _Kind(of.coef[:, columns], some(of.intercept, columns), cuts, kind, schema)
+            yield columns, _KindColumns(of.coef[:, columns], some(of.intercept, columns), cuts, kind, schema)
 
     def decision_function(self, X):
         return PerTaskPredictor(self.of).decision_function(X)
@@ -109,7 +109,7 @@ class MixedPredictor:
         """The answers of every kind, shaped like the scores: a matrix, or one vector a task."""
         found = [None] * self.of.coef.shape[1] if isinstance(z, list) else np.empty(z.shape)
         for columns, kind in self._kinds():
-            task = _Answers(kind)
+            task = _KindAnswers(kind)
             if isinstance(z, list):
                 for i, one in zip(columns, answer(task, [z[i] for i in columns]), strict=True):
                     found[i] = one
@@ -177,7 +177,7 @@ class MixedPredictor:
         PerTaskPredictor.check(fields)
 
 
-class _Answers(PerTaskPredictor):
+class _KindAnswers(PerTaskPredictor):
     """Answers that one kind makes of its scores."""
 
     def labels_of(self, z):
@@ -301,7 +301,7 @@ class Predictor(Protocol):
 LAZY_INPUTS = dict.fromkeys(("dask", "dask_expr"), "mtldsl.distributed.distributed_scoring")
 
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
-PREDICTORS: dict[str, type[Predictor]] = {"indicators": Labellings, "classes": MulticlassPredictor}
+PREDICTORS: dict[str, type[Predictor]] = {"indicators": LabelGraphPredictor, "classes": MulticlassPredictor}
 
 
 def predictor_class(loss: dict) -> type[Predictor]:
@@ -311,11 +311,11 @@ def predictor_class(loss: dict) -> type[Predictor]:
     return PREDICTORS.get(loss_kind(loss).labels, PerTaskPredictor)
 
 
-def predictor_of(fitted: Fitted) -> Predictor:
+def predictor_of(fitted: FittedSolution) -> Predictor:
     return predictor_class(fitted.loss)(fitted)
 
 
-def predictor_for(fitted: Fitted, X) -> Any:
+def predictor_for(fitted: FittedSolution, X) -> Any:
     """Who predicts for these inputs: the package of their type may have predictors that leave them where they are."""
     module = LAZY_INPUTS.get(type(X).__module__.partition(".")[0])
     return predictor_of(fitted) if module is None else import_module(module).predictor_for(fitted, X)
@@ -338,7 +338,7 @@ def sign_tasks(loss: dict, n_tasks: int) -> np.ndarray:
     return found
 
 
-def require_signs(fitted: Fitted, tasks: Tasks, typed: str, needs: Needs) -> None:
+def require_signs(fitted: FittedSolution, tasks: Tasks, typed: str, needs: Needs) -> None:
     """DataError unless all labels are -1 or +1, of the tasks that a measure with these needs takes for labels and not for numbers."""
     if needs == "values":
         return

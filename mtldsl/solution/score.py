@@ -1,4 +1,4 @@
-"""Score of predictions over tasks, which says what it is the mean of."""
+"""Score of predictions over tasks: a number that says what it is the mean of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "Score",
     "as_measure",
     "checked_metrics",
-    "counted",
+    "counted_measures",
     "evaluate",
     "mean_score",
     "r_squared",
@@ -35,12 +35,12 @@ __all__ = [
 Counted = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def counted(by: Measure) -> Counted | None:
+def counted_measures(by: Measure) -> Counted | None:
     """Return what `by.of_task` says of rows that stand there as often as they are counted; None for a measure that is not known here.
 
     >>> from mtldsl.solution.measures import measure
     >>> y, p = np.array([1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0])
-    >>> counted(measure("accuracy"))(y, p, np.array([[1, 1, 1], [3, 0, 0]]))
+    >>> counted_measures(measure("accuracy"))(y, p, np.array([[1, 1, 1], [3, 0, 0]]))
     array([0.333..., 1.        ])
     """
     return _BY_NAME.get(by.name) if by.average == "mean" and not by.of_rows else None
@@ -298,13 +298,13 @@ def as_measure(metric, typed: str) -> Measure:
             term=f"{typed}={metric!r}" + ")" * typed.count("("),
             write_instead="write metric='roc_auc'",
         )
-    return _OfMetric(
+    return _MetricScore(
         repr(metric), "", "scores" if metric.scored_by_order else "labels", True, "two", metric=metric
     )
 
 
 @dataclass(frozen=True)
-class _OfMetric(Measure):
+class _MetricScore(Measure):
     metric: Metric = field(default_factory=FScore)
 
     def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:

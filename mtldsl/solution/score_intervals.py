@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import label_table
-from mtldsl.data.splits import checked_level, checked_times, drawn, units_of_rows
+from mtldsl.data.splits import checked_level, checked_times, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.solution.measures import Measure, Needs, measure, name_of
-from mtldsl.solution.predictors import Fitted, default_measure, predictor_of, require_signs
-from mtldsl.solution.score import Counted, Score, as_measure, counted, evaluate, mean_score
+from mtldsl.solution.predictors import FittedSolution, default_measure, predictor_of, require_signs
+from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
     "SETTINGS",
     "ScoreIntervals",
-    "Scored",
+    "ScoredMeasure",
     "better",
     "bootstrap_scores",
+    "choose_measures",
     "constant_score",
     "guesses",
-    "measured",
     "named_score",
     "named_scores",
     "outputs_beside",
     "percentiles",
-    "resampled",
+    "resample_measure",
     "truth_of",
 ]
 
@@ -180,12 +180,12 @@ class ScoreIntervals:
 # Scores of a solution under a measure by name.
 
 
-def named_score(fitted: Fitted, tasks: Tasks, name: str, method: str) -> Score:
+def named_score(fitted: FittedSolution, tasks: Tasks, name: str, method: str) -> Score:
     """The score over all tasks; see `Solution.score`."""
     return tasks.apply_scoring(_named_score, fitted, name, method)
 
 
-def _named_score(tasks: Tasks, fitted: Fitted, name: str, method: str) -> Score:
+def _named_score(tasks: Tasks, fitted: FittedSolution, name: str, method: str) -> Score:
     typed = f"{method}(tasks, metric={name!r})"
     found = measure(name, f"{method}(tasks, metric")
     like = fitted.schema.alike(tasks, method)
@@ -198,7 +198,7 @@ def _named_score(tasks: Tasks, fitted: Fitted, name: str, method: str) -> Score:
 
 
 def outputs_beside(
-    fitted: Fitted, tasks: Tasks, needs: Needs, typed: str
+    fitted: FittedSolution, tasks: Tasks, needs: Needs, typed: str
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(labels, predictions) of every task's labelled rows; ModelError where the loss has none of the kind.
 
@@ -211,7 +211,7 @@ def outputs_beside(
     return [(y[rows], p[rows]) for y, p, rows in zip(truth_of(like)[0], found, there, strict=True)]
 
 
-def named_scores(fitted: Fitted, tasks: Tasks, name: str, method: str) -> np.ndarray:
+def named_scores(fitted: FittedSolution, tasks: Tasks, name: str, method: str) -> np.ndarray:
     """(m,) the score of every task; ModelError for a measure of whole rows."""
     found: Measure = measure(name, f"{method}(tasks, metric")
     if found.of_rows:
@@ -255,7 +255,7 @@ class IntervalSettings:
 SETTINGS = IntervalSettings()
 
 
-def resampled(
+def resample_measure(
     by: Measure,
     tasks: Tasks,
     predicted: Sequence[np.ndarray],
@@ -282,8 +282,8 @@ def resampled(
 
     labels = hash(b"".join(np.ascontiguousarray(one).tobytes() for one in truth))
     rows = labels, str(rng.bit_generator.state), None if units is None else hash(np.asarray(units).tobytes())
-    draws = (drawn(tasks, units, rng) for _ in range(n))
-    quick = counted(by) if weights is None else None
+    draws = (draw_counts(tasks, units, rng) for _ in range(n))
+    quick = counted_measures(by) if weights is None else None
     if quick is None:
         found = [score(_rows(tasks, times)) for times in draws]
     else:
@@ -325,7 +325,9 @@ def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Sc
 # How sure a score is: the same predictions on rows drawn again.
 
 
-def bootstrap_scores(fitted: Fitted, tasks: Tasks, metric, n, level, groups, random_state) -> ScoreIntervals:
+def bootstrap_scores(
+    fitted: FittedSolution, tasks: Tasks, metric, n, level, groups, random_state
+) -> ScoreIntervals:
     """See `Solution.bootstrap`."""
     if metric is None:
         metric = default_measure(fitted.loss)
@@ -336,7 +338,7 @@ def bootstrap_scores(fitted: Fitted, tasks: Tasks, metric, n, level, groups, ran
     require_signs(fitted, like, typed, by.needs)
     units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
-    return resampled(by, like, predicted, n, level, units, rng, typed)
+    return resample_measure(by, like, predicted, n, level, units, rng, typed)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -390,7 +392,7 @@ def _constant(by: Measure, y: np.ndarray, classes: bool) -> float:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredMeasure:
     """One measure of all tasks: (m,) scores, their ends, the guess's, and `better`: 1.0 where the difference to the guess is shown to be for
     the better, -1.0 for the worse, 0.0 where neither, NaN where nothing is known. The same over all tasks: `overall`, a tuple of these. `separate`: the score of one model
     per task, None where there is none to compare with. `few`: a task has too few labels for an interval of R^2."""
@@ -439,7 +441,7 @@ class Scored:
         return int((~np.isnan(self.by_task)).sum()) or len(self.by_task)
 
 
-def measured(
+def choose_measures(
     solution: Any,
     tasks: Tasks,
     learned: Tasks,
@@ -448,7 +450,7 @@ def measured(
     n: int,
     random_state,
     separate: Any = None,
-) -> tuple[list[Scored], list[str]]:
+) -> tuple[list[ScoredMeasure], list[str]]:
     """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
     n = n if as_whole(n) == 0 else checked_times(n, "report(bootstrap")
@@ -467,7 +469,7 @@ def measured(
     return found, missing
 
 
-def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
+def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMeasure:
     none = np.full(tasks.n_tasks, np.nan)
     if n == 0:
         own, beside = (
@@ -475,19 +477,19 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
             _guess_alone(by, tasks, guesses(by, learned, tasks, classes)),
         )
         by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
-        return Scored(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
+        return ScoredMeasure(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
     own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
     by_size = by.two_classes and by.needs == "values"
     scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
-    low, high = _held(scores, low, high)
+    low, high = _holding_ends(scores, low, high)
     few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
     if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
         few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
         low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
     guessed = guesses(by, learned, tasks, classes)
     if guessed is None:
-        return Scored(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
-    beside = resampled(
+        return ScoredMeasure(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
+    beside = resample_measure(
         by, tasks, guessed, n, SETTINGS.level_share, None, generator(seed, "report"), "report(tasks)"
     )
     guess, shown = none, none
@@ -496,10 +498,10 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> Scored:
         shown = better(by, own.samples_by_task, beside.samples_by_task, guess)
     of_all = float(beside.estimate)
     whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
-    return Scored(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
+    return ScoredMeasure(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
 
 
-def _held(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
+def _holding_ends(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the intervals that hold their own scores; NaN in place of the others, which are biased."""
     outside = (low > scores) | (high < scores)
     return np.where(outside, np.nan, low), np.where(outside, np.nan, high)

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.html import Section
+from mtldsl.display.html import PageSection
 from mtldsl.display.pictures.curves import plot_path
 from mtldsl.display.pictures.heatmap import plot_weights
 from mtldsl.display.pictures.scores import plot_scores
 from mtldsl.display.sections import Panel, Table, some_rows
 from mtldsl.errors import MTLError
-from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.headline_sections import ReportContext
 from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import Scored, outputs_beside
+from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
 
 __all__ = [
     "convergence",
     "feature_sizes",
     "features",
-    "learned",
+    "learned_sections",
     "path",
     "scores",
 ]
@@ -52,7 +52,7 @@ class ScoreSectionSettings:
 SETTINGS = ScoreSectionSettings()
 
 
-def learned(facts: Facts) -> Section | None:
+def learned_sections(facts: ReportContext) -> PageSection | None:
     """Every one as a picture and as text."""
     solution = facts.solution
     found = dict(solution.learned)
@@ -66,7 +66,7 @@ def learned(facts: Facts) -> Section | None:
             for name, one in found.items()
         )
     )
-    return Section("Learned beside the weights", panels=[_panel(name, one) for name, one in found.items()], figures=drawn)  # fmt: skip
+    return PageSection("Learned beside the weights", panels=[_panel(name, one) for name, one in found.items()], figures=drawn)  # fmt: skip
 
 
 def _panel(name: str, one) -> Panel:
@@ -98,14 +98,14 @@ def _caption(name: str, one) -> str:
 # How well a solution predicts: task by task, beside the simplest guess, with intervals.
 
 
-def scores(facts: Facts) -> Section | None:
+def scores(facts: ReportContext) -> PageSection | None:
     """The measure that was learned for or chosen by, F1, ROC area and accuracy of labels, or R^2 and the mean absolute error of numbers."""
     tasks = facts.scored
     if tasks is None:
         return None
     found, missing = facts.measures
     if not found:
-        return Section("How well it predicts", missing)
+        return PageSection("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
     notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
     if any(one.separate is not None for one in found):
@@ -138,7 +138,12 @@ def scores(facts: Facts) -> Section | None:
     rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
     rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
     signs = ["positive"] if facts.classes else []
-    head = ("task", "labels", *signs, *(h for one in found for h in (one.name, *_alone(one), "guess")))
+    head = (
+        "task",
+        "labels",
+        *signs,
+        *(h for one in found for h in (one.name, *_separate_head(one), "guess")),
+    )
     able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
     first = able[0] if able else None
     picture = [] if first is None else facts.pictures((
@@ -148,7 +153,7 @@ def scores(facts: Facts) -> Section | None:
         ),
         f"{first.name} of every task, learned and guessed; the same numbers stand in the table", "",
     ))  # fmt: skip
-    return Section(
+    return PageSection(
         "How well it predicts",
         [
             f"Measured on {facts.rows}. A certificate says that the weights are those of the model, not that the model is good: "
@@ -160,7 +165,7 @@ def scores(facts: Facts) -> Section | None:
     )  # fmt: skip
 
 
-def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
+def _alarms(facts: ReportContext, shown: np.ndarray) -> list[Panel]:
     """Return a table of rare labels: rows that are called positive, the share that is right, and the share of positive rows that is found."""
     solution, tasks = facts.judged, facts.scored
     assert tasks is not None
@@ -185,13 +190,13 @@ def _alarms(facts: Facts, shown: np.ndarray) -> list[Panel]:
     return [Panel("", tables=[Table(head, rows, caption)], notes=notes)]
 
 
-def _brackets(facts: Facts) -> str:
+def _brackets(facts: ReportContext) -> str:
     if facts.bootstrap == 0:
         return "Without intervals (bootstrap=0) nothing says which differences are chance."
     return f"In brackets: {100 * INTERVALS.level_share:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
 
 
-def _beside_guess(scored: Scored, names) -> list[str]:
+def _beside_guess(scored: ScoredMeasure, names) -> list[str]:
     """In words, which tasks are not shown to be better than a guess; nothing where that is not known."""
     known = ~np.isnan(scored.better)
     if not known.any():
@@ -217,14 +222,14 @@ def _beside_guess(scored: Scored, names) -> list[str]:
     return said  # fmt: skip
 
 
-def _guess(facts: Facts) -> str:
+def _guess(facts: ReportContext) -> str:
     what = "the same label for every row, the one that scores better" if facts.classes else "the mean"
     if facts.classes and not facts.signs.all():
         what += ", and of numbers the mean"
     return f"{what} {'on' if facts.classes else 'of'} {'the training rows' if facts.training is not None else 'these rows'}"
 
 
-def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, ...]:
+def _row(tasks: Tasks, i: int, found: list[ScoredMeasure], facts: ReportContext) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
     named = facts.positive.get(tasks.task_names[i], "")
     share = (
@@ -233,7 +238,7 @@ def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, 
     cells = [
         (
             _with_ends(one.by_task[i], one.low[i], one.high[i]),
-            *(_of_task(one.separate, i) for _ in _alone(one)),
+            *(_of_task(one.separate, i) for _ in _separate_head(one)),
             _short(one.guess[i]),
         )
         for one in found
@@ -241,16 +246,16 @@ def _row(tasks: Tasks, i: int, found: list[Scored], facts: Facts) -> tuple[str, 
     return (tasks.task_names[i], f"{len(y):,}", *share, *(cell for pair in cells for cell in pair))
 
 
-def _overall(one: Scored) -> tuple[str, ...]:
+def _overall(one: ScoredMeasure) -> tuple[str, ...]:
     score, low, high, guess, _ = one.overall
     return (
         _with_ends(score, low, high) if one.sound else _short(score),
-        *(_short(float(one.separate or 0.0)) for _ in _alone(one)),
+        *(_short(float(one.separate or 0.0)) for _ in _separate_head(one)),
         _short(guess),
     )
 
 
-def _alone(one: Scored) -> tuple[str, ...]:
+def _separate_head(one: ScoredMeasure) -> tuple[str, ...]:
     """The head of the column of separate models, where there are any."""
     return () if one.separate is None else ("alone",)
 
@@ -286,14 +291,14 @@ _NO_GAP = (
 )
 
 
-def features(facts: Facts) -> Section | None:
+def features(facts: ReportContext) -> PageSection | None:
     """The importance of feature j is sqrt(sum over tasks of (w_ij s_j)^2), s_j the spread of its column in the training rows, as a share of all."""
     solution = facts.solution
     W = solution.W
     if W.ndim != 2 or len(solution.feature_names) != len(W) or W.shape[1] != len(solution.task_names):
         return None
     if not W.any():
-        return Section("What was learned", ["All weights are zero: no feature counts."])
+        return PageSection("What was learned", ["All weights are zero: no feature counts."])
     sizes, told = feature_sizes(solution, facts.training)
     shares = sizes / (sizes.sum() or 1.0)
     order = np.argsort(-sizes, kind="stable")[: int(np.count_nonzero(sizes))]
@@ -320,7 +325,7 @@ def features(facts: Facts) -> Section | None:
         "the weights of features (down) and tasks (across); red is above zero, blue below",
         "Features stand in the order of the table." if len(order) <= SETTINGS.mapped_features else f"The {SETTINGS.mapped_features} most important features, in the order of the table.",
     ))  # fmt: skip
-    return Section("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
+    return PageSection("What was learned", text, [Panel("", tables=[table], notes=notes)], drawn)
 
 
 def feature_sizes(solution: Any, tasks: Tasks | None) -> tuple[np.ndarray, str]:
@@ -341,7 +346,7 @@ def feature_sizes(solution: Any, tasks: Tasks | None) -> tuple[np.ndarray, str]:
     return sizes, f"{whole}, every feature measured in its own standard deviations"
 
 
-def convergence(facts: Facts) -> Section | None:
+def convergence(facts: ReportContext) -> PageSection | None:
     """Return how the objective fell, and how far it was proven to be from the optimum."""
     solution = facts.solution
     proven = solution.stationarity is None
@@ -355,10 +360,10 @@ def convergence(facts: Facts) -> Section | None:
     if not drawn:
         return None
     text = f"It took {solution.iterations:,} iterations and {solution._time_said}; the objective, what was minimised, ended at {solution.objective:.6g}."
-    return Section("How the solve went", [text], figures=drawn)
+    return PageSection("How the solve went", [text], figures=drawn)
 
 
-def path(facts: Facts) -> Section | None:
+def path(facts: ReportContext) -> PageSection | None:
     if len(facts.path) < 2:
         return None
     drawn = facts.pictures((
@@ -366,7 +371,7 @@ def path(facts: Facts) -> Section | None:
         "the norm of every feature's weights at every value of the parameter",
         "The further right, the more the regularizer counts." if _falls(facts.path) else "",
     ))  # fmt: skip
-    return Section(f"The path of {len(facts.path)} solutions", figures=drawn) if drawn else None
+    return PageSection(f"The path of {len(facts.path)} solutions", figures=drawn) if drawn else None
 
 
 def _falls(solutions) -> bool:

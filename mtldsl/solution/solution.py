@@ -14,7 +14,7 @@ from mtldsl.data.scaling import Scaling
 from mtldsl.data.schema import Schema, require_tasks
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import Formula, Panel
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution import plots, task_predictors
@@ -132,7 +132,7 @@ _OF_PROOFS = frozenset(
 
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
-class Solution(Shown):
+class Solution(Displayable):
     """A point of a problem with its certificate.
 
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.display.html import Page, Section, html_page
+from mtldsl.display.html import Page, PageSection, html_page
 from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel, Table, some_rows
 from mtldsl.solution.headline_sections import (
-    Facts,
+    ReportContext,
     check,
     data,
     lead,
@@ -25,8 +25,8 @@ from mtldsl.solution.headline_sections import (
     verdict,
 )
 from mtldsl.solution.learned import SETTINGS as LEARNED
-from mtldsl.solution.score_intervals import Scored
-from mtldsl.solution.score_sections import convergence, features, learned, path, scores
+from mtldsl.solution.score_intervals import ScoredMeasure
+from mtldsl.solution.score_sections import convergence, features, learned_sections, path, scores
 from mtldsl.utils.files import atomic_file
 from mtldsl.utils.validation import as_path
 
@@ -41,8 +41,8 @@ __all__ = [
 # The page of a solution, section by section.
 
 #: In the order in which they are read; each returns None where there is nothing to tell.
-SECTIONS: tuple[Callable[[Facts], Section | None], ...] = (
-    scores, features, learned, check, validation, path, convergence, data, model, solvers, repeat,
+SECTIONS: tuple[Callable[[ReportContext], PageSection | None], ...] = (
+    scores, features, learned_sections, check, validation, path, convergence, data, model, solvers, repeat,
 )  # fmt: skip
 
 
@@ -52,18 +52,20 @@ def write_report(
     """See `Solution.report`."""
     where = as_path(file, "path of a report")
     where = where if where.suffix else where.with_suffix(".html")
-    facts = Facts(solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples)
+    facts = ReportContext(
+        solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples
+    )
     with atomic_file(where) as out:
         out.write(html_report(facts).encode())
     return where
 
 
-def _shown_good(facts: Facts, first: Scored) -> bool:
+def _shown_good(facts: ReportContext, first: ScoredMeasure) -> bool:
     """Tell whether it is shown to be better than a guess, on rows not learned on, and one model per task has no better score."""
     return first.overall[-1] > 0 and not first.beaten and not facts.flatters
 
 
-def html_report(facts: Facts) -> str:
+def html_report(facts: ReportContext) -> str:
     """The whole page."""
     sections = [found for make in SECTIONS if (found := make(facts)) is not None]
     sections += facts.more

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = [
-    "Fitted",
-    "Labellings",
+    "FittedSolution",
+    "LabelGraphPredictor",
     "PerTaskPredictor",
-    "decided",
+    "decide",
     "edge_usage",
     "graph",
     "loss_kind",
@@ -40,7 +40,7 @@ __all__ = [
 # Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
 
 
-class FittedGraph(Protocol):
+class FittedGraphSolution(Protocol):
     """Solution over a graph of labels, as its predictors see it."""
 
     coef: np.ndarray
@@ -53,10 +53,10 @@ class FittedGraph(Protocol):
 
 
 @dataclass(frozen=True)
-class Labellings:
+class LabelGraphPredictor:
     """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
 
-    of: FittedGraph
+    of: FittedGraphSolution
 
     def decision_function(self, X) -> np.ndarray:
         return self._inference().margins(self._matrix(X, "decision_function"))
@@ -166,7 +166,7 @@ class Labellings:
         return self.of.schema.inputs(X)
 
 
-def graph(solution: FittedGraph) -> networkx.Graph:
+def graph(solution: FittedGraphSolution) -> networkx.Graph:
     """Return the labels, joined by the edges whose weights are not zero.
 
     Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
@@ -180,16 +180,16 @@ def graph(solution: FittedGraph) -> networkx.Graph:
     return _label_graph(solution, "solution.graph").to_networkx()
 
 
-def edge_usage(solution: FittedGraph, X) -> dict[tuple[str, ...], float]:
+def edge_usage(solution: FittedGraphSolution, X) -> dict[tuple[str, ...], float]:
     """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
 
     Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
     """
     _label_graph(solution, "edge_usage(X)")
-    return Labellings(solution).edge_usage(X)
+    return LabelGraphPredictor(solution).edge_usage(X)
 
 
-def _label_graph(solution: FittedGraph, typed: str) -> LearnedGraph:
+def _label_graph(solution: FittedGraphSolution, typed: str) -> LearnedGraph:
     if solution.label_graph is None:
         raise not_over_labels(typed, solution.loss)
     return solution.label_graph
@@ -208,7 +208,7 @@ def not_over_labels(typed: str, loss: dict) -> ModelError:
 # How weights answer new inputs task by task: every task has a score of its own.
 
 
-class Fitted(Protocol):
+class FittedSolution(Protocol):
     """Solution, as a predictor sees it."""
 
     coef: np.ndarray
@@ -224,7 +224,7 @@ class Fitted(Protocol):
 class PerTaskPredictor:
     """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
 
-    of: Fitted
+    of: FittedSolution
 
     def decision_function(self, X):
         schema, W, b = self.of.schema, self.of.coef, self.of.intercept
@@ -362,7 +362,7 @@ def loss_kind(facts: dict) -> type[Loss]:
     return kind
 
 
-def decided(loss: dict, z):
+def decide(loss: dict, z):
     """Return what a loss makes of scores z: labels, counts, or the scores themselves."""
     return loss_of(loss).decide(z)
 

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mtldsl.display.displayable import Shown
+from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
-from mtldsl.solvers.routes import Answer
+from mtldsl.solvers.routes import RouteVerdict
 
 __all__ = ["VERDICTS", "Explanation", "kinds_of_models"]
 
@@ -24,7 +24,7 @@ _OTHERS = "Not for this model: "
 
 
 @dataclass(frozen=True)
-class Explanation(Shown):
+class Explanation(Displayable):
     """`answers`: what every solver says, in the order in which solver="auto" tries those that accept.
 
     As text it leads with the solver that is chosen, and folds those that are for models of another kind; no line is wider than the
@@ -32,7 +32,7 @@ class Explanation(Shown):
     """
 
     model: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RouteVerdict, ...]
     #: where the rows are, and what moves, where they are elsewhere
     rows: str = ""
 

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mtldsl.certificates.attainment import UnattainedInfimum, has_recession_direction, unattained
+from mtldsl.certificates.attainment import UnattainedInfimum, has_recession_direction, prove_unattained
 from mtldsl.certificates.certificate import Certificate, certify, dual_bound
-from mtldsl.certificates.dual_bound import Bound, Scale, check_weak_duality, infimum, rounding_of
+from mtldsl.certificates.dual_bound import Bound, GapScale, check_weak_duality, infimum, rounding_of
 from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices, structure_terms
-from mtldsl.solvers.numerics.line_search import Lines, best_between
-from mtldsl.solvers.numerics.operator_splitting import projected
+from mtldsl.solvers.numerics.line_search import RaySearch, best_between
+from mtldsl.solvers.numerics.operator_splitting import project_blocks
 from mtldsl.solvers.scheduler import Slot, StallRule
 from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
@@ -178,7 +178,7 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[In
         points += [] if constants is None else [Incumbent.guess(form, constants)]
     for one in points:
         if one.violation > 0.0:
-            yield Incumbent.guess(form, projected(form, one.blocks))
+            yield Incumbent.guess(form, project_blocks(form, one.blocks))
         yield one
 
 
@@ -211,7 +211,7 @@ class Monitor:
     ):
         self.form, self.tol, self.max_seconds, self.listener = form, tol, max_seconds, listener
         self.started, self.compiled = time.perf_counter(), compilation.spent()
-        self.scale, self.best, self.lines = Scale(form), IncumbentTracker(form, tol), Lines(form)
+        self.scale, self.best, self.lines = GapScale(form), IncumbentTracker(form, tol), RaySearch(form)
         self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
         self.proof: Bound | None = None
         self._about: tuple = ()
@@ -466,7 +466,7 @@ class Monitor:
         """Tell whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
-            self.unattained = unattained(self.form, self.incumbent.blocks, in_passing=True)
+            self.unattained = prove_unattained(self.form, self.incumbent.blocks, in_passing=True)
         return self.unattained is not None
 
     def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:

@@ -13,11 +13,11 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.facts import ModelFacts
 
-__all__ = ["PATTERNS", "SETTINGS", "Between", "Pattern", "RouteSettings", "takes_few_passes"]
+__all__ = ["PATTERNS", "SETTINGS", "RoutePattern", "RouteSettings", "SizeRange", "takes_few_passes"]
 
 
 @dataclass(frozen=True)
-class Between:
+class SizeRange:
     """Numbers from `least` to `most`, both included."""
 
     least: float = 0.0
@@ -28,7 +28,7 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class RoutePattern:
     """Models of a kind, and the routes that go first there.
 
     reason : what `explain()` says: the mechanism that makes the route the faster one
@@ -40,7 +40,7 @@ class Pattern:
     name: str
     reason: str
     first: tuple[str, ...] = ()
-    where: Mapping[str, tuple | Between] = field(default_factory=dict)
+    where: Mapping[str, tuple | SizeRange] = field(default_factory=dict)
     when: Callable[[NormalForm], bool] | None = None
     later: tuple[str, ...] = ()
 
@@ -84,21 +84,21 @@ def takes_few_passes(form: NormalForm) -> bool:
 
 
 #: Earlier patterns go before later ones.
-PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
+PATTERNS: tuple[RoutePattern, ...] = (
+    RoutePattern(
         "multiple kernels",
         "one multiplier per sample, and kernels between tasks cost nothing more",
         first=("dual_ascent",),
         where={"penalty": ("structure",)},
     ),
-    Pattern(
+    RoutePattern(
         "linear svm",
         "box constraints and no equation between samples: one multiplier at a time",
         first=("dual_ascent",),
         where={"loss": ("piecewise_linear",), "labels": ("sign",), "penalty": ("ridge",), "losses": (1,)},
         when=takes_few_passes,
     ),
-    Pattern(
+    RoutePattern(
         "tied tasks, few samples per feature",
         "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
         first=("admm",),
@@ -106,29 +106,29 @@ PATTERNS: tuple[Pattern, ...] = (
             "loss": ("piecewise_linear",),
             "penalty": ("rows", "spectrum", "matrix", "mixed"),
             "has_constraints": (False,),
-            "samples_per_feature": Between(most=4),
-            "tasks": Between(least=2),
+            "samples_per_feature": SizeRange(most=4),
+            "tasks": SizeRange(least=2),
         },
     ),
-    Pattern(
+    RoutePattern(
         "many tied tasks",
         "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
         first=("admm",),
         where={
             "loss": ("piecewise_linear",),
             "penalty": ("none", "rows", "spectrum", "matrix", "mixed"),
-            "samples_per_feature": Between(most=10),
-            "tasks": Between(least=40),
+            "samples_per_feature": SizeRange(most=10),
+            "tasks": SizeRange(least=40),
         },
     ),
-    Pattern(
+    RoutePattern(
         "structured hinge, few features",
         "few cutting planes settle it",
         first=("admm",),
         where={
             "loss": ("structured",),
             "penalty": ("none", "entries", "rows", "spectrum", "matrix", "mixed"),
-            "features": Between(most=64),
+            "features": SizeRange(most=64),
         },
     ),
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.route_table import PATTERNS, SETTINGS, Pattern
+from mtldsl.solvers.route_table import PATTERNS, SETTINGS, RoutePattern
 from mtldsl.solvers.scheduler import RoundRobin, Slot
 from mtldsl.solvers.solver import MethodSolver, single_method
 from mtldsl.utils.validation import quoted
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LAST",
     "SOLVERS",
-    "Answer",
+    "RouteVerdict",
     "accepting_routes",
     "answers",
     "candidate_routes",
@@ -72,7 +72,7 @@ LAST = "cvxpy"
 
 
 @dataclass(frozen=True)
-class Answer:
+class RouteVerdict:
     """One solver's word on a form: `refusal` None where it accepts; `pattern` says why the table puts it first, `method` which of its
     methods begins.
 
@@ -159,7 +159,7 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
         return f"{error}."
 
 
-def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
+def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[RouteVerdict]:
     """Return what every solver says to this form, in the order in which solver="auto" would try them."""
     order, reasons = ordered_routes(form)
     found = []
@@ -171,9 +171,9 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[Answer]:
         if reason is None:
             method = solver.method_for(form) if isinstance(solver, MethodSolver) else None
             by = None if method is None else f"{name}.{method.name} ({method.summary})"
-            found.append(Answer(name, solver.summary, None, reasons.get(name), method=by))
+            found.append(RouteVerdict(name, solver.summary, None, reasons.get(name), method=by))
         else:
-            found.append(Answer(name, solver.summary, reason, None, _kind(solver, form)))
+            found.append(RouteVerdict(name, solver.summary, reason, None, _kind(solver, form)))
     return found
 
 
@@ -205,7 +205,7 @@ def ordered_routes(form: NormalForm) -> tuple[list[str], dict[str, str]]:
     return form.remembered[known]
 
 
-def patterns_of(form: NormalForm) -> Sequence[Pattern]:
+def patterns_of(form: NormalForm) -> Sequence[RoutePattern]:
     """Return the patterns of models in memory, or of those whose rows are elsewhere."""
     return PATTERNS if form.in_memory else import_module(DISTRIBUTED_PATTERNS).PATTERNS
 

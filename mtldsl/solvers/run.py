@@ -11,19 +11,19 @@ from math import inf
 
 import numpy as np
 
-from mtldsl.certificates.attainment import UnattainedInfimum, unattained
+from mtldsl.certificates.attainment import UnattainedInfimum, prove_unattained
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over, prove, rounding_of
 from mtldsl.certificates.infeasibility import feasibility
 from mtldsl.errors import InfeasibleError, LostClusterError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, moved
-from mtldsl.normal_form.reductions.null_space import Coordinates, NullSpace
+from mtldsl.normal_form.reductions.coordinates import Moves, SampleSpan, shift_intercepts
+from mtldsl.normal_form.reductions.null_space import NullSpace, NullSpaceRecovery
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value
 from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.scheduler import Slot
-from mtldsl.solvers.solver import Point, Solver, Translated, Watch, breakdowns
+from mtldsl.solvers.solver import MappedWatch, Point, Solver, Watch, breakdowns
 from mtldsl.utils import interrupts, progress
 from mtldsl.utils.memory import memory_errors
 from mtldsl.utils.parallel import on_one_blas_thread
@@ -32,7 +32,7 @@ from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 
 __all__ = [
     "COARSE_INTERCEPTS",
-    "Easier",
+    "ReducedForm",
     "SolveResult",
     "checked_jobs",
     "checked_limits",
@@ -92,7 +92,7 @@ def solve_in_span(
     """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
     smaller, span = SampleSpan().apply(form)
     inside = None if start is None else SampleSpan().restricted(start, span)
-    shown = Translated(watch, partial(SampleSpan().invert, span=span))
+    shown = MappedWatch(watch, partial(SampleSpan().invert, span=span))
     return SampleSpan().invert(
         solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=shown), span
     )
@@ -102,12 +102,12 @@ def solve_in_span(
 # A form as solvers see it: without equations that are solved beforehand. Points that they show are those of the form as given.
 
 
-class Easier:
+class ReducedForm:
     """The easier form of one form, which is the form itself where there is no other."""
 
     def __init__(self, given: NormalForm):
         self.form: NormalForm = given
-        self.recipe: Coordinates | None = None
+        self.recipe: NullSpaceRecovery | None = None
         if NullSpace().accepts(given) is None:
             self.form, self.recipe = NullSpace().apply(given)
 
@@ -122,10 +122,10 @@ class Easier:
         back = partial(_taken_back, recipe=self.recipe)
         if start is not None:  # matrices of the given size are none of this form
             start = NullSpace().restricted(replace(start, structures=None), self.recipe)
-        return back(run(start=start, watch=Translated(watch, back)))
+        return back(run(start=start, watch=MappedWatch(watch, back)))
 
 
-def _taken_back(point: Point, recipe: Coordinates) -> Point:
+def _taken_back(point: Point, recipe: NullSpaceRecovery) -> Point:
     """With its matrices those that are best for the weights."""
     steps = (
         replace(step, before=recipe.out(step.before), after=recipe.out(step.after))
@@ -186,7 +186,7 @@ def run_routes(
         start = None  # what is left of other weights would be smaller than a gap can be held against
     monitor = Monitor(form, tol, max_seconds, listener)
     monitor.set_trial_points(None if start is None else start.blocks, simple_guesses)
-    easier = Easier(form)
+    easier = ReducedForm(form)
     schedule = schedule_for(easier.form, solver, options)
     status, iterations, tried = "", 0, {}
     while (slot := schedule.next()) is not None:
@@ -217,7 +217,12 @@ DONE = ("optimal", "stationary", "time_limit", "unattained")
 
 
 def _run_slot(
-    slot: Slot, easier: Easier, monitor: Monitor, options: dict, max_iter: int | None, start: Point | None
+    slot: Slot,
+    easier: ReducedForm,
+    monitor: Monitor,
+    options: dict,
+    max_iter: int | None,
+    start: Point | None,
 ) -> tuple[Point | None, SolverError | None]:
     """Run a route until it ends, or is stopped: (its last point, None), (None, its error), or (None, None) where a signal ended it."""
     chosen = get_solver(slot.route)
@@ -273,7 +278,7 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     found = monitor.unattained
     if found is None and monitor.left in ("", "time_limit"):
         hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
-        found = unattained(form, monitor.incumbent.blocks, in_passing=hurried)
+        found = prove_unattained(form, monitor.incumbent.blocks, in_passing=hurried)
     if found is not None and (found.everywhere or not monitor.certificate.within(monitor.tol)):
         status = "unattained"  # of a convex model no weights are best, however near to the infimum these are
     is_open = found is None and status not in DONE and not monitor.left
@@ -283,7 +288,7 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     if not is_proven and form.is_convex and monitor.bound == -np.inf:
         status = "uncertified" if status in ("stalled", "iteration_limit", "") else status
     certificate = monitor.certificate if found is None else replace(monitor.certificate, note=str(found))
-    best, interrupted = monitor.incumbent, monitor.left == "interrupted" or interrupts.pending()
+    best, interrupted = monitor.incumbent, monitor.left == "interrupted" or interrupts.is_signal_pending()
     return SolveResult(
         best.blocks, certificate, status, monitor.solver, reason, monitor.seconds, iterations, monitor.history,
         monitor.last_point, best.structures, monitor.duals, interrupted, unattained=found,
@@ -300,8 +305,8 @@ def in_original_units(
     """
     if not moves:
         return outcome
-    blocks, found, known = moved(outcome.blocks, moves), outcome.certificate, outcome.structures
-    rounded = moved(blocks, moves, -1.0)  # to the last digit
+    blocks, found, known = shift_intercepts(outcome.blocks, moves), outcome.certificate, outcome.structures
+    rounded = shift_intercepts(blocks, moves, -1.0)  # to the last digit
     certificate = replace(
         found,
         objective=form.value(rounded) if known is None else kept_value(form, rounded, known),
@@ -320,7 +325,7 @@ def in_original_units(
     endless = outcome.unattained
     if endless is not None:
         turned = {name: replace(shift, centre=0.0 * shift.centre) for name, shift in moves.items()}
-        endless = replace(endless, direction=moved(endless.direction, turned))
+        endless = replace(endless, direction=shift_intercepts(endless.direction, turned))
     return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
 
 

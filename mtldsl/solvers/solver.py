@@ -19,13 +19,13 @@ from mtldsl.solvers.facts import ModelFacts
 __all__ = [
     "FLOPS_PER_CALL",
     "MATRIX_SPEEDUP",
+    "GeometricSchedule",
+    "MappedWatch",
     "Method",
     "MethodSolver",
     "Point",
-    "Rhythm",
     "Solver",
-    "Translated",
-    "Until",
+    "StoppingWatch",
     "Watch",
     "breakdowns",
     "single_method",
@@ -78,7 +78,7 @@ class Watch(Protocol):
         ...
 
 
-class _Inside:
+class _InnerWatch:
     """A watch in another one: it is out of time where that is, and remembers what it saw last and whether that was enough."""
 
     def __init__(self, outer: Watch):
@@ -91,7 +91,7 @@ class _Inside:
         return self.outer.expired
 
 
-class Translated(_Inside):
+class MappedWatch(_InnerWatch):
     """Shows another watch what a point means there."""
 
     def __init__(self, outer: Watch, translate: Callable[[Point], Point]):
@@ -104,7 +104,7 @@ class Translated(_Inside):
         return self.satisfied
 
 
-class Until(_Inside):
+class StoppingWatch(_InnerWatch):
     """For points that another watch is not shown: stops where they are `enough`, or once it was asked `asks` times for its time.
 
     Without either it stops at nothing but the other's time. Steps are counted, not seconds: the same input goes the same way.
@@ -130,7 +130,7 @@ class Until(_Inside):
         return self.satisfied or self.expired
 
 
-class Rhythm(_Inside):
+class GeometricSchedule(_InnerWatch):
     """Shows another watch the first ten points, the last, and in between one after every tenth of the way: a look costs a pass over
     the data."""
 

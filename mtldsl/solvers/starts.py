@@ -12,17 +12,17 @@ import numpy as np
 from mtldsl.certificates.certificate import certify
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, moved
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
 from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
 from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.run import Easier, SolveResult, in_original_units, run_routes
-from mtldsl.solvers.solver import Point, Until, Watch, breakdowns
+from mtldsl.solvers.run import ReducedForm, SolveResult, in_original_units, run_routes
+from mtldsl.solvers.solver import Point, StoppingWatch, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
-from mtldsl.utils.progress import Listener, counted
+from mtldsl.utils.progress import Listener, progress_bar
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
-    "Solved",
+    "SolvedProblem",
     "bare_start",
     "checked_starts",
     "from_several_starts",
@@ -82,7 +82,7 @@ def from_several_starts(
     lowest objective counts. `shown`: every start is told of on standard error.
     """
     rng = generator(random_state, "solve", SolverError)
-    with counted("start", starts, shown) as tell:
+    with progress_bar("start", starts, shown) as tell:
         outcomes = [run(first)]
         tell(_said(outcomes[0]))
         scales = _scales(form, outcomes[0].blocks)
@@ -136,7 +136,7 @@ def _random(form: NormalForm, scales: dict[str, float], rng: np.random.Generator
 # What a user hands to solve(warm_start=...), checked.
 
 
-class Solved(Protocol):
+class SolvedProblem(Protocol):
     """Solution of another problem, as a warm start asks for it: its unknowns, and the point at which its solver stopped."""
 
     @property
@@ -146,7 +146,7 @@ class Solved(Protocol):
     def state(self) -> object: ...  # a Point, or None where a file did not keep it
 
 
-def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point | None:
+def starting_point(form: NormalForm, warm_start: SolvedProblem | dict | None) -> Point | None:
     """A Solution, or {block name: array}, as the point a solver starts from. SolverError where a block does not fit."""
     if warm_start is None:
         return None
@@ -178,7 +178,7 @@ def starting_point(form: NormalForm, warm_start: Solved | dict | None) -> Point 
     return point
 
 
-def _is_solved(value) -> TypeGuard[Solved]:
+def _is_solved(value) -> TypeGuard[SolvedProblem]:
     """Tell whether it has what a Solution has; the points of the reference are of a class of its own, with the same members."""
     state = getattr(value, "state", value)
     is_point = all(hasattr(state, member) for member in ("loss_duals", "function_duals", "state"))
@@ -222,7 +222,7 @@ def solve_form(
     tol: float,
     max_iter: int | None,
     max_seconds: float | None,
-    warm_start: Solved | dict | None,
+    warm_start: SolvedProblem | dict | None,
     starts: int,
     random_state,
     listener: Listener | None,
@@ -247,7 +247,7 @@ def seen_by_solvers(form: NormalForm) -> NormalForm:
     beforehand."""
     asked = _tasks_asked(form)
     known = None if asked is None else asked.presolved(form)
-    return Easier(form).form if known is None else known
+    return ReducedForm(form).form if known is None else known
 
 
 def _tasks_asked(form: NormalForm) -> Any:
@@ -260,7 +260,7 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
     starts, first = checked_starts(form, how["starts"], how["random_state"]), starting_point(form, warm_start)
     solved, moves = CenterLabels().apply(form)
     if first is not None:
-        first.blocks = moved(first.blocks, moves, -1.0)
+        first.blocks = shift_intercepts(first.blocks, moves, -1.0)
     first = resumed or first
 
     def run(start: Point | None) -> SolveResult:
@@ -306,7 +306,7 @@ def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
             SETTINGS.bare_tol_share * tol
         )
 
-    rough = Until(watch, is_solved, asks=SETTINGS.bare_steps)
+    rough = StoppingWatch(watch, is_solved, asks=SETTINGS.bare_steps)
     with suppress(SolverError), breakdowns(name):
         get_solver(name).solve(
             bare, tol=SETTINGS.bare_tol_share * tol, max_iter=SETTINGS.bare_steps, start=None, watch=rough

@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 
-class _Open(Exception):
+class _UnansweredError(Exception):
     """The answer returned nothing."""
 
 
@@ -51,10 +51,10 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
     name = answer.__name__
 
     def run(check: Callable) -> Callable:
-        asked = _Asked(answer)
+        asked = _CheckedAnswer(answer)
         try:
             check(asked)
-        except _Open:
+        except _UnansweredError:
             if not _is_empty(answer):
                 raise AssertionError(
                     f"exercise {name}: not yet. The function returned nothing: end it with return ..."
@@ -68,7 +68,7 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
                 raise
             said = f"{type(error).__name__}: {error}"
             raise AssertionError(
-                f"exercise {name}: not yet. The function returned {_told(asked.last)}, and the check could not go on with it ({said})."
+                f"exercise {name}: not yet. The function returned {_describe_result(asked.last)}, and the check could not go on with it ({said})."
             ) from None
         else:
             print(f"exercise {name}: right")
@@ -77,7 +77,7 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
     return run
 
 
-class _Asked:
+class _CheckedAnswer:
     """The answer as the check calls it: it knows what was returned last, and whether an error is its own."""
 
     def __init__(self, answer: Callable):
@@ -88,7 +88,7 @@ class _Asked:
         self.last = self._answer(*args, **options)
         self.is_running = False
         if self.last is None or self.last is ...:
-            raise _Open
+            raise _UnansweredError
         return self.last
 
 
@@ -105,7 +105,7 @@ def _hint(wrong: AssertionError) -> str:
     return f"This does not hold: {line.removeprefix('assert ')}" if line else "It does not hold yet."
 
 
-def _told(given) -> str:
+def _describe_result(given) -> str:
     """Return what was returned, in a few words."""
     kind, shape = type(given).__name__, getattr(given, "shape", None)
     return f"an array of shape {shape}" if shape else f"{reprlib.repr(given)} ({kind})"
@@ -119,14 +119,14 @@ def _check_solution(name: str, check: Callable) -> None:
         return
     solution = runpy.run_path(str(file))[name]
     try:
-        check(_Asked(solution))
+        check(_CheckedAnswer(solution))
     except AssertionError as wrong:
         raise AssertionError(
             f"the solution of {name} in {file} does not pass its own check: {wrong}"
         ) from wrong
     for mistake in solution.mistakes:
         try:
-            check(_Asked(mistake))
+            check(_CheckedAnswer(mistake))
         except AssertionError:
             continue
         raise AssertionError(f"the check of {name} lets a mistake pass that {file} lists")

@@ -12,8 +12,8 @@ __all__ = [
     "Lazy",
     "LazyField",
     "Store",
+    "cached_on_path",
     "cached_property",
-    "once",
     "path_cache",
 ]
 
@@ -103,7 +103,7 @@ _store: ContextVar[Store | None] = ContextVar("what this path has made", default
 
 @contextmanager
 def path_cache(store: Store) -> Iterator[None]:
-    """Return what `once` makes in this block is kept in the store, as long as whoever holds that."""
+    """Return what `cached_on_path` makes in this block is kept in the store, as long as whoever holds that."""
     token = _store.set(store)
     try:
         yield
@@ -111,14 +111,14 @@ def path_cache(store: Store) -> Iterator[None]:
         _store.reset(token)
 
 
-def once(owner: object, what: str, make: Callable[[], T]) -> T:
+def cached_on_path(owner: object, what: str, make: Callable[[], T]) -> T:
     """make(), or what it gave before for the same owner. An owner does not change, and `make` asks for nothing else.
 
     >>> store, owner = {}, object()
     >>> with path_cache(store):
     ...     once(owner, "number", lambda: 1), once(owner, "number", lambda: 2)
     (1, 1)
-    >>> once(owner, "number", lambda: 3)
+    >>> cached_on_path(owner, "number", lambda: 3)
     3
     """
     store = _store.get()

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 __all__ = [
-    "announced",
+    "announce_compilation",
     "begins",
     "busy",
     "compiling_too",
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-class _State:
+class _CompilationState:
     """One a process, as numba compiles under one lock: what a thread waits for another's function is compiling too."""
 
     def __init__(self):
@@ -26,7 +26,7 @@ class _State:
         self.tell: Callable[[str], Any] | None = None
 
 
-_state = _State()
+_state = _CompilationState()
 
 
 def spent() -> float:
@@ -61,7 +61,7 @@ def begins(function: str) -> None:
 
 
 @contextmanager
-def announced(tell: Callable[[str], Any] | None) -> Iterator[None]:
+def announce_compilation(tell: Callable[[str], Any] | None) -> Iterator[None]:
     """`tell` hears the name of every function that is compiled in this block; None: nobody does."""
     before, _state.tell = _state.tell, tell
     try:

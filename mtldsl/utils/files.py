@@ -23,7 +23,7 @@ from mtldsl.utils.memory import available_memory
 from mtldsl.utils.validation import as_path
 
 __all__ = [
-    "Inputs",
+    "InputPaths",
     "Role",
     "atomic_file",
     "check_writable",
@@ -59,7 +59,7 @@ __all__ = [
 Role = Literal["data", "input", "own"]
 
 
-class Inputs:
+class InputPaths:
     """Resolved paths, and the identity that the system gives a file whatever its name: links and other spellings have the same."""
 
     def __init__(self):
@@ -103,8 +103,10 @@ class Inputs:
             )  # fmt: skip
 
 
-_of_process = Inputs()
-_noted: ContextVar[tuple[Inputs, ...]] = ContextVar("inputs of a command, and of what it reads", default=())
+_of_process = InputPaths()
+_noted: ContextVar[tuple[InputPaths, ...]] = ContextVar(
+    "inputs of a command, and of what it reads", default=()
+)
 
 
 def note_input(path, role: Role = "input") -> None:
@@ -128,7 +130,7 @@ def note_output(path) -> None:
 @contextmanager
 def noting_inputs() -> Iterator[None]:
     """Everything that is read inside is an input until the end of the block: for a command."""
-    token = _noted.set((Inputs(),))
+    token = _noted.set((InputPaths(),))
     try:
         yield
     finally:
@@ -136,9 +138,9 @@ def noting_inputs() -> Iterator[None]:
 
 
 @contextmanager
-def inputs_kept() -> Iterator[Inputs]:
+def inputs_kept() -> Iterator[InputPaths]:
     """Everything that is read inside, which is an input of the command around it too, or of the process where there is none."""
-    own = Inputs()
+    own = InputPaths()
     token = _noted.set((*(_noted.get() or (_of_process,)), own))
     try:
         yield own
@@ -178,7 +180,7 @@ def require_apart(outputs: Iterable[tuple[str, Path]]) -> None:
             )  # fmt: skip
 
 
-def _where(role: Role) -> tuple[Inputs, ...]:
+def _where(role: Role) -> tuple[InputPaths, ...]:
     if role == "own":
         return ()
     return _noted.get() or ((_of_process,) if role == "data" else ())

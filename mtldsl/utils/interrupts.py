@@ -29,10 +29,10 @@ __all__ = [
     "handle_signals",
     "hold_signals",
     "interruptible",
+    "is_signal_pending",
     "leave_if_late",
     "lstsq",
-    "pending",
-    "remaining",
+    "remaining_seconds",
     "svd",
     "time_limit",
     "was_insisted",
@@ -45,7 +45,7 @@ __all__ = [
 # Inside `handle_signals()` both signals are kept until there is a point to return; inside `allow_interrupts()`, around code that may be left anywhere, they
 # raise KeyboardInterrupt. So does a second signal within SETTINGS.insistence_seconds of the first, wherever it comes.
 #
-# `time_limit(seconds)` is heard by those who ask `remaining()`. Who does not, and is in the main thread inside `allow_interrupts()`, is left by
+# `time_limit(seconds)` is heard by those who ask `remaining_seconds()`. Who does not, and is in the main thread inside `allow_interrupts()`, is left by
 # TimeIsUp a little after.
 #
 # A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
@@ -92,7 +92,7 @@ class TimeIsUp(KeyboardInterrupt):
     """The time limit has passed, for code that nothing else stops; like KeyboardInterrupt no Exception, so that little catches it."""
 
 
-class _State:
+class _SignalState:
     """State of signals, which are of the process as well."""
 
     def __init__(self):
@@ -100,7 +100,7 @@ class _State:
         self.raises = self.pending = self.insisted = self.deferred = self.answered = self.of_parts = False
 
 
-_state = _State()
+_state = _SignalState()
 
 
 def _hear(number: int, frame) -> None:
@@ -125,7 +125,7 @@ def _hear(number: int, frame) -> None:
 
 @contextmanager
 def handle_signals(raises: bool = False, of_parts: bool = False):
-    """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `pending()`.
+    """Both signals are heard here; they raise at once where `raises`, and are otherwise kept for `is_signal_pending()`.
 
     of_parts: the solves inside are parts of what is computed, and no result of their own
 
@@ -190,14 +190,17 @@ def hold_signals():
         raise KeyboardInterrupt
 
 
-def remaining() -> float:
+def remaining_seconds() -> float:
     """Seconds until the time limit around this code; inf without one."""
     return _end.get() - time.perf_counter()
 
 
 def leave_if_late() -> None:
     """TimeIsUp in a thread, where nothing rings, once the time has been up for a while: asked between the parts of long products."""
-    if remaining() < -SETTINGS.late_seconds and threading.current_thread() is not threading.main_thread():
+    if (
+        remaining_seconds() < -SETTINGS.late_seconds
+        and threading.current_thread() is not threading.main_thread()
+    ):
         raise TimeIsUp
 
 
@@ -210,7 +213,7 @@ def time_limit(seconds: float | None, late: bool = True):
         return
     token = _end.set(min(_end.get(), time.perf_counter() + seconds))
     alarmed = _set_alarm(
-        remaining() + (SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0)
+        remaining_seconds() + (SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0)
     )
     try:
         yield
@@ -261,7 +264,7 @@ def _send_again(number: int) -> None:
         os.kill(os.getpid(), number)
 
 
-def pending() -> bool:
+def is_signal_pending() -> bool:
     """Tell whether a signal came that nobody has answered yet, in an import or a compilation too."""
     return (_state.pending or _state.deferred) and threading.current_thread() is threading.main_thread()
 
@@ -318,7 +321,7 @@ def interruptible(work: float, function: Callable[..., R], *args: Any) -> R:
 
     threading.Thread(target=answer, daemon=True).start()
     while True:
-        left = remaining() + SETTINGS.late_seconds
+        left = remaining_seconds() + SETTINGS.late_seconds
         try:
             found, error = answers.get(timeout=min(max(left, 0.0), SETTINGS.listening_seconds))
             break

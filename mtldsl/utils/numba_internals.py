@@ -56,7 +56,7 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
         made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
-        made.__class__ = _Inside if inside else _Compiled
+        made.__class__ = _InternalFunction if inside else _CompiledFunction
         cast(Any, made)._cache = _cache_of(function)
         cast(Any, made).declared = signature
         return made
@@ -76,7 +76,7 @@ def _without_collection():
             gc.enable()
 
 
-class _Compiled(CPUDispatcher):
+class _CompiledFunction(CPUDispatcher):
     """Compiled function of numba, with the time that it takes; a declared signature is the only one, compiled when it is first needed."""
 
     declared: str | None = None
@@ -120,7 +120,7 @@ def _has_arrays(kind) -> bool:
     return isinstance(kind, types.Array) or any(map(_has_arrays, getattr(kind, "types", ())))
 
 
-class _Inside(_Compiled):
+class _InternalFunction(_CompiledFunction):
     """Machine code that Python has no way into: a call would end the process."""
 
     def compile(self, sig):
@@ -136,10 +136,10 @@ def _cache_of(function):
         return _Cache(function)
     except (OSError, RuntimeError) as error:  # numba: no locator available
         _say_once(error)
-        return _Uncached(function)
+        return _NoCache(function)
 
 
-class _Uncached(NullCache):
+class _NoCache(NullCache):
     """The cache of a function that nothing can be kept of."""
 
     def __init__(self, function):
@@ -155,7 +155,7 @@ class _Cache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         stamp = _stamp(function, self._impl.locator.get_source_stamp())
-        self._cache_file = _Sealed(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _SignatureFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig, target_context):
         found = None
@@ -172,7 +172,7 @@ class _Cache(FunctionCache):
             _say_once(error)
 
 
-class _Sealed(IndexDataCacheFile):
+class _SignatureFiles(IndexDataCacheFile):
     """A file for each signature, named by it, without numba's index: two processes that write at once cannot mix up their entries."""
 
     def flush(self):
@@ -241,7 +241,7 @@ def _say_once(error: Exception) -> None:
 # first two are left out, a quarter of what a kernel of several functions takes to compile.
 
 
-class _Linked(JITCodeLibrary):
+class _LinkedCode(JITCodeLibrary):
     """Code that is never called by its address: it is in no engine, and has no environment there."""
 
     @property
@@ -273,7 +273,7 @@ def only(codegen, name: str) -> Iterator[None]:
         before = codegen.create_library
 
         def create(wanted, **options):
-            return _Linked(codegen, wanted, **options) if wanted == name else before(wanted, **options)
+            return _LinkedCode(codegen, wanted, **options) if wanted == name else before(wanted, **options)
 
         codegen.create_library = create
         try:

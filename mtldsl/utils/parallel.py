@@ -1,4 +1,4 @@
-"""Threads: tasks worked on several at a time, BLAS kept to one thread, and products of matrices in blocks."""
+"""Threads and BLAS: tasks worked on several at a time, BLAS kept to one thread, and products of matrices in blocks."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ _inside = 0
 _found: list = []
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     """State of the present thread: how many blocks it holds."""
 
     blocks = 0
 
 
-_here = _Here()
+_here = _ThreadState()
 
 
 def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:

@@ -17,20 +17,20 @@ from mtldsl.utils.validation import quoted
 
 __all__ = [
     "Defaults",
-    "Hearer",
     "Listener",
+    "PassListener",
     "as_cross_check",
     "clock",
-    "counted",
     "default_cross_check",
     "defaults",
     "expect",
-    "heard_by",
     "line_of",
+    "listen_to_passes",
     "of_callback",
+    "progress_bar",
     "propagate_callback_errors",
     "say",
-    "timed",
+    "time_pass",
 ]
 
 
@@ -171,7 +171,7 @@ def line_of(record: dict[str, Any]) -> str:
 
 
 @contextmanager
-def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
+def progress_bar(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None]]:
     """A function to be called with a few words after each of `total` steps, which go to the logger "mtldsl" at level DEBUG.
 
     shown : on standard error too: a bar in a terminal, a line a step elsewhere
@@ -209,7 +209,7 @@ def counted(what: str, total: int, shown: bool) -> Iterator[Callable[[str], None
 clock = time.perf_counter
 
 
-class Hearer(Protocol):
+class PassListener(Protocol):
     """Whoever is told of passes as they are made, and of how many the solver at work usually needs."""
 
     def passed(self, seconds: float) -> Any: ...
@@ -217,11 +217,11 @@ class Hearer(Protocol):
     def expects(self, solver: str, low: int, high: int) -> Any: ...
 
 
-_hearer: ContextVar[Hearer | None] = ContextVar("hearer of passes", default=None)
+_hearer: ContextVar[PassListener | None] = ContextVar("hearer of passes", default=None)
 
 
 @contextmanager
-def heard_by(hearer: Hearer | None) -> Iterator[None]:
+def listen_to_passes(hearer: PassListener | None) -> Iterator[None]:
     """Tell `hearer` of the passes that are made in this block; None: nobody is told."""
     token = _hearer.set(hearer)
     try:
@@ -231,7 +231,7 @@ def heard_by(hearer: Hearer | None) -> Iterator[None]:
 
 
 @contextmanager
-def timed() -> Iterator[None]:
+def time_pass() -> Iterator[None]:
     """Count this block as a pass, if it comes to its end."""
     started = clock()
     yield

@@ -13,7 +13,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.metrics import ErrorRate, FScore
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV
-from mtldsl.problems.parallel_fits import _Sent
+from mtldsl.problems.parallel_fits import _SerializedArguments
 
 pytest.importorskip("distributed", reason="pip install -e .[dask]")
 
@@ -107,7 +107,7 @@ def test_the_data_are_sent_once_and_the_model_without_them():
     wide = mtl.Tasks.shared(RNG.normal(size=(4000, 50)), RNG.normal(size=(4000, 3)))
     W, lam = mtl.Weights(wide), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(mtl.squared_loss(W, wide) + lam * mtl.l21_norm(W)).with_tasks(wide)
-    sent = _Sent((problem, lam), wide)
+    sent = _SerializedArguments((problem, lam), wide)
     assert len(sent.content) < 20_000 and wide.__sizeof__() >= 8 * 4000 * 53
     model, parameter = sent.values(wide)
     assert model.first_loss.tasks is wide and model.parameters[0] is parameter

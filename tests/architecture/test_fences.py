@@ -1,8 +1,9 @@
-"""Fences of the house: sizes, names, docstrings, and who mentions the distributed room. Offenders of today are listed, and the list only shrinks.
+"""Fences of the house: sizes, names of files, classes and constants, docstrings, and who mentions the distributed room. Offenders of today are listed, and the list only shrinks.
 
 python -m tests.architecture.test_fences    # writes offenders.json anew, where it has become shorter
 """
 
+import ast
 import json
 import re
 from collections import Counter
@@ -29,12 +30,113 @@ DISTRIBUTED = re.compile(r"(from |[\"'])mtldsl\.distributed|\bDistributedTasks\b
 #: Base names that two engines, or the package and its reference, may share.
 SHARED_NAMES = {"__init__.py", "label_graph.py", "metrics.py", "solver.py"}
 
+#: A class is a thing: its name is no preposition, participle or adverb alone.
+NO_NOUNS = set(
+    [
+        "About",
+        "Above",
+        "After",
+        "Again",
+        "Ahead",
+        "Alone",
+        "Along",
+        "Apart",
+        "Around",
+        "As",
+        "Asked",
+        "At",
+        "Before",
+        "Behind",
+        "Below",
+        "Beside",
+        "Between",
+        "Beyond",
+        "Both",
+        "By",
+        "Changed",
+        "Chosen",
+        "Drawn",
+        "During",
+        "Easier",
+        "Elsewhere",
+        "Fitted",
+        "For",
+        "Found",
+        "From",
+        "Given",
+        "Held",
+        "Here",
+        "Hidden",
+        "In",
+        "Inside",
+        "Into",
+        "Joined",
+        "Kept",
+        "Known",
+        "Learned",
+        "Left",
+        "Lifted",
+        "Like",
+        "Lowest",
+        "Made",
+        "Moved",
+        "Named",
+        "Near",
+        "Of",
+        "Off",
+        "On",
+        "Once",
+        "Other",
+        "Out",
+        "Outside",
+        "Over",
+        "Paid",
+        "Ran",
+        "Remembered",
+        "Restricted",
+        "Said",
+        "Same",
+        "Seen",
+        "Sent",
+        "Shared",
+        "Shifted",
+        "Shown",
+        "Solved",
+        "Stated",
+        "Stored",
+        "Taken",
+        "There",
+        "Tied",
+        "Told",
+        "Together",
+        "Trained",
+        "Translated",
+        "Typed",
+        "Under",
+        "Until",
+        "Up",
+        "Way",
+        "White",
+        "With",
+        "Without",
+    ]
+)
+
+#: Class names that are public, and therefore stay.
+PUBLIC_NO_NOUNS = {"Learned"}
+
 
 def files() -> dict[str, str]:
     """Return the text of every file of the package and the reference, by its path."""
     found = sorted([*(ROOT / "mtldsl").rglob("*.py"), *(ROOT / "reference").rglob("*.py")])
     found = [path for path in found if not path.is_relative_to(ROOT / "mtldsl" / "reference")]
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def classes() -> Counter[str]:
+    """Count the classes of each name, an underscore before it aside."""
+    found = (node for text in files().values() for node in ast.walk(ast.parse(text)))
+    return Counter(node.name.lstrip("_") for node in found if isinstance(node, ast.ClassDef))
 
 
 def openings(path: str, text: str) -> int:
@@ -71,6 +173,14 @@ def test_sizes():
 def test_base_names_are_told_apart():
     names = Counter(Path(path).name for path in files())
     assert {name for name, n in names.items() if n > 1} <= SHARED_NAMES
+
+
+def test_class_names_are_told_apart():
+    assert not [name for name, n in classes().items() if n > 1]
+
+
+def test_class_names_are_nouns():
+    assert NO_NOUNS & set(classes()) == PUBLIC_NO_NOUNS
 
 
 def test_first_lines_say_what_a_file_holds():

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
-from mtldsl.atoms.learned_structures.task_kernels import Ball, TaskKernel
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall, TaskKernel
 from mtldsl.reference.kernels import least
 from tests.loops import for_each
 
@@ -40,19 +40,19 @@ def test_closed_form_as_printed(p):
     """theta_m = a_m^{1/(p+1)} / (sum_k a_k^{p/(p+1)})^{1/p}."""
     a = np.array([0.3, 2.0, 0.0, 11.0])
     expected = a ** (1 / (p + 1)) / np.sum(a ** (p / (p + 1))) ** (1 / p)
-    np.testing.assert_allclose(Ball(p).update(a), expected, rtol=1e-13)
+    np.testing.assert_allclose(KernelWeightBall(p).update(a), expected, rtol=1e-13)
 
 
 def test_sizes_beyond_the_range_of_powers():
     for factor in (1e-300, 1e300):
         np.testing.assert_allclose(
-            Ball(1.0).update(factor * np.array([1.0, 4.0])), [1 / 3, 2 / 3], rtol=1e-12
+            KernelWeightBall(1.0).update(factor * np.array([1.0, 4.0])), [1 / 3, 2 / 3], rtol=1e-12
         )
 
 
 def test_nothing_to_weigh_leaves_the_largest_equal_weights():
-    np.testing.assert_allclose(Ball(2.0, 3.0).update(np.zeros(9)), np.full(9, 1.0))
-    np.testing.assert_array_equal(Ball(np.inf, 0.5).update(np.array([1.0, 2.0])), [0.5, 0.5])
+    np.testing.assert_allclose(KernelWeightBall(2.0, 3.0).update(np.zeros(9)), np.full(9, 1.0))
+    np.testing.assert_array_equal(KernelWeightBall(np.inf, 0.5).update(np.array([1.0, 2.0])), [0.5, 0.5])
 
 
 # ---------------------------------------------------------------------------------------- the interior point method
@@ -106,9 +106,9 @@ def test_a_support_near_p_1_keeps_to_the_range_of_floats():
     """b to the power of 1,001 overflows, and b small to it vanishes: the maximum over the ball is between ||b||_inf and ||b||_1."""
     for size in (1e-6, 1.0, 1e6):
         b = size * np.array([1.0, 3.0, 2.0])
-        support = Ball(1.001).support(b)
+        support = KernelWeightBall(1.001).support(b)
         assert b.max() <= support <= 1.001 * b.max()
-    assert Ball(1.5).support(np.zeros(3)) == 0.0
+    assert KernelWeightBall(1.5).support(np.zeros(3)) == 0.0
 
 
 def test_tasks_without_a_node_of_their_own_need_the_matrix():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.reference.kernels import least, violation
 from mtldsl.reference.structures import block_bound, objective
 from tests.loops import for_each
@@ -139,7 +139,7 @@ def _rows(kernel):
 def test_a_larger_ball_costs_less(atom, radius):
     """||theta||_p <= r divides the penalty by r."""
     W, p = within_range(atom, matrix(atom, 73)), atom.weights_ball.p
-    one, other = (replace(atom, about=Ball(p, r)) for r in (1.0, radius))
+    one, other = (replace(atom, about=KernelWeightBall(p, r)) for r in (1.0, radius))
     assert other.value(W) == near(one.value(W) / radius)
     assert least(W, other).value == near(one.value(W) / radius)
     assert other.conjugate(W) == near(radius * one.conjugate(W))
@@ -150,7 +150,7 @@ def test_a_larger_ball_costs_less(atom, radius):
 def test_no_bound_on_theta_but_one(atom):
     """p = inf is theta = radius, and weights given are a ball of one point."""
     W = within_range(atom, matrix(atom, 75))
-    free = replace(atom, about=Ball(np.inf, 0.4))
+    free = replace(atom, about=KernelWeightBall(np.inf, 0.4))
     given = replace(atom, about=np.full(len(atom.kernels), 0.4))
     assert free.value(W) == near(given.value(W)) and free.conjugate(W) == near(given.conjugate(W))
     np.testing.assert_allclose(free.prox(W, 0.7), given.prox(W, 0.7), rtol=1e-12, atol=1e-14)

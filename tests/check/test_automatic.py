@@ -49,7 +49,7 @@ def test_folds_and_samples_are_left_alone(problem, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr(checking, "compared", refuse)
+    monkeypatch.setattr(checking, "compare_sides", refuse)
     lam = problem.parameters[0]
     with mtl.defaults(cross_check=True):
         problem.cross_validate(lam, [3.0, 1.0], folds=2)
@@ -97,7 +97,7 @@ def test_what_cannot_be_compared(problem, monkeypatch):
     def beyond(*_, **__):
         raise ModelError("too many labels", term="clique_hinge(...)")
 
-    monkeypatch.setattr(checking, "compared", beyond)
+    monkeypatch.setattr(checking, "compare_sides", beyond)
     with pytest.raises(ModelError, match="too many labels") as caught:
         problem.solve(cross_check=True)
     assert caught.value.solution.is_certified
@@ -110,7 +110,7 @@ def test_what_is_cut_short_keeps_the_solution(problem, monkeypatch, stop, said):
     def cut(*_, **__):
         raise stop
 
-    monkeypatch.setattr(checking, "compared", cut)
+    monkeypatch.setattr(checking, "compare_sides", cut)
     solution = problem.solve(cross_check=True, max_seconds=120)
     assert solution.is_certified and solution.cross_check == f"not made: {said}"
     assert solution.interrupted == (stop is KeyboardInterrupt)

@@ -67,10 +67,10 @@ def labels_halved_in_moments(monkeypatch):
 
 def rest_forgotten(monkeypatch):
     """What no weights explain is left out of few rows."""
-    least, rows_of = few_rows.Factor.least_squares, few_rows.Factor.rows
+    least, rows_of = few_rows.LabelFactor.least_squares, few_rows.LabelFactor.rows
     without = lambda one, centred: rows_of(replace(one, rest=0.0 * one.rest), centred)  # noqa: E731
-    monkeypatch.setattr(few_rows.Factor, "least_squares", lambda one, W: least(one, W) - one.rest)
-    monkeypatch.setattr(few_rows.Factor, "rows", without)
+    monkeypatch.setattr(few_rows.LabelFactor, "least_squares", lambda one, W: least(one, W) - one.rest)
+    monkeypatch.setattr(few_rows.LabelFactor, "rows", without)
 
 
 def totals_are_counts(monkeypatch):

@@ -29,5 +29,5 @@ def test_a_part_of_many_promises_nothing(of_parts, line, capsys, monkeypatch):
     monkeypatch.setattr(interrupts._state, "last", -float("inf"))
     with interrupts.handle_signals(raises=True, of_parts=of_parts), interrupts.handle_signals():
         os.kill(os.getpid(), signal.SIGINT)
-        assert interrupts.pending()
+        assert interrupts.is_signal_pending()
     assert capsys.readouterr().err == line + "\n"

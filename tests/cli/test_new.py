@@ -48,7 +48,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_is_solved_as_it_stands(kind, tmp_path, monkeypatch):
     # samples behind the intervals of the page, of 200
-    monkeypatch.setattr(headline_sections, "Facts", partial(headline_sections.Facts, bootstrap=20))
+    monkeypatch.setattr(
+        headline_sections, "ReportContext", partial(headline_sections.ReportContext, bootstrap=20)
+    )
     labels, options, loss, line = KINDS[kind]
     path = table(tmp_path, labels)
     assert main(["new", str(path), *options]) == 0

@@ -16,11 +16,16 @@ import mtldsl.normal_form.reductions as folder
 from mtldsl.certificates.certificate import certify
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, SmallerSide
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, Whitened, moved
+from mtldsl.normal_form.reductions.coordinates import (
+    CenterLabels,
+    SampleSpan,
+    WhitenedLosses,
+    shift_intercepts,
+)
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise
-from mtldsl.problems.path import FewRows
+from mtldsl.problems.path import RowCompression
 from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
@@ -205,7 +210,7 @@ def draw(key, seed):
 #: key -> makes the reduction; "few rows" has another shape, and stands for itself
 MADE = {
     "gathered": FromStatistics, "reflected": lambda: FromStatistics(reflected=True), "centred": CenterLabels, "years": CenterLabels, "spanned": SampleSpan,
-    "whitened": Whitened, "smaller side": SmallerSide, "lifted": lambda: LossesOfWeights(plane_function), "without equations": NullSpace,
+    "whitened": WhitenedLosses, "smaller side": SmallerSide, "lifted": lambda: LossesOfWeights(plane_function), "without equations": NullSpace,
 }  # fmt: skip
 KEYS = ["few rows", *MADE]
 
@@ -214,7 +219,7 @@ def reduced(key, form):
     """(easier form, point -> the point of the form, what the claim is off by beside its own certificate at a point of the form, blocks of
     the form -> those of the easier one: intercepts are rounded where they are moved)."""
     if key == "few rows":
-        few = FewRows(form)
+        few = RowCompression(form)
         return few.of(form), lambda point: Point(few.whole(point.blocks)), few.misplaced, None
     made = MADE[key]()
     assert made.accepts(form) is None
@@ -223,7 +228,7 @@ def reduced(key, form):
     def hidden(blocks):
         return sum(recipe.misplaced(blocks)) if isinstance(made, FromStatistics) else 0.0
 
-    down = (lambda blocks: moved(blocks, recipe, -1.0)) if isinstance(made, CenterLabels) else None
+    down = (lambda blocks: shift_intercepts(blocks, recipe, -1.0)) if isinstance(made, CenterLabels) else None
     return easier, lambda point: made.invert(point, recipe), hidden, down
 
 

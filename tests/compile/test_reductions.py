@@ -15,13 +15,13 @@ import scipy.sparse
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.reductions.block_reductions import (
-    Incumbent,
+    FixedStructures,
     LargerEps,
     LossesOfWeights,
-    Rows,
+    RowRestriction,
     SmallerSide,
 )
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, Whitened
+from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, WhitenedLosses
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise, TaskSubset
 from mtldsl.normal_form.terms.structure_term import learned_matrices
@@ -244,10 +244,10 @@ REDUCTIONS = {
     "lifted": (lambda form, at: LossesOfWeights(plane_function), 6),
     "smaller side": (lambda form, at: SmallerSide(), 2),
     "relaxed": (lambda form, at: LargerEps(10.0), 4),
-    "kept": (lambda form, at: Incumbent(learned_matrices(form, at)), 5),
-    "rows": (lambda form, at: Rows([4, 1, 2]), 4),
+    "kept": (lambda form, at: FixedStructures(learned_matrices(form, at)), 5),
+    "rows": (lambda form, at: RowRestriction([4, 1, 2]), 4),
     "spanned": (lambda form, at: SampleSpan(), 3),
-    "whitened": (lambda form, at: Whitened(), 2),
+    "whitened": (lambda form, at: WhitenedLosses(), 2),
     "null space": (lambda form, at: NullSpace(), 3),
     "task subset": (lambda form, at: TaskSubset([2, 0], {name: 0.1 * abs(V) for name, V in at.items()}), 8),
 }
@@ -348,7 +348,7 @@ def refusals():
         (W >= 1, "no row zero"),
         (W.sum(axis=0) == 0, "not a function of W itself"),
     ):
-        yield Rows([0, 2]), mtl.minimize(loss, subject_to=[constraint]), said
+        yield RowRestriction([0, 2]), mtl.minimize(loss, subject_to=[constraint]), said
     for penalty, said in (
         (mtl.kronecker_ridge(W, A, identity), None),
         (mtl.kronecker_ridge(W, A, np.diag([1.0, 2.0, 1.0, 1.0])), "the same matrix for every task"),
@@ -357,11 +357,11 @@ def refusals():
         (mtl.kronecker_ridge(W - 1.0, A, identity), "not a function of W itself"),
         (mtl.ridge(W), "no function has a matrix"),
     ):
-        yield Whitened(), mtl.minimize(mtl.absolute_loss(W, tasks) + penalty), said
+        yield WhitenedLosses(), mtl.minimize(mtl.absolute_loss(W, tasks) + penalty), said
     sparse = mtl.Tasks.shared(scipy.sparse.csr_array((9_000, 500)), np.ones((9_000, 1)))
     V = mtl.Weights(sparse)
     penalty = mtl.kronecker_ridge(V, np.diag(np.arange(1.0, 501.0)), np.eye(1))
-    yield Whitened(), mtl.minimize(mtl.absolute_loss(V, sparse) + penalty), "become dense"
+    yield WhitenedLosses(), mtl.minimize(mtl.absolute_loss(V, sparse) + penalty), "become dense"
     few = few_samples(12)
     V = mtl.Weights(few)
     for norm in (mtl.l1_norm, mtl.l21_norm, mtl.l12_norm):

@@ -123,7 +123,7 @@ def test_the_child_gives_what_scipy_reads(mat):
     np.testing.assert_array_equal(found["S"].toarray(), np.eye(3))
     assert found["c"].shape == (1, 2) and found["c"].dtype == object
     np.testing.assert_array_equal(found["c"][0, 1], [[1.0, 2.0]])
-    assert found["t"].item() == "text" and isinstance(found["s"], array_files.Other)
+    assert found["t"].item() == "text" and isinstance(found["s"], array_files.OtherVariable)
 
 
 def child(monkeypatch, tmp_path, program):

@@ -266,7 +266,7 @@ def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
     X, Y = numbers()
     Y[:, 1] = np.random.default_rng(3).normal(size=len(Y))  # noise: its best value is another one
     if place == "a fold":
-        monkeypatch.setattr(interrupts, "pending", pending)
+        monkeypatch.setattr(interrupts, "is_signal_pending", pending)
     else:
         monkeypatch.setattr(Problem, "path", path)
     chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {"per_task": True}

@@ -205,7 +205,9 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
         def close(self):
             closed.append(True)
 
-    monkeypatch.setattr("mtldsl.cli.problem_files.data_sections.started", lambda *arguments: Started())
+    monkeypatch.setattr(
+        "mtldsl.cli.problem_files.data_sections.start_processes", lambda *arguments: Started()
+    )
     with pytest.raises(DataError, match="there is no column"):
         load_problem(file(DASK + 'labels = "w"\nscheduler = "local"\n'))
     assert closed == [True]

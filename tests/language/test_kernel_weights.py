@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.learned_structures.task_kernels import Ball
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.errors import ModelError
 from tests.language.test_similarities import TASKS, tasks_of
 from tests.loops import for_each
@@ -32,16 +32,19 @@ def atom_of(problem):
 @for_each(
     "bound, ball",
     [
-        (lambda theta: [mtl.p_norm(theta, 2) <= 1], Ball(2.0)),
-        (lambda theta: [mtl.p_norm(theta) <= 1], Ball(2.0)),
-        (lambda theta: [mtl.p_norm(theta, 1) <= 3], Ball(1.0, 3.0)),
-        (lambda theta: [theta.sum() <= 3], Ball(1.0, 3.0)),
-        (lambda theta: [mtl.p_norm(theta, 1.5) == 1], Ball(1.5)),
-        (lambda theta: [theta <= 0.5], Ball(np.inf, 0.5)),
-        (lambda theta: [mtl.p_norm(theta, np.inf) <= 0.5], Ball(np.inf, 0.5)),
-        (lambda theta: [mtl.p_norm(theta, "inf") <= 0.5], Ball(np.inf, 0.5)),
-        (lambda theta: [theta >= 0, mtl.p_norm(theta, 2) <= 1], Ball(2.0)),
-        (lambda theta: [mtl.p_norm(theta, 2) <= 1, theta >= 0, mtl.p_norm(theta, 2) <= 0.3], Ball(2.0, 0.3)),
+        (lambda theta: [mtl.p_norm(theta, 2) <= 1], KernelWeightBall(2.0)),
+        (lambda theta: [mtl.p_norm(theta) <= 1], KernelWeightBall(2.0)),
+        (lambda theta: [mtl.p_norm(theta, 1) <= 3], KernelWeightBall(1.0, 3.0)),
+        (lambda theta: [theta.sum() <= 3], KernelWeightBall(1.0, 3.0)),
+        (lambda theta: [mtl.p_norm(theta, 1.5) == 1], KernelWeightBall(1.5)),
+        (lambda theta: [theta <= 0.5], KernelWeightBall(np.inf, 0.5)),
+        (lambda theta: [mtl.p_norm(theta, np.inf) <= 0.5], KernelWeightBall(np.inf, 0.5)),
+        (lambda theta: [mtl.p_norm(theta, "inf") <= 0.5], KernelWeightBall(np.inf, 0.5)),
+        (lambda theta: [theta >= 0, mtl.p_norm(theta, 2) <= 1], KernelWeightBall(2.0)),
+        (
+            lambda theta: [mtl.p_norm(theta, 2) <= 1, theta >= 0, mtl.p_norm(theta, 2) <= 0.3],
+            KernelWeightBall(2.0, 0.3),
+        ),
     ],
 )
 def test_what_bounds_theta(bound, ball):

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import mtldsl as mtl
-from mtldsl.certificates.attainment import unattained
+from mtldsl.certificates.attainment import prove_unattained
 from mtldsl.estimators import MultiTaskClassifier
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
@@ -81,7 +81,7 @@ def test_quasi_separation_is_proven_in_rational_numbers(seed):
     W = mtl.Weights(tasks)
     found = mtl.minimize(mtl.logistic_loss(W, tasks)).solve().unattained
     form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
-    found = found or unattained(form, {"W": np.vstack([np.zeros((5, 1)), [[20.0]]])})
+    found = found or prove_unattained(form, {"W": np.vstack([np.zeros((5, 1)), [[20.0]]])})
     assert found is not None and found.completely == (False,)
     assert is_direction(X, y, found.direction["W"][:, 0])
     assert "falls for ever as weights grow" in str(found)
@@ -102,9 +102,11 @@ def test_what_charges_for_weights_makes_a_minimum():
         mtl.minimize(mtl.squared_hinge_loss(W, tasks)),
         mtl.minimize(loss + mtl.squared_loss(W, tasks)),
     ):
-        assert unattained(problem.form(), far) is None
-    assert unattained(mtl.minimize(loss).form(), far) is not None
-    assert unattained(mtl.minimize(loss).form(), {"W": np.zeros_like(far["W"])}) is None  # nothing runs away
+        assert prove_unattained(problem.form(), far) is None
+    assert prove_unattained(mtl.minimize(loss).form(), far) is not None
+    assert (
+        prove_unattained(mtl.minimize(loss).form(), {"W": np.zeros_like(far["W"])}) is None
+    )  # nothing runs away
 
 
 def test_bounds_on_the_side_where_the_loss_falls_do_not_hold_it():
@@ -116,12 +118,12 @@ def test_bounds_on_the_side_where_the_loss_falls_do_not_hold_it():
     tasks = mtl.Tasks.shared(X, y)
     W = mtl.Weights(tasks)
     loss, far = mtl.logistic_loss(W, tasks), {"W": np.array([[0.0], [0.0], [0.0], [1e4]])}
-    above = unattained(mtl.minimize(loss, subject_to=[W >= 0]).form(), far)
+    above = prove_unattained(mtl.minimize(loss, subject_to=[W >= 0]).form(), far)
     assert above is not None and np.all(above.direction["W"] >= 0)
-    assert unattained(mtl.minimize(loss, subject_to=[W <= 0]).form(), far) is None
-    kept = unattained(mtl.minimize(loss + mtl.l1_norm(W[:3])).form(), far)
+    assert prove_unattained(mtl.minimize(loss, subject_to=[W <= 0]).form(), far) is None
+    kept = prove_unattained(mtl.minimize(loss + mtl.l1_norm(W[:3])).form(), far)
     assert kept is not None and not kept.direction["W"][:3].any()
-    assert unattained(mtl.minimize(loss + mtl.l1_norm(W[2:])).form(), far) is None
+    assert prove_unattained(mtl.minimize(loss + mtl.l1_norm(W[2:])).form(), far) is None
 
 
 def test_a_part_of_a_sum_that_nothing_charges_for():
@@ -133,9 +135,9 @@ def test_a_part_of_a_sum_that_nothing_charges_for():
         "L": 1e3 * mtl.minimize(loss + mtl.l1_norm(S) + 1e-3 * mtl.ridge(L)).solve().L,
         "S": np.zeros((5, 3)),
     }
-    found = unattained(mtl.minimize(loss + mtl.l1_norm(S)).form(), far)
+    found = prove_unattained(mtl.minimize(loss + mtl.l1_norm(S)).form(), far)
     assert found is not None and found.tasks == ("task0", "task1") and not found.direction["S"].any()
-    assert unattained(mtl.minimize(loss + mtl.l1_norm(S) + 1e-6 * mtl.ridge(L)).form(), far) is None
+    assert prove_unattained(mtl.minimize(loss + mtl.l1_norm(S) + 1e-6 * mtl.ridge(L)).form(), far) is None
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics.ranking import Orders
+from mtldsl.atoms.metrics.ranking import RankingMetric
 from mtldsl.certificates.certificate import Certificate, certify, dual_bound, relative_gap
 from mtldsl.certificates.multipliers import make_stationary, shift_to_zero_sum
 from mtldsl.certificates.stationarity import Stationarity
@@ -301,12 +301,12 @@ def attacks(form, rng, sizes):
                 flips = rng.random((K, len(y))) < rng.random() ** 2
                 weights = size * rng.choice([rng.random(K), rng.normal(size=K), np.full(K, 3.0)])
                 honest = Mixture(flips, weights)
-                if isinstance(metric, Orders):
+                if isinstance(metric, RankingMetric):
                     slopes = [metric.most_violated(rng.normal(size=len(y)), y).slope for _ in range(K)]
                     honest = Mixture(
                         np.array(slopes) if rng.random() < 0.8 else rng.normal(size=flips.shape), weights
                     )
-                takes = metric.labellings or isinstance(metric, Orders)
+                takes = metric.labellings or isinstance(metric, RankingMetric)
                 parts.append(honest if takes and rng.random() < 0.8 else c * size * rng.normal(size=len(y)))
             duals.append(parts)
         yield duals
@@ -328,7 +328,7 @@ def test_no_mixture_of_labellings_proves_more_than_the_optimum(first):
 
 
 def _hold_below_the_optimum(metric, kind):
-    tasks = shared(30, n=6 if isinstance(metric, Orders) else 12, labels="sign", missing=0.1)
+    tasks = shared(30, n=6 if isinstance(metric, RankingMetric) else 12, labels="sign", missing=0.1)
     takes = not isinstance(
         metric, (mtl.metrics.PrecisionAt, mtl.metrics.RecallAt)
     )  # the others are refused an intercept
@@ -353,9 +353,11 @@ def _hold_below_the_optimum(metric, kind):
     rng = np.random.default_rng(0)
     bounds = []
     # conjugates of orders are linear programs by the dozen
-    for duals in attacks(form, rng, (0.1, 30.0) if isinstance(metric, Orders) else (1e-3, 0.1, 1.0, 30.0)):
+    for duals in attacks(
+        form, rng, (0.1, 30.0) if isinstance(metric, RankingMetric) else (1e-3, 0.1, 1.0, 30.0)
+    ):
         v = [rng.normal(size=f.map.shape) for f in form.functions]
-        for functions in (v,) if isinstance(metric, Orders) else (None, v):
+        for functions in (v,) if isinstance(metric, RankingMetric) else (None, v):
             bound, note = dual_bound(form, form.zeros(), duals, functions)
             assert bound <= best + 1e-7 * abs(best), (metric, note)
             bounds.append(bound)
@@ -366,7 +368,7 @@ def _hold_below_the_optimum(metric, kind):
 @for_each("metric", ["f1", "auc", "rocarea", "part", "ap", "ndcg", "errors", "precision", "several"])
 def test_the_certificate_of_a_mixture_is_its_expected_measure(metric):
     """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
-    tasks = shared(31, n=10 if isinstance(STRUCTURED[metric], Orders) else 20, labels="sign")
+    tasks = shared(31, n=10 if isinstance(STRUCTURED[metric], RankingMetric) else 20, labels="sign")
     W = mtl.Weights(tasks)
     form = mtl.minimize(
         4.0 * mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric]) + mtl.l1_norm(W)

@@ -14,10 +14,15 @@ from mtldsl.atoms.losses.multiclass import RowLoss
 from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.interval import Interval
-from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES, RowPart, SquareRootPart, SumPart
+from mtldsl.certificates.checker.loss_formulas import (
+    SCALAR_LOSSES,
+    RowLossFormula,
+    SquareRootLossFormula,
+    SumLossFormula,
+)
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.certificates.checker.proof_schema import LOSSES
-from mtldsl.certificates.checker.structured_formulas import LabelGraphPart, StructuredPart
+from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula, StructuredHingeFormula
 from mtldsl.certificates.dual_bound import ROUNDING_UNITS
 from mtldsl.certificates.proof_writer import _parameters, _plain, _plain_loss
 from tests.loops import for_each
@@ -67,17 +72,17 @@ def _targets(atom, rng):
 def _part(atom, data):
     one = Interval.of(np.ones(1), True)
     if isinstance(atom, StructuredHinge):
-        return StructuredPart([_plain(atom.metric)], one, data, True, None)
+        return StructuredHingeFormula([_plain(atom.metric)], one, data, True, None)
     if atom.name == "square_root_loss":
-        return SquareRootPart(Interval.of(atom.eps, True), one, data, True)
+        return SquareRootLossFormula(Interval.of(atom.eps, True), one, data, True)
 
     if isinstance(atom, RowLoss):
-        return RowPart(atom.name, one, data, True)
+        return RowLossFormula(atom.name, one, data, True)
 
     def number(x):
         return Interval.of(float(getattr(atom, x)) if isinstance(x, str) else x, True)
 
-    return SumPart(SCALAR_LOSSES[atom.name](number), one, data, True)
+    return SumLossFormula(SCALAR_LOSSES[atom.name](number), one, data, True)
 
 
 def _off(value: float, truth: Interval) -> float:
@@ -137,7 +142,7 @@ def _label_graph(atom, scale, rng):
         "members": cliques.members,
         "loss": _plain_loss(getattr(atom, "loss", "hamming")),
     }
-    part = LabelGraphPart(atom.name, parameters, Interval.of(np.ones(1), True), data, True, None)
+    part = LabelGraphFormula(atom.name, parameters, Interval.of(np.ones(1), True), data, True, None)
     z = atom.flat(scores)
     value = atom.value(z, y)
     assert _off(value, part.value(Interval.of(z, True))) <= ROUNDING_UNITS * EPS * (

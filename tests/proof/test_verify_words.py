@@ -16,7 +16,7 @@ from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.proof_file import read_proof, write_proof
 from mtldsl.certificates.proof_writer import save_proof
 from mtldsl.errors import DataError
-from mtldsl.normal_form.form import Entry, FunctionTerm, LinearMap
+from mtldsl.normal_form.form import FunctionTerm, LinearMap, MapEntry
 from tests import models
 from tests.loops import for_each
 
@@ -71,11 +71,11 @@ def _hold_a_function(tmp_path, word, scale):
         tasks = _scaled_tasks(scale, "real", k)
         # the examples of atoms are for matrices of 5 x 4: the first rows of W
         rows = LinearMap(
-            (Entry("W", 1.0 if k % 2 else 0.5, np.eye(6)[:5]),),
+            (MapEntry("W", 1.0 if k % 2 else 0.5, np.eye(6)[:5]),),
             (5, 4),
             None if k % 3 else rng.normal(size=(5, 4)),
         )
-        ridge = FunctionTerm(REGISTRY["ridge"](), 0.3, LinearMap((Entry("W"),), (6, 4)), "ridge(W)")
+        ridge = FunctionTerm(REGISTRY["ridge"](), 0.3, LinearMap((MapEntry("W"),), (6, 4)), "ridge(W)")
         f = FunctionTerm(atom, 1.0 if isinstance(atom, Set) else 0.7, rows, word)
         for functions in ([f, ridge], [f]):
             # a random proof is far from stationary, and columns of 1e-6 to 1e6 amplify how far it is moved

@@ -78,7 +78,7 @@ def test_an_error_of_the_backend_is_cvxpy_s():
 )
 def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
     backend_process._end_all()
-    real = backend_process._Process._exchange
+    real = backend_process._BackendProcess._exchange
 
     def shot(self, request):
         os.kill(self.process.pid, number)
@@ -88,7 +88,7 @@ def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
     with monkeypatch.context() as patch:
-        patch.setattr(backend_process._Process, "_exchange", shot)
+        patch.setattr(backend_process._BackendProcess, "_exchange", shot)
         with pytest.raises(SolverError, match=f"'clarabel' failed on .*{words}.*'scs' failed"):
             solve_reference(problem.form())
         with pytest.raises(SolverError, match=words):
@@ -152,12 +152,12 @@ LONG = (
 from mtldsl.reference import backends as backend_process
 from tests.reference.test_backends import long
 problem = long()
-real = backend_process._Process.ask
+real = backend_process._BackendProcess.ask
 def asked(self, *given):
     soon()
     say(self.process.pid)
     return real(self, *given)
-backend_process._Process.ask = asked
+backend_process._BackendProcess.ask = asked
 """
 )
 

@@ -10,7 +10,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 from mtldsl.certificates.certificate import certify
-from mtldsl.reference.kernels import kept, least, violation
+from mtldsl.reference.kernels import least, statement_at_weights, violation
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.learned import LearnedWeights
@@ -62,7 +62,7 @@ def test_parts_are_parts(i):
     assert 0.5 * sum(costs) == pytest.approx(found.value, rel=1e-12)
     assert violation(found.theta, atom) <= 1e-12
     V = cp.Variable((5, 4), value=W)
-    stated = kept(V, atom)
+    stated = statement_at_weights(V, atom)
     stated.settle()
     assert stated.value.value == pytest.approx(found.value, rel=1e-12)
     assert all(tie.value(tolerance=1e-10) for tie in stated.ties)
@@ -75,7 +75,7 @@ def test_outside_the_range():
     assert least(W, atom).value == np.inf and FORMULAS["mkl_norm"](cp.Constant(W), atom).value == np.inf
     assert np.isfinite(least(W[:, [0, 0, 1, 1]] + 1e-10 * W, atom).value)
     V = cp.Variable((5, 4), value=W)
-    stated = kept(V, atom)
+    stated = statement_at_weights(V, atom)
     stated.settle()
     assert stated.value.value == np.inf
 

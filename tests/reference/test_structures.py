@@ -13,7 +13,7 @@ from mtldsl.atoms.learned_structures.structure import Range
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import STRUCTURES
-from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
+from mtldsl.reference.structures import block_bound, block_optimum, objective, range_constraints
 from tests.loops import for_each
 from tests.reference.known_optima import fixture
 
@@ -52,7 +52,7 @@ def test_weights_outside_a_singular_covariance_cost_infinity():
 
 
 def violation(S, atom, k) -> float:
-    constraints = constraints_on(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
+    constraints = range_constraints(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
     assert all(constraint.is_dcp() for constraint in constraints)
     return max(float(np.max(constraint.violation())) for constraint in constraints)
 

@@ -8,7 +8,7 @@ import sklearn.metrics as theirs
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import MEASURES, measure
-from mtldsl.solution.score import _BY_NAME, Score, counted, evaluate, mean_score
+from mtldsl.solution.score import _BY_NAME, Score, counted_measures, evaluate, mean_score
 from tests.loops import for_each
 
 N, M = 60, 5
@@ -225,7 +225,7 @@ def test_what_is_counted_is_what_is_repeated(name):
         if by.needs == "labels":
             p = np.where(p >= 0, 1.0, -1.0)
         times = np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(12)])
-        found = counted(by)(y, p, times.astype(float))
+        found = counted_measures(by)(y, p, times.astype(float))
         for row, score in zip(times, found, strict=True):
             rows = np.repeat(np.arange(n), row)
             np.testing.assert_allclose(score, by.of_task(y[rows], p[rows]), rtol=1e-9, atol=1e-12)

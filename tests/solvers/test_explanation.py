@@ -6,7 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.solvers.explanation import Explanation
-from mtldsl.solvers.routes import SOLVERS, Answer, candidates, get_solver, refusal
+from mtldsl.solvers.routes import SOLVERS, RouteVerdict, candidates, get_solver, refusal
 from tests.loops import for_each
 from tests.models import MODELS, shared
 from tests.solvers.test_alternation_steps import fetr
@@ -104,8 +104,8 @@ def test_every_solver_is_for_some_model_and_most_are_not_for_all():
 
 
 def test_a_model_that_no_solver_takes_has_no_reason_for_a_choice():
-    explanation = Explanation("minimize    f(W)", (Answer("one", "does this", "f(W) is odd."),))
+    explanation = Explanation("minimize    f(W)", (RouteVerdict("one", "does this", "f(W) is odd."),))
     assert explanation.chosen is None and explanation.why is None
     assert str(explanation).split("\n") == ["minimize    f(W)", "", "refused   one  f(W) is odd."]
-    only = Explanation("minimize    f(W)", (Answer("one", "does this", None),))
+    only = Explanation("minimize    f(W)", (RouteVerdict("one", "does this", None),))
     assert only.why == "the only one that takes this model"

@@ -22,7 +22,7 @@ class Clock:
         run = LocalParts.run.__wrapped__
 
         def slow(parts, *given, **named):
-            with progress.timed():
+            with progress.time_pass():
                 self.now += self.seconds
                 self.n += 1
                 return run(parts, *given, **named)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.losses.label_graph_losses import OfMetric, every_labelling, whole_costs
+from mtldsl.atoms.losses.label_graph_losses import MetricCost, every_labelling, whole_costs
 from mtldsl.reference.label_graph import labellings, task_losses
 from tests.label_graph_models import cost, dependent, regularized
 from tests.loops import for_each
@@ -104,7 +104,7 @@ def test_whole_labellings_are_of_few_labels():
     model("hamming", k=17, n=3, edges=[])
     with pytest.raises(mtl.SolverError, match="the paper's method is of costs of single labels"):
         model("zero_one").solve("clique_generation", method="spdca")
-    assert whole_costs("hamming") is None and isinstance(whole_costs(mtl.metrics.FScore()), OfMetric)
+    assert whole_costs("hamming") is None and isinstance(whole_costs(mtl.metrics.FScore()), MetricCost)
 
 
 def test_as_it_is_printed():

@@ -6,13 +6,13 @@ from scipy.optimize import minimize_scalar
 
 import mtldsl as mtl
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.solvers.numerics.line_search import Lines
+from mtldsl.solvers.numerics.line_search import RaySearch
 from mtldsl.solvers.routes import candidates
 from tests.loops import for_each
 from tests.models import MODELS
 
 #: Not the graphs of labels: there every point on a line asks for inferences of its own, and lines are not searched.
-CONVEX = [name for name, make in MODELS.items() if Lines(make().form()).can_be_searched]
+CONVEX = [name for name, make in MODELS.items() if RaySearch(make().form()).can_be_searched]
 
 
 def hard(metric, regularizer, coefficient=1e4, n=300, d=30, m=3, intercept=False):

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.augmented_lagrangian import outer_loop
-from mtldsl.solvers.augmented_lagrangian.outer_loop import Spectra
+from mtldsl.solvers.augmented_lagrangian.outer_loop import GramSpectra
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.restarts import RestartedAverage
 
@@ -54,7 +54,7 @@ def test_a_weak_penalty_is_proven_with_restarts(monkeypatch):
     )
     found = weak_model().solve(solver="multipliers", tol=1e-6)
     assert found.is_optimal and restarts
-    monkeypatch.setattr(Spectra, "fits", staticmethod(lambda designs, d: False))
+    monkeypatch.setattr(GramSpectra, "fits", staticmethod(lambda designs, d: False))
     other = weak_model().solve(solver="multipliers", tol=1e-6)
     # each lies at most 1e-6 above the optimum: the gap that was asked for
     assert found.objective == pytest.approx(other.objective, rel=2e-6)
@@ -75,4 +75,4 @@ def test_systems_too_large_have_no_first_phase(monkeypatch, shared):
             "PHASE_SETTINGS",
             outer_loop.replace(outer_loop.PHASE_SETTINGS, max_system_entries=limit),
         )
-        assert Spectra.fits(designs, 8) == fits
+        assert GramSpectra.fits(designs, 8) == fits

@@ -38,11 +38,11 @@ def test_blocks_in_blocks_count_once_and_where_one_fails():
 
 def test_who_is_told():
     outer, inner = [], []
-    with compilation.announced(outer.append):
+    with compilation.announce_compilation(outer.append):
         compilation.begins("a")
-        with compilation.announced(inner.append):
+        with compilation.announce_compilation(inner.append):
             compilation.begins("b")
-        with compilation.announced(None):
+        with compilation.announce_compilation(None):
             compilation.begins("c")
     compilation.begins("d")
     assert outer == ["a"] and inner == ["b"]

@@ -222,7 +222,7 @@ def test_handlers_of_the_program_are_left_alone():
             for number in mine:
                 assert signal.getsignal(number) is mine[number]
                 signal.raise_signal(number)
-            assert not interrupts.pending()
+            assert not interrupts.is_signal_pending()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -416,7 +416,7 @@ def test_alarms_of_the_program_are_left_alone():
             until = time.monotonic() + PATIENCE
             while not rung and time.monotonic() < until:
                 time.sleep(0.01)
-            assert interrupts.remaining() < 0.0
+            assert interrupts.remaining_seconds() < 0.0
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

@@ -8,7 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.problem_files.problem_file import load_problem
-from mtldsl.distributed.cluster import connected, started
+from mtldsl.distributed.cluster import connect_scheduler, start_processes
 from mtldsl.errors import MissingExtraError
 from tests.loops import for_each
 
@@ -40,8 +40,8 @@ def hidden(monkeypatch, tmp_path):
         lambda folder: load_problem(folder / "p.toml"),
         lambda folder: load_problem(folder / "q.toml"),
         lambda folder: load_problem(folder / "p.toml", scheduler="tcp://127.0.0.1:1"),
-        lambda folder: started(),
-        lambda folder: connected("tcp://127.0.0.1:1"),
+        lambda folder: start_processes(),
+        lambda folder: connect_scheduler("tcp://127.0.0.1:1"),
     ],
     ids=[
         "from_dask", "from_dask_dataframe", "scan", "scan of a store", "from_parts", "engine", "scheduler", "--scheduler", "started",

@@ -15,7 +15,7 @@ from mtldsl.errors import ModelError
 
 __all__ = [
     "METHODS",
-    "Decoded",
+    "DecodedLabelings",
     "Decoder",
     "LogPartition",
     "changes_times",
@@ -85,7 +85,7 @@ METHODS = {"elimination": 0, "enumeration": 1, "mplp": 2}
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedLabelings:
     """Labellings of n instances, their scores, and what is proven about them.
 
     labels (n, K) of 0 and 1 · values (n,) their scores · upper (n,) proven bounds: no labelling scores more (up to rounding) ·
@@ -170,7 +170,7 @@ class Decoder:
         """(work, iwork) for one caller of `kernels.map_one.map_one`; iwork is None where the method is exact."""
         return np.empty(self.work_size), None if self.is_exact else np.empty(self.iwork_size, dtype=np.int64)
 
-    def __call__(self, scores, threads: int = 2) -> Decoded:
+    def __call__(self, scores, threads: int = 2) -> DecodedLabelings:
         """The best labellings for scores (n, S). Equal scores: always the same labelling, whatever the batch and the threads."""
         scores = read_scores(self.cliques, scores)
         from mtldsl.atoms.inference import sum_kernels as each
@@ -185,9 +185,9 @@ class Decoder:
             loops[self.code](scores[rows], self.plan, work, iwork, labels[rows], values[rows], upper[rows])
 
         in_parts(n, threads, decode, self.operations)
-        return Decoded(labels, values, upper)
+        return DecodedLabelings(labels, values, upper)
 
-    def with_costs(self, scores, rows, costs, threads: int = 2) -> Decoded:
+    def with_costs(self, scores, rows, costs, threads: int = 2) -> DecodedLabelings:
         """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
         scores = read_scores(self.cliques, scores)
         from mtldsl.atoms.inference.map_kernels import dearest_each
@@ -200,7 +200,7 @@ class Decoder:
             )
 
         in_parts(len(scores), threads, decode, self.operations)
-        return Decoded(labels, values, values)
+        return DecodedLabelings(labels, values, values)
 
 
 def _chosen(cliques: Cliques, order, scopes) -> str:

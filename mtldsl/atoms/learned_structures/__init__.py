@@ -11,14 +11,14 @@ from mtldsl.atoms.learned_structures.spectral_penalties import (
     SpectralPenalty,
 )
 from mtldsl.atoms.learned_structures.structure import Learned, Range, Structure
-from mtldsl.atoms.learned_structures.task_kernels import Ball, TaskKernel
+from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall, TaskKernel
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 
 __all__ = [
-    "Ball",
     "CappedTraceNorm",
     "ConcaveSpectrum",
     "FeatureCovarianceNorm",
+    "KernelWeightBall",
     "Learned",
     "LogRank",
     "MKLNorm",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import TOLD
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.learned_structures.structure import Learned, Matrices, Quadratic, Range, Structure
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, thin_svd
@@ -122,7 +122,7 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     (16.0, array([0.75, 0.25]))
     """
 
-    covariance: Range = field(default=TOLD, metadata={"matrix": 0})
+    covariance: Range = field(default=SET_BY_MODEL, metadata={"matrix": 0})
 
     name: ClassVar[str] = "feature_covariance_norm"
     meaning: ClassVar[str] = "multi-task feature learning (MTFL)"
@@ -168,7 +168,7 @@ class TaskCovarianceNorm(_CovarianceNorm):
            [0.5, 0.5]])
     """
 
-    covariance: Range = field(default=TOLD, metadata={"matrix": 0})
+    covariance: Range = field(default=SET_BY_MODEL, metadata={"matrix": 0})
 
     name: ClassVar[str] = "task_covariance_norm"
     meaning: ClassVar[str] = "multi-task relationship learning (MTRL)"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.learned_structures.structure import Triangular
-from mtldsl.atoms.learned_structures.task_kernels import Ball, Cell
+from mtldsl.atoms.learned_structures.structure import TriangularFactor
+from mtldsl.atoms.learned_structures.task_kernels import KernelCell, KernelWeightBall
 from mtldsl.utils.parallel import on_one_blas_thread
 
 if TYPE_CHECKING:
-    from mtldsl.atoms.learned_structures.task_kernels import DiagonalPlus
+    from mtldsl.atoms.learned_structures.task_kernels import DiagonalPlusLowRank
 
 __all__ = [
-    "Curvature",
+    "KernelWeightCurvature",
     "Pair",
     "best_weights",
     "in_range",
@@ -47,7 +47,7 @@ class KernelWeightSettings:
 SETTINGS = KernelWeightSettings()
 
 
-class Curvature:
+class KernelWeightCurvature:
     """C = sum over cells of (B Z Z^T B^T) * (B^T P B), added up over the columns of each kernel; P = K^{-1}, Z = P H^T.
 
     Where every kernel is one column, and few columns are shared by tasks, those of single tasks, s, have C_ss = diag - G G^T with G the
@@ -59,7 +59,7 @@ class Curvature:
         self.dense: np.ndarray | None = None
         self.parts: tuple | None = None
 
-    def add(self, cell: Cell, product: np.ndarray) -> None:
+    def add(self, cell: KernelCell, product: np.ndarray) -> None:
         """product (k, k), of the columns of a cell."""
         if self.dense is None:
             self.dense = np.zeros((self.n, self.n))
@@ -70,7 +70,7 @@ class Curvature:
         self.dense[np.ix_(cell.members, cell.members)] += product
 
     @on_one_blas_thread
-    def add_few(self, cell: Cell, few: DiagonalPlus, BZ: np.ndarray) -> None:
+    def add_few(self, cell: KernelCell, few: DiagonalPlusLowRank, BZ: np.ndarray) -> None:
         nodes, k = cell.nodes, len(cell.owner)
         s, f = nodes.own, nodes.shared
         Q = few.halves()
@@ -136,27 +136,27 @@ class Curvature:
 _ROUNDING_SHARE = 1e-14
 
 
-Pair = tuple[Cell, np.ndarray]  # a cell and W on its rows, or any H with H^T H = W^T W
+Pair = tuple[KernelCell, np.ndarray]  # a cell and W on its rows, or any H with H^T H = W^T W
 
 
-def best_weights(pairs: Sequence[Pair], n_kernels: int, ball: Ball, delta: float) -> np.ndarray:
+def best_weights(pairs: Sequence[Pair], n_kernels: int, ball: KernelWeightBall, delta: float) -> np.ndarray:
     """argmin h, to a relative gap near rounding. Where delta = 0, every K_theta with theta > 0 has to be positive definite (`in_range`)."""
     start = ball.uniform(n_kernels)
     size = sum(float(np.vdot(H, H)) for _, H in pairs)
     if np.isinf(ball.p) or n_kernels == 1 or size == 0.0:
         return start
     found = [(cell, _shorter(H) / np.sqrt(size)) for cell, H in pairs]
-    run = _InteriorPoint(found, n_kernels, ball, delta, True)
+    run = _KernelWeightInteriorPoint(found, n_kernels, ball, delta, True)
     best, least = run.run()
     if (
         least > SETTINGS.columns_gap_tol and run.few
     ):  # weights that all but vanish: what is left of a diagonal beside a few columns is rounding
-        other, smaller = _InteriorPoint(found, n_kernels, ball, delta, False).run()
+        other, smaller = _KernelWeightInteriorPoint(found, n_kernels, ball, delta, False).run()
         best = other if smaller < least else best
     return best
 
 
-def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray]:
+def in_range(cell: KernelCell, W) -> tuple[KernelCell, np.ndarray]:
     """(the cell, the rows W), both in coordinates of the range of its kernels."""
     if cell.nodes.covers:
         return cell, W
@@ -169,7 +169,7 @@ def in_range(cell: Cell, W) -> tuple[Cell, np.ndarray]:
         return cell, W
     basis = basis[:, held]
     factor = sparse.csr_array((cell.factor.T @ basis).T)
-    return Cell(cell.rows, cell.members, factor, cell.owner), W @ basis
+    return KernelCell(cell.rows, cell.members, factor, cell.owner), W @ basis
 
 
 def _shorter(H) -> np.ndarray:
@@ -177,10 +177,10 @@ def _shorter(H) -> np.ndarray:
     return np.asarray(np.linalg.qr(H, mode="r")) if len(H) > H.shape[1] else H
 
 
-class _InteriorPoint:
+class _KernelWeightInteriorPoint:
     """Primal-dual, with the logarithmic barrier of q >= 0."""
 
-    def __init__(self, pairs, n: int, ball: Ball, delta: float, may_be_few: bool):
+    def __init__(self, pairs, n: int, ball: KernelWeightBall, delta: float, may_be_few: bool):
         self.pairs, self.n, self.ball, self.delta = pairs, n, ball, delta
         # near p = 1 weights vanish, and with them digits of what a few columns leave of a diagonal
         may_be_few = may_be_few and (delta > 0.0 or ball.p >= SETTINGS.columns_exponent)
@@ -253,15 +253,15 @@ class _InteriorPoint:
             total += 0.5 * float(np.vdot(half, half))
         return total
 
-    def _factor(self, cell: Cell, theta) -> Triangular:
+    def _factor(self, cell: KernelCell, theta) -> TriangularFactor:
         K = cell.kernel(theta)
         K[np.diag_indices(len(K))] += self.delta
-        return Triangular(K)
+        return TriangularFactor(K)
 
     def _look(self, q):
         """h, its gradient and Hessian in q, and the Frank-Wolfe gap in theta."""
         theta, p = self._weights(q), self.ball.p
-        value, b, curvature = 0.0, np.zeros(self.n), Curvature(self.n, len(self.pairs))
+        value, b, curvature = 0.0, np.zeros(self.n), KernelWeightCurvature(self.n, len(self.pairs))
         for cell, H in self.pairs:
             if self.few and cell.nodes.are_few:
                 few = cell.nodes.at(cell.of_columns(theta), self.delta)

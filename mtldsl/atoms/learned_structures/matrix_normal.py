@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from mtldsl.atoms.atom import TOLD, checked_number
+from mtldsl.atoms.atom import SET_BY_MODEL, checked_number
 from mtldsl.atoms.learned_structures.structure import (
     Learned,
     Matrices,
@@ -23,9 +23,9 @@ from mtldsl.atoms.prox.graphical_lasso import SparseInverse, graphical_lasso
 from mtldsl.atoms.prox.spectral_matrix import (
     SpectralMatrix,
     SymmetricMatrix,
-    between,
     singular_values,
     thin_svd,
+    two_sided_product,
 )
 
 __all__ = [
@@ -87,8 +87,8 @@ class MatrixNormal(Structure):
 
     eta: float = 1.0
     rho: float = 1.0
-    features: Range | SpectralMatrix = field(default=TOLD, metadata={"matrix": 0})
-    tasks: Range | SpectralMatrix = field(default=TOLD, metadata={"matrix": 1})
+    features: Range | SpectralMatrix = field(default=SET_BY_MODEL, metadata={"matrix": 0})
+    tasks: Range | SpectralMatrix = field(default=SET_BY_MODEL, metadata={"matrix": 1})
 
     name: ClassVar[str] = "matrix_normal"
     meaning: ClassVar[str] = "the negative logarithm of a matrix-normal prior, up to constants"
@@ -164,16 +164,16 @@ class MatrixNormal(Structure):
     # ------------------------------------------------------------------------------------------- the profile
 
     def value(self, W) -> float:
-        s = singular_values(between(self._roots[0], W, self._roots[1]))
+        s = singular_values(two_sided_product(self._roots[0], W, self._roots[1]))
         return self._of_pairs(s, *self._eigenvalues(s, *W.shape), *W.shape)
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         """Both from one singular value decomposition."""
         d, m = W.shape
-        U, s, Vt = thin_svd(between(self._roots[0], W, self._roots[1]))
+        U, s, Vt = thin_svd(two_sided_product(self._roots[0], W, self._roots[1]))
         a, b = self._eigenvalues(s, d, m)
         gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
-        return self._of_pairs(s, a, b, d, m), between(self._roots[0], gradient, self._roots[1])
+        return self._of_pairs(s, a, b, d, m), two_sided_product(self._roots[0], gradient, self._roots[1])
 
     def gradient(self, W) -> np.ndarray:
         return self.value_and_gradient(W)[1]
@@ -185,7 +185,7 @@ class MatrixNormal(Structure):
         a_i b_j of the quadratic with the matrices kept: min(w_i, w_j) is of its order. In coordinates in which given matrices
         are the identity.
         """
-        U, s, Vt = thin_svd(between(self._roots[0], W, self._roots[1]))
+        U, s, Vt = thin_svd(two_sided_product(self._roots[0], W, self._roots[1]))
         a, b = self._eigenvalues(s, *W.shape)
         rest = self._boxes[0].upper * self._boxes[1].upper
         return U, Vt.T, 2.0 * self.eta * a * b, 2.0 * self.eta * rest
@@ -216,7 +216,7 @@ class MatrixNormal(Structure):
 
     def conjugate(self, Z) -> float:
         d, m = Z.shape
-        z = singular_values(between(self._inverse_roots[0], Z, self._inverse_roots[1]))
+        z = singular_values(two_sided_product(self._inverse_roots[0], Z, self._inverse_roots[1]))
         best = np.full(z.size, -np.inf)
         for curvature, constant, low, high in self._quadratic_pieces(d, m):
             s = np.clip(z / (2.0 * curvature), low, high)
@@ -256,7 +256,7 @@ class MatrixNormal(Structure):
 
     def update(self, W) -> Matrices:
         d, m = W.shape
-        U, s, Vt = thin_svd(between(self._roots[0], W, self._roots[1]))
+        U, s, Vt = thin_svd(two_sided_product(self._roots[0], W, self._roots[1]))
         a, b = self._eigenvalues(s, d, m)
         learned = (
             SpectralMatrix(U, a, self._boxes[0].upper),
@@ -280,7 +280,9 @@ class MatrixNormal(Structure):
     def _spectrum(self, k: int, W, matrices: Matrices) -> tuple[np.ndarray, np.ndarray]:
         """U, s with U diag(s^2) U^T = W Sigma2 W^T (k = 0) or W^T Sigma1 W (k = 1)."""
         other = matrices[1 - k].power(0.5)
-        U, s, _ = thin_svd(between(None, W, other) if k == 0 else between(other, W, None).T)
+        U, s, _ = thin_svd(
+            two_sided_product(None, W, other) if k == 0 else two_sided_product(other, W, None).T
+        )
         return U, s
 
     def flip_flop(self, k: int, W, matrices: Matrices, fudge: float) -> Matrices:
@@ -300,7 +302,7 @@ class MatrixNormal(Structure):
         d, m = W.shape
         Sigma1, Sigma2 = matrices
         # through the roots, since in Sigma1 itself eigenvalues far apart cancel
-        trace = float(np.square(between(Sigma1.power(0.5), W, Sigma2.power(0.5))).sum())
+        trace = float(np.square(two_sided_product(Sigma1.power(0.5), W, Sigma2.power(0.5))).sum())
         return self.eta * trace - self.rho * (m * Sigma1.log_det() + d * Sigma2.log_det())
 
     def quadratic(self, shape, matrices: Matrices) -> Quadratic:
@@ -407,7 +409,7 @@ class SparseMatrixNormal(MatrixNormal):
     def _found(self, W) -> SparseInverse:
         k, given = self._learned, cast(SpectralMatrix, (self.features, self.tasks)[1 - self._learned])
         root = given.power(0.5)
-        half = between(root, W, None) if k == 1 else between(None, W, root).T
+        half = two_sided_product(root, W, None) if k == 1 else two_sided_product(None, W, root).T
         count = self.rho * half.shape[0]
         return graphical_lasso(self.eta / count * (half.T @ half), self.l1[k] / count)
 

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.learned_structures.kernel_weights import best_weights, in_range
-from mtldsl.atoms.learned_structures.structure import Learned, Structure, Triangular
-from mtldsl.atoms.learned_structures.task_kernels import Ball, Cell, TaskKernel, cells_of
+from mtldsl.atoms.learned_structures.structure import Learned, Structure, TriangularFactor
+from mtldsl.atoms.learned_structures.task_kernels import KernelCell, KernelWeightBall, TaskKernel, cells_of
 from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
@@ -86,7 +86,7 @@ class MKLNorm(Structure, Regularizer):
 
     kernels: tuple[TaskKernel, ...]
     p: float = 2.0
-    about: Ball | np.ndarray | None = field(default=None, metadata={"matrix": 0})
+    about: KernelWeightBall | np.ndarray | None = field(default=None, metadata={"matrix": 0})
 
     name: ClassVar[str] = "mkl_norm"
     unchecked: ClassVar[str] = (
@@ -130,7 +130,7 @@ class MKLNorm(Structure, Regularizer):
             cls(views, p=1.5),
             cls((everyone, *tree[1:3])),  # a singular kernel: W has to be equal inside the pairs
             cls((dense, everyone), about=np.array([0.5, 2.0])),
-            cls((dense, everyone), about=Ball(2.0, 3.0)),
+            cls((dense, everyone), about=KernelWeightBall(2.0, 3.0)),
         ]
 
     @classmethod
@@ -141,15 +141,15 @@ class MKLNorm(Structure, Regularizer):
     # ------------------------------------------------------------------------------------------------- what it is of
 
     @property
-    def weights_ball(self) -> Ball | None:
+    def weights_ball(self) -> KernelWeightBall | None:
         """Return what theta may be; None where it is given."""
         if isinstance(self.about, np.ndarray):
             return None
-        return Ball(self.p) if self.about is None else self.about
+        return KernelWeightBall(self.p) if self.about is None else self.about
 
     def bound(self, descriptions) -> MKLNorm:
         (about,) = descriptions
-        return replace(self, about=about, p=about.p if isinstance(about, Ball) else self.p)
+        return replace(self, about=about, p=about.p if isinstance(about, KernelWeightBall) else self.p)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class MKLNorm(Structure, Regularizer):
         """Return what features every kernel is about, "" for all."""
         return tuple(kernel.view for kernel in self.kernels)
 
-    def cells(self, n_rows: int) -> tuple[Cell, ...]:
+    def cells(self, n_rows: int) -> tuple[KernelCell, ...]:
         """The rows of W, parted by the kernels that act on them."""
         if n_rows not in self._cells:
             self._cells[n_rows] = cells_of(self.kernels, n_rows)
@@ -282,7 +282,7 @@ class MKLNorm(Structure, Regularizer):
         return {"seen": ()}
 
     @on_one_blas_thread
-    def _best(self, W, ball: Ball, delta: float) -> np.ndarray:
+    def _best(self, W, ball: KernelWeightBall, delta: float) -> np.ndarray:
         pairs = []
         for cell in self.cells(len(W)):
             rows = W[cell.rows]
@@ -292,7 +292,7 @@ class MKLNorm(Structure, Regularizer):
         return best_weights(pairs, len(self.kernels), ball, delta)
 
 
-def _inverse_form(cell: Cell, theta, W) -> tuple[float, np.ndarray | None]:
+def _inverse_form(cell: KernelCell, theta, W) -> tuple[float, np.ndarray | None]:
     """(1/2 tr(W K^+ W^T), what of W lies outside the range of K, None where that is all matrices)."""
     try:
         if cell.nodes.are_few:
@@ -303,7 +303,7 @@ def _inverse_form(cell: Cell, theta, W) -> tuple[float, np.ndarray | None]:
         pass
     K = cell.kernel(theta)
     try:
-        factor = Triangular(K)
+        factor = TriangularFactor(K)
         if factor.pivots.min() > SETTINGS.pivot_ratio * factor.pivots.max():
             half = factor.half(W.T)
             return 0.5 * float(np.vdot(half, half)), None

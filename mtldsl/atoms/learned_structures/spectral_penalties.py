@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.learned_structures.structure import Matrices, Quadratic, Structure
-from mtldsl.atoms.matrix_function import NoDual, register
+from mtldsl.atoms.matrix_function import WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import smallest_minimum
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, singular_values, thin_svd
 from mtldsl.errors import ModelError
@@ -40,7 +40,7 @@ __all__ = [
 _ROUNDING_SHARE = 1e-14
 
 
-class ConcaveSpectrum(NoDual, Structure):
+class ConcaveSpectrum(WithoutConjugate, Structure):
     """A subclass has a field `eps`, and gives r as `penalty` and r' as `slope`, functions of x = sigma^2 + eps.
 
     Its one matrix, H = W W^T + eps I (p, p), is not an unknown of the model: it only says where the majorising quadratic touches.

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import in_parentheses
 from mtldsl.atoms.matrix_function import MatrixFunction
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.utils.parallel import on_one_blas_thread
 
@@ -20,7 +20,7 @@ __all__ = [
     "Quadratic",
     "Range",
     "Structure",
-    "Triangular",
+    "TriangularFactor",
     "clipped_ratio",
     "give_way",
 ]
@@ -56,7 +56,7 @@ class Quadratic:
 
     def product(self, W) -> np.ndarray:
         """A W B, the gradient."""
-        return between(self.rows, W, self.columns)
+        return two_sided_product(self.rows, W, self.columns)
 
     def value(self, W) -> float:
         return 0.5 * float(np.vdot(W, self.product(W))) + self.constant
@@ -167,7 +167,7 @@ def give_way(
 # Cholesky factors, without what importing scipy.linalg costs everyone who never needs one.
 
 
-class Triangular:
+class TriangularFactor:
     """K = L L^T, L lower triangular; numpy.linalg.LinAlgError where K is not positive definite to rounding."""
 
     def __init__(self, K: np.ndarray):

@@ -11,9 +11,9 @@ from scipy import sparse
 from mtldsl.utils.parallel import on_one_blas_thread
 
 __all__ = [
-    "Ball",
-    "Cell",
-    "DiagonalPlus",
+    "DiagonalPlusLowRank",
+    "KernelCell",
+    "KernelWeightBall",
     "SharedNodes",
     "TaskKernel",
     "cells_of",
@@ -70,13 +70,13 @@ class SharedNodes:
             and self.shared.size <= SETTINGS.columns_share * self.n_tasks
         )
 
-    def at(self, weights: np.ndarray, delta: float = 0.0) -> DiagonalPlus:
+    def at(self, weights: np.ndarray, delta: float = 0.0) -> DiagonalPlusLowRank:
         """delta I + K, `weights` (k,) those of the columns. numpy.linalg.LinAlgError where a task's own weights vanish."""
         own = np.bincount(self.task, weights=weights[self.own] * self.factor**2, minlength=self.n_tasks)
-        return DiagonalPlus(delta + own, self.U * np.sqrt(weights[self.shared]))
+        return DiagonalPlusLowRank(delta + own, self.U * np.sqrt(weights[self.shared]))
 
 
-class DiagonalPlus:
+class DiagonalPlusLowRank:
     """K = diag(D) + V V^T, D > 0, V (T, r)."""
 
     @on_one_blas_thread
@@ -147,7 +147,7 @@ class TaskKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class KernelCell:
     """Rows of W on which the same kernels act: there W costs 1/2 tr(W K^+ W^T), K the weighted sum of the kernels."""
 
     rows: slice | np.ndarray
@@ -186,7 +186,7 @@ class Cell:
         return np.bincount(self.owner, weights=per_column, minlength=len(self.members))
 
 
-def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[Cell, ...]:
+def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[KernelCell, ...]:
     """The rows of W, parted by the kernels that act on them. Rows on which none acts are in no cell."""
     if all(kernel.columns is None for kernel in kernels):
         return (_cell(kernels, np.arange(len(kernels)), slice(None)),)
@@ -208,10 +208,10 @@ def cells_of(kernels: tuple[TaskKernel, ...], n_rows: int) -> tuple[Cell, ...]:
     )
 
 
-def _cell(kernels, members: np.ndarray, rows) -> Cell:
+def _cell(kernels, members: np.ndarray, rows) -> KernelCell:
     factors = [kernels[m].factor for m in members]
     owner = np.repeat(np.arange(len(members)), [factor.shape[1] for factor in factors])
-    return Cell(rows, members, sparse.csr_array(sparse.hstack(factors, format="csr")), owner)
+    return KernelCell(rows, members, sparse.csr_array(sparse.hstack(factors, format="csr")), owner)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -219,10 +219,10 @@ def _cell(kernels, members: np.ndarray, rows) -> Cell:
 
 
 @dataclass(frozen=True)
-class Ball:
+class KernelWeightBall:
     """{theta >= 0 : ||theta||_p <= radius}, p in [1, inf]: what a model says of kernel weights.
 
-    >>> Ball(p=2.0).support(np.array([3.0, 4.0]))
+    >>> KernelWeightBall(p=2.0).support(np.array([3.0, 4.0]))
     5.0
     >>> Ball(p=1.0).update(np.array([1.0, 9.0]))
     array([0.25, 0.75])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import TOLD
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import Decoder
 from mtldsl.atoms.matrix_function import Loss, register
@@ -24,9 +24,9 @@ __all__ = [
     "CliqueHinge",
     "CostTables",
     "LabelGraphLoss",
-    "OfMetric",
-    "WholeCosts",
-    "ZeroOne",
+    "LabelingCostTable",
+    "MetricCost",
+    "ZeroOneCost",
     "whole_costs",
 ]
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LabelGraphSettings:
+class LabelGraphLossSettings:
     """Limits of losses that look at all 2^K labellings.
 
     enumeration_labels : most labels K
@@ -47,10 +47,10 @@ class LabelGraphSettings:
     cost_entries: int = 2**26
 
 
-SETTINGS = LabelGraphSettings()
+SETTINGS = LabelGraphLossSettings()
 
 
-class WholeCosts:
+class LabelingCostTable:
     """Delta(y, y_i) of whole labellings, looked up in a table of all of them: a row for each true labelling that occurs.
 
     Labelling number r has label k in bit k. Where a true label is a gap, every value of it costs the same: what is counted is the
@@ -93,14 +93,14 @@ def every_labelling(n_labels: int) -> np.ndarray:
     return ((np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1).astype(np.uint8)
 
 
-class ZeroOne(WholeCosts):
+class ZeroOneCost(LabelingCostTable):
     """1 for every labelling but the true one."""
 
     def delta(self, labels, truth):
         return np.any((labels != truth) & (truth != GAP), axis=1).astype(float)
 
 
-class OfMetric(WholeCosts):
+class MetricCost(LabelingCostTable):
     """Delta of a metric, the labels of a row as its samples: b false positives, c false negatives. A row without positives that are asked
     for, b = c = 0, costs nothing."""
 
@@ -129,7 +129,7 @@ class OfMetric(WholeCosts):
         return found
 
 
-class CostTables(WholeCosts):
+class CostTables(LabelingCostTable):
     """Sums over cliques of a table entry: cost[true values, values], 2^|c| by 2^|c|, values numbered as the columns of a clique are. A clique
     with a gap costs nothing."""
 
@@ -152,12 +152,12 @@ class CostTables(WholeCosts):
         return total
 
 
-def whole_costs(loss: Any) -> WholeCosts | None:
+def whole_costs(loss: Any) -> LabelingCostTable | None:
     """Return what stands behind `loss=`, where it is not a cost a label; None where it is, or is nothing that is known."""
     if isinstance(loss, str):
-        return ZeroOne() if loss == "zero_one" else None
+        return ZeroOneCost() if loss == "zero_one" else None
     if isinstance(loss, Metric):
-        return OfMetric(loss)
+        return MetricCost(loss)
     if isinstance(loss, tuple) and loss and all(isinstance(one, tuple) and len(one) == 2 for one in loss):
         return CostTables(loss)
     return None
@@ -332,7 +332,7 @@ class CliqueHinge(LabelGraphLoss):
     """
 
     loss: str | tuple | Metric = "hamming"
-    cliques: Cliques = field(default=TOLD, metadata={"told": True})
+    cliques: Cliques = field(default=SET_BY_MODEL, metadata={"told": True})
 
     name: ClassVar[str] = "clique_hinge"
     meaning: ClassVar[str] = (
@@ -364,7 +364,7 @@ class CliqueHinge(LabelGraphLoss):
         ]
 
     @cached_property
-    def whole(self) -> WholeCosts | None:
+    def whole(self) -> LabelingCostTable | None:
         """Return where labellings cost as a whole, how much; else None."""
         return whole_costs(self.loss)
 
@@ -409,7 +409,7 @@ class CliqueHinge(LabelGraphLoss):
         return scores
 
     def most_violated(self, scores, truth, decoder: Decoder | None = None):
-        """The highest labelling of every sample (`mtldsl.atoms.inference.decoder.Decoded`), costs included, with the gaps of the truth."""
+        """The highest labelling of every sample (`mtldsl.atoms.inference.decoder.DecodedLabelings`), costs included, with the gaps of the truth."""
         decoder, scores = decoder or self.decoder, self.cliques.within(scores, truth)
         if self.whole is None:
             found = decoder(self.augmented(scores, truth))

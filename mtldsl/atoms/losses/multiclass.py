@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy
 
-from mtldsl.atoms.atom import ROUNDING_SHARE, TOLD
+from mtldsl.atoms.atom import ROUNDING_SHARE, SET_BY_MODEL
 from mtldsl.atoms.matrix_function import Loss, register
 
 __all__ = [
@@ -169,7 +169,7 @@ class SoftmaxLoss(RowLoss):
     1.098612
     """
 
-    n_classes: int = field(default=TOLD, metadata={"told": True})
+    n_classes: int = field(default=SET_BY_MODEL, metadata={"told": True})
 
     name: ClassVar[str] = "softmax_loss"
     meaning: ClassVar[str] = "the negative log-likelihood of classes, whose scores are the tasks' predictions"
@@ -242,7 +242,7 @@ class CrammerSingerLoss(RowLoss):
     2.5
     """
 
-    n_classes: int = field(default=TOLD, metadata={"told": True})
+    n_classes: int = field(default=SET_BY_MODEL, metadata={"told": True})
 
     name: ClassVar[str] = "crammer_singer_loss"
     meaning: ClassVar[str] = "the hinge loss of classes, whose scores are the tasks' predictions"

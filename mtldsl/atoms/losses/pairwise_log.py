@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import TOLD
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import LogPartition
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
@@ -71,7 +71,7 @@ class PairwiseLogLoss(LabelGraphLoss):
     (1.386294, 1.386294)
     """
 
-    cliques: Cliques = field(default=TOLD, metadata={"told": True})
+    cliques: Cliques = field(default=SET_BY_MODEL, metadata={"told": True})
 
     name: ClassVar[str] = "pairwise_log_loss"
     meaning: ClassVar[str] = (

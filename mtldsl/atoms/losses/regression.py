@@ -451,7 +451,7 @@ def _entropy_excess(u):
 # Sums of squared residuals, with and without the 1/2.
 
 
-class _Squares(SeparableLoss):
+class _ScaledSquares(SeparableLoss):
     """q/2 times the sum of squares, q = `quadratic`."""
 
     quadratic: ClassVar[float]
@@ -504,7 +504,7 @@ def _are_vectors(z, y) -> bool:
 
 @register
 @dataclass(frozen=True, eq=False)
-class SquaredLoss(_Squares):
+class SquaredLoss(_ScaledSquares):
     r"""Half the sum of squared residuals: 1/2 sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a
     task.
 
@@ -545,7 +545,7 @@ class SquaredLoss(_Squares):
 
 @register
 @dataclass(frozen=True, eq=False)
-class SumOfSquares(_Squares):
+class SumOfSquares(_ScaledSquares):
     r"""The sum of squared residuals: sum_j s_j (z_j - y_j)^2, with z = X_i w_i the predictions of a task; no
     1/2.
 

@@ -112,7 +112,7 @@ class StructuredHinge(Loss):
         return self.metric
 
     def most_violated(self, z, y, classes=None):
-        """The highest plane at z (`Violation`)."""
+        """The highest plane at z (`MostViolatedPlane`)."""
         return self._only_metric.most_violated(np.asarray(z, float), np.asarray(y, float), classes)
 
     def value(self, z, y, s=None) -> float:

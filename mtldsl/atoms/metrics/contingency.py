@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, smaller_class
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, smaller_class
 from mtldsl.atoms.structured_prox.score_steps import (
     auc_promise,
     auc_steps,
@@ -115,7 +115,7 @@ class FScore(Metric):
         # Delta is 1 as soon as no positive is labelled +1, whatever the negatives are; they balance the positives where they are as many
         if not is_zero and negatives < positives:
             return None
-        return AtConstant(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
+        return ConstantScore(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
 
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.metric_kernels import best_of_fscore
@@ -287,7 +287,7 @@ class ErrorRate(Metric):
     def _plane(self, z, y, positive, negative):
         margins = y * z
         flipped = np.flatnonzero(margins < 1.0)
-        return Violation(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
+        return MostViolatedPlane(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
 
     def _promised(self, of_positives, of_negatives):
         return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))
@@ -351,7 +351,7 @@ class BalancedError(Metric):
         value = float(np.sum(np.maximum(up, 0.0)) + np.sum(np.maximum(down, 0.0)))
         c, b = positive[up > 0.0], negative[down > 0.0]
         delta = float(self.delta(len(b), len(c), len(positive), len(negative)))
-        return Violation(value, delta, np.concatenate([b, c]))
+        return MostViolatedPlane(value, delta, np.concatenate([b, c]))
 
     def _promised(self, of_positives, of_negatives):
         return 0.5 * float(np.mean(of_positives) + np.mean(of_negatives))
@@ -362,7 +362,7 @@ class BalancedError(Metric):
 # geometric mean of both recalls.
 
 
-class _Product(Metric):
+class _ProductMetric(Metric):
     """Delta(b, c) = 1 - g(b) h(c), with g and h equal to 1 at 0, at least 0, and never rising.
 
     One more wrong negative is worth (g(b - 1) - g(b)) h(c): the less, the more positives are wrong. So the best b does not rise with
@@ -403,7 +403,7 @@ class _Product(Metric):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class Jaccard(_Product):
+class Jaccard(_ProductMetric):
     r"""One minus the Jaccard index of a labelling: Delta = (b + c) / (Pos + b), with b negatives labelled +1 and c of Pos positives
     labelled -1. The index is the share, among the samples that are positive or labelled +1, of those that are both.
 
@@ -444,7 +444,7 @@ class Jaccard(_Product):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class GMean(_Product):
+class GMean(_ProductMetric):
     r"""One minus the geometric mean of the recalls of both classes: Delta = 1 - sqrt((1 - b / Neg) (1 - c / Pos)), with b of Neg
     negatives labelled +1 and c of Pos positives labelled -1.
 

@@ -20,13 +20,13 @@ from mtldsl.atoms.structured_prox.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
 __all__ = [
-    "AtConstant",
-    "Batch",
-    "Classes",
-    "Highest",
+    "ClassPositions",
+    "ConstantScore",
+    "HighestPlanes",
+    "LabelingTables",
     "Metric",
-    "Tables",
-    "Violation",
+    "MetricBatch",
+    "MostViolatedPlane",
     "check_delta",
     "check_oracle",
     "classes_of",
@@ -41,18 +41,18 @@ __all__ = [
 # What a metric is asked with and answers: the classes of a task, the highest plane, and the subgradients at a constant score.
 
 
-class Classes(NamedTuple):
+class ClassPositions(NamedTuple):
     """The positions of a task's positive and of its negative samples."""
 
     positive: np.ndarray
     negative: np.ndarray
 
 
-def classes_of(y) -> Classes:
-    return Classes(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
+def classes_of(y) -> ClassPositions:
+    return ClassPositions(np.flatnonzero(y > 0), np.flatnonzero(y < 0))
 
 
-class AtConstant(NamedTuple):
+class ConstantScore(NamedTuple):
     """The best constant score of a task, and the slopes there: those of its positives and negatives between two ends, sample by sample,
     all together `total` (None: whatever they are)."""
 
@@ -62,7 +62,7 @@ class AtConstant(NamedTuple):
     total: float | None
 
 
-class Violation(NamedTuple):
+class MostViolatedPlane(NamedTuple):
     """The plane of a structured hinge that is highest at z: value = delta + <slope, z>.
 
     Planes of labellings have `flipped`, the positions where y' differs from y (their slope is -2 y there, 0 elsewhere);
@@ -87,20 +87,20 @@ class Violation(NamedTuple):
 # Subgradients of structured hinges at a constant score, where one class is the smaller.
 
 
-def smaller_class(positives: int, negatives: int, is_zero: bool, down: float, up: float) -> AtConstant:
+def smaller_class(positives: int, negatives: int, is_zero: bool, down: float, up: float) -> ConstantScore:
     """All of the smaller class are flipped, at -down, or at up, where a sample of the larger class is worth nothing."""
     if is_zero or positives == negatives:
-        return AtConstant(0.0, (-2.0, -2.0), (2.0, 2.0), 2.0 * (negatives - positives))
+        return ConstantScore(0.0, (-2.0, -2.0), (2.0, 2.0), 2.0 * (negatives - positives))
     if negatives > positives:
-        return AtConstant(-down, (-2.0, -2.0), (0.0, 2.0), 0.0)
-    return AtConstant(up, (-2.0, 0.0), (2.0, 2.0), 0.0)
+        return ConstantScore(-down, (-2.0, -2.0), (0.0, 2.0), 0.0)
+    return ConstantScore(up, (-2.0, 0.0), (2.0, 2.0), 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Several tasks of one metric side by side: where their samples lie, as the oracles' compiled loops read them.
 
 
-class Highest(NamedTuple):
+class HighestPlanes(NamedTuple):
     """The highest plane of every task: values and deltas (k,), and slopes in the flat predictions."""
 
     values: np.ndarray
@@ -108,7 +108,7 @@ class Highest(NamedTuple):
     slopes: np.ndarray
 
 
-class Tables(NamedTuple):
+class LabelingTables(NamedTuple):
     """The best labelling of every task: its value (k,), how many negatives and positives it flips (k, 2), and which, where the task's samples begin."""
 
     values: np.ndarray
@@ -116,7 +116,7 @@ class Tables(NamedTuple):
     flipped: np.ndarray
 
 
-class Batch:
+class MetricBatch:
     """samples (N,): positions in the flat predictions, of every task its positives, then its negatives; starts (k, 3): where in `samples`
     a task's positives begin, and its negatives, and where it ends.
 
@@ -148,12 +148,12 @@ class Batch:
 
     def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same by rising margins: insertions into the last order, which is nearly right where z is near the last one."""
-        from mtldsl.atoms.metrics.metric_kernels import sort_from
+        from mtldsl.atoms.metrics.metric_kernels import sort_margins
 
         z, limits, chosen, margins, ends = self._room(metric, z)
         if self.order is None:
             self.order = self.samples.copy()
-        if sort_from(z, self.order, self.starts, limits, chosen, margins, ends):
+        if sort_margins(z, self.order, self.starts, limits, chosen, margins, ends):
             for first, last in self._parts(ends):
                 order = margins[first:last].argsort()
                 margins[first:last], chosen[first:last] = (
@@ -178,7 +178,7 @@ class Batch:
         """From where to where the classes of all tasks go."""
         return zip(self.starts[:, :2].ravel().tolist(), ends.ravel().tolist(), strict=True)
 
-    def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> Tables:
+    def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> LabelingTables:
         """The best labellings at z, and their slopes into `slopes`, which is zero.
 
         Margins y z are sorted, not samples: a sort of numbers is faster, and the last one flipped tells which others are.
@@ -192,7 +192,7 @@ class Batch:
         values, counts = metric._highest_tables(ordered, self, ends)
         flipped = np.empty(len(chosen), np.int64)
         flip(chosen, margins, ordered, self.starts, ends, counts, flipped, slopes)
-        return Tables(values, counts, flipped)
+        return LabelingTables(values, counts, flipped)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class Metric(Atom):
     """
 
     labellings: ClassVar[bool] = True  # its planes are labellings (not rankings)
-    tells_orders: ClassVar[bool] = False  # its planes are orders that their slopes tell (`Orders`)
+    tells_orders: ClassVar[bool] = False  # its planes are orders that their slopes tell (`RankingMetric`)
     fixes_positives: ClassVar[bool] = (
         False  # all its labellings have as many positives: a constant score cannot matter
     )
@@ -391,24 +391,26 @@ class Metric(Atom):
         """Tell whether Delta is -inf anywhere."""
         return np.isinf(limits_from_steps(self.table, positives, negatives)[0])
 
-    def at_constants(self, positives: int, negatives: int, is_zero: bool) -> AtConstant | None:
+    def at_constants(self, positives: int, negatives: int, is_zero: bool) -> ConstantScore | None:
         """The subgradients where all samples have the score that makes the maximum least (`is_zero`: the score 0), exactly. None: not known."""
         return None
 
     # --------------------------------------------------------------------------------------------- the oracle
 
-    def most_violated(self, z, y, classes: Classes | None = None) -> Violation:
+    def most_violated(self, z, y, classes: ClassPositions | None = None) -> MostViolatedPlane:
         """The highest plane at predictions z (n,), exactly; its value is NaN where an entry of z is.
 
         classes: `classes_of(y)`, where it is at hand.
         """
         z = np.ascontiguousarray(z, dtype=float)
         if np.isnan(z @ z):
-            return Violation(np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z)))
+            return MostViolatedPlane(
+                np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z))
+            )
         positive, negative = classes_of(y) if classes is None else classes
         return self._plane(z, y, positive, negative)
 
-    def highest_planes(self, z, batch: Batch, apart, slopes) -> tuple[np.ndarray, np.ndarray]:
+    def highest_planes(self, z, batch: MetricBatch, apart, slopes) -> tuple[np.ndarray, np.ndarray]:
         """(values, deltas) of the highest plane of every task of a batch at the flat predictions z, and its slope into `slopes`, which is zero.
 
         apart : (rows in z, targets, classes) of every task
@@ -422,13 +424,13 @@ class Metric(Atom):
             values[k], deltas[k], slopes[rows] = plane.value, plane.delta, plane.gradient(y)
         return values, deltas
 
-    def _plane(self, z, y, positive, negative) -> Violation:
-        batch = Batch([(positive, negative)], [0])
+    def _plane(self, z, y, positive, negative) -> MostViolatedPlane:
+        batch = MetricBatch([(positive, negative)], [0])
         found = batch.tables(self, z, np.zeros(len(z)))
         delta = float(self._deltas_of(found.counts, batch)[0])
-        return Violation(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
+        return MostViolatedPlane(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
 
-    def _deltas_of(self, counts, batch: Batch) -> np.ndarray:
+    def _deltas_of(self, counts, batch: MetricBatch) -> np.ndarray:
         b, c = counts.T
         sizes: Any = batch.positives, batch.negatives
         if REGISTRY.get(self.name) is type(self):  # takes arrays of sizes as well
@@ -436,7 +438,7 @@ class Metric(Atom):
         tasks = zip(b.tolist(), c.tolist(), *(part.tolist() for part in sizes), strict=True)
         return np.array([self.table([i], [j], *sizes)[0] for i, j, *sizes in tasks])
 
-    def _highest_tables(self, ordered, batch: Batch, ends) -> tuple[np.ndarray, np.ndarray]:
+    def _highest_tables(self, ordered, batch: MetricBatch, ends) -> tuple[np.ndarray, np.ndarray]:
         """(values (k,), counts (k, 2)): the best b and c of every task, from the ascending margins of its positives and negatives."""
         values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         for k, ((up, down, end), (up_end, down_end)) in enumerate(
@@ -474,7 +476,7 @@ class Metric(Atom):
         """(b, c, weights) of a random labelling with these flip probabilities that attains `_promised`; None where there is none."""
         return law_of_tables(self.table, of_positives, of_negatives)
 
-    def score_step(self, z, classes: Classes, step: float, near=None) -> ScoreStep | None:
+    def score_step(self, z, classes: ClassPositions, step: float, near=None) -> ScoreStep | None:
         """argmin over x of step * f(x) + 1/2 ||x - z||^2, where `exact_prox`: its flip probabilities, and where they move with z.
 
         near : flip probabilities of a step nearby, to start from. None: rounding kept the step from being exact.
@@ -482,10 +484,10 @@ class Metric(Atom):
         flips = np.zeros(len(z)) if near is None else np.array(near, float)
         warm = np.array([near is not None], np.int64)
         z = np.ascontiguousarray(z, dtype=float)
-        return self.score_steps(z, Batch([classes], [0]), np.array([float(step)]), flips, warm)[0]
+        return self.score_steps(z, MetricBatch([classes], [0]), np.array([float(step)]), flips, warm)[0]
 
     def score_steps(
-        self, z, batch: Batch, steps, flips, warm, rough: float = 0.0
+        self, z, batch: MetricBatch, steps, flips, warm, rough: float = 0.0
     ) -> Sequence[ScoreStep | None]:
         """The same of every task of a batch at the flat predictions z; the flip probabilities go into `flips`, where those of a step nearby
         are where `warm` is not zero.
@@ -563,7 +565,7 @@ def check_delta(metric: Metric, positives: int, negatives: int) -> None:
         )
 
 
-def check_oracle(metric: Metric, z, classes: Classes, found: Violation) -> None:
+def check_oracle(metric: Metric, z, classes: ClassPositions, found: MostViolatedPlane) -> None:
     """ModelError where the class's own best_counts or limits missed a table that is worth more."""
     kind = type(metric)
     if not metric.labellings or (kind.best_counts is Metric.best_counts and kind.limits is Metric.limits):

@@ -13,9 +13,9 @@ __all__ = [
     "best_places",
     "flip",
     "flippable",
-    "overlapping",
+    "overlapping_samples",
     "pairs_in_wrong_order",
-    "sort_from",
+    "sort_margins",
 ]
 
 
@@ -48,7 +48,7 @@ SAMPLE_INSERTIONS = 6
 
 
 @compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
-def sort_from(z, order, starts, limits, chosen, margins, ends):
+def sort_margins(z, order, starts, limits, chosen, margins, ends):
     """As `flippable`, by rising margins, from the samples in `order`, which is what comes out of it; whether that took too many insertions,
     so that a sort has to finish it.
     """
@@ -213,7 +213,7 @@ def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, c
 
 
 @compiled(error_model="numpy")
-def overlapping(z, positive, negative):
+def overlapping_samples(z, positive, negative):
     """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
     lowest, highest = np.inf, -np.inf
     for p in range(positive.size):

@@ -9,14 +9,14 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
 
 __all__ = [
-    "Orders",
     "PartialAUC",
     "ROCArea",
+    "RankingMetric",
     "inside",
     "nearest_margins",
     "slack",
@@ -92,7 +92,7 @@ class RankingSettings:
 SETTINGS = RankingSettings()
 
 
-class Orders(Metric):
+class RankingMetric(Metric):
     """A metric Delta(r_1 <= ... <= r_P) of how many negatives stand above each positive of an order."""
 
     labellings: ClassVar[bool] = False
@@ -130,9 +130,9 @@ class Orders(Metric):
         delta = float(self.delta_of_ranks(ranks[None, :], len(up), len(down))[0])
         value = delta + float(slope @ z)
         return (
-            Violation(value, delta, None, slope)
+            MostViolatedPlane(value, delta, None, slope)
             if value > 0.0
-            else Violation(0.0, 0.0, None, np.zeros(len(y)))
+            else MostViolatedPlane(0.0, 0.0, None, np.zeros(len(y)))
         )
 
     def _weights(self, positives: int, negatives: int) -> np.ndarray:
@@ -151,7 +151,7 @@ class Orders(Metric):
         # every negative that counts stands above all positives; which ones these are does not matter where all scores are equal
         unit, width = self.unit(positives, negatives), self.width(positives, negatives)
         low = unit if width == negatives else 0.0
-        return AtConstant(0.0, (-unit * width, -unit * width), (low * positives, unit * positives), 0.0)
+        return ConstantScore(0.0, (-unit * width, -unit * width), (low * positives, unit * positives), 0.0)
 
     # ------------------------------------------------------------------------------------------ mixtures of planes
 
@@ -249,7 +249,7 @@ class Orders(Metric):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialAUC(Orders):
+class PartialAUC(RankingMetric):
     r"""The area above the ROC curve of an order between two false positive rates, as a share of the whole: the mean of one minus the true
     positive rate where the false positive rate is between `min_fpr` and `max_fpr`.
 
@@ -369,11 +369,13 @@ class PartialAUC(Orders):
         ends = np.array([self.min_fpr, self.max_fpr])
         x, area = fpr[::-1], tpr[::-1]
         xs = np.concatenate([ends[:1], x[inner[::-1]], ends[1:]])
-        ys = np.concatenate([_at(ends[0], x, area, -1), area[inner[::-1]], _at(ends[1], x, area, 0)])
+        ys = np.concatenate(
+            [_curve_height(ends[0], x, area, -1), area[inner[::-1]], _curve_height(ends[1], x, area, 0)]
+        )
         return float(np.sum(np.diff(xs) * 0.5 * (ys[1:] + ys[:-1])) / (self.max_fpr - self.min_fpr))
 
 
-def _at(rate, fpr, tpr, side) -> np.ndarray:
+def _curve_height(rate, fpr, tpr, side) -> np.ndarray:
     """The height of the curve at a rate: of several there the last (side -1) or the first (0)."""
     same = np.flatnonzero(fpr == rate)
     return tpr[same[[side]]] if same.size else np.array([np.interp(rate, fpr, tpr)])
@@ -428,21 +430,21 @@ class ROCArea(Metric):
     exact_conjugate: ClassVar[bool] = True
 
     def _plane(self, z, y, positive, negative):
-        from mtldsl.atoms.metrics.metric_kernels import overlapping, pairs_in_wrong_order
+        from mtldsl.atoms.metrics.metric_kernels import overlapping_samples, pairs_in_wrong_order
 
-        up, up_scores, down, down_scores = overlapping(z, positive, negative)
+        up, up_scores, down, down_scores = overlapping_samples(z, positive, negative)
         slope = np.zeros(len(z))
         orders = np.argsort(up_scores), np.argsort(down_scores)
         pairs = float(len(positive)) * len(negative)
         value, delta = pairs_in_wrong_order(
             up, up_scores, orders[0], down, down_scores, orders[1], pairs, slope
         )
-        return Violation(value, delta, None, slope)
+        return MostViolatedPlane(value, delta, None, slope)
 
     def at_constants(self, positives, negatives, is_zero):
         # every pair is in the wrong order, by less than its margin
         up, down = -2.0 / positives, 2.0 / negatives
-        return AtConstant(0.0, (up, up), (down, down), 0.0)
+        return ConstantScore(0.0, (up, up), (down, down), 0.0)
 
     def score(self, z, positive, threshold):
         """The share of pairs in the right order, equal predictions one half."""

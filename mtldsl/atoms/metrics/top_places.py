@@ -9,8 +9,8 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, flip_probabilities
-from mtldsl.atoms.metrics.metric import AtConstant, Metric, Violation, classes_of
-from mtldsl.atoms.metrics.ranking import Orders
+from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
+from mtldsl.atoms.metrics.ranking import RankingMetric
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, as_whole, quoted
 
@@ -26,7 +26,7 @@ __all__ = [
 # Metrics of a list of samples in the order of their scores in which the first places count most: average precision, and NDCG.
 
 
-class _ByPlaces(Orders):
+class _PlacesMetric(RankingMetric):
     """Delta = sum over positives k = 1, 2, ..., P, from the highest on, of cost(k, r_k): cost is concave in the negatives r_k above, 0 at 0.
 
     A negative in place j gains, where it stands above the positives i, i + 1, ..., P and below the others, the sum over them of
@@ -62,7 +62,7 @@ class _ByPlaces(Orders):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class AveragePrecision(_ByPlaces):
+class AveragePrecision(_PlacesMetric):
     r"""One minus the average precision of an order: Delta = 1 - (1 / Pos) sum over positives k = 1, ..., Pos, from the highest on, of
     k / (k + r_k), with r_k negatives above positive k: the mean, over positives, of the precision of the list that ends there.
 
@@ -118,7 +118,7 @@ class AveragePrecision(_ByPlaces):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class NDCG(_ByPlaces):
+class NDCG(_PlacesMetric):
     r"""One minus the normalised discounted cumulative gain of an order: Delta = 1 - DCG / (the largest DCG), DCG = the sum over positives
     of 1 / log2(1 + place), with places 1, 2, ..., n from the highest score on.
 
@@ -186,7 +186,7 @@ def _best(positives: int) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Top(Metric):
+class _TopPlacesMetric(Metric):
     """Labellings with exactly k samples labelled +1, and the true one; k a count or a fraction of the task's samples.
 
     Delta is linear in the flips of such labellings: 1 - a / k = b / k and 1 - a / Pos = c / Pos.
@@ -249,8 +249,8 @@ class _Top(Metric):
         if c == 0:  # the true labelling may be as high
             return None
         if b == k:
-            return AtConstant(0.0, (-2.0, -2.0), (0.0, 2.0), 2.0 * (b - c))
-        return AtConstant(0.0, (-2.0, 0.0), (2.0, 2.0), 2.0 * (b - c))
+            return ConstantScore(0.0, (-2.0, -2.0), (0.0, 2.0), 2.0 * (b - c))
+        return ConstantScore(0.0, (-2.0, 0.0), (2.0, 2.0), 2.0 * (b - c))
 
     def _plane(self, z, y, positive, negative):
         """With k labelled +1 the value is 1 - 2 sum of all z_i of positives + the sum of 2 z_j, less 1 / denominator for
@@ -266,7 +266,11 @@ class _Top(Metric):
         b = int(np.count_nonzero(labelled[negative]))
         delta = self.loss(b, len(flipped) - b, *sizes)
         value = delta - 2.0 * float(y[flipped] @ z[flipped])
-        return Violation(value, delta, flipped) if value > 0.0 else Violation(0.0, 0.0, np.zeros(0, int))
+        return (
+            MostViolatedPlane(value, delta, flipped)
+            if value > 0.0
+            else MostViolatedPlane(0.0, 0.0, np.zeros(0, int))
+        )
 
     # ------------------------------------------------------------------------------------------ the conjugate
     #
@@ -347,7 +351,7 @@ def _checked(word, k):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class PrecisionAt(_Top):
+class PrecisionAt(_TopPlacesMetric):
     r"""One minus the precision at k: Delta = 1 - a / k = b / k on labellings with exactly k samples labelled +1, a of them
     positives and b negatives; no other labelling than these and the true one is looked at.
 
@@ -400,7 +404,7 @@ class PrecisionAt(_Top):
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class RecallAt(_Top):
+class RecallAt(_TopPlacesMetric):
     r"""One minus the recall at k: Delta = 1 - a / Pos = c / Pos on labellings with exactly k samples labelled +1, a of the Pos
     positives among them and c not; no other labelling than these and the true one is looked at.
 

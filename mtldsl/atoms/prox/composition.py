@@ -42,7 +42,7 @@ def _same(x, y) -> bool:
 
 
 @dataclass(frozen=True)
-class _Together:
+class _MergedTerm:
     """coefficient * atom, the sum of the terms at `places`, each with its share of the multiplier."""
 
     places: tuple[int, ...]
@@ -51,7 +51,7 @@ class _Together:
     shares: tuple
 
     @classmethod
-    def of(cls, members) -> _Together:
+    def of(cls, members) -> _MergedTerm:
         places, coefficients, atoms = zip(*members, strict=True)
         if len(members) == 1:
             return cls(places, coefficients[0], atoms[0], (1.0,))
@@ -83,10 +83,10 @@ class _Together:
 
 
 @dataclass(frozen=True)
-class _Interval:
+class _ClippedEntries:
     """A function of the entries (or none) and bounds on them: its prox, then clip."""
 
-    inside: _Together | None
+    inside: _MergedTerm | None
     bounds: tuple[tuple[int, MatrixFunction], ...]  # (place, atom)
 
     @property
@@ -142,10 +142,10 @@ def build_stages(places, precedes: Callable) -> list:
                 break
         else:
             bundles.append([place])
-    stages: list = [_Together.of(bundle) for bundle in bundles]
+    stages: list = [_MergedTerm.of(bundle) for bundle in bundles]
     if bounds:
         inside = next((stage for stage in stages if stage.atom.separable == "entries"), None)
-        stages = [stage for stage in stages if stage is not inside] + [_Interval(inside, bounds)]
+        stages = [stage for stage in stages if stage is not inside] + [_ClippedEntries(inside, bounds)]
     return _in_order(stages, precedes)
 
 

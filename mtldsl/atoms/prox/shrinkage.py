@@ -60,7 +60,7 @@ class ShrinkageSettings:
 SETTINGS = ShrinkageSettings()
 
 
-class _Norm(Protocol):
+class _ShrinkageNorm(Protocol):
     absorbs: ClassVar[bool]
 
     def value(self, W) -> float: ...
@@ -68,7 +68,7 @@ class _Norm(Protocol):
     def prox(self, W, step) -> np.ndarray: ...
 
 
-def dual_norm(norm: _Norm, Z) -> float:
+def dual_norm(norm: _ShrinkageNorm, Z) -> float:
     """sup of <Z, W> over N(W) <= 1; inf where N is 0 along a part of Z.
 
     Newton's method on the dual norm, which is convex: at the point Z - V of the sphere of radius t its slope is V / N(V), so that the next
@@ -93,7 +93,7 @@ def dual_norm(norm: _Norm, Z) -> float:
     return t
 
 
-def nearest_in_ball(norm: _Norm, W, radius: float, first: float) -> np.ndarray:
+def nearest_in_ball(norm: _ShrinkageNorm, W, radius: float, first: float) -> np.ndarray:
     """The nearest point of {N <= radius} to a W outside of it. first : where the level may lie, such as the dual norm of W."""
     found: list[tuple[float, np.ndarray]] = []  # (value, point) of the last look
 

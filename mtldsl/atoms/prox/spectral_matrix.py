@@ -14,12 +14,12 @@ from mtldsl.utils.parallel import on_one_blas_thread
 __all__ = [
     "SpectralMatrix",
     "SymmetricMatrix",
-    "between",
     "kronecker_apply",
     "largest_singular_value",
     "shrink_singular_values",
     "singular_values",
     "thin_svd",
+    "two_sided_product",
 ]
 
 
@@ -118,7 +118,7 @@ class SpectralMatrix:
         return 0.5 * (S + S.T)
 
 
-def between(A: SpectralMatrix | None, W, B: SpectralMatrix | None) -> np.ndarray:
+def two_sided_product(A: SpectralMatrix | None, W, B: SpectralMatrix | None) -> np.ndarray:
     """A W B, where None stands for the identity."""
     W = W if A is None else A.apply(W)
     return W if B is None else B.apply(W.T).T
@@ -182,7 +182,7 @@ def singular_values(W) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GramSettings:
+class SpectralGramSettings:
     """Limit of prox steps through the Gram matrix.
 
     threshold_ratio : least ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD
@@ -191,7 +191,7 @@ class GramSettings:
     threshold_ratio: float = 1e-3
 
 
-SETTINGS = GramSettings()
+SETTINGS = SpectralGramSettings()
 
 
 def _gram(W):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import Parts, column_groups, in_parentheses
+from mtldsl.atoms.atom import Separability, column_groups, in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm
@@ -32,7 +32,7 @@ class ColumnGroups(Regularizer):
     groups_columns: ClassVar[bool] = True
 
     @property
-    def scales(self) -> Parts:
+    def scales(self) -> Separability:
         return column_groups(self.columns)
 
     @cached_property

@@ -21,7 +21,7 @@ __all__ = [
     "Groups",
     "TreeNorm",
     "checked_family",
-    "crossing",
+    "find_crossing_groups",
     "levels",
     "nested_families",
 ]
@@ -82,10 +82,10 @@ def levels(groups: Groups) -> list[list[int]] | None:
     >>> levels(((0, 1), (1, 2))) is None
     True
     """
-    return None if crossing(groups) else _levels(groups)
+    return None if find_crossing_groups(groups) else _levels(groups)
 
 
-def crossing(groups: Groups) -> tuple[int, int] | None:
+def find_crossing_groups(groups: Groups) -> tuple[int, int] | None:
     """Two groups that overlap while neither holds the other, by position; None where the family is nested."""
     top: dict[int, int] = {}  # line -> the largest group so far that holds it
     for g in _by_size(groups):
@@ -451,7 +451,7 @@ class TreeNorm(Norm):
             raise ModelError(
                 f"{self.name}: there are {self.weights.size} weights for {len(self.groups)} groups"
             )
-        crossed = crossing(self.groups)
+        crossed = find_crossing_groups(self.groups)
         if crossed:
             g, h = crossed
             raise ModelError(

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.atoms.atom import RowProfile, in_parentheses
 from mtldsl.atoms.matrix_function import Regularizer, register
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between, kronecker_apply
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, kronecker_apply, two_sided_product
 from mtldsl.atoms.regularizers.norm_base import check_broadcast, checked_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
@@ -168,7 +168,7 @@ class KroneckerRidge(Regularizer):
         return 0.5 * float(np.vdot(W, self.gradient(W)))
 
     def gradient(self, W):
-        return between(self.rows, W, self.columns)
+        return two_sided_product(self.rows, W, self.columns)
 
     def prox(self, W, step):
         return kronecker_apply(lambda x: 1.0 / (1.0 + step * x), self.rows, self.columns, W)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import checked_number
-from mtldsl.atoms.matrix_function import NoDual, Regularizer, Set, register
+from mtldsl.atoms.matrix_function import Regularizer, Set, WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import (
     largest_singular_value,
@@ -337,7 +337,7 @@ def numerical_rank(W) -> int:
 
 @register
 @dataclass(frozen=True, eq=False)
-class Rank(NoDual, Regularizer):
+class Rank(WithoutConjugate, Regularizer):
     r"""The rank of W, not convex: how many of its singular values are not zero (above 1e-10 of the largest).
 
     Mostly as a constraint, `rank(W) <= r`; as a term, `mu * rank(W)`, it costs mu for every direction that tasks share.

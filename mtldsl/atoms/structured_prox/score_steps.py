@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 __all__ = [
+    "BidiagonalSums",
     "ScoreStep",
     "ScoreSteps",
     "Tangent",
-    "TiedSums",
     "auc_promise",
     "auc_steps",
     "fscore_law",
@@ -73,7 +73,7 @@ def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> Any:
     return sparse.csr_array((np.append(shares[one, 0], shares[two, 1]), at), shape=(len(first), n_pools))
 
 
-class TiedSums:
+class BidiagonalSums:
     r"""L L^T = diag(sizes) + reach diag(1 / pools) reach^T, reach (G, P) in order: every group moves one pool, or two neighbours, none before
     those of the group before.
 
@@ -228,7 +228,7 @@ class Tangent:
         if self.reach is None or not (self.reach.nnz if sparse.issparse(self.reach) else self.reach.any()):
             return np.sqrt(self.sizes)
         if sparse.issparse(self.reach):
-            return TiedSums(self.sizes, self.reach, np.maximum(self._pool_sizes, 1))
+            return BidiagonalSums(self.sizes, self.reach, np.maximum(self._pool_sizes, 1))
         gram = (self.reach / np.maximum(self._pool_sizes, 1)) @ self.reach.T
         gram[np.diag_indices_from(gram)] += self.sizes
         return np.linalg.cholesky(gram)
@@ -271,7 +271,7 @@ class Tangent:
 
     def _solved(self, grouped):
         """L^-1 grouped, (G, d)."""
-        if isinstance(self._factor, TiedSums):
+        if isinstance(self._factor, BidiagonalSums):
             return self._factor.innovations(grouped)
         if self._factor.ndim == 1:
             return grouped / self._factor[:, None]
@@ -281,7 +281,7 @@ class Tangent:
 
     def _solved_twice(self, grouped):
         """L^-T L^-1 grouped, (G,)."""
-        if isinstance(self._factor, TiedSums):
+        if isinstance(self._factor, BidiagonalSums):
             return self._factor.solve(grouped)
         if self._factor.ndim == 1:
             return grouped / self._factor / self._factor
@@ -313,7 +313,7 @@ class Tangent:
             for some in _steps(len(pools), step):
                 yield -1.0, roots[pools[some], None] * of(self._means[pools[some]])
         factor, tied = self._factor, None
-        if isinstance(factor, TiedSums):
+        if isinstance(factor, BidiagonalSums):
             tied = factor
             tied.begin()
         elif factor.ndim == 2:  # small
@@ -331,7 +331,7 @@ class Tangent:
                 rows += reach[:, moved] @ of(self._means[moved])
         return rows
 
-    def _solved_some(self, some: slice, rows: np.ndarray, tied: TiedSums | None) -> np.ndarray:
+    def _solved_some(self, some: slice, rows: np.ndarray, tied: BidiagonalSums | None) -> np.ndarray:
         if tied is not None:
             return tied.next(some.start, rows)
         if self._factor.ndim == 1:

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.checker.interval import Interval, joined, product
-from mtldsl.certificates.checker.loss_formulas import RowPart
+from mtldsl.certificates.checker.interval import Interval, join_intervals, product
+from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
 __all__ = [
-    "balanced",
-    "inverted",
+    "approximate_inverse",
+    "balance_multipliers",
+    "enclose_solution",
     "pivots",
-    "solved",
 ]
 
 
@@ -53,7 +53,7 @@ class BalancingSettings:
 SETTINGS = BalancingSettings()
 
 
-def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
+def approximate_inverse(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
     """Return an approximate inverse R, and a bound q: |y - R matrix y| <= q max |R matrix y| for all y; None unless `matrix` is shown to be regular.
 
     With E = I - R matrix and ||E|| < 1 in the norm of row sums, y = R matrix y + E y, and  ||E y|| <= ||E|| / (1 - ||E||) ||R matrix y||.
@@ -68,9 +68,9 @@ def inverted(matrix: Interval) -> tuple[np.ndarray, Interval] | None:
     return (R, off / (1.0 - off)) if off.high < 0.5 else None
 
 
-def solved(matrix: Interval, right: Interval) -> Interval | None:
+def enclose_solution(matrix: Interval, right: Interval) -> Interval | None:
     """Enclose the y with  matrix @ y = right, (k, k) and (k, c); None where it is not shown that there is one."""
-    found = inverted(matrix)
+    found = approximate_inverse(matrix)
     if found is None:
         return None
     R, q = found
@@ -88,7 +88,7 @@ def pivots(G: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Direction:
+class _RowDirection:
     """Weights of one row of a block, by task; of an intercept, whose row is -1 - task."""
 
     block: str
@@ -96,22 +96,22 @@ class _Direction:
     by_task: np.ndarray
 
 
-def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
+def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: bool):
     """(new multipliers, {(block, row)} where the equation holds on all directions; of an intercept (block, -1 - task)).
 
-    kinds      : {block: its `RowKind`s}
+    kinds      : {block: its `SpanRowKind`s}
     seen       : of (block, row, weights by task), whether other multipliers may see it: then directions that move predictions alike may
                  differ in what they ask for
     intercepts : {block: whether its equation holds, by task}
     """
     directions = [
-        _Direction(name, int(row), n)
+        _RowDirection(name, int(row), n)
         for name, own in kinds.items() for kind in own for row in kind.rows for n in kind.basis.T
     ]  # fmt: skip
     missing = [_missing(one, residual) for one in directions]
     for name, held in intercepts.items():
         for i in range(len(held)):
-            directions.append(_Direction(name, -1 - i, np.eye(len(held))[i]))
+            directions.append(_RowDirection(name, -1 - i, np.eye(len(held))[i]))
             missing.append(residual[name].like(0.0) if held[i] else residual[name][0, i])
     done = {
         (name, int(row)) for name, own in kinds.items() for kind in own if not kind.basis.shape[1] for row in kind.rows
@@ -122,7 +122,7 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
         own = [directions[e] for e in group]
         if all(one.row < 0 and intercepts[one.block][-1 - one.row] for one in own):
             continue
-        rho = joined([missing[e].reshape(1) for e in group])
+        rho = join_intervals([missing[e].reshape(1) for e in group])
         moved = _moved(losses, own, rho, seen, u, exact)
         rows = {(one.block, one.row) for one in own}
         if moved is None:
@@ -134,17 +134,17 @@ def balanced(losses, kinds, seen, intercepts, u, residual, exact: bool):
     return u, done - failed
 
 
-def _missing(one: _Direction, residual) -> Interval:
+def _missing(one: _RowDirection, residual) -> Interval:
     return (residual[one.block][one.row] * one.by_task).sum()
 
 
-def _factor(loss, one: _Direction) -> np.ndarray | None:
+def _factor(loss, one: _RowDirection) -> np.ndarray | None:
     """Return what the direction does to predictions of every task, times a column of the inputs; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
     for e in loss.map.entries:
         alike = (
-            isinstance(loss.part, RowPart)
+            isinstance(loss.part, RowLossFormula)
             and e["right"] is None
             and bool(np.all(one.by_task == one.by_task[0]))
         )
@@ -173,7 +173,7 @@ def _groups(directions, losses):
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _BalancedTask:
     """One task of a loss: its inputs Z in the columns that directions use (the last one of ones), and F, so that predictions are Z F y."""
 
     loss: int
@@ -186,7 +186,7 @@ class _Part:
     room: np.ndarray
 
 
-def _parts(losses, own, u, exact) -> list[_Part] | None:
+def _parts(losses, own, u, exact) -> list[_BalancedTask] | None:
     """None where a loss has a map of a form that is not looked into, or all is too large."""
     parts, work = [], 0
     if len(own) > SETTINGS.directions:
@@ -219,7 +219,7 @@ def _parts(losses, own, u, exact) -> list[_Part] | None:
             Z = np.column_stack([Z.toarray() if sparse.issparse(Z) else Z, np.ones(X.shape[0])])
             at = {row: j for j, row in enumerate(columns)} | {-1: len(columns)}
             parts.append(
-                _Part(
+                _BalancedTask(
                     t, where, Z, np.array([n for n, _, _ in mine]), np.array([at[row] for _, row, _ in mine]),
                     np.array([f for _, _, f in mine]), D[where], room[where],
                 )
@@ -247,7 +247,7 @@ def _moved(losses, own, rho: Interval, seen, u, exact: bool):
     G, rho = G * scale[:, None] * scale[None, :], rho * scale
     order, rank = pivots(G.middle)
     free, bound = np.sort(order[:rank]), order[rank:]
-    found = inverted(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
+    found = approximate_inverse(G[np.ix_(free, free)]) if len(free) else (np.zeros((0, 0)), rho.like(0.0))
     if found is None:
         return None
     if len(bound):
@@ -292,7 +292,7 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
     return moved
 
 
-def _factored(F: np.ndarray, part: _Part, used, place, like: Interval) -> Interval:
+def _factored(F: np.ndarray, part: _BalancedTask, used, place, like: Interval) -> Interval:
     where = part.column[used], place[part.of[used]]
     scaled = like.like(F)
     return scaled.with_entries(where, scaled[where] * part.factor[used])

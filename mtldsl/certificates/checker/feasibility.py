@@ -1,4 +1,4 @@
-"""A point that misses constraints by rounding or tolerance, moved to where they hold: as a real point, of which an enclosure is known.
+"""Repair of a point that misses constraints by rounding or tolerance: a real point within them, of which an enclosure is known.
 
 Balls are drawn towards their centres, by more and more. Linear constraints B x = t, B x >= t that are missed are met by the least move,
 x + B^T y with  B B^T y = t - B x,  which has a solution where B B^T is regular, shown by an enclosure. What this move touches otherwise is
@@ -15,8 +15,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.checker.balancing import pivots, solved
-from mtldsl.certificates.checker.function_formulas import Ball, Comparison, EqualTo, Simplex
+from mtldsl.certificates.checker.balancing import enclose_solution, pivots
+from mtldsl.certificates.checker.function_formulas import (
+    BallFormula,
+    ComparisonFormula,
+    EqualToFormula,
+    SimplexFormula,
+)
 from mtldsl.certificates.checker.interval import UNIT, Interval, gamma, product
 from mtldsl.certificates.checker.terms import picks
 
@@ -43,7 +48,7 @@ SETTINGS = FeasibilitySettings()
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _LinearConstraints:
     """Linear constraints  side (B x + offset - target) >= 0, or = 0 where side is 0; of all blocks, one after the other."""
 
     B: Any
@@ -60,10 +65,10 @@ def made_feasible(x, sets) -> tuple[dict, object]:
     best, least = x, _worst(s.part.violation(s.map.forward(x)) for s in sets)
     if least == 0.0:
         return best, least
-    blocks = _Blocks(x)
+    blocks = _BlockVector(x)
     linear, others, balls = [], [], []
     for s in sets:
-        if isinstance(s.part, Ball):
+        if isinstance(s.part, BallFormula):
             balls.append(s)
         elif (rows := _rows_of(s, blocks, x)) is not None:
             linear += rows
@@ -100,7 +105,7 @@ def _worst(violations) -> float:
     )  # NaN where one is NaN
 
 
-class _Blocks:
+class _BlockVector:
     """All blocks as one vector."""
 
     def __init__(self, x):
@@ -156,25 +161,30 @@ def _turned(right):
     return None if right is None else right.T
 
 
-def _rows_of(s, blocks: _Blocks, x) -> list[_Rows] | None:
+def _rows_of(s, blocks: _BlockVector, x) -> list[_LinearConstraints] | None:
     """The linear constraints of a set; None of one that has a form which is not looked into."""
     B = blocks.whole(s.map)
     if B is None:
         return None
     some = next(iter(x.values()))
     offset = None if s.map.offset is None else s.map.offset.reshape(-1)
-    if isinstance(s.part, Simplex):
+    if isinstance(s.part, SimplexFormula):
         if not _is_whole(s.map) or s.map.offset is not None:
             return None
         p, m = s.map.shape
         zero, all_there = some.like(np.zeros(p * m)), np.ones(p * m, dtype=bool)
         sums = sparse.csr_array(sparse.kron(np.ones((1, p)), sparse.eye_array(m)) @ B)
         total = s.part.total.broadcast((m,))
-        return [_Rows(B, None, zero, 1.0, all_there), _Rows(sums, None, total, 0.0, all_there[:m])]
-    if not isinstance(s.part, Comparison):
+        return [
+            _LinearConstraints(B, None, zero, 1.0, all_there),
+            _LinearConstraints(sums, None, total, 0.0, all_there[:m]),
+        ]
+    if not isinstance(s.part, ComparisonFormula):
         return None
-    side = 0.0 if isinstance(s.part, EqualTo) else s.part.side
-    return [_Rows(B, offset, s.part.bound.reshape(-1), side, np.asarray(s.part.there).reshape(-1))]
+    side = 0.0 if isinstance(s.part, EqualToFormula) else s.part.side
+    return [
+        _LinearConstraints(B, offset, s.part.bound.reshape(-1), side, np.asarray(s.part.there).reshape(-1))
+    ]
 
 
 def _is_whole(map) -> bool:
@@ -206,7 +216,7 @@ def _place(rows, columns, shape):
     return np.ix_(np.arange(shape[0])[rows], np.arange(shape[1])[columns])
 
 
-def _met(linear: list[_Rows], blocks: _Blocks, x) -> tuple[dict, float]:
+def _met(linear: list[_LinearConstraints], blocks: _BlockVector, x) -> tuple[dict, float]:
     """(the point moved to where linear constraints hold, an upper bound of what is still missed)."""
     if not linear:
         return x, 0.0
@@ -285,7 +295,9 @@ def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
             return None
         low[beside] = high[beside] = right.like(0.0).low
         block = gram[g][:, g].toarray()
-        found = solved(_around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1))
+        found = enclose_solution(
+            _around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1)
+        )
         if found is None:
             return None
         low[g], high[g] = found.low[:, 0], found.high[:, 0]

@@ -17,7 +17,7 @@ import numpy as np
 from mtldsl.certificates.checker.interval import Interval
 
 __all__ = [
-    "Function",
+    "FunctionFormula",
     "UnsupportedFormula",
     "differences",
     "positive",
@@ -32,7 +32,7 @@ class UnsupportedFormula(Exception):
     """Formula that this checker lacks; the verdict names it."""
 
 
-class Function:
+class FunctionFormula:
     is_set = False
     cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere
@@ -40,7 +40,7 @@ class Function:
     is_cone_free = True  # any change of the entries in `takes` stays in the cone, and not only small ones
     left_out: np.ndarray | bool = False  # entries whose multipliers are to be 0
     is_spanned = True  # all rows of what `inside` makes are in `span`
-    short = None  # of a quadratic form: see `Quadratic`
+    short = None  # of a quadratic form: see `QuadraticFormula`
     degree = 1  # g*(t Z) <= t^degree g*(Z) for 0 <= t <= 1
 
     def __init__(self, parameters, shape, exact: bool):

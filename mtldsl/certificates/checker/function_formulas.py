@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import Function, UnsupportedFormula, differences, positive
+from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
 from mtldsl.certificates.checker.interval import (
     Interval,
-    decomposed,
+    enclose_svd,
     least_eigenvalue,
     maximum,
     minimum,
@@ -19,23 +19,23 @@ from mtldsl.certificates.checker.interval import (
 )
 from mtldsl.certificates.checker.norm_formulas import (
     NORMS,
-    CellNorm,
-    HalfSquaredGroups,
-    HalfSquaredKSupport,
-    SquaredTrace,
+    CellNormFormula,
+    HalfSquaredGroupsFormula,
+    HalfSquaredKSupportFormula,
+    SquaredTraceFormula,
 )
 
 __all__ = [
     "FUNCTIONS",
-    "AtLeast",
-    "AtMost",
-    "Ball",
-    "EqualTo",
-    "Mean",
-    "Quadratic",
-    "Ridge",
-    "Simplex",
-    "SquaredCluster",
+    "AtLeastFormula",
+    "AtMostFormula",
+    "BallFormula",
+    "EqualToFormula",
+    "MeanFormula",
+    "QuadraticFormula",
+    "RidgeFormula",
+    "SimplexFormula",
+    "SquaredClusterFormula",
 ]
 
 
@@ -56,7 +56,7 @@ class VarianceSettings:
 SETTINGS = VarianceSettings()
 
 
-class SquaredCluster(Function):
+class SquaredClusterFormula(FunctionFormula):
     """min over v, lower <= v_i <= upper, sum v_i <= trace, of sum_i s_i^2 / v_i, s the singular values of W: N(W)^2 for a norm N that no rotation
     changes. Its conjugate is 1/4 max over the same v of sum_i v_i z_i^2, 1/4 N*(Z)^2.
 
@@ -126,7 +126,7 @@ class SquaredCluster(Function):
 
     def _seen(self, W) -> tuple[Interval, np.ndarray, Interval]:
         """(an upper bound of ||U|| ||V||, singular values, one of ||E||_F)."""
-        _, s, _, sizes, rest = decomposed(W)
+        _, s, _, sizes, rest = enclose_svd(W)
         return sizes, s, rest
 
 
@@ -134,7 +134,7 @@ class SquaredCluster(Function):
 # The checker's own formulas of quadratic regularizers.
 
 
-class Ridge(CellNorm):
+class RidgeFormula(CellNormFormula):
     degree = 2
 
     def over_entries(self, per_cell):
@@ -161,7 +161,7 @@ class Ridge(CellNorm):
         return (Z[held].square() / self.number(weights)).sum() * 0.5
 
 
-class Mean(Function):
+class MeanFormula(FunctionFormula):
     degree = 2
     takes = property(lambda self: np.zeros(self.shape, dtype=bool))
 
@@ -181,7 +181,7 @@ class Mean(Function):
         return Z.square().sum() * 0.5
 
 
-class Quadratic(Function):
+class QuadraticFormula(FunctionFormula):
     """1/2 tr(A W B W^T). Its multipliers are A Y B: then the conjugate is 1/2 tr(A Y B Y^T), and no inverse is needed.
 
     Where A and B are positive definite any Z will do: with what A Y B misses of it, E = Z - A Y B, the conjugate is
@@ -273,7 +273,7 @@ def _is_dominant(M: np.ndarray) -> bool:
 # The checker's own formulas of constraints.
 
 
-class Ball(Function):
+class BallFormula(FunctionFormula):
     is_set, shrinks = True, True
 
     def read(self, parameters):
@@ -315,7 +315,7 @@ class Ball(Function):
         return self.of.gauge(Z) * self.radius
 
 
-class Comparison(Function):
+class ComparisonFormula(FunctionFormula):
     is_set, is_cone_free = True, False
     side = 0.0
 
@@ -359,24 +359,24 @@ class Comparison(Function):
         return W + over * self.side if over.high.any() else W
 
 
-class AtLeast(Comparison):
+class AtLeastFormula(ComparisonFormula):
     side = 1.0
 
 
-class AtMost(Comparison):
+class AtMostFormula(ComparisonFormula):
     side = -1.0
 
 
-class EqualTo(Comparison):
+class EqualToFormula(ComparisonFormula):
     finite_dual = is_cone_free = True
     shrinks = property(lambda self: self.cone)
-    takes = Function.takes
+    takes = FunctionFormula.takes
 
     def inside(self, Z):
         return Z
 
     def out_of_cone(self, Z):
-        return Function.out_of_cone(self, Z)
+        return FunctionFormula.out_of_cone(self, Z)
 
     def violation(self, W):
         return abs(W - self.bound).max()
@@ -385,7 +385,7 @@ class EqualTo(Comparison):
         return self.bound
 
 
-class Simplex(Function):
+class SimplexFormula(FunctionFormula):
     is_set, finite_dual = True, True
 
     def read(self, parameters):
@@ -408,8 +408,8 @@ class Simplex(Function):
 
 #: word -> its class
 FUNCTIONS = {
-    **NORMS, "half_squared_group_norm": HalfSquaredGroups, "half_squared_k_support_norm": HalfSquaredKSupport,
-    "squared_trace_norm": SquaredTrace, "squared_cluster_norm": SquaredCluster, "feature_covariance_norm": SquaredTrace, "task_covariance_norm": SquaredTrace,
-    "ridge": Ridge, "mean_regularizer": Mean, "graph_laplacian": Quadratic, "kronecker_ridge": Quadratic, "norm_ball": Ball,
-    "at_least": AtLeast, "at_most": AtMost, "equal_to": EqualTo, "columns_on_simplex": Simplex,
+    **NORMS, "half_squared_group_norm": HalfSquaredGroupsFormula, "half_squared_k_support_norm": HalfSquaredKSupportFormula,
+    "squared_trace_norm": SquaredTraceFormula, "squared_cluster_norm": SquaredClusterFormula, "feature_covariance_norm": SquaredTraceFormula, "task_covariance_norm": SquaredTraceFormula,
+    "ridge": RidgeFormula, "mean_regularizer": MeanFormula, "graph_laplacian": QuadraticFormula, "kronecker_ridge": QuadraticFormula, "norm_ball": BallFormula,
+    "at_least": AtLeastFormula, "at_most": AtMostFormula, "equal_to": EqualToFormula, "columns_on_simplex": SimplexFormula,
 }  # fmt: skip

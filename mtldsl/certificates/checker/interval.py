@@ -30,11 +30,11 @@ __all__ = [
     "Interval",
     "as_array",
     "decimals",
-    "decomposed",
     "down",
+    "enclose_svd",
     "fractions",
     "gamma",
-    "joined",
+    "join_intervals",
     "least_eigenvalue",
     "maximum",
     "minimum",
@@ -400,7 +400,7 @@ def tighter(x: Interval, low, high) -> Interval:
     )
 
 
-def joined(parts) -> Interval:
+def join_intervals(parts) -> Interval:
     """One after the other along the first axis."""
     parts = list(parts)
     return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
@@ -464,7 +464,7 @@ def _middle_and_radius(x: Interval):
 
 def spectral_norm(W: Interval) -> Interval:
     """Encloses the largest singular value; from below, what the leading pair of vectors shows."""
-    U, s, Vt, sizes, rest = decomposed(W)
+    U, s, Vt, sizes, rest = enclose_svd(W)
     top = Interval.of(s.max(initial=0.0), W.exact) * sizes + rest
     u, v = (Interval.of(x, W.exact) for x in (U[:, :1], Vt[:1].T))
     shown = (product(u.T, product(W, v)) / (u.square().sum() * v.square().sum()).sqrt()).reshape(-1)[0]
@@ -473,7 +473,7 @@ def spectral_norm(W: Interval) -> Interval:
 
 def trace_norm(W: Interval) -> Interval:
     """Encloses the sum of singular values; from below, <W, U V^T> / (||U|| ||V||)."""
-    U, s, Vt, sizes, rest = decomposed(W)
+    U, s, Vt, sizes, rest = enclose_svd(W)
     total = (
         Interval.of(s, W.exact).sum() * sizes
         + rest * Interval.of(float(max(1, min(W.shape))), W.exact).sqrt()
@@ -482,7 +482,7 @@ def trace_norm(W: Interval) -> Interval:
     return Interval(np.maximum(shown.low, 0), total.high)
 
 
-def decomposed(W: Interval):
+def enclose_svd(W: Interval):
     """(U, s, V^T, an upper bound of ||U|| ||V||, an upper bound of ||W - U diag(s) V^T||_F)."""
     U, s, Vt = np.linalg.svd(W.middle, full_matrices=False)
     u, vt = Interval.of(U, W.exact), Interval.of(Vt, W.exact)

@@ -13,10 +13,10 @@ from mtldsl.certificates.checker.proof_schema import LOSSES, witness_of_shares
 __all__ = [
     "ROW_LOSSES",
     "SCALAR_LOSSES",
-    "RowPart",
-    "SquareRootPart",
-    "SumPart",
-    "WorstTaskPart",
+    "RowLossFormula",
+    "SquareRootLossFormula",
+    "SumLossFormula",
+    "WorstTaskFormula",
     "scalar_loss",
 ]
 
@@ -28,13 +28,13 @@ __all__ = [
 # samples, weights and coefficients around them. `inside` moves a multiplier into the domain of the conjugate, as real numbers.
 
 
-class _Scalar:
+class _ScalarFormula:
     def fits(self, y) -> bool:
         """Tell whether the loss is defined for these labels."""
         return True
 
 
-class _Squares(_Scalar):
+class _SquaresFormula(_ScalarFormula):
     """q/2 (z - y)^2"""
 
     def __init__(self, q):
@@ -50,7 +50,7 @@ class _Squares(_Scalar):
         return u * y + u.square() * 0.5 / self.q
 
 
-class _Quantile(_Scalar):
+class _QuantileFormula(_ScalarFormula):
     """max(q (y - z), (q - 1) (y - z)); the absolute loss is twice that of q = 1/2."""
 
     def __init__(self, above, below):
@@ -67,7 +67,7 @@ class _Quantile(_Scalar):
         return u * y
 
 
-class _Huber(_Scalar):
+class _HuberFormula(_ScalarFormula):
     def __init__(self, delta):
         self.delta = delta
 
@@ -83,7 +83,7 @@ class _Huber(_Scalar):
         return u * y + u.square() * 0.5
 
 
-class _Hinge(_Scalar):
+class _HingeFormula(_ScalarFormula):
     def fits(self, y):
         return np.isin(y, (-1.0, 1.0)).all()
 
@@ -97,7 +97,7 @@ class _Hinge(_Scalar):
         return u * y
 
 
-class _SquaredHinge(_Hinge):
+class _SquaredHingeFormula(_HingeFormula):
     def value(self, z, y):
         return super().value(z, y).square()
 
@@ -108,7 +108,7 @@ class _SquaredHinge(_Hinge):
         return u * y + u.square() * 0.25
 
 
-class _Logistic(_Hinge):
+class _LogisticFormula(_HingeFormula):
     def value(self, z, y):
         margin = z * y
         return maximum(-margin, 0.0) + (-abs(margin)).exp().log1p()
@@ -118,7 +118,7 @@ class _Logistic(_Hinge):
         return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
 
 
-class _Exponential(_SquaredHinge):
+class _ExponentialFormula(_SquaredHingeFormula):
     def value(self, z, y):
         return (-z * y).exp()
 
@@ -127,7 +127,7 @@ class _Exponential(_SquaredHinge):
         return a.times_log() - a
 
 
-class _Poisson(_Scalar):
+class _PoissonFormula(_ScalarFormula):
     def fits(self, y):
         return (y >= 0).all()
 
@@ -142,7 +142,7 @@ class _Poisson(_Scalar):
         return a.times_log() - a
 
 
-class _Gamma(_Scalar):
+class _GammaFormula(_ScalarFormula):
     def __init__(self, one):
         self.one = one
 
@@ -162,17 +162,17 @@ class _Gamma(_Scalar):
 
 #: word -> its scalar function, made of its parameters (Intervals)
 SCALAR_LOSSES = {
-    "squared_loss": lambda number: _Squares(number(1.0)),
-    "sum_of_squares": lambda number: _Squares(number(2.0)),
-    "absolute_loss": lambda number: _Quantile(number(1.0), number(1.0)),
-    "quantile_loss": lambda number: _Quantile(number("q"), 1.0 - number("q")),
-    "huber_loss": lambda number: _Huber(number("delta")),
-    "hinge_loss": lambda number: _Hinge(),
-    "squared_hinge_loss": lambda number: _SquaredHinge(),
-    "logistic_loss": lambda number: _Logistic(),
-    "exponential_loss": lambda number: _Exponential(),
-    "poisson_loss": lambda number: _Poisson(),
-    "gamma_loss": lambda number: _Gamma(number(1.0)),
+    "squared_loss": lambda number: _SquaresFormula(number(1.0)),
+    "sum_of_squares": lambda number: _SquaresFormula(number(2.0)),
+    "absolute_loss": lambda number: _QuantileFormula(number(1.0), number(1.0)),
+    "quantile_loss": lambda number: _QuantileFormula(number("q"), 1.0 - number("q")),
+    "huber_loss": lambda number: _HuberFormula(number("delta")),
+    "hinge_loss": lambda number: _HingeFormula(),
+    "squared_hinge_loss": lambda number: _SquaredHingeFormula(),
+    "logistic_loss": lambda number: _LogisticFormula(),
+    "exponential_loss": lambda number: _ExponentialFormula(),
+    "poisson_loss": lambda number: _PoissonFormula(),
+    "gamma_loss": lambda number: _GammaFormula(number(1.0)),
 }
 
 
@@ -191,7 +191,7 @@ def scalar_loss(word: str, parameters, exact: bool):
     return SCALAR_LOSSES[word](number)
 
 
-class SumPart:
+class SumLossFormula:
     """sum over samples of s_j l(z_j, y_j), s_j coefficient times sample weight."""
 
     def __init__(self, scalar, coefficients: Interval, data, exact: bool):
@@ -255,7 +255,7 @@ def _cut(u: Interval, low, high):
     return a, b
 
 
-class SquareRootPart:
+class SquareRootLossFormula:
     """sum over tasks i of c_i sqrt(sum_j s_j (z_j - y_j)^2 + eps^2)."""
 
     def __init__(self, eps: Interval, coefficients: Interval, data, exact: bool):
@@ -303,7 +303,7 @@ class SquareRootPart:
 ROW_LOSSES = ("softmax_loss", "crammer_singer_loss")
 
 
-class RowPart:
+class RowLossFormula:
     """sum over rows j of w_j f(z_j), z_j the scores of all K classes: log sum exp z_j less that of the class, or the largest of [k is another
     class] + z_jk less that of the class. Flat arrays go class after class."""
 
@@ -381,7 +381,7 @@ class JointLossSettings:
 SETTINGS = JointLossSettings()
 
 
-class WorstTaskPart(SumPart):
+class WorstTaskFormula(SumLossFormula):
     """max over tasks i of f_i(z_i), f_i a sum over samples.
 
     For any shares p >= 0 of sum 1 it is at least sum_i p_i f_i, and so its conjugate at most that sum's: what is inherited here is the sum with the
@@ -397,7 +397,7 @@ class WorstTaskPart(SumPart):
         )
         shares = Interval.of(np.maximum(given, SETTINGS.least_task_share), exact)
         super().__init__(scalar, coefficients * (shares / shares.sum()), data, exact)
-        self.each = SumPart(scalar, coefficients, data, exact)
+        self.each = SumLossFormula(scalar, coefficients, data, exact)
 
     def value(self, z: Interval) -> Interval:
         return (self.scalar.value(z, self.y) * self.each.s).sums(self.offsets[:-1]).max()

@@ -8,14 +8,14 @@ from math import ceil
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, minimum, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
 __all__ = [
     "METRICS",
     "ORDERS",
     "SETTINGS",
-    "LabelCosts",
+    "LabelCostFormula",
 ]
 
 
@@ -38,7 +38,7 @@ class TableSettings:
 SETTINGS = TableSettings()
 
 
-class Metric:
+class MetricFormula:
     """A metric of a task with P positives and N negatives."""
 
     every_labelling = False  # no labelling is forbidden, and none is a ranking
@@ -135,7 +135,7 @@ def _running(x: Interval, side: int) -> Interval:
     return Interval(np.concatenate([zero, sums.low]), np.concatenate([zero, sums.high]))
 
 
-class FScore(Metric):
+class FScoreFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -144,7 +144,7 @@ class FScore(Metric):
         return (b + c * square) / (float(self.P) - c + b + square * float(self.P))
 
 
-class AUC(Metric):
+class AUCFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -161,7 +161,7 @@ class AUC(Metric):
         return p, total / float(self.P * self.N)
 
 
-class ErrorRate(Metric):
+class ErrorRateFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -175,7 +175,7 @@ class ErrorRate(Metric):
         return p, p.sum() * 2.0
 
 
-class BalancedError(Metric):
+class BalancedErrorFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -192,7 +192,7 @@ class BalancedError(Metric):
         return p, (p[y > 0].sum() / float(self.P) + p[y < 0].sum() / float(self.N)) * 0.5
 
 
-class Jaccard(Metric):
+class JaccardFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -200,7 +200,7 @@ class Jaccard(Metric):
         return self.number(b + c) / self.number(float(self.P) + b)
 
 
-class GMean(Metric):
+class GMeanFormula(MetricFormula):
     every_labelling = True
 
     def delta(self, b, c):
@@ -209,7 +209,7 @@ class GMean(Metric):
         return 1.0 - maximum(right, 0.0).sqrt()
 
 
-class ROCArea(Metric):
+class ROCAreaFormula(MetricFormula):
     def value(self, positive, negative):
         total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
         for first in range(0, self.P, rows):
@@ -241,10 +241,10 @@ class ROCArea(Metric):
         capped = []
         for k in range(1, self.P):
             capped.append(minimum(columns, float(k)).sum().reshape(1))
-        return joined(capped) + _running(-rows, 1)[1 : self.P]
+        return join_intervals(capped) + _running(-rows, 1)[1 : self.P]
 
 
-class Top(Metric):
+class TopPlacesFormula(MetricFormula):
     """Labellings with k samples labelled +1, and the true one."""
 
     def expected(self, b, c) -> Interval:
@@ -299,7 +299,7 @@ def _share(short, above) -> Interval:
     return minimum(Interval(share.high, share.high), 1.0)
 
 
-class PrecisionAt(Top):
+class PrecisionAtFormula(TopPlacesFormula):
     def delta(self, b, c):
         return self.number(np.asarray(b, float)) / float(self.count())
 
@@ -307,7 +307,7 @@ class PrecisionAt(Top):
         return b / float(self.count())
 
 
-class RecallAt(Top):
+class RecallAtFormula(TopPlacesFormula):
     def delta(self, b, c):
         return self.number(np.asarray(c, float)) / float(self.P)
 
@@ -316,7 +316,7 @@ class RecallAt(Top):
 
 
 METRICS = {
-    "FScore": FScore, "AUC": AUC, "ErrorRate": ErrorRate, "BalancedError": BalancedError, "Jaccard": Jaccard, "GMean": GMean, "ROCArea": ROCArea, "PrecisionAt": PrecisionAt, "RecallAt": RecallAt,
+    "FScore": FScoreFormula, "AUC": AUCFormula, "ErrorRate": ErrorRateFormula, "BalancedError": BalancedErrorFormula, "Jaccard": JaccardFormula, "GMean": GMeanFormula, "ROCArea": ROCAreaFormula, "PrecisionAt": PrecisionAtFormula, "RecallAt": RecallAtFormula,
 }  # fmt: skip
 
 
@@ -324,7 +324,7 @@ METRICS = {
 # The checker's own formulas of what labellings of a row cost beside the true one.
 
 
-class LabelCosts:
+class LabelCostFormula:
     """Delta of K labels: "hamming", a cost a label, "zero_one", a metric (its plain form), or [[clique, table], ...] of costs[true, given]."""
 
     def __init__(self, loss, n_labels: int, exact: bool):
@@ -405,7 +405,7 @@ class LabelCosts:
 # is proven of the multipliers that are their mean, which take the place of those in the proof.
 
 
-class Orders(Metric):
+class RankingFormula(MetricFormula):
     """`reached[r]` of the first r negatives count; a pair in the wrong order has the slope `unit`."""
 
     def __init__(self, plain, positives, negatives, exact):
@@ -424,7 +424,7 @@ class Orders(Metric):
         """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
         up, down = (_falling(x) for x in (positive, negative))
         r = np.arange(self.N + 1)
-        pairs = joined([down[:1] * 0.0, down.cumsum(axis=0)])
+        pairs = join_intervals([down[:1] * 0.0, down.cumsum(axis=0)])
         best = pairs * 0.0
         for k in range(1, self.P + 1):
             own = self.costs(k, r) - self.unit * (up[k - 1] * r.astype(float) - pairs)
@@ -466,13 +466,13 @@ class Orders(Metric):
         return p, promised
 
 
-class AveragePrecision(Orders):
+class AveragePrecisionFormula(RankingFormula):
     def costs(self, k, ranks):
         r = np.asarray(ranks, float)
         return self.number(r) / (r + float(k)) / float(self.P)
 
 
-class NDCG(Orders):
+class NDCGFormula(RankingFormula):
     def __init__(self, plain, positives, negatives, exact):
         super().__init__(plain, positives, negatives, exact)
         places = self.number(np.arange(1.0, positives + negatives + 1.0))
@@ -483,7 +483,7 @@ class NDCG(Orders):
         return (self.discounts[k - 1] - self.discounts[k - 1 + np.asarray(ranks, int)]) / self.best
 
 
-class PartialAUC(Orders):
+class PartialAUCFormula(RankingFormula):
     def __init__(self, plain, positives, negatives, exact):
         super().__init__(plain, positives, negatives, exact)
         self.a, self.b = (
@@ -508,7 +508,7 @@ class PartialAUC(Orders):
     def value(self, positive, negative):
         """The best rank of every positive by itself."""
         first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
-        sums = joined([first[:1] * 0.0, first.cumsum(axis=0)])
+        sums = join_intervals([first[:1] * 0.0, first.cumsum(axis=0)])
         heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
         total, rows = positive.like(0.0), max(1, SETTINGS.slab_entries // len(self.reached))
         for first_row in range(0, self.P, rows):
@@ -520,7 +520,7 @@ class PartialAUC(Orders):
         if self.a > 0:
             return super().law_of(p, y, law)
         # Delta is linear in the slopes then, and their domain that of pairs with rows of at most b
-        pairs = ROCArea(self.plain, self.P, self.N, self.exact)
+        pairs = ROCAreaFormula(self.plain, self.P, self.N, self.exact)
         return pairs.law_of_margins(p, y, 2.0 / self.unit, self.b)
 
 
@@ -533,4 +533,4 @@ def _near_whole(x: float) -> float:
     return float(round(x)) if abs(x - round(x)) <= 1e-9 * max(1.0, x) else x
 
 
-ORDERS = {"AveragePrecision": AveragePrecision, "NDCG": NDCG, "PartialAUC": PartialAUC}
+ORDERS = {"AveragePrecision": AveragePrecisionFormula, "NDCG": NDCGFormula, "PartialAUC": PartialAUCFormula}

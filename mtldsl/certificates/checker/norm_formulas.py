@@ -8,17 +8,17 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from mtldsl.certificates.checker.function import Function, UnsupportedFormula, differences, positive
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, spectral_norm, trace_norm
+from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
 
 __all__ = [
     "NORMS",
-    "CellNorm",
-    "HalfSquaredGroups",
-    "HalfSquaredKSupport",
-    "LatentGroups",
-    "SquaredTrace",
-    "Tree",
+    "CellNormFormula",
+    "HalfSquaredGroupsFormula",
+    "HalfSquaredKSupportFormula",
+    "LatentGroupsFormula",
+    "SquaredTraceFormula",
+    "TreeFormula",
 ]
 
 
@@ -29,7 +29,7 @@ __all__ = [
 _FINE = {"maxiter": 5_000, "maxfun": 10_000, "maxcor": 20, "ftol": 1e-16, "gtol": 1e-14}
 
 
-class LatentGroups(Function):
+class LatentGroupsFormula(FunctionFormula):
     """min over parts V_g of sum over groups g of a_g ||V_g||_F, with W the sum of the V_g, each zero outside of its group.
 
     With sizes l_g >= 0 of the groups and L_j the sum of those that hold row j, V_g = W_j l_g / L_j are parts, and by the inequality of Cauchy and
@@ -84,7 +84,7 @@ class LatentGroups(Function):
     def gauge(self, Z) -> Interval:
         squares = Z.square().sum(axis=1)
         parts = [squares[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return (joined(parts).sqrt() / self.number(self.costs)).max()
+        return (join_intervals(parts).sqrt() / self.number(self.costs)).max()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class NormSettings:
 SETTINGS = NormSettings()
 
 
-class Tree(Function):
+class TreeFormula(FunctionFormula):
     """sum over groups g of a_g ||W[g, :]||_F, or over all rows j too of a_g ||W[j, g]||_2; of two groups one holds the other, or they are apart.
 
     Z is in t times the dual ball iff nothing is left of it when every group, leaves first, is shortened by t a_g.
@@ -149,7 +149,7 @@ class Tree(Function):
     def value(self, W):
         squares = self._squares(W)
         norms = [squares[np.asarray(group)].sum(axis=0).sqrt().sum().reshape(1) for group in self.groups]
-        return (joined(norms) * self.number(self.a)).sum()
+        return (join_intervals(norms) * self.number(self.a)).sum()
 
     def inside(self, Z):
         return Z if self.takes.all() else Z * self.takes.astype(float)
@@ -192,7 +192,7 @@ class Tree(Function):
 # The checker's own formulas of norms.
 
 
-class CellNorm(Function):
+class CellNormFormula(FunctionFormula):
     """sum over cells of a_c N(W_c); a subclass has `norms`, `dual_norms` and `cells_of`, the weights laid out over the entries."""
 
     def read(self, parameters):
@@ -233,7 +233,7 @@ class CellNorm(Function):
         return (norms[weights > 0] / self.number(weights[weights > 0])).max()
 
 
-class L1(CellNorm):
+class L1Formula(CellNormFormula):
     def norms(self, W):
         return abs(W)
 
@@ -241,7 +241,7 @@ class L1(CellNorm):
         return per_cell
 
 
-class SortedL1(Function):
+class SortedL1Formula(FunctionFormula):
     """sum over k of a_k |W|_(k), the k-th largest of all entries."""
 
     def read(self, parameters):
@@ -264,7 +264,7 @@ class SortedL1(Function):
         return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
-class L21(CellNorm):
+class L21Formula(CellNormFormula):
     def norms(self, W):
         return W.square().sum(axis=1).sqrt()
 
@@ -272,7 +272,7 @@ class L21(CellNorm):
         return np.broadcast_to(per_cell, self.shape[0])[:, None]
 
 
-class L1Inf(L21):
+class L1InfFormula(L21Formula):
     def norms(self, W):
         return abs(W).max(axis=1)
 
@@ -280,7 +280,7 @@ class L1Inf(L21):
         return abs(Z).sum(axis=1)
 
 
-class L12(CellNorm):
+class L12Formula(CellNormFormula):
     def norms(self, W):
         return W.square().sum(axis=0).sqrt()
 
@@ -288,7 +288,7 @@ class L12(CellNorm):
         return per_cell
 
 
-class Groups(CellNorm):
+class GroupsFormula(CellNormFormula):
     """Groups of rows or columns; those in no group are free."""
 
     key, axis = "groups", 0
@@ -304,7 +304,7 @@ class Groups(CellNorm):
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)
         parts = [sums[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return joined(parts).sqrt()
+        return join_intervals(parts).sqrt()
 
     def over_entries(self, per_cell):
         line = np.zeros(self.shape[self.axis])
@@ -319,11 +319,11 @@ class Groups(CellNorm):
         )
 
 
-class ColumnGroups(Groups):
+class ColumnGroupsFormula(GroupsFormula):
     key, axis = "columns", 1
 
 
-class HalfSquaredGroups(ColumnGroups):
+class HalfSquaredGroupsFormula(ColumnGroupsFormula):
     finite_dual = True
     degree = 2
 
@@ -337,7 +337,7 @@ class HalfSquaredGroups(ColumnGroups):
         return self.norms(Z).max().square() * 0.5
 
 
-class HalfSquaredKSupport(HalfSquaredGroups):
+class HalfSquaredKSupportFormula(HalfSquaredGroupsFormula):
     def read(self, parameters):
         super().read(parameters)
         self.r = int(positive(parameters["r"], "a k-support norm with an r"))
@@ -367,7 +367,7 @@ class HalfSquaredKSupport(HalfSquaredGroups):
         return squares.sum() * 0.5
 
 
-class Frobenius(Function):
+class FrobeniusFormula(FunctionFormula):
     def value(self, W):
         return W.square().sum().sqrt()
 
@@ -375,7 +375,7 @@ class Frobenius(Function):
         return self.value(Z)
 
 
-class Trace(Function):
+class TraceFormula(FunctionFormula):
     def value(self, W):
         return trace_norm(W)
 
@@ -383,7 +383,7 @@ class Trace(Function):
         return spectral_norm(Z)
 
 
-class SquaredTrace(Function):
+class SquaredTraceFormula(FunctionFormula):
     finite_dual = True
     degree = 2
 
@@ -397,7 +397,7 @@ class SquaredTrace(Function):
         return spectral_norm(Z).square() * 0.25 * self.trace
 
 
-class TotalVariation(Function):
+class TotalVariationFormula(FunctionFormula):
     takes = property(lambda self: np.zeros(self.shape, dtype=bool))
 
     def span(self, row):
@@ -416,7 +416,7 @@ class TotalVariation(Function):
 
 #: word -> its class, of the norms and seminorms; balls are of these
 NORMS = {
-    "l1_norm": L1, "sorted_l1_norm": SortedL1, "l21_norm": L21, "l12_norm": L12, "l1_inf_norm": L1Inf, "group_norm": Groups,
-    "column_group_norm": ColumnGroups, "frobenius_norm": Frobenius, "trace_norm": Trace, "total_variation": TotalVariation,
-    "tree_norm": Tree, "latent_group_norm": LatentGroups,
+    "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": L21Formula, "l12_norm": L12Formula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
+    "column_group_norm": ColumnGroupsFormula, "frobenius_norm": FrobeniusFormula, "trace_norm": TraceFormula, "total_variation": TotalVariationFormula,
+    "tree_norm": TreeFormula, "latent_group_norm": LatentGroupsFormula,
 }  # fmt: skip

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtldsl.certificates.checker.balancing import balanced
+from mtldsl.certificates.checker.balancing import balance_multipliers
 from mtldsl.certificates.checker.feasibility import made_feasible
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval
-from mtldsl.certificates.checker.loss_formulas import RowPart
+from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 from mtldsl.certificates.checker.proof_schema import in_words
 from mtldsl.certificates.checker.row_spans import give_spans, row_kinds, seen_by_others
-from mtldsl.certificates.checker.terms import FunctionTerm, LossTerm
+from mtldsl.certificates.checker.terms import CheckedFunctionTerm, CheckedLossTerm
 from mtldsl.errors import ProofError
 
 __all__ = [
@@ -175,15 +175,15 @@ class ProofCheckSettings:
 SETTINGS = ProofCheckSettings()
 
 
-class _OutOfCone(Exception):
+class _OutOfConeError(Exception):
     pass
 
 
 def words_without_formula(proof: dict, data) -> list[str]:
     """The terms of a proof, or of one that is about to be written, that this checker cannot read."""
     found = []
-    reads = [lambda one=one: LossTerm(one, data[one["data"]], False) for one in proof["losses"]]
-    reads += [lambda one=one: FunctionTerm(one, False) for one in proof["functions"]]
+    reads = [lambda one=one: CheckedLossTerm(one, data[one["data"]], False) for one in proof["losses"]]
+    reads += [lambda one=one: CheckedFunctionTerm(one, False) for one in proof["functions"]]
     for read in reads:
         try:
             read()
@@ -223,11 +223,11 @@ class Check:
         self.losses, self.functions = [], []
         for described in proof["losses"]:
             self._read(
-                refused, self.losses, lambda d=described: LossTerm(d, self.data[d["data"]], self.exact)
+                refused, self.losses, lambda d=described: CheckedLossTerm(d, self.data[d["data"]], self.exact)
             )
         for described in proof["functions"]:
             if described["convex"]:
-                self._read(refused, self.functions, lambda d=described: FunctionTerm(d, self.exact))
+                self._read(refused, self.functions, lambda d=described: CheckedFunctionTerm(d, self.exact))
         if not refused:
             try:
                 found.high, found.violation = self.primal()
@@ -295,10 +295,10 @@ class Check:
         """The objective, constraints aside; anything where float64 does not hold the arguments of a term."""
         total = Interval.of(self.proof["constant"], self.exact)
         for loss in self.losses:
-            total = total + loss.part.value(_held(loss.predictions(x)))
+            total = total + loss.part.value(_require_finite(loss.predictions(x)))
         for f in self.functions:
             if not f.part.is_set:
-                total = total + f.part.value(_held(f.map.forward(x))) * f.c
+                total = total + f.part.value(_require_finite(f.map.forward(x))) * f.c
         return total
 
     def scale(self) -> float:
@@ -344,7 +344,7 @@ class Check:
         for _ in range(SETTINGS.left_out_rounds):
             try:
                 return self._dual(region, share)
-            except _OutOfCone:
+            except _OutOfConeError:
                 region.clear()
         return -np.inf
 
@@ -403,12 +403,12 @@ class Check:
         self._check_signs(k, v)
 
     def _check_signs(self, k: int, v) -> None:
-        """_OutOfCone where a bound's multiplier may have another sign than it must: that one is left out then."""
+        """_OutOfConeError where a bound's multiplier may have another sign than it must: that one is left out then."""
         f = self.functions[k]
         wrong = f.part.out_of_cone(v[k])
         if wrong.any():
             f.part.left_out = f.part.left_out | wrong
-            raise _OutOfCone
+            raise _OutOfConeError
 
     def _balance_weights(self, u, v, left):
         """(multipliers of losses, [(block, rows)] whose residual is orthogonal to all that no function sees, as real numbers)."""
@@ -430,7 +430,7 @@ class Check:
         def seen(name: str, row: int, by_task: np.ndarray) -> bool:
             return seen_by_others(self.functions, v, name, row, by_task)
 
-        u, done = balanced(self.losses, kinds, seen, intercepts, u, r, self.exact)
+        u, done = balance_multipliers(self.losses, kinds, seen, intercepts, u, r, self.exact)
         for name, held in intercepts.items():
             left[name][0] &= [(name, -1 - i) not in done for i in range(len(held))]
         return u, [
@@ -505,7 +505,7 @@ class Check:
             assert totals is not None  # the name is of one of the losses
             (first, *others) = sharing
             part = self.losses[first].part
-            if isinstance(part, RowPart):
+            if isinstance(part, RowLossFormula):
                 together = None if others else part.balanced(u[first], totals)
                 if together is not None and set(self.losses[first].intercepts) == set(names):
                     u[first] = together
@@ -529,7 +529,7 @@ def _turn(part) -> int:
     return 0 if part.finite_dual else 1 if part.is_cone_free else 2
 
 
-def _held(argument: Interval) -> Interval:
+def _require_finite(argument: Interval) -> Interval:
     """The same; OverflowError where an end is not finite: an order or a maximum of such numbers need not show it."""
     if not argument.exact and not (np.isfinite(argument.low).all() and np.isfinite(argument.high).all()):
         raise OverflowError("the arguments of a term are beyond float64")

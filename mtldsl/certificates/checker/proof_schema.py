@@ -173,7 +173,7 @@ def _range(array: np.ndarray) -> str:
 # The whole of what a proof's file may hold: the names, the kinds and the ranges. Read once, before any formula sees it.
 #
 # Everything in the file may be forged. What is returned here has the shapes that the formulas take for granted, equal and never broadcast; it has
-# finite numbers, blocks that are there once, and no names but those below. What only the data can tell (`terms.LossTerm`, `DataArrays.checked`)
+# finite numbers, blocks that are there once, and no names but those below. What only the data can tell (`terms.CheckedLossTerm`, `DataArrays.checked`)
 # and the ranges that make a word convex (the words' own classes) are looked at there.
 
 #: Most rows and columns of a block.

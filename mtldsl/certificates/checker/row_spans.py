@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 from scipy import linalg, sparse
 
-from mtldsl.certificates.checker.balancing import solved
+from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
 from mtldsl.certificates.checker.terms import picks
 
 __all__ = [
-    "RowKind",
+    "SpanRowKind",
     "give_spans",
     "row_kinds",
     "seen_by_others",
@@ -41,7 +41,7 @@ SETTINGS = RowSpanSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class RowKind:
+class SpanRowKind:
     """Rows of a block in which the same functions take part.
 
     rows   : their numbers
@@ -55,14 +55,14 @@ class RowKind:
     span: np.ndarray
     takers: tuple[tuple[int, np.ndarray, np.ndarray, np.ndarray, slice], ...]
 
-    def within(self, rows) -> RowKind:
+    def within(self, rows) -> SpanRowKind:
         """The same, of some of the rows."""
         kept = np.isin(self.rows, rows)
         takers = tuple((k, places[kept], E, used, own) for k, places, E, used, own in self.takers)
-        return RowKind(self.rows[kept], self.basis, self.span, takers)
+        return SpanRowKind(self.rows[kept], self.basis, self.span, takers)
 
 
-def row_kinds(name: str, functions, untaken: np.ndarray) -> list[RowKind]:
+def row_kinds(name: str, functions, untaken: np.ndarray) -> list[SpanRowKind]:
     """The rows of a block that have entries which no function takes alone; rows whose directions cannot be told are in none."""
     p, m = untaken.shape
     if m > SETTINGS.block_tasks:
@@ -126,7 +126,7 @@ def _of_rows(map, name: str):
     return {row: place for place, row in enumerate(rows)}, e["coefficient"], right
 
 
-def _kind(members, m: int) -> RowKind | None:
+def _kind(members, m: int) -> SpanRowKind | None:
     rows = np.array([row for row, _ in members])
     takers, columns, at = [], [np.zeros((m, 0))], 0
     for which, (k, _, E, _, right) in enumerate(members[0][1]):
@@ -138,7 +138,7 @@ def _kind(members, m: int) -> RowKind | None:
         at += T.shape[1]
     span = np.hstack(columns)
     if not at:
-        return RowKind(rows, np.eye(m), span, ())
+        return SpanRowKind(rows, np.eye(m), span, ())
     s, order = linalg.qr(span, mode="r", pivoting=True)[0:2]
     size = np.abs(np.diag(s))
     rank = int(np.count_nonzero(size > SETTINGS.zero_share * size.max(initial=0.0)))
@@ -151,7 +151,7 @@ def _kind(members, m: int) -> RowKind | None:
         mine = chosen[(chosen >= own.start) & (chosen < own.stop)]
         kept.append((k, places, E, mine - own.start, slice(at, at + len(mine))))
         at += len(mine)
-    return RowKind(rows, basis, span[:, chosen], tuple(kept))
+    return SpanRowKind(rows, basis, span[:, chosen], tuple(kept))
 
 
 def _exact_product(A, B) -> np.ndarray | None:
@@ -189,13 +189,13 @@ def _unseen(span: np.ndarray, rank: int) -> np.ndarray | None:
     return whole
 
 
-def give_spans(kind: RowKind, residual: Interval, v, functions) -> bool:
+def give_spans(kind: SpanRowKind, residual: Interval, v, functions) -> bool:
     """Let functions take a residual (rows, m) that is orthogonal to `basis` as real numbers: v is changed; False where it could not be."""
     T = kind.span
     if not T.shape[1]:
         return False
     t = residual.like(T)
-    found = solved(product(t.T, t), product(t.T, residual.T))
+    found = enclose_solution(product(t.T, t), product(t.T, residual.T))
     if found is None:
         return False
     for k, places, E, used, own in kind.takers:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, joined, maximum, product, tighter
-from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCosts
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product, tighter
+from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
 __all__ = [
-    "LabelGraphPart",
-    "StructuredPart",
+    "LabelGraphFormula",
+    "StructuredHingeFormula",
 ]
 
 
@@ -40,7 +40,7 @@ SETTINGS = LabellingSettings()
 GAP = 2
 
 
-class LabelGraphPart:
+class LabelGraphFormula:
     """sum over samples i of w_i f(scores of sample i): `clique_hinge`, a maximum over labellings, or `pairwise_log_loss`, the
     logarithm of a sum over them. Predictions are flat, entry after entry of the graph, each for all samples. Where labels are missing it
     is over labellings of the others, and of scores of the graph that these induce.
@@ -60,7 +60,7 @@ class LabelGraphPart:
         n = len(self.truth)
         own = None if data.sample_weights is None else _of_samples(data, word)
         self.w = coefficients[0].broadcast((n,)) if own is None else Interval.of(own, exact) * coefficients[0]
-        self.costs = LabelCosts(parameters.get("loss", "hamming"), self.K, exact)
+        self.costs = LabelCostFormula(parameters.get("loss", "hamming"), self.K, exact)
         self.all = (np.arange(2**self.K)[:, None] >> np.arange(self.K)[::-1]) & 1
 
     def indicators(self, labels) -> np.ndarray:
@@ -177,7 +177,7 @@ def _of_samples(data, word) -> np.ndarray:
 KNOWN = METRICS | ORDERS
 
 
-class StructuredPart:
+class StructuredHingeFormula:
     """sum over tasks i of c_i max over labellings y' of Delta(y, y') - <y - y', z>."""
 
     def __init__(self, metrics, coefficients: Interval, data, exact: bool, witness):
@@ -214,7 +214,7 @@ class StructuredPart:
             p, promised = metric.law_of(p, y, law)
             parts.append(p * (-2.0 * y) * self.c[i])
             self.promised.append(promised * self.c[i])
-        return joined(parts)
+        return join_intervals(parts)
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
         """u with exactly `total` off the sum of task i; None where that is not known to be possible.

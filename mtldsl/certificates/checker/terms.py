@@ -9,23 +9,23 @@ from scipy import sparse
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
-from mtldsl.certificates.checker.interval import Interval, joined, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, product
 from mtldsl.certificates.checker.loss_formulas import (
     ROW_LOSSES,
     SCALAR_LOSSES,
-    RowPart,
-    SquareRootPart,
-    SumPart,
-    WorstTaskPart,
+    RowLossFormula,
+    SquareRootLossFormula,
+    SumLossFormula,
+    WorstTaskFormula,
     scalar_loss,
 )
 from mtldsl.certificates.checker.proof_file import DataArrays
-from mtldsl.certificates.checker.structured_formulas import LabelGraphPart, StructuredPart
+from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula, StructuredHingeFormula
 
 __all__ = [
-    "FunctionTerm",
-    "LossTerm",
-    "Map",
+    "CheckedFunctionTerm",
+    "CheckedLinearMap",
+    "CheckedLossTerm",
     "picks",
 ]
 
@@ -33,7 +33,7 @@ __all__ = [
 _WITH_WITNESS = ("clique_hinge", "pairwise_log_loss", "structured_hinge", "worst_task")
 
 
-class Map:
+class CheckedLinearMap:
     """x -> sum of coefficient * left @ x[block] @ right + offset."""
 
     def __init__(self, described, exact: bool):
@@ -78,11 +78,15 @@ def picks(factor):
     return where if ones and len(set(where.tolist())) == len(where) else None
 
 
-class LossTerm:
+class CheckedLossTerm:
     """A loss with its data: a part with formulas, behind the map and the inputs."""
 
     def __init__(self, described, data: DataArrays, exact: bool):
-        self.map, self.data, self.intercepts = Map(described["map"], exact), data, described["intercepts"]
+        self.map, self.data, self.intercepts = (
+            CheckedLinearMap(described["map"], exact),
+            data,
+            described["intercepts"],
+        )
         self.exact, self.word = exact, described["word"]
         self.graph = self.word in ("clique_hinge", "pairwise_log_loss")
         parameters, witness = described["parameters"], described["witness"]
@@ -90,19 +94,19 @@ class LossTerm:
         coefficients = Interval.of(described["coefficients"], exact)
         if self.word in SCALAR_LOSSES:
             scalar = scalar_loss(self.word, parameters, exact)
-            self.part = SumPart(scalar, coefficients, data, exact)
+            self.part = SumLossFormula(scalar, coefficients, data, exact)
         elif self.word == "worst_task":
             scalar = scalar_loss(parameters["of"]["word"], parameters["of"]["parameters"], exact)
-            self.part = WorstTaskPart(scalar, coefficients, data, exact, witness)
+            self.part = WorstTaskFormula(scalar, coefficients, data, exact, witness)
         elif self.word == "square_root_loss":
             eps = Interval.of(parameters["eps"] or 0.0, exact)
-            self.part = SquareRootPart(eps, coefficients, data, exact)
+            self.part = SquareRootLossFormula(eps, coefficients, data, exact)
         elif self.word == "structured_hinge":
-            self.part = StructuredPart(parameters["metrics"], coefficients, data, exact, witness)
+            self.part = StructuredHingeFormula(parameters["metrics"], coefficients, data, exact, witness)
         elif self.word in ROW_LOSSES:
-            self.part = RowPart(self.word, coefficients, data, exact)
+            self.part = RowLossFormula(self.word, coefficients, data, exact)
         elif self.graph:
-            self.part = LabelGraphPart(self.word, parameters, coefficients, data, exact, witness)
+            self.part = LabelGraphFormula(self.word, parameters, coefficients, data, exact, witness)
         else:
             raise UnsupportedFormula(self.word)
         scalar = getattr(self.part, "scalar", None)
@@ -133,7 +137,7 @@ class LossTerm:
             product(data.inputs[a:b], W[:, i])
             for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
         ]
-        return joined(parts)
+        return join_intervals(parts)
 
     def effect(self, name: str) -> np.ndarray | None:
         """Roughly how far every entry of a block moves predictions, squared; None of a block that it is not of."""
@@ -209,9 +213,9 @@ def _require_fit(described, data: DataArrays, shape: tuple, graph: bool) -> None
         raise ValueError(f"{word} of a task without labels")
 
 
-class FunctionTerm:
+class CheckedFunctionTerm:
     def __init__(self, described, exact: bool):
-        self.word, self.map = described["word"], Map(described["map"], exact)
+        self.word, self.map = described["word"], CheckedLinearMap(described["map"], exact)
         if self.word not in FUNCTIONS:
             raise UnsupportedFormula(self.word)
         self.c = Interval.of(described["coefficient"], exact)

@@ -11,9 +11,9 @@ from scipy import sparse
 from mtldsl.certificates.plain.plain_formula import defined
 
 __all__ = [
-    "Spectrum",
-    "above",
-    "apart",
+    "PlainSpectrum",
+    "largest_difference",
+    "largest_excess",
     "singular_values",
     "spectrum_of",
 ]
@@ -312,13 +312,13 @@ def squared_cluster_norm(W, atom):
 # Sets: how far W (p, q) is outside, in the units typed.
 
 
-def above(W, bound):
+def largest_excess(W, bound):
     """Return the largest W - bound, or 0."""
     with np.errstate(invalid="ignore"):
         return np.max(W - bound, initial=0.0)
 
 
-def apart(W, value):
+def largest_difference(W, value):
     """Return the largest |W - value|."""
     return np.max(np.abs(W - value), initial=0.0)
 
@@ -326,25 +326,25 @@ def apart(W, value):
 @defined("at_least", "set")
 def at_least(W, atom):
     """bound - W"""
-    return above(-W, -np.asarray(atom.bound))
+    return largest_excess(-W, -np.asarray(atom.bound))
 
 
 @defined("at_most", "set")
 def at_most(W, atom):
     """W - bound"""
-    return above(W, atom.bound)
+    return largest_excess(W, atom.bound)
 
 
 @defined("equal_to", "set")
 def equal_to(W, atom):
     """|W - bound|"""
-    return apart(W, atom.bound)
+    return largest_difference(W, atom.bound)
 
 
 @defined("columns_on_simplex", "set")
 def columns_on_simplex(W, atom):
     """-W, and |sum of a column - total|"""
-    return max(above(-W, 0.0), apart(W.sum(axis=0), atom.total))
+    return max(largest_excess(-W, 0.0), largest_difference(W.sum(axis=0), atom.total))
 
 
 @defined("rank_at_most", "set")
@@ -363,7 +363,7 @@ _OUTSIDE_SHARE = 1e-13
 _BEYOND_SHARE = 1e-7
 
 
-class Spectrum(NamedTuple):
+class PlainSpectrum(NamedTuple):
     """U diag(values) U^T + rest (I - U U^T)."""
 
     basis: np.ndarray
@@ -401,13 +401,13 @@ class Spectrum(NamedTuple):
         return found + (np.sqrt(self.rest) * (W - self.basis @ along) if self.n_rest else 0.0)
 
 
-def spectrum_of(matrix: Any) -> Spectrum:
+def spectrum_of(matrix: Any) -> PlainSpectrum:
     """Return that of an array, or of what holds `basis`, `values` and `rest`."""
     if hasattr(matrix, "basis"):
         rest = float(matrix.rest) if matrix.basis.shape[1] < len(matrix.basis) else 0.0
-        return Spectrum(np.asarray(matrix.basis, float), np.asarray(matrix.values, float), rest)
+        return PlainSpectrum(np.asarray(matrix.basis, float), np.asarray(matrix.values, float), rest)
     values, basis = np.linalg.eigh(np.asarray(matrix, float))
-    return Spectrum(basis, values, 0.0)
+    return PlainSpectrum(basis, values, 0.0)
 
 
 def _logs(W, matrices, atom) -> tuple[float, float]:

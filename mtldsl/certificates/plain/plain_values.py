@@ -15,7 +15,12 @@ from mtldsl.certificates.plain import plain_losses as plain_labellings
 from mtldsl.certificates.plain import plain_penalties as plain_structures
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
 from mtldsl.certificates.plain.plain_losses import GAP
-from mtldsl.certificates.plain.plain_penalties import above, apart, singular_values, spectrum_of
+from mtldsl.certificates.plain.plain_penalties import (
+    largest_difference,
+    largest_excess,
+    singular_values,
+    spectrum_of,
+)
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.scalars import Operation
 from mtldsl.language.substitution import intercepts_of
@@ -375,8 +380,8 @@ class TypedPoint:
                 return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
             left, right = (matrix_of(one, blocks) for one in operands)
             if tree.name == "==":
-                return float(apart(left, right))
-            return float(above(left, right) if tree.name == "<=" else above(-left, -right))
+                return float(largest_difference(left, right))
+            return float(largest_excess(left, right) if tree.name == "<=" else largest_excess(-left, -right))
 
 
 def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:

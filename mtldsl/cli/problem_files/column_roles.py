@@ -15,12 +15,12 @@ from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_
 
 __all__ = [
     "SETTINGS",
-    "Column",
-    "Guess",
+    "ColumnRole",
+    "GuessedRoles",
     "decimal_of",
     "guess_of",
-    "seen",
-    "shown",
+    "inspect_column",
+    "shorten_list",
 ]
 
 
@@ -48,7 +48,7 @@ SETTINGS = ColumnRoleSettings()
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnRole:
     name: str
     kind: str  # "number", "category", "text"
     values: tuple  # distinct ones, without missing ones; of numbers as floats
@@ -113,21 +113,21 @@ class Column:
         return shares[1:] if len(shares) == 2 else shares
 
 
-def seen(name: str, texts: Sequence[str]) -> Column:
+def inspect_column(name: str, texts: Sequence[str]) -> ColumnRole:
     """The column of these cells."""
     wrong = [text.strip() for text in texts if not is_number(text)]
     there = [text.strip() for text in texts if text.strip() not in MISSING]
     if wrong:
         if len(set(there)) > SETTINGS.category_values and len(wrong) <= CSV.mistake_share * len(there):
-            return Column(name, "text", (), (), len(texts) - len(there), len(texts), tuple(wrong))
+            return ColumnRole(name, "text", (), (), len(texts) - len(there), len(texts), tuple(wrong))
         values = tuple(sorted(set(there)))
         kind, found = "category" if len(values) <= SETTINGS.category_values else "text", Counter(there)
         counts = tuple(found[value] for value in values)
-        return Column(name, kind, values, counts, len(texts) - len(there), len(texts))
+        return ColumnRole(name, kind, values, counts, len(texts) - len(there), len(texts))
     numbers = np.array([number(text) for text in texts])
     known, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     missing = int(np.isnan(numbers).sum())
-    return Column(name, "number", tuple(known.tolist()), tuple(counts.tolist()), missing, len(numbers))
+    return ColumnRole(name, "number", tuple(known.tolist()), tuple(counts.tolist()), missing, len(numbers))
 
 
 def decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> str:
@@ -153,7 +153,7 @@ def decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> str:
 
 
 @dataclass(frozen=True)
-class Guess:
+class GuessedRoles:
     """Labels and the column of tasks, as they were asked for or guessed.
 
     dropped : {column: why it is left out of the features}
@@ -167,13 +167,13 @@ class Guess:
 
 
 def guess_of(
-    columns: dict[str, Column],
+    columns: dict[str, ColumnRole],
     file: str,
     labels: Sequence[str],
     task: str | None,
     leaves_features: Callable[[set[str]], bool],
     can_be_tasks: Callable[[str, str], bool],
-) -> Guess:
+) -> GuessedRoles:
     """Return what was asked for, and a guess of the rest.
 
     file            : the name of the table, for the lines to type
@@ -193,7 +193,7 @@ def guess_of(
         others = [name for name in outcomes if name != last]
         dropped = {name: f"yes or no as {last} is; if it is known before {last}, it may be a feature" for name in others}  # fmt: skip
         said.append(
-            f"Not used: {shown(others)}, which may be labels too. If they are known before {last}, take them out of drop."
+            f"Not used: {shorten_list(others)}, which may be labels too. If they are known before {last}, take them out of drop."
         )
     if task is None:
         ids = sorted(
@@ -216,10 +216,10 @@ def guess_of(
             said.append(
                 f"Tasks: one a label. {several}. If such a column tells the tasks apart, of one label: {such}"
             )
-    return Guess(chosen, task, dropped, said)
+    return GuessedRoles(chosen, task, dropped, said)
 
 
-def _outcomes(columns: dict[str, Column], task: str | None) -> list[str]:
+def _outcomes(columns: dict[str, ColumnRole], task: str | None) -> list[str]:
     """The columns at the end that all say yes or no, where there are several; what never changes is looked past."""
     found: list[str] = []
     for name, one in reversed(columns.items()):
@@ -231,7 +231,7 @@ def _outcomes(columns: dict[str, Column], task: str | None) -> list[str]:
     return found if len(found) > 1 else []
 
 
-def _of_labels(columns: dict[str, Column], chosen: list[str], last: str, typed: str) -> str:
+def _of_labels(columns: dict[str, ColumnRole], chosen: list[str], last: str, typed: str) -> str:
     if len(chosen) == 1:
         label = columns[last]
         several = (
@@ -240,17 +240,17 @@ def _of_labels(columns: dict[str, Column], chosen: list[str], last: str, typed: 
         more = ("it is another one, or one of several", "A,B") if several else ("it is another one", "A")
         return f"Label: {last}, the last column. If {more[0]}: {typed} --labels {more[1]}"
     return (
-        f"Labels: {shown(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
+        f"Labels: {shorten_list(chosen)}, the last {len(chosen)} columns, since each says yes or no. If {last} alone is a label, and the others are known "
         f"before it: {typed} --labels {shlex.quote(last)}"
     )
 
 
-def _repeating(column: Column) -> str:
+def _repeating(column: ColumnRole) -> str:
     few, many = min(column.counts), max(column.counts)
     rows = f"{few:,}" if few == many else f"{few:,} to {many:,}"
     return f"{column.name} has {len(column.values):,} values that repeat, {rows} rows each"
 
 
-def shown(names: list[str]) -> str:
+def shorten_list(names: list[str]) -> str:
     """Return the names, the middle of a long list left out."""
     return ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:3])}, ..., {names[-1]}"

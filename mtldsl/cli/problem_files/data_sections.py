@@ -18,9 +18,9 @@ from mtldsl.cli.problem_files.section import (
     SEED,
     SWITCH,
     TEXT,
-    Reading,
+    FileTable,
+    ProblemFileReader,
     Rules,
-    Section,
     number,
     one_of,
     whole,
@@ -31,7 +31,7 @@ from mtldsl.data.derived import with_inputs
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.tasks import Tasks
 from mtldsl.datasets import LOADERS, READERS, scan
-from mtldsl.distributed.cluster import ADDRESS, MEMORY, connected, started
+from mtldsl.distributed.cluster import ADDRESS, MEMORY, connect_scheduler, start_processes
 from mtldsl.distributed.scan import FORMATS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.language.source_text import kind_of
@@ -60,13 +60,13 @@ __all__ = [
 # The [arrays] table of a problem file: matrices with a name, inline or from files of their own.
 
 
-def _read(reading: Reading) -> None:
+def _read(reading: ProblemFileReader) -> None:
     """name -> numpy array; lists of unequal length, such as groups of rows, stay lists."""
     for name, value in reading.table("arrays").items():
         reading.names[name] = _array(reading, name, value)
 
 
-def _array(reading: Reading, name: str, value):
+def _array(reading: ProblemFileReader, name: str, value):
     file, path = reading.file, ("arrays", name)
     if isinstance(value, list):
         return _inline(file, path, value)
@@ -128,7 +128,7 @@ def _numbers(file: TomlFile, path: tuple, array: np.ndarray) -> np.ndarray:
     return array
 
 
-ARRAYS = Section("arrays", names=True, read=_read)
+ARRAYS = FileTable("arrays", names=True, read=_read)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ RULES: Rules = {
 _LOCAL = ("workers", "threads", "memory")
 
 
-def check_engine(reading: Reading, table: dict) -> None:
+def check_engine(reading: ProblemFileReader, table: dict) -> None:
     """DataError with its place for what can be known of these keys of [data] before anything is started or read."""
     file = reading.file
     said = {key: table[key] for key in RULES if key in table}
@@ -204,7 +204,7 @@ def check_scheduler(scheduler: str | None, typed: str) -> None:
         raise DataError(message, term=typed)
 
 
-def start(reading: Reading, table: dict) -> None:
+def start(reading: ProblemFileReader, table: dict) -> None:
     """Takes the engine's keys out of the table, and makes the workers that they name the active ones."""
     options = {key: table.pop(key) for key in RULES if key in table}
     wanted = reading.scheduler or options.get("scheduler")
@@ -212,16 +212,16 @@ def start(reading: Reading, table: dict) -> None:
         return
     try:
         if wanted == "local":
-            reading.cluster = started(
+            reading.cluster = start_processes(
                 options.get("workers"), options.get("threads", 1), options.get("memory")
             )
         else:
-            reading.cluster = connected(wanted)
+            reading.cluster = connect_scheduler(wanted)
     except MTLError as error:
         raise error.at(reading.file.place(("data", "scheduler"), value=True)) from error
 
 
-def read_folder(reading: Reading, paths, table: dict, call):
+def read_folder(reading: ProblemFileReader, paths, table: dict, call):
     """The tasks that `datasets.scan` makes of a folder, a file or a list of them. `call` runs a reader with the rest of the table."""
     file = reading.file
     several = isinstance(paths, list)
@@ -236,7 +236,7 @@ def read_folder(reading: Reading, paths, table: dict, call):
     )
 
 
-def _resolved(reading: Reading, path: str) -> Path | str:
+def _resolved(reading: ProblemFileReader, path: str) -> Path | str:
     """Relative to the problem file; the address of a store as it is. DataError for other addresses."""
     if "://" not in path and "::" not in path:
         return reading.folder / path
@@ -260,7 +260,7 @@ def numbers_of_rows(tasks: Tasks) -> np.ndarray:
     return np.concatenate(tasks.source_rows or [np.arange(n) for n in tasks.counts])
 
 
-def groups_of(reading: Reading, name: str, rows: np.ndarray, at: tuple) -> list[str]:
+def groups_of(reading: ProblemFileReader, name: str, rows: np.ndarray, at: tuple) -> list[str]:
     """The cells of a column of the CSV file in these rows. DataError with the place `at` where there is no such file, or column, or value."""
     file, data = reading.file, reading.data
     path = data.get("path")
@@ -290,13 +290,13 @@ _SUFFIXES = {
 }
 
 
-def _check(reading: Reading) -> None:
+def _check(reading: ProblemFileReader) -> None:
     table = reading.table("data")
     if isinstance(table, dict):
         check_engine(reading, table)
 
 
-def _read_data(reading: Reading) -> None:
+def _read_data(reading: ProblemFileReader) -> None:
     """The tasks to learn from, and the rows held out where there is a [split]."""
     file = reading.file
     if not isinstance(file.content.get("data"), dict):
@@ -314,11 +314,11 @@ def _read_data(reading: Reading) -> None:
     if left_out:
         tasks = _without(file, tasks, left_out)
     if one_class == "skip":
-        with _at(file, ("data", "one_class")):
+        with _place_errors(file, ("data", "one_class")):
             tasks = tasks.without_one_class()
     split, test = file.content.get("split"), None
     if split is not None:
-        with _at(file, ("split",)):
+        with _place_errors(file, ("split",)):
             how = {
                 key: split.get(key, default) for key, default in (("test_size", 0.25), ("random_state", 0))
             }
@@ -332,7 +332,7 @@ def _read_data(reading: Reading) -> None:
                 raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
             tasks, test = tasks.split(**how)
     if standardize:
-        with _at(file, ("data", "standardize")):  # statistics come from the training rows alone
+        with _place_errors(file, ("data", "standardize")):  # statistics come from the training rows alone
             own = {"each_fold": True} if tasks.in_memory else {}  # folds of rows elsewhere share these
             tasks = tasks.standardize(**standardize, **own)
             assert tasks.scaling is not None
@@ -359,7 +359,7 @@ def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
 
 
 @contextmanager
-def _at(file: TomlFile, path: tuple):
+def _place_errors(file: TomlFile, path: tuple):
     """Errors of the data get the place of a key."""
     try:
         yield
@@ -367,7 +367,7 @@ def _at(file: TomlFile, path: tuple):
         raise error.at(file.place(path)) from error
 
 
-def _standardize(reading: Reading, value) -> dict | None:
+def _standardize(reading: ProblemFileReader, value) -> dict | None:
     path = ("data", "standardize")
     if isinstance(value, dict):
         reading.check(path, dict.fromkeys(("center", "scale"), SWITCH))
@@ -379,7 +379,7 @@ def _standardize(reading: Reading, value) -> dict | None:
     return {"center": True, "scale": True} if value else None
 
 
-def _dataset(reading: Reading, table: dict) -> Tasks:
+def _dataset(reading: ProblemFileReader, table: dict) -> Tasks:
     file, folder = reading.file, reading.folder
     name = table.pop("dataset")
     if "path" in table:
@@ -392,7 +392,7 @@ def _dataset(reading: Reading, table: dict) -> Tasks:
     return _call(reading, LOADERS[name], (), table, f"dataset {name!r}", ["dataset"])
 
 
-def _file(reading: Reading, table: dict) -> Tasks:
+def _file(reading: ProblemFileReader, table: dict) -> Tasks:
     file, folder = reading.file, reading.folder
     if "path" not in table:
         raise file.error('[data] needs dataset = "..." or path = "..."', ("data",))
@@ -432,7 +432,9 @@ def _file(reading: Reading, table: dict) -> Tasks:
     )
 
 
-def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, own: list[str]) -> Tasks:
+def _call(
+    reading: ProblemFileReader, reader, arguments: tuple, options: dict, what: str, own: list[str]
+) -> Tasks:
     """reader(*arguments, **options), where every option is a parameter of it."""
     file = reading.file
     parameters = list(inspect.signature(reader).parameters.values())[len(arguments) :]
@@ -460,13 +462,13 @@ def _call(reading: Reading, reader, arguments: tuple, options: dict, what: str, 
 
 
 #: its keys are the options of a reader, which tells them
-DATA = Section(
+DATA = FileTable(
     "data",
     dict.fromkeys(["dataset", "path", "format", "standardize", "one_class", "leave_out"], ANYTHING) | RULES,
     check=_check,
     read=_read_data,
 )
-SPLIT = Section(
+SPLIT = FileTable(
     "split",
     {
         "test_size": number(0.0, 1.0, "a share between 0 and 1, such as 0.25"),
@@ -480,7 +482,7 @@ SPLIT = Section(
 # The [groups] table of a problem file: which group a task is in, and which group that one is in.
 
 
-def _read_groups(reading: Reading) -> None:
+def _read_groups(reading: ProblemFileReader) -> None:
     """name -> {task or group: the group it is in}, or a list with the group of every task.
 
     DataError with its place where a group is not a name, and where a CSV file of pairs cannot be read.
@@ -537,4 +539,4 @@ def _stored(path: Path) -> dict[str, str | None]:
     return found
 
 
-GROUPS = Section("groups", names=True, read=_read_groups)
+GROUPS = FileTable("groups", names=True, read=_read_groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mtldsl.cli.problem_files.section import ANYTHING, SWITCH, TEXT, Reading, Rules, Section
+from mtldsl.cli.problem_files.section import ANYTHING, SWITCH, TEXT, FileTable, ProblemFileReader, Rules
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
@@ -85,7 +85,7 @@ EDGES = WeightsKind(
 # The [learned] table of a problem file: what is learned beside the weights, by its kind.
 
 
-def _read(reading: Reading) -> None:
+def _read(reading: ProblemFileReader) -> None:
     """Sigma1 = "FeaturePrecision"; and what the model that the file names learns."""
     for name, kind in (reading.named.learned if reading.named is not None else {}).items():
         if reading.names.get(name) is None:
@@ -94,7 +94,7 @@ def _read(reading: Reading) -> None:
         reading.names[name] = _learned(reading, name, kind)
 
 
-def _learned(reading: Reading, name: str, kind) -> LearnedUnknown:
+def _learned(reading: ProblemFileReader, name: str, kind) -> LearnedUnknown:
     path = ("learned", name)
     if not isinstance(kind, str):
         known = ", ".join(f'"{word}"' for word in UNKNOWNS)
@@ -106,14 +106,14 @@ def _learned(reading: Reading, name: str, kind) -> LearnedUnknown:
     return UNKNOWNS[kind].declared(reading.train, name)
 
 
-LEARNED = Section("learned", names=True, read=_read)
+LEARNED = FileTable("learned", names=True, read=_read)
 
 
 # --------------------------------------------------------------------------------------------------------------
 # The top of a problem file: its title, and the model, typed or named.
 
 
-def _read_model(reading: Reading) -> None:
+def _read_model(reading: ProblemFileReader) -> None:
     """The model that the file names in place of stating one."""
     file = reading.file
     if "model" not in file.content:
@@ -126,7 +126,7 @@ def _read_model(reading: Reading) -> None:
         raise error.at(file.place(("model",), value=True)) from error
 
 
-TOP = Section(
+TOP = FileTable(
     "",
     {
         "title": TEXT,
@@ -141,7 +141,7 @@ TOP = Section(
 )
 
 
-def stated_problem(reading: Reading) -> Problem:
+def stated_problem(reading: ProblemFileReader) -> Problem:
     """The problem that the file states, in the names that its sections gave. ModelError where it uses one of them nowhere."""
     file, names = reading.file, reading.names
     (place, text), *others = _statement(reading)
@@ -161,7 +161,7 @@ def stated_problem(reading: Reading) -> Problem:
     return problem
 
 
-def _statement(reading: Reading) -> list[tuple[tuple, Source]]:
+def _statement(reading: ProblemFileReader) -> list[tuple[tuple, Source]]:
     """(where an error is shown, text) of the objective and then of each constraint."""
     file, names, named = reading.file, reading.names, reading.named
     own = [("subject_to", i) for i in range(len(file.content.get("subject_to", [])))]
@@ -192,7 +192,7 @@ def _statement(reading: Reading) -> list[tuple[tuple, Source]]:
 # The [parameters] table of a problem file: numbers with a name.
 
 
-def _read_parameters(reading: Reading) -> None:
+def _read_parameters(reading: ProblemFileReader) -> None:
     for name, value in reading.table("parameters").items():
         path = ("parameters", name)
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -203,7 +203,7 @@ def _read_parameters(reading: Reading) -> None:
             raise error.at(reading.file.place(path, value=True)) from error
 
 
-PARAMETERS = Section("parameters", names=True, read=_read_parameters)
+PARAMETERS = FileTable("parameters", names=True, read=_read_parameters)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ _RULES: Rules = {
 }
 
 
-def _check(reading: Reading) -> None:
+def _check(reading: ProblemFileReader) -> None:
     """Refuses what is not allowed, then imports what is."""
     reading.check(("plugins",), _RULES)
     try:
@@ -226,7 +226,7 @@ def _check(reading: Reading) -> None:
         raise error.at(reading.file.place(("plugins", "use"), value=True)) from error
 
 
-PLUGINS = Section("plugins", _RULES, check=_check)
+PLUGINS = FileTable("plugins", _RULES, check=_check)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ KINDS = {
 }
 
 
-def _read_weights(reading: Reading) -> None:
+def _read_weights(reading: ProblemFileReader) -> None:
     """W = {}, W = {intercept = true}, U = "NodeWeights", V = "EdgeWeights", V = {kind = "EdgeWeights", edges = [["a", "b"]]}.
 
     A file without the table has one W, or the weights of the model that it names.
@@ -261,7 +261,7 @@ def _read_weights(reading: Reading) -> None:
         reading.names[name] = _weights(reading, name, options)
 
 
-def _weights(reading: Reading, name: str, options) -> Weights:
+def _weights(reading: ProblemFileReader, name: str, options) -> Weights:
     path, file = ("weights", name), reading.file
     is_table = isinstance(options, dict)
     if isinstance(options, str):
@@ -294,4 +294,4 @@ def _weights(reading: Reading, name: str, options) -> Weights:
         raise error.at(file.place(at, value=True)) from error
 
 
-WEIGHTS = Section("weights", names=True, read=_read_weights)
+WEIGHTS = FileTable("weights", names=True, read=_read_weights)

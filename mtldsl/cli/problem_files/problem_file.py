@@ -102,7 +102,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtldsl.cli.problem_files.data_sections import ARRAYS, DATA, GROUPS, SPLIT, check_scheduler
 from mtldsl.cli.problem_files.model_sections import LEARNED, PARAMETERS, PLUGINS, TOP, WEIGHTS, stated_problem
-from mtldsl.cli.problem_files.section import TABLE, Reading, Section
+from mtldsl.cli.problem_files.section import TABLE, FileTable, ProblemFileReader
 from mtldsl.cli.problem_files.solve_sections import (
     CHECK,
     OUTPUT,
@@ -153,7 +153,7 @@ _TABLES = (
 )
 
 #: the top of the file, whose keys are its own and every table, then the tables
-SECTIONS: tuple[Section, ...] = (TOP.holding({table.name: TABLE for table in _TABLES}), *_TABLES)
+SECTIONS: tuple[FileTable, ...] = (TOP.holding({table.name: TABLE for table in _TABLES}), *_TABLES)
 
 
 @dataclass
@@ -286,7 +286,7 @@ def load_problem(
     if path.suffix.lower() in (".csv", ".tsv", ".xlsx") and path.is_file():
         raise DataError("is a table, not a problem file", term=path, write_instead=f"write one for it: mtldsl new {shlex.quote(str(path))}")  # fmt: skip
     with inputs_kept() as inputs:
-        reading = Reading(
+        reading = ProblemFileReader(
             TomlFile.read(_text(path), str(path)),
             path.parent,
             SECTIONS,
@@ -305,7 +305,7 @@ def load_problem(
             raise
 
 
-def _read(path: Path, reading: Reading) -> ProblemFile:
+def _read(path: Path, reading: ProblemFileReader) -> ProblemFile:
     for section in SECTIONS:
         if section.read is not None:
             section.read(reading)

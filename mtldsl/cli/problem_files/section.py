@@ -1,4 +1,4 @@
-"""Sections: how a reader of problem files treats each table, the list of all of them, and what they have said so far."""
+"""Tables of a problem file: how a reader treats each, the list of all of them, and what they have said so far."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.language.suggestions import meant, nearest
 from mtldsl.language.vocabulary import CALLABLE
 from mtldsl.problems.named_model import NamedModel
-from mtldsl.utils.files import Inputs
+from mtldsl.utils.files import InputPaths
 
 __all__ = [
     "ANYTHING",
@@ -25,11 +25,11 @@ __all__ = [
     "TABLE",
     "TEXT",
     "TOLERANCE",
-    "Names",
-    "Reading",
+    "ExpressionNames",
+    "FileTable",
+    "ProblemFileReader",
     "Rule",
     "Rules",
-    "Section",
     "belongs",
     "number",
     "one_of",
@@ -52,7 +52,7 @@ def wrong(table: str, key: str, value, rules: Rules, advice: Callable[[str], str
     fits, must_be = rules[key]
     if fits(value):
         return ""
-    near = meant(value, fits.words) if isinstance(fits, OneOf) and isinstance(value, str) else None
+    near = meant(value, fits.words) if isinstance(fits, ChoiceTest) and isinstance(value, str) else None
     return f"{key} must be {must_be}" + (f"; did you mean {near!r}?" if near else "")
 
 
@@ -67,7 +67,7 @@ def whole(low: int, must_be: str, high: float = float("inf")) -> Rule:
 
 
 @dataclass(frozen=True)
-class OneOf:
+class ChoiceTest:
     """The test of a few words, which knows them."""
 
     words: tuple[str, ...]
@@ -78,7 +78,7 @@ class OneOf:
 
 def one_of(words: Iterable[str]) -> Rule:
     """One of a few words."""
-    fits = OneOf(tuple(words))
+    fits = ChoiceTest(tuple(words))
     return fits, f"one of {', '.join(map(repr, fits.words))}"
 
 
@@ -94,26 +94,26 @@ SEED = whole(0, "a whole number >= 0")
 
 
 @dataclass(frozen=True)
-class Section:
+class FileTable:
     """One table of a problem file, such as [groups]; "" is the top of the file.
 
     rules : key -> what its value must be
     names : whether the keys are names, which expressions may use
     check : refuses what can be known before any data are read; unless given, what the two above refuse
-    read  : puts what the table says into the Reading; called for a file without the table too
+    read  : puts what the table says into the ProblemFileReader; called for a file without the table too
     """
 
     name: str
     rules: Rules = field(default_factory=dict)
     names: bool = False
-    check: Callable[[Reading], None] | None = None
-    read: Callable[[Reading], None] | None = None
+    check: Callable[[ProblemFileReader], None] | None = None
+    read: Callable[[ProblemFileReader], None] | None = None
 
-    def holding(self, rules: Rules) -> Section:
+    def holding(self, rules: Rules) -> FileTable:
         """The same with more keys."""
         return replace(self, rules=self.rules | rules)
 
-    def checked(self, reading: Reading) -> None:
+    def checked(self, reading: ProblemFileReader) -> None:
         """DataError with its place for the first key, or value, that cannot stand there."""
         if self.check is not None:
             self.check(reading)
@@ -124,7 +124,7 @@ class Section:
             reading.check((self.name,) if self.name else (), self.rules)
 
 
-def belongs(key: str, path: tuple, sections: Iterable[Section]) -> str:
+def belongs(key: str, path: tuple, sections: Iterable[FileTable]) -> str:
     """`; it belongs into [table]` for a key of another section than that of the path; "" where none has it."""
     for section in sections:
         if key in section.rules and (section.name,) != path and (section.name or path):
@@ -134,7 +134,7 @@ def belongs(key: str, path: tuple, sections: Iterable[Section]) -> str:
     return ""
 
 
-class Names(dict):
+class ExpressionNames(dict):
     """Names that an expression may use, and those that expressions used."""
 
     def __init__(self, names: dict[str, object]):
@@ -147,21 +147,21 @@ class Names(dict):
 
 
 @dataclass
-class Reading:
+class ProblemFileReader:
     """A problem file while it is read: every section adds what its table says."""
 
     file: TomlFile
     folder: Path
-    sections: tuple[Section, ...]
+    sections: tuple[FileTable, ...]
     allow_outside: bool = False
     allow_plugins: Iterable[str] = ()
     scheduler: str | None = None  # in place of the file's
-    inputs: Inputs = field(default_factory=Inputs)  # all that is read for the file
+    inputs: InputPaths = field(default_factory=InputPaths)  # all that is read for the file
     cluster: Any = None  # what was started or connected to for the data
     train: Tasks = field(init=False)  # from [data]
     test: Tasks | None = None
     named: NamedModel | None = None
-    names: Names = field(default_factory=lambda: Names({"tasks": None}))
+    names: ExpressionNames = field(default_factory=lambda: ExpressionNames({"tasks": None}))
     solve: dict[str, object] = field(default_factory=dict)
     cross_check: dict[str, object] | None = None
     outputs: dict[str, Path] = field(default_factory=dict)

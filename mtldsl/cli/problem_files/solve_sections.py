@@ -18,10 +18,10 @@ from mtldsl.cli.problem_files.section import (
     SWITCH,
     TEXT,
     TOLERANCE,
-    Reading,
+    FileTable,
+    ProblemFileReader,
     Rule,
     Rules,
-    Section,
     belongs,
     number,
     one_of,
@@ -48,7 +48,7 @@ __all__ = [
     "checked_option",
     "metric_of",
     "require_outputs_apart",
-    "written_by",
+    "written_file_options",
 ]
 
 
@@ -68,14 +68,14 @@ _RULES = {
 }
 
 
-def _read(reading: Reading) -> None:
+def _read(reading: ProblemFileReader) -> None:
     check = dict(reading.table("check"))
     if check.get("max_size") == float("inf"):
         check["max_size"] = None
     reading.cross_check = check if check.pop("cross_check", True) else None
 
 
-CHECK = Section("check", _RULES, read=_read)
+CHECK = FileTable("check", _RULES, read=_read)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -114,28 +114,28 @@ _RULES_SOLVE = {
 }
 
 
-def _check(reading: Reading) -> None:
+def _check(reading: ProblemFileReader) -> None:
     name = reading.table("solve").get("solver", "auto")
     rules = _rules_of(name)
     reading.check(("solve",), rules, _advice(reading.sections, rules))
 
 
-def _read_solve(reading: Reading) -> None:
+def _read_solve(reading: ProblemFileReader) -> None:
     """The table, with files that a solver writes, such as a checkpoint, relative to the folder of the problem file."""
     reading.solve = dict(reading.table("solve"))
-    for key in written_by(reading.solve):
+    for key in written_file_options(reading.solve):
         if key in reading.solve:
             reading.solve[key] = str(reading.folder / str(reading.solve[key]))
 
 
-def written_by(solve: dict) -> tuple[str, ...]:
+def written_file_options(solve: dict) -> tuple[str, ...]:
     """The options of the solver that name a file to write."""
     name = solve.get("solver")
     return get_solver(str(name)).writes if is_solver(name) else ()
 
 
 def checked_option(
-    key: str, value, solve: dict[str, object], typed: str, sections: Iterable[Section]
+    key: str, value, solve: dict[str, object], typed: str, sections: Iterable[FileTable]
 ) -> None:
     """DataError where an option of the command line, as typed, does not fit beside what the file says in [solve]."""
     rules = _rules_of(solve.get("solver"))
@@ -152,7 +152,7 @@ def checked_option(
             )
 
 
-def _advice(sections: Iterable[Section], rules: Rules) -> Callable[[str], str]:
+def _advice(sections: Iterable[FileTable], rules: Rules) -> Callable[[str], str]:
     def advice(key: str) -> str:
         elsewhere = belongs(key, ("solve",), sections)
         if not elsewhere and any(key in get_solver(name).options for name in SOLVERS):
@@ -175,15 +175,15 @@ def _options_of(name) -> Rules:
     solver = get_solver(name)
     rules = {key: one_of(words) for key, words in solver.choices.items()}
     rules |= dict.fromkeys(solver.writes, PATH)
-    return {key: rules.get(key, _like(default)) for key, default in solver.options.items()}
+    return {key: rules.get(key, _rule_like(default)) for key, default in solver.options.items()}
 
 
-def _like(default) -> Rule:
+def _rule_like(default) -> Rule:
     """The rule of an option without choices, from the kind of its default; None stands for a number that the solver finds itself."""
     return SWITCH if isinstance(default, bool) else TEXT if isinstance(default, str) else FINITE
 
 
-SOLVE = Section("solve", _RULES_SOLVE, check=_check, read=_read_solve)
+SOLVE = FileTable("solve", _RULES_SOLVE, check=_check, read=_read_solve)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ _OF_PREDICTIONS: Rules = {
 }  # fmt: skip
 
 
-def _check_output(reading: Reading) -> None:
+def _check_output(reading: ProblemFileReader) -> None:
     """DataError with its place for keys and values that cannot stand there."""
     file, said = reading.file, reading.table("output")
     reading.check(("output",), _RULES_OUTPUT)
@@ -248,7 +248,7 @@ def _check_output(reading: Reading) -> None:
         )  # fmt: skip
 
 
-def _read_output(reading: Reading) -> None:
+def _read_output(reading: ProblemFileReader) -> None:
     """Kind -> path of [output], and what to predict; all relative to the folder of the problem file.
 
     DataError with its place where a path of [output], or a file that an option of the solver writes, is not inside that folder after links
@@ -275,7 +275,7 @@ def _read_output(reading: Reading) -> None:
                 )
 
 
-def require_outputs_apart(reading: Reading) -> None:
+def require_outputs_apart(reading: ProblemFileReader) -> None:
     """DataError with its place where the file says to write over what was read, such as the data or itself, or over another output."""
     before: list[tuple[str, Path]] = []
     for place, path in _written(reading):
@@ -289,14 +289,16 @@ def require_outputs_apart(reading: Reading) -> None:
             ) from error
 
 
-def _written(reading: Reading) -> list[tuple[tuple, Path]]:
+def _written(reading: ProblemFileReader) -> list[tuple[tuple, Path]]:
     """(place, path) of all that [output] and the solver's options say to write."""
     predictions, solve = reading.table("output").get("predictions"), reading.table("solve")
     places: list[tuple[tuple, Path]] = [
         (_place(kind, predictions), path) for kind, path in reading.outputs.items()
     ]
     return places + [
-        (("solve", key), reading.folder / str(solve[key])) for key in written_by(solve) if key in solve
+        (("solve", key), reading.folder / str(solve[key]))
+        for key in written_file_options(solve)
+        if key in solve
     ]
 
 
@@ -307,7 +309,7 @@ def _typed(file: TomlFile, place: tuple) -> str:
     return str(typed)
 
 
-def _readable(reading: Reading, path: Path) -> Path:
+def _readable(reading: ProblemFileReader, path: Path) -> Path:
     """New rows: that they are there is said before the solve."""
     try:
         return regular_file(path)
@@ -334,7 +336,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return False
 
 
-OUTPUT = Section("output", _RULES_OUTPUT, check=_check_output, read=_read_output)
+OUTPUT = FileTable("output", _RULES_OUTPUT, check=_check_output, read=_read_output)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -348,7 +350,7 @@ _RULES_THRESHOLDS = {
 }
 
 
-def _read_thresholds(reading: Reading) -> None:
+def _read_thresholds(reading: ProblemFileReader) -> None:
     file, said = reading.file, dict(reading.table("thresholds"))
     if "thresholds" not in file.content:
         return
@@ -359,7 +361,7 @@ def _read_thresholds(reading: Reading) -> None:
     reading.thresholds = said
 
 
-def check_loss(reading: Reading, problem: Problem) -> None:
+def check_loss(reading: ProblemFileReader, problem: Problem) -> None:
     """DataError with its place, before the solve, where no label is cut from a score of its own."""
     first: Any = problem.first_loss
     if first.atom.labels != "sign" or first.source is not None:
@@ -374,7 +376,7 @@ def metric_of(said: dict) -> Metric:
     return ErrorRate() if said.get("metric", "f1") == "accuracy" else FScore(beta=float(said.get("beta", 1.0)))  # fmt: skip
 
 
-THRESHOLDS = Section("thresholds", _RULES_THRESHOLDS, read=_read_thresholds)
+THRESHOLDS = FileTable("thresholds", _RULES_THRESHOLDS, read=_read_thresholds)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -417,7 +419,7 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
-def _read_validation(reading: Reading) -> None:
+def _read_validation(reading: ProblemFileReader) -> None:
     file, said = reading.file, dict(reading.table("validation"))
     if "validation" not in file.content:
         return
@@ -452,7 +454,7 @@ def _read_validation(reading: Reading) -> None:
     reading.validation = {key: value for key, value in said.items() if key != "parameter"}
 
 
-def check_measure(reading: Reading, problem: Problem) -> None:
+def check_measure(reading: ProblemFileReader, problem: Problem) -> None:
     """DataError with its place, before the folds, for a measure of numbers where labels are predicted, and of labels where counts or amounts are."""
     name = reading.table("validation").get("metric")
     if name is None:
@@ -469,4 +471,4 @@ def check_measure(reading: Reading, problem: Problem) -> None:
     raise reading.file.error(f"{loss.atom.name} {said}", ("validation", "metric"), value=True)
 
 
-VALIDATION = Section("validation", _RULES_VALIDATION, read=_read_validation)
+VALIDATION = FileTable("validation", _RULES_VALIDATION, read=_read_validation)

@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.readers.table import Column, Table, number
+from mtldsl.data.readers.table import DataColumn, DataTable, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
@@ -78,14 +78,14 @@ def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
             raise DataError(f"its attributes are not those of {first.path}", term=table.path)
     cells: list[Any] = [table.cells for table in tables]
     stack: Any = sparse.vstack(cells, format="csc") if sparse.issparse(cells[0]) else np.vstack(cells)
-    table = Table(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
+    table = DataTable(first.path, first.columns, stack, np.concatenate([table.lines for table in tables]))
     if isinstance(labels, Path) or (isinstance(labels, str) and labels.lower().endswith(".xml")):
         beside = first.path.parent / labels
         labels = _label_names(regular_file(beside if beside.is_file() else labels, "data"))
     return table.tasks(_as_meka_says(first, count, labels), **options)
 
 
-def _as_meka_says(table: Table, count: int | None, labels):
+def _as_meka_says(table: DataTable, count: int | None, labels):
     """Names of the labels where the relation says "-C n" and the caller no names; else what the caller says. DataError where both differ."""
     number = as_whole(labels)
     if labels is not None and number is None:
@@ -122,9 +122,9 @@ def _label_names(path: Path) -> list[str]:
     return names
 
 
-def _parse(path: Path) -> tuple[Table, int | None]:
+def _parse(path: Path) -> tuple[DataTable, int | None]:
     """(the table, MEKA's number of labels where the relation says it)."""
-    count, columns = None, list[Column]()
+    count, columns = None, list[DataColumn]()
     rows, lines, readers = [], [], None
     for at, line in enumerate(_LINES.split(_text(path)), start=1):
         line = line.strip()
@@ -149,7 +149,7 @@ def _parse(path: Path) -> tuple[Table, int | None]:
             raise DataError(f"expected @attribute or @data, found {line[:40]!r}", term=where)
     if not rows or not columns:
         raise DataError("no @data section with rows; is this an ARFF file?", term=path)
-    return Table(path, tuple(columns), _cells(rows, len(columns)), np.array(lines)), count
+    return DataTable(path, tuple(columns), _cells(rows, len(columns)), np.array(lines)), count
 
 
 def _text(path: Path) -> str:
@@ -172,7 +172,7 @@ def _cells(rows, p):
     return sparse.csc_array((values, (row_of, column_of)), shape=(len(rows), p))
 
 
-def _attribute(line: str, where: str) -> Column:
+def _attribute(line: str, where: str) -> DataColumn:
     match = _ATTRIBUTE.match(line)
     if match is None:
         raise DataError(f"an attribute needs a name and a type, found {line[:60]!r}", term=where)
@@ -181,12 +181,12 @@ def _attribute(line: str, where: str) -> Column:
         values = tuple(_split(kind[1:-1]))
         if len(set(values)) < len(values):
             raise DataError(f"attribute {name!r} declares a value twice", term=where)
-        return Column(name, values)
+        return DataColumn(name, values)
     word = kind.split()[0].lower()
     if word in ("numeric", "real", "integer"):
-        return Column(name)
+        return DataColumn(name)
     if word in ("string", "date"):
-        return Column(
+        return DataColumn(
             name,
             unusable=f"is of type {word}, not a number or a category; leave it out with "
             + Spelled.option("drop", f"[{name!r}]"),
@@ -197,7 +197,7 @@ def _attribute(line: str, where: str) -> Column:
     )
 
 
-def _reader(column: Column) -> Callable[[str], float]:
+def _reader(column: DataColumn) -> Callable[[str], float]:
     """Text of a cell -> its number; ValueError or KeyError for a cell that does not fit the column."""
     if column.unusable:
         return lambda text: 0.0
@@ -206,7 +206,7 @@ def _reader(column: Column) -> Callable[[str], float]:
     return ({"?": np.nan} | {value: float(k) for k, value in enumerate(column.values)}).__getitem__
 
 
-def _value(text: str, column: Column, reader, where: str) -> float:
+def _value(text: str, column: DataColumn, reader, where: str) -> float:
     try:
         return reader(text)
     except (ValueError, KeyError):

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.derived import changed
+from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
-from mtldsl.data.readers.table import check_impute, filled
+from mtldsl.data.readers.table import check_impute, fill_table_gaps
 from mtldsl.data.store_chunks import require_plain
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
@@ -29,7 +29,7 @@ from mtldsl.utils.memory import as_dense, available_memory
 from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
 
 __all__ = [
-    "Other",
+    "OtherVariable",
     "mat_variables",
     "read_libsvm",
     "read_mat",
@@ -62,15 +62,15 @@ SETTINGS = MatProcessSettings()
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherVariable:
     """A variable that is neither numbers, text nor cells, such as a structure."""
 
     dtype: str
     shape: tuple = ()
 
 
-def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | Other]:
-    """name -> variable: an array, sparse, an array of objects for cells; what is none of these is an `Other`.
+def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariable]:
+    """name -> variable: an array, sparse, an array of objects for cells; what is none of these is an `OtherVariable`.
 
     DataError for what is not a MATLAB file, and for one on which scipy's reader crashes, wants more memory than there is, or does not
     come to an end.
@@ -117,7 +117,7 @@ def _ended(done: subprocess.CompletedProcess) -> str:
 
 def _restored(about: dict, arrays: memoryview):
     if about["kind"] == "other":
-        return Other(about["dtype"])
+        return OtherVariable(about["dtype"])
     shape = tuple(about["shape"])
     if about["kind"] == "sparse":
         parts = (_restored(about[key], arrays) for key in ("data", "indices", "indptr"))
@@ -302,7 +302,9 @@ def read_libsvm(
     if not one_vs_rest:
         return made
     texts = [f"{c:g}" for c in known]
-    return changed(made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),)))
+    return with_fields(
+        made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),))
+    )
 
 
 def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
@@ -312,7 +314,7 @@ def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
     columns = [
         TableColumn.of(name, own, [name] * 2) for name, own in zip(tasks.task_names, units, strict=True)
     ]
-    return changed(tasks, description=DataDescription(labels=tuple(columns)))
+    return with_fields(tasks, description=DataDescription(labels=tuple(columns)))
 
 
 def _counted_from(zero_based: bool | None, inputs: list, paths: list[Path], n_features: int | None) -> list:
@@ -341,7 +343,7 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     given, Y = Y, as_signs(Y, path) if binary else Y
     if ids is None:
-        made = filled(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
+        made = fill_table_gaps(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
         return _described(made, [given]) if binary else made
     if names.pop("task_names", None) is not None:
         raise DataError(
@@ -349,7 +351,7 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
             term=path,
             write_instead="take task_names out of the file",
         )
-    made = filled(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+    made = fill_table_gaps(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
     return _described(made, [given]) if binary else made
 
 
@@ -365,7 +367,7 @@ def _member(path, content, name, role):
 
 def _numbers(path, name, value) -> Any:
     """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
-    if isinstance(value, Other) or value.dtype.kind not in "biuf":
+    if isinstance(value, OtherVariable) or value.dtype.kind not in "biuf":
         raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
     return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 

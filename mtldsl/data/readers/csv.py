@@ -11,8 +11,8 @@ import numpy as np
 
 from mtldsl.data.readers.table import (
     ANSWERS,
-    Column,
-    Table,
+    DataColumn,
+    DataTable,
     answers_of,
     as_numbers,
     in_order,
@@ -149,7 +149,7 @@ def read_csv(
             write_instead="write " + Spelled.option("header", "False") + ", or name the labels if these are names", argument="header",
         )  # fmt: skip
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
-    outline = Table(path, tuple(Column(name) for name in names), np.zeros((1, len(names))), lines)
+    outline = DataTable(path, tuple(DataColumn(name) for name in names), np.zeros((1, len(names))), lines)
     label_columns = {names[j] for j in outline.positions(labels, "labels")}
     if one_vs_rest and len(label_columns) > 1:
         raise DataError(
@@ -166,7 +166,7 @@ def read_csv(
     answers = label_columns if binary and not one_vs_rest else set()
     said = {name: answers_of(texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True) if name in answers}  # fmt: skip
     columns = [
-        (Column(name, yes_no[0]), yes_no[1])
+        (DataColumn(name, yes_no[0]), yes_no[1])
         if (yes_no := said.get(name)) is not None
         else _column(
             name,
@@ -179,7 +179,7 @@ def read_csv(
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
     cells = np.column_stack([cells for _, cells in columns])
-    table = Table(path, tuple(column for column, _ in columns), cells, lines, decimal)
+    table = DataTable(path, tuple(column for column, _ in columns), cells, lines, decimal)
     return table.tasks(
         labels,
         features=features,
@@ -324,9 +324,9 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str)
     else:
         for value, text, line in zip(numbers, texts, lines, strict=True):
             if np.isinf(value):
-                return Column(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
-        return Column(name), numbers
-    return Column(name, unusable=no_number(texts, lines, role)), [np.nan] * len(texts)
+                return DataColumn(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
+        return DataColumn(name), numbers
+    return DataColumn(name, unusable=no_number(texts, lines, role)), [np.nan] * len(texts)
 
 
 def _nominal(name, texts):
@@ -335,4 +335,4 @@ def _nominal(name, texts):
     present = {text for text in texts if not is_missing(text)}
     values = in_order(present)
     code = {value: float(k) for k, value in enumerate(values)}
-    return Column(name, tuple(values)), [code.get(text, np.nan) for text in texts]
+    return DataColumn(name, tuple(values)), [code.get(text, np.nan) for text in texts]

@@ -22,7 +22,7 @@ def limit(memory: int, seconds: int) -> None:
         resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-class Content:
+class MatVariables:
     """Variables as plain descriptions; their arrays, contiguous, in `arrays`."""
 
     def __init__(self):
@@ -54,7 +54,7 @@ def main(path: str, memory: str, seconds: str) -> None:
     limit(int(memory), int(seconds))
     from scipy.io import loadmat
 
-    content = Content()
+    content = MatVariables()
     try:
         variables = loadmat(path)
         about = {name: content.described(value) for name, value in variables.items() if name[:2] != "__"}

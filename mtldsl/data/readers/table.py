@@ -1,6 +1,6 @@
-"""A table that a reader found in a file: named columns of numbers or categories.
+"""Table that a reader found in a file: named columns of numbers or categories.
 
-`Table.tasks` makes `Tasks` of it.
+`DataTable.tasks` makes `Tasks` of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.derived import changed, imputed
+from mtldsl.data.derived import imputed, with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import DataDescription, TableColumn
@@ -28,14 +28,14 @@ from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 __all__ = [
     "ANSWERS",
     "MISSING",
-    "Column",
-    "Table",
+    "DataColumn",
+    "DataTable",
     "answer",
     "answers_of",
     "as_numbers",
     "check_impute",
     "codes_of",
-    "filled",
+    "fill_table_gaps",
     "in_order",
     "is_lost",
     "is_missing",
@@ -219,7 +219,7 @@ def check_impute(impute: object, path) -> None:
         )  # fmt: skip
 
 
-def filled(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
+def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
     """make(X), with the gaps of X (n, d) filled in where `impute` says how; else `make` refuses them."""
     if impute == "error":
         return make(X)
@@ -232,7 +232,7 @@ def filled(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
 
 
 @dataclass(frozen=True)
-class Column:
+class DataColumn:
     name: str
     values: tuple[str, ...] | None = (
         None  # of a nominal column, whose cells are positions in here; None for numbers
@@ -241,11 +241,11 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DataTable:
     """`cells` (n, p) is dense or CSC; NaN is a missing value; `lines` are the rows' places in the file; `decimal` is the mark in numbers."""
 
     path: Path
-    columns: tuple[Column, ...]
+    columns: tuple[DataColumn, ...]
     cells: np.ndarray | sparse.csc_array
     lines: np.ndarray
     decimal: str = "."
@@ -286,9 +286,11 @@ class Table:
                 return Tasks.shared(X, Y, sample_weights=weights, task_names=y_names, feature_names=x_names)
             return Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names)
 
-        tasks = filled(X, impute, self.path, made)
+        tasks = fill_table_gaps(X, impute, self.path, made)
         by_rows = None if task_at is None else self.names[task_at]
-        return changed(tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal))
+        return with_fields(
+            tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal)
+        )
 
     # ---------------------------------------------------------------------------------- choice of columns
 

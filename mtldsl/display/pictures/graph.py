@@ -280,14 +280,22 @@ def draw_graph(
     ax.scatter(*places[bare].T, s=spot, facecolor="white", edgecolor=FAINT_COLOUR, linewidths=0.9, **dots)
     if named:
         size = size or float(np.interp(len(places), [12, 40], [10, 7.5]))
-        _write(ax, graph.names, places, bare, places if outside else _away(places, strengths), size, outside)
+        _write(
+            ax,
+            graph.names,
+            places,
+            bare,
+            places if outside else _outward_directions(places, strengths),
+            size,
+            outside,
+        )
     ax.set_xlim(-1.05, 1.05)
     ax.set_ylim(-1.05, 1.05)
     ax.set_aspect("equal")
     ax.set_axis_off()
 
 
-def _away(places, strengths) -> np.ndarray:
+def _outward_directions(places, strengths) -> np.ndarray:
     """(K, 2) unit vectors: from the middle of a label's neighbours to the label, where its name covers no edge; else upwards."""
     ways = np.tile([0.0, 1.0], (len(places), 1))
     pull, total = np.zeros_like(places), np.zeros(len(places))

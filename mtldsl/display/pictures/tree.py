@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Node",
+    "TreeNode",
     "nodes_of",
     "tree_plot",
 ]
@@ -27,14 +27,14 @@ __all__ = [
 
 
 @dataclass
-class Node:
+class TreeNode:
     """One group of tasks; `kernel` is the position of its weight, None for a task that has none of its own."""
 
     name: str
     tasks: np.ndarray  # positions, ascending
     kernel: int | None
-    parent: Node | None = None
-    children: list[Node] = field(default_factory=list)
+    parent: TreeNode | None = None
+    children: list[TreeNode] = field(default_factory=list)
     depth: int = 0  # how many nodes are above it
 
     @property
@@ -42,7 +42,7 @@ class Node:
         return len(self.tasks) == 1 and not self.children
 
 
-def nodes_of(weights: Any, view: str | None = None) -> list[Node]:
+def nodes_of(weights: Any, view: str | None = None) -> list[TreeNode]:
     """The nodes, every parent before its children; tasks without a weight of their own are leaves below their smallest group.
 
     view : the view that the groups are about; needed where the weights are about several
@@ -55,7 +55,9 @@ def nodes_of(weights: Any, view: str | None = None) -> list[Node]:
     order = sorted(
         chosen, key=lambda m: -len(members[m])
     )  # stable: of equal groups the one named first is above
-    smallest: list[Node | None] = [None] * len(weights.task_names)  # of every task, its smallest group so far
+    smallest: list[TreeNode | None] = [None] * len(
+        weights.task_names
+    )  # of every task, its smallest group so far
     nodes = []
     for m in order:
         holding = {id(smallest[t]): smallest[t] for t in members[m]}
@@ -65,20 +67,20 @@ def nodes_of(weights: Any, view: str | None = None) -> list[Node]:
                 f"{weights.names[m]!r} and {other.name!r} have some tasks in common, and neither holds the other: these groups form "
                 "no tree"
             )
-        node = Node(weights.names[m], members[m], m)
+        node = TreeNode(weights.names[m], members[m], m)
         _attach(node, next(iter(holding.values())), nodes)
         for t in members[m]:
             smallest[t] = node
     for t, name in enumerate(weights.task_names):
         above = smallest[t]
         if above is None or not above.is_task:
-            _attach(Node(name, np.array([t]), None), above, nodes)
+            _attach(TreeNode(name, np.array([t]), None), above, nodes)
     for node in nodes:
         node.children.sort(key=lambda child: (int(child.tasks[0]), -len(child.tasks)))
     return nodes
 
 
-def _attach(node: Node, parent: Node | None, nodes: list[Node]) -> None:
+def _attach(node: TreeNode, parent: TreeNode | None, nodes: list[TreeNode]) -> None:
     node.parent = parent
     if parent is not None:
         parent.children.append(node)
@@ -232,7 +234,7 @@ def tree_plot(
 # ----------------------------------------------------------------------------------------------------------- the places
 
 
-def _places(nodes: list[Node]) -> tuple[np.ndarray, np.ndarray]:
+def _places(nodes: list[TreeNode]) -> tuple[np.ndarray, np.ndarray]:
     """(level, row) of every node: tasks in rows of their own at the last level, groups half-way between their children."""
     last = max(node.depth for node in nodes)
     at = {id(node): k for k, node in enumerate(nodes)}
@@ -262,7 +264,7 @@ def _level(labels: list[str], levels: float, size: float) -> float:
 # ------------------------------------------------------------------------------------------------------ how it is drawn
 
 
-def _draw_lines(ax: Axes, nodes: list[Node], x, y, thick: float) -> None:
+def _draw_lines(ax: Axes, nodes: list[TreeNode], x, y, thick: float) -> None:
     from matplotlib.collections import LineCollection
 
     at = {id(node): k for k, node in enumerate(nodes)}
@@ -277,7 +279,7 @@ def _draw_lines(ax: Axes, nodes: list[Node], x, y, thick: float) -> None:
     )
 
 
-def _draw_nodes(ax: Axes, nodes: list[Node], theta, x, y, diameter: float):
+def _draw_nodes(ax: Axes, nodes: list[TreeNode], theta, x, y, diameter: float):
     """Discs whose area and colour are the weight; what gives numbers their colours, None where no weight is above zero."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
@@ -299,7 +301,7 @@ def _draw_nodes(ax: Axes, nodes: list[Node], theta, x, y, diameter: float):
     return shades
 
 
-def _label(node: Node, value: float) -> str:
+def _label(node: TreeNode, value: float) -> str:
     if node.kernel is None:
         return short(node.name, 24)
     return f"{short(node.name, 24)}  {_number(value)}"

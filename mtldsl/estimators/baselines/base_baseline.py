@@ -16,11 +16,11 @@ from mtldsl.utils.validation import as_float, quoted
 
 __all__ = [
     "Baseline",
-    "Constant",
-    "MadeOfClassifiers",
+    "ClassifierBaseline",
+    "ConstantClassifier",
     "choice",
-    "copied",
-    "fitted",
+    "copy_classifier",
+    "fit_classifier",
     "fraction",
     "margin",
     "positive",
@@ -182,7 +182,7 @@ def choice(self, name: str, known: tuple) -> None:
 _DEFAULT_ESTIMATOR = LogisticRegression(max_iter=1000)
 
 
-class MadeOfClassifiers(Baseline):
+class ClassifierBaseline(Baseline):
     """A baseline with `estimator`: None is logistic regression."""
 
     estimator = None
@@ -219,7 +219,7 @@ class MadeOfClassifiers(Baseline):
             )
 
 
-class Constant:
+class ConstantClassifier:
     """A classifier of labels that were all the same, 0, 1 or a class."""
 
     def __init__(self, value):
@@ -236,14 +236,14 @@ class Constant:
         return np.ones((X.shape[0], 1))
 
 
-def fitted(estimator, X, y, random_state):
+def fit_classifier(estimator, X, y, random_state):
     """A copy of the classifier, fitted to y (n,) of whole numbers; what is random in it is drawn from `random_state`, a RandomState."""
     if (y == y[0]).all():
-        return Constant(int(y[0]))
-    return copied(estimator, random_state).fit(X, y)
+        return ConstantClassifier(int(y[0]))
+    return copy_classifier(estimator, random_state).fit(X, y)
 
 
-def copied(estimator, random_state):
+def copy_classifier(estimator, random_state):
     """The classifier, not fitted, with numbers drawn for every random_state of its own that is None."""
     model = clone(estimator)
     undrawn = [
@@ -258,7 +258,7 @@ def copied(estimator, random_state):
 
 def margin(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: above 0 where it predicts 1. Its decision_function, else probabilities less 1/2, else +-1/2."""
-    if isinstance(model, Constant):
+    if isinstance(model, ConstantClassifier):
         return model.predict(X) - 0.5
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), dtype=float)
@@ -269,7 +269,7 @@ def margin(model, X) -> np.ndarray:
 
 def probability(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: how probable 1 is."""
-    if isinstance(model, Constant):
+    if isinstance(model, ConstantClassifier):
         return model.predict(X).astype(float)
     return np.asarray(model.predict_proba(X), dtype=float)[:, 1]
 

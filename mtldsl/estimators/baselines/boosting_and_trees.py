@@ -10,9 +10,9 @@ from sklearn.utils import check_random_state
 from mtldsl.errors import DataError
 from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
-    MadeOfClassifiers,
+    ClassifierBaseline,
     choice,
-    fitted,
+    fit_classifier,
     margin,
     whole,
 )
@@ -252,16 +252,16 @@ def _assigned(points, centres, room: int) -> list[np.ndarray]:
 
 
 @dataclass
-class Node:
+class LabelTreeNode:
     """Some labels (two or more), their parts, a classifier a part ("a label of this part is there"), and the part's own node, None of one label."""
 
     labels: np.ndarray
     parts: list[np.ndarray]
     models: list
-    children: list[Node | None]
+    children: list[LabelTreeNode | None]
 
 
-class HOMER(MadeOfClassifiers):
+class HOMER(ClassifierBaseline):
     """A hierarchy of multi-label classifiers over clusters of labels (HOMER).
 
         the root has all labels; a node's labels are clustered into k parts of equal size, its children, until a part is one label
@@ -309,19 +309,19 @@ class HOMER(MadeOfClassifiers):
         self._root = self._node(X, Y, np.arange(Y.shape[1]), rng)
         self.hierarchy_ = _nested(self._root)
 
-    def _node(self, X, Y, labels, rng) -> Node:
+    def _node(self, X, Y, labels, rng) -> LabelTreeNode:
         parts = [
             labels[each] for each in balanced_clusters(Y[:, labels].T, self.n_children, self.n_iter, rng)
         ]
         there = np.stack([Y[:, part].any(axis=1) for part in parts], axis=1).astype(int)
-        models = [fitted(self._base(), X, one, rng) for one in there.T]
-        children: list[Node | None] = []
+        models = [fit_classifier(self._base(), X, one, rng) for one in there.T]
+        children: list[LabelTreeNode | None] = []
         for part, one in zip(parts, there.T, strict=True):
             rows = np.flatnonzero(one)
             if not rows.size:  # none of these labels occurs: the part is never predicted, whatever is below
                 rows = np.arange(len(one))
             children.append(self._node(X[rows], Y[rows], part, rng) if len(part) > 1 else None)
-        return Node(labels, parts, models, children)
+        return LabelTreeNode(labels, parts, models, children)
 
     def _margins(self, X) -> np.ndarray:
         scores = np.empty((X.shape[0], len(self._root.labels)))
@@ -329,7 +329,7 @@ class HOMER(MadeOfClassifiers):
         return scores
 
 
-def _fill(node: Node, X, above: np.ndarray, scores: np.ndarray) -> None:
+def _fill(node: LabelTreeNode, X, above: np.ndarray, scores: np.ndarray) -> None:
     """The scores of a node's labels: the least on their way, `above` (n,) being that down to the node."""
     for part, model, child in zip(node.parts, node.models, node.children, strict=True):
         here = np.minimum(above, margin(model, X))
@@ -339,7 +339,7 @@ def _fill(node: Node, X, above: np.ndarray, scores: np.ndarray) -> None:
             _fill(child, X, here, scores)
 
 
-def _nested(node: Node) -> list:
+def _nested(node: LabelTreeNode) -> list:
     """The labels below a node as nested lists."""
     return [
         int(part[0])

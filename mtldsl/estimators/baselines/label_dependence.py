@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mtldsl.estimators.baselines.base_baseline import (
-    MadeOfClassifiers,
-    fitted,
+    ClassifierBaseline,
+    fit_classifier,
     margin,
     probability,
     whole,
@@ -172,7 +172,7 @@ class LabelDependenceSettings:
 SETTINGS = LabelDependenceSettings()
 
 
-class LEAD(MadeOfClassifiers):
+class LEAD(ClassifierBaseline):
     """Each label from the rows and its parents in a network that was learned from errors (LEAD).
 
         h_k the classifier fitted to (X, y_k);  e_k = y_k - h_k(X) in {-1, 0, 1}, what x alone does not explain
@@ -211,13 +211,13 @@ class LEAD(MadeOfClassifiers):
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
         K = Y.shape[1]
-        alone = [fitted(self._base(), X, y, rng) for y in Y.T]
+        alone = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
         errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
         search = best_graph if SETTINGS.exact_labels >= K else climbed_graph
         self.parents_ = search(K, FamilyScores(errors).of, self.max_parents)
         self.order_ = in_order(self.parents_)
         self.estimators_ = [
-            fitted(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
+            fit_classifier(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
             for parents, y, model in zip(self.parents_, Y.T, alone, strict=True)
         ]
 
@@ -245,7 +245,7 @@ class LEAD(MadeOfClassifiers):
 # PLEM: classifiers of labels and of pairs of labels along a tree, read together by max-product.
 
 
-class PLEM(MadeOfClassifiers):
+class PLEM(ClassifierBaseline):
     """Labels and pairs of labels along a tree, each with a classifier, read together (probabilistic label enhancement).
 
         tree: the maximum spanning tree over the labels, edges weighted by the number of training rows that have both labels
@@ -285,8 +285,10 @@ class PLEM(MadeOfClassifiers):
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
         self.edges_ = _spanning_tree(Y.T @ Y)
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y.T]
-        self.pair_estimators_ = [fitted(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
+        self.pair_estimators_ = [
+            fit_classifier(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_
+        ]
 
     def _margins(self, X) -> np.ndarray:
         nodes = [_logarithms(model, X, 2) for model in self.estimators_]

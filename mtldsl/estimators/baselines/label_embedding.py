@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from mtldsl.errors import DataError
 from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
-    MadeOfClassifiers,
-    fitted,
+    ClassifierBaseline,
+    fit_classifier,
     margin,
     positive,
     probability,
@@ -25,7 +25,7 @@ __all__ = [
     "MLCSSP",
     "MMOC",
     "PLST",
-    "Codes",
+    "OutputCodes",
     "learned_codes",
     "nearest",
 ]
@@ -54,7 +54,7 @@ class LabelEmbeddingSettings:
 SETTINGS = LabelEmbeddingSettings()
 
 
-class MLCSSP(MadeOfClassifiers):
+class MLCSSP(ClassifierBaseline):
     """Classifiers of k labels that span the others, drawn by their leverage (column subset selection).
 
         Y = U S V^T;  p_k = ||row k of V_r||^2 / r,  V_r the first r = min(k, rank Y) right vectors;  k different labels c drawn with p
@@ -112,7 +112,7 @@ class MLCSSP(MadeOfClassifiers):
         self.decoder_ = np.linalg.lstsq(
             Y[:, self.selected_].astype(float), Y.astype(float), rcond=SETTINGS.rank_tol
         )[0]
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y[:, self.selected_].T]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y[:, self.selected_].T]
 
     def _margins(self, X) -> np.ndarray:
         self._check_voting()
@@ -139,7 +139,7 @@ def _leverage(Y, k: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Codes:
+class OutputCodes:
     """Q (K, K) positive semidefinite, its objective, and objective less a lower bound on the minimum, both proven."""
 
     Q: np.ndarray
@@ -195,7 +195,7 @@ class _Margins:
         return b + float(np.sum(A * Q)) + left, A, b
 
 
-def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> Codes:
+def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> OutputCodes:
     """min over Q positive semidefinite of  1/2 trace(Q) + C R(Q), see `_Margins`; Y (n, K) of 0 and 1, Z (n, K) what predicts it.
 
     A proximal bundle method: the planes found so far, the zero plane among them as R >= 0, and the distance to the best Q so far. Any mean of
@@ -227,7 +227,7 @@ def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> Codes:
             alpha = np.concatenate([[0.0, 1.0], np.zeros(len(kept))])
         slopes, heights = np.concatenate([slopes, A[None]]), np.append(heights, b)
         alpha = np.append(alpha, 0.0)
-    return Codes(best, value, max(value - bound, 0.0), iteration)
+    return OutputCodes(best, value, max(value - bound, 0.0), iteration)
 
 
 def _nearby(slopes, heights, alpha, centre, tau: float, C: float) -> tuple[np.ndarray, np.ndarray]:

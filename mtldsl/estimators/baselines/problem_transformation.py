@@ -9,11 +9,11 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.utils import check_random_state
 
 from mtldsl.estimators.baselines.base_baseline import (
-    Constant,
-    MadeOfClassifiers,
+    ClassifierBaseline,
+    ConstantClassifier,
     choice,
-    copied,
-    fitted,
+    copy_classifier,
+    fit_classifier,
     fraction,
     margin,
     probability,
@@ -33,7 +33,7 @@ __all__ = [
 # Binary relevance: one classifier a label.
 
 
-class BinaryRelevance(MadeOfClassifiers):
+class BinaryRelevance(ClassifierBaseline):
     """One classifier a label, which knows nothing of the other labels (BR).
 
         f_k = the classifier fitted to (X, y_k);  label k is predicted where f_k(x) > 0;  P(y_k = 1 | x) is the classifier's own
@@ -63,7 +63,7 @@ class BinaryRelevance(MadeOfClassifiers):
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
-        self.estimators_ = [fitted(self._base(), X, y, rng) for y in Y.T]
+        self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
 
     def _margins(self, X) -> np.ndarray:
         return np.stack([margin(model, X) for model in self.estimators_], axis=1)
@@ -79,7 +79,7 @@ class BinaryRelevance(MadeOfClassifiers):
 # Ensembles of classifier chains: scikit-learn's chains in random orders, and their votes.
 
 
-class EnsembleOfClassifierChains(MadeOfClassifiers):
+class EnsembleOfClassifierChains(ClassifierBaseline):
     """The mean of classifier chains in random orders (ECC).
 
         chain: label k is learned from x and the labels before it in the chain's order, which are predicted ones at prediction
@@ -136,7 +136,7 @@ class EnsembleOfClassifierChains(MadeOfClassifiers):
             chain = None
             if order.size:
                 # columns of the chain are the labels in its order
-                chain = ClassifierChain(copied(self._base(), rng)).fit(X[rows], seen[:, order])
+                chain = ClassifierChain(copy_classifier(self._base(), rng)).fit(X[rows], seen[:, order])
             self.chains_.append(chain)
             self.orders_.append(order)
             self._constants.append(seen[0])
@@ -169,7 +169,7 @@ class Powerset:
 
     def __init__(self, estimator, X, Y, rng):
         self.combinations, which = np.unique(Y, axis=0, return_inverse=True)
-        self.model = fitted(estimator, X, np.ravel(which), rng)
+        self.model = fit_classifier(estimator, X, np.ravel(which), rng)
 
     def labels(self, X) -> np.ndarray:
         """(n, k) of 0 and 1, the combination that the classifier predicts."""
@@ -177,14 +177,14 @@ class Powerset:
 
     def marginals(self, X) -> np.ndarray:
         """(n, k) P(y_k = 1 | x), the sum of the probabilities of the combinations that have the label."""
-        if isinstance(self.model, Constant):
+        if isinstance(self.model, ConstantClassifier):
             return self.labels(X).astype(float)
         P = self.model.predict_proba(X)
         # sums of shares may leave [0, 1] by rounding
         return np.clip(P @ self.combinations[self.model.classes_], 0.0, 1.0)
 
 
-class LabelPowerset(MadeOfClassifiers):
+class LabelPowerset(ClassifierBaseline):
     """One multi-class classifier whose classes are the combinations of labels seen in training (LP).
 
         c_1, ..., c_C the different rows of Y;  P(c | x) by the classifier;  P(y_k = 1 | x) = the sum of P(c | x) over c with label k
@@ -248,7 +248,7 @@ class LabelPowerset(MadeOfClassifiers):
 # RAkEL: label powersets of random small sets of labels, and their votes.
 
 
-class RAkEL(MadeOfClassifiers):
+class RAkEL(ClassifierBaseline):
     """Label powersets of random sets of k labels, and their votes (random k-labelsets).
 
         R_1, ..., R_m random sets of k labels;  score_k = the mean of the votes for label k in {0, 1}, over the sets that have the label

@@ -147,7 +147,7 @@ def _optimum(model: str) -> float:
 
 
 @cache
-def _taken(solver) -> dict[str, str]:
+def _accepted_models(solver) -> dict[str, str]:
     """The models that a solver does not refuse."""
     return {model: model for model in MODELS if refusal(solver, _seen(solver, model)) is None}
 
@@ -162,10 +162,10 @@ def _labels(form) -> list[np.ndarray]:
 
 
 _law = partial(law, LAWS, object)
-_on_what_it_takes = partial(law, LAWS, object, model=_taken)
+_on_what_it_takes = partial(law, LAWS, object, model=_accepted_models)
 
 
-class _Watch:
+class _CountingWatch:
     """A caller that lets a solver go on for so many looks."""
 
     def __init__(self, looks: int):
@@ -188,7 +188,7 @@ def says_what_it_is(solver):
     anything = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     for name in ("tol", "max_iter", "start", "watch", *solver.options):
         holds(anything or name in taken, f"solve takes no keyword argument {name}")
-    holds(_taken(solver), "it refuses every one of the models here: " + "; ".join(MODELS))
+    holds(_accepted_models(solver), "it refuses every one of the models here: " + "; ".join(MODELS))
 
 
 @_law(model={model: model for model in MODELS})
@@ -232,7 +232,7 @@ def the_same_model_gives_the_same_bits(solver, model):
 def it_stops_when_it_is_told_to(solver, model):
     """A watch that returns True at the first look gets no second one, and the point has every block in its shape."""
     form = _seen(solver, model)
-    watch = _Watch(1)
+    watch = _CountingWatch(1)
     point = solver.solve(form, tol=1e-12, max_iter=10_000, start=None, watch=watch)
     holds(len(watch.points) >= 1, "it never showed a point to its watch")
     holds(len(watch.points) <= 2, f"it went on for {len(watch.points) - 1} looks after it was told to stop")
@@ -245,7 +245,7 @@ def it_stops_when_it_is_told_to(solver, model):
 def it_keeps_to_max_iter(solver, model):
     """With max_iter=1 it comes back, with a finite point."""
     form = _seen(solver, model)
-    point = solver.solve(form, tol=1e-12, max_iter=1, start=None, watch=_Watch(1000))
+    point = solver.solve(form, tol=1e-12, max_iter=1, start=None, watch=_CountingWatch(1000))
     finite = all(np.isfinite(block).all() for block in point.blocks.values())
     holds(finite, "its point after one iteration is not finite")
 
@@ -253,7 +253,7 @@ def it_keeps_to_max_iter(solver, model):
 @_law()
 def it_has_no_option_but_those_it_names(solver):
     """An option that is not in `options` is refused."""
-    for model in list(_taken(solver))[:1]:
+    for model in list(_accepted_models(solver))[:1]:
         try:
             model_for(solver, model).solve(solver.name, no_such_option=1)
         except SolverError as error:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, Parts
+from mtldsl.atoms.atom import ENTRIES, Separability
 from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
 from mtldsl.extending.law import Law, holds, law, same_arrays
@@ -49,7 +49,7 @@ def _close(found, expected, what: str, atol: float = 1e-10) -> None:
     same_arrays(found, expected, what, rtol=1e-9, atol=atol)
 
 
-def pieces(parts: Parts, shape=WEIGHTS_SHAPE, outside_is_one: bool = False) -> np.ndarray:
+def pieces(parts: Separability, shape=WEIGHTS_SHAPE, outside_is_one: bool = False) -> np.ndarray:
     """(p, q) the number of every entry's part; lines in no group are pieces by themselves, or together one."""
 
     def lines(axis, n):

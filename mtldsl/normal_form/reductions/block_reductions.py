@@ -10,17 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.matrix_function import Regularizer, Set
-from mtldsl.normal_form.form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
 
 __all__ = [
-    "Incumbent",
+    "FixedStructures",
     "LargerEps",
     "LossOfWeights",
     "LossesOfWeights",
-    "Recipe",
-    "Rows",
+    "LossesOfWeightsRecipe",
+    "RowRestriction",
     "SmallerSide",
     "has_one_maximum_a_task",
 ]
@@ -30,7 +30,7 @@ __all__ = [
 # Learned matrices kept: what is left of a structure that is not convex without them is a quadratic function of the weights.
 
 
-class Incumbent:
+class FixedStructures:
     """structure(W) = min over S of value(W, S) becomes value(W, S) at the matrices given: above it, and equal where those are the best.
 
     Terms stay in their order, one for one. Structures that are convex with their matrices eliminated are left alone.
@@ -84,7 +84,7 @@ class LiftedTerm(FunctionTerm):
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class LossesOfWeightsRecipe:
     """Numbers of losses and of functions of a form, and the terms that some losses became, by the loss's place."""
 
     n_losses: int
@@ -108,13 +108,13 @@ class LossesOfWeights:
         found = any(map(has_one_maximum_a_task, form.losses))
         return None if found else "no loss is a maximum of planes of all samples of a task'"
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, LossesOfWeightsRecipe]:
         terms = {t: self._term(loss) for t, loss in enumerate(form.losses) if has_one_maximum_a_task(loss)}
         losses = tuple(loss for t, loss in enumerate(form.losses) if t not in terms)
         easier = replace(form, losses=losses, functions=(*form.functions, *terms.values()))
-        return easier, Recipe(len(form.losses), len(form.functions), terms)
+        return easier, LossesOfWeightsRecipe(len(form.losses), len(form.functions), terms)
 
-    def invert(self, point: Point, recipe: Recipe) -> Point:
+    def invert(self, point: Point, recipe: LossesOfWeightsRecipe) -> Point:
         if point.loss_duals is None or point.function_duals is None:
             return replace(point, loss_duals=None, function_duals=None)
         kept = iter(point.loss_duals)
@@ -144,7 +144,7 @@ def stacked_map(loss: LossTerm, unit: float) -> LinearMap:
     above = sparse.csr_array(sparse.eye_array(d + 1, d))
     last = sparse.csr_array(([1.0 / unit], ([d], [0])), shape=(d + 1, 1))
     entries = [
-        Entry(
+        MapEntry(
             entry.block,
             entry.coefficient,
             above if entry.left is None else above @ sparse.csr_array(entry.left),
@@ -153,7 +153,7 @@ def stacked_map(loss: LossTerm, unit: float) -> LinearMap:
         for entry in loss.map.entries
     ]
     offset = None if loss.map.offset is None else np.vstack([loss.map.offset, np.zeros((1, m))])
-    return LinearMap((*entries, *(Entry(name, 1.0, last) for name in loss.intercepts)), (d + 1, m), offset)
+    return LinearMap((*entries, *(MapEntry(name, 1.0, last) for name in loss.intercepts)), (d + 1, m), offset)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class LargerEps:
 # A model on some rows of its one weight matrix, all others being zero: what is left is a small model of the same kind.
 
 
-class Rows:
+class RowRestriction:
     """The rows `rows` of W, and of the tasks' features those alone."""
 
     promise: ClassVar[Promise] = Promise.RESTRICTION
@@ -217,7 +217,7 @@ class Rows:
         """The recipe is the block that rows are left out of."""
         (block,) = form.weight_blocks
         shape = (len(self.rows), block.shape[1])
-        identity = LinearMap((Entry(block.name),), shape)
+        identity = LinearMap((MapEntry(block.name),), shape)
 
         def loss_on_rows(loss: LossTerm) -> LossTerm:
             return replace(loss, tasks=loss.tasks.select_features(self.rows), map=identity)

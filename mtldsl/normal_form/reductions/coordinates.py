@@ -16,10 +16,10 @@ from mtldsl.data.derived import with_inputs
 from mtldsl.normal_form.form import (
     Block,
     Blocks,
-    Entry,
     FunctionTerm,
     LinearMap,
     LossTerm,
+    MapEntry,
     NormalForm,
     single_block,
 )
@@ -28,13 +28,13 @@ from mtldsl.normal_form.terms.few_rows import exact_sums
 
 __all__ = [
     "CenterLabels",
+    "InterceptShift",
     "Moves",
     "SampleSpan",
-    "Shift",
-    "Span",
-    "White",
-    "Whitened",
-    "moved",
+    "SpanRecovery",
+    "WhitenedLosses",
+    "WhiteningRecovery",
+    "shift_intercepts",
 ]
 
 
@@ -66,7 +66,7 @@ SETTINGS = CoordinateSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Shift:
+class InterceptShift:
     """b = b' + centre - a^T W on the rows `columns` of W = map(x): b' the intercept beside what was moved."""
 
     centre: np.ndarray  # (1, m)
@@ -84,7 +84,7 @@ class Shift:
 
 
 #: {intercept: by what it moves}
-Moves = Mapping[str, Shift]
+Moves = Mapping[str, InterceptShift]
 
 
 class CenterLabels:
@@ -112,10 +112,10 @@ class CenterLabels:
 
     def invert(self, point: Point, recipe: Moves) -> Point:
         """Residuals are the same, and so are all multipliers."""
-        return replace(point, blocks=moved(point.blocks, recipe))
+        return replace(point, blocks=shift_intercepts(point.blocks, recipe))
 
 
-def moved(blocks: Blocks, by: Moves, sign: float = 1.0) -> Blocks:
+def shift_intercepts(blocks: Blocks, by: Moves, sign: float = 1.0) -> Blocks:
     """A point with its intercepts moved; `sign` -1: back."""
     return blocks | {name: shift.applied(blocks, blocks[name], sign) for name, shift in by.items()}
 
@@ -126,7 +126,7 @@ def _free_intercepts(form: NormalForm) -> set[str]:
     return names - {name for f in form.functions for name in f.map.blocks}
 
 
-def _moves(form: NormalForm) -> dict[str, Shift]:
+def _moves(form: NormalForm) -> dict[str, InterceptShift]:
     """Find what lies far from zero beside each free intercept that stands alone in its losses."""
     found = {}
     for name in _free_intercepts(form):
@@ -140,7 +140,7 @@ def _moves(form: NormalForm) -> dict[str, Shift]:
         if all(loss.atom.of_residuals for loss in sharing):
             centre = _centres(sharing)
         if centre.any() or columns.size:
-            found[name] = Shift(centre[None, :], first.map, columns, distances)
+            found[name] = InterceptShift(centre[None, :], first.map, columns, distances)
     return found
 
 
@@ -196,7 +196,7 @@ _SUM_ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
+class SpanRecovery:
     """The way back: W = Q V for the weights V of the coordinates, where X^T = Q L^T and Q has orthonormal columns."""
 
     block: Block
@@ -229,7 +229,7 @@ class SampleSpan:
             (f"{f.typed} changes with the basis" for f in form.functions if not _is_of_lengths(f)), None
         )
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, Span]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, SpanRecovery]:
         (block,) = form.weight_blocks
         (loss,) = form.losses
         known = form.remembered.get(SampleSpan)  # by all values of a path
@@ -245,11 +245,11 @@ class SampleSpan:
         )
         return smaller, span
 
-    def restricted(self, point: Point, span: Span) -> Point:
+    def restricted(self, point: Point, span: SpanRecovery) -> Point:
         """The part of a point of the form that lies in the span; multipliers of the losses are the same."""
         return _moved(point, span, span.into)
 
-    def invert(self, point: Point, span: Span) -> Point:
+    def invert(self, point: Point, span: SpanRecovery) -> Point:
         """The weights in the span; multipliers of the losses are the same, and those of the functions lie in it as well."""
         return _moved(point, span, span.out)
 
@@ -262,7 +262,7 @@ def _is_of_lengths(f: FunctionTerm) -> bool:
     return square is not None and np.ndim(square) == 0
 
 
-def _moved(point: Any, span: Span, way: Callable[[np.ndarray], np.ndarray]) -> Any:
+def _moved(point: Any, span: SpanRecovery, way: Callable[[np.ndarray], np.ndarray]) -> Any:
     name, blocks = span.block.name, dict(point.blocks)
     blocks[name] = way(blocks[name])
     duals = point.function_duals
@@ -275,25 +275,25 @@ def _as_blocks(blocks: Blocks) -> Blocks:
     return {name: np.ascontiguousarray(array) for name, array in blocks.items()}
 
 
-def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, Span]:
+def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, SpanRecovery]:
     span = _span(block, loss.tasks.X)
     r = span.L.shape[1]
     names = tuple(map(str, range(r)))
     tasks = with_inputs(loss.tasks, [span.L], feature_names=names, scaling=None, kernel_map=None)
-    return replace(loss, tasks=tasks, map=LinearMap((Entry(block.name),), (r, block.shape[1]))), span
+    return replace(loss, tasks=tasks, map=LinearMap((MapEntry(block.name),), (r, block.shape[1]))), span
 
 
-def _span(block: Block, X: np.ndarray) -> Span:
+def _span(block: Block, X: np.ndarray) -> SpanRecovery:
     """By the kernel matrix where that keeps the digits, else by Householder's reflections, at four times the price."""
     X = np.asarray(X, float)
     found = _by_kernel(block, X)
     if found is not None:
         return found
     Q, R = qr(X.T, mode="economic", check_finite=False)
-    return Span(block, np.ascontiguousarray(R.T), lambda V: Q @ V, lambda W: Q.T @ W)
+    return SpanRecovery(block, np.ascontiguousarray(R.T), lambda V: Q @ V, lambda W: Q.T @ W)
 
 
-def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
+def _by_kernel(block: Block, X: np.ndarray) -> SpanRecovery | None:
     """A pivoted Cholesky factor of X X^T: rows that others add up to (of centred columns all together do) have no coordinate of their own."""
     K = X @ X.T
     largest = float(K.diagonal().max())
@@ -318,7 +318,7 @@ def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
 
     if rest.size and np.abs(X[rest] - out(L[rest].T).T).max() > _SUM_ROUNDING_SHARE * np.sqrt(largest):
         return None
-    return Span(block, L, out, into)
+    return SpanRecovery(block, L, out, into)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def _by_kernel(block: Block, X: np.ndarray) -> Span | None:
 
 
 @dataclass(frozen=True, eq=False)
-class White:
+class WhiteningRecovery:
     """The way back: W = A^{-1/2} V. `shares` are the parts of A that each function has, in their order; `factors` what it reads W times."""
 
     block: Block
@@ -336,7 +336,7 @@ class White:
     factors: tuple[float, ...]
 
 
-class Whitened:
+class WhitenedLosses:
     """losses(X W) + 1/2 tr(W^T A W) becomes losses(X A^{-1/2} V) + 1/2 ||V||^2, V = A^{1/2} W, whatever the losses.
 
     A is the sum of all functions: quadratics between features, each task by itself. Ridges have solvers that a matrix in their place has not.
@@ -362,13 +362,13 @@ class Whitened:
             return "the matrix between the features is singular, or nearly"
         return None
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, White]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, WhiteningRecovery]:
         (block,) = form.weight_blocks
         shares: Any = tuple(_share(f, block.name) for f in form.functions)  # there: the form was asked
         A = _total(shares)
         factors = tuple(f.map.multiple_of(block.name) for f in form.functions)
-        white = White(block, A.power(0.5), A.power(-0.5), shares, factors)
-        identity = LinearMap((Entry(block.name),), block.shape)
+        white = WhiteningRecovery(block, A.power(0.5), A.power(-0.5), shares, factors)
+        identity = LinearMap((MapEntry(block.name),), block.shape)
         typed = " + ".join(f.typed for f in form.functions)
         known: dict[int, Any] = {}
 
@@ -383,7 +383,7 @@ class Whitened:
             functions=(FunctionTerm(Ridge(), 1.0, identity, typed),),
         ), white
 
-    def restricted(self, point: Point, white: White) -> Point:
+    def restricted(self, point: Point, white: WhiteningRecovery) -> Point:
         """A point of the form in the new coordinates."""
         duals = point.function_duals
         if duals is not None:
@@ -391,7 +391,7 @@ class Whitened:
             duals = [white.inverse_root.apply(sum(parts))] if len(parts) == len(duals) else None
         return replace(point, blocks=_whitened_center(point.blocks, white, white.root), function_duals=duals)
 
-    def invert(self, point: Point, white: White) -> Point:
+    def invert(self, point: Point, white: WhiteningRecovery) -> Point:
         """The losses' multipliers are the same; that of the ridge is shared out as A is, which leaves the sum of the conjugates."""
         duals = point.function_duals
         if duals is not None and duals[0] is not None:
@@ -445,6 +445,6 @@ def _turned(tasks, inverse_root: SpectralMatrix):
     return with_inputs(tasks, [turned(X) for X in inputs], scaling=None, kernel_map=None)
 
 
-def _whitened_center(blocks: Blocks, white: White, by: SpectralMatrix) -> Blocks:
+def _whitened_center(blocks: Blocks, white: WhiteningRecovery, by: SpectralMatrix) -> Blocks:
     name = white.block.name
     return blocks | {name: np.ascontiguousarray(by.apply(blocks[name]))}

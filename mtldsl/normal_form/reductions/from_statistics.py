@@ -1,4 +1,4 @@
-"""Squares of rows that are elsewhere, as squares of a few rows here: one pass over the data, and any solver goes on from there."""
+"""Reduction to sufficient statistics: squares of rows elsewhere become squares of few rows here, by one pass over the data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.term import term_type
-from mtldsl.normal_form.terms.few_rows import Factors
+from mtldsl.normal_form.terms.few_rows import RowFactors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
 __all__ = [
     "FromStatistics",
-    "Recipe",
+    "StatisticsRecipe",
     "can_be_reflected",
     "on_few_rows",
 ]
@@ -38,11 +38,11 @@ SETTINGS = StatisticsSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class StatisticsRecipe:
     """The losses as given, and their rows as few."""
 
     losses: tuple[LossTerm, ...]
-    factors: tuple[Factors, ...]
+    factors: tuple[RowFactors, ...]
 
     def with_intercepts(self, blocks: Blocks) -> Blocks:
         """The intercepts that fit best beside weights."""
@@ -95,11 +95,11 @@ class FromStatistics:
                 return f"{f.typed} is a function of an intercept"
         return form.entangled_intercepts
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, Recipe]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, StatisticsRecipe]:
         factors = tuple(factors_of(loss.tasks, self.reflected) for loss in form.losses)
         known = form.remembered.get(FromStatistics)  # by all values of a path
         if known is None or known[0].losses != form.losses or known[0].factors != factors:
-            recipe = Recipe(form.losses, factors)
+            recipe = StatisticsRecipe(form.losses, factors)
             here = [
                 one.rows(bool(loss.intercepts), loss.tasks)
                 for loss, one in zip(form.losses, factors, strict=True)
@@ -109,7 +109,7 @@ class FromStatistics:
         blocks = tuple(block for block in form.blocks if block.intercept_of is None)
         return replace(form, blocks=blocks, losses=on_few_rows(form.losses, here)), recipe
 
-    def invert(self, point: Point, recipe: Recipe) -> Point:
+    def invert(self, point: Point, recipe: StatisticsRecipe) -> Point:
         """The intercepts that fit best. Multipliers of the rows are the residuals there, which the certificate makes."""
         return replace(point, blocks=recipe.with_intercepts(point.blocks), loss_duals=None)
 

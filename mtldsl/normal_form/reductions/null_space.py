@@ -1,4 +1,4 @@
-"""Equations with zero beside functions that are not convex, solved once and for all: weights in coordinates in which they hold by themselves.
+"""Reduction to a null space: weights in coordinates in which equations with zero hold by themselves, beside nonconvex functions.
 
 Rows fixed to zero, sums of rows or columns, differences of tasks: A W = 0 or W B = 0. With N and M orthonormal bases of what they leave free,
 W = N V M^T, and V is not bound any more.
@@ -14,15 +14,15 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import with_inputs
-from mtldsl.normal_form.form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 from mtldsl.normal_form.reductions.coordinates import SETTINGS
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
 __all__ = [
-    "Bases",
-    "Coordinates",
     "NullSpace",
+    "NullSpaceBases",
+    "NullSpaceRecovery",
 ]
 
 
@@ -31,7 +31,7 @@ _ZERO_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Bases:
+class NullSpaceBases:
     """W = left V right^T; dense, sparse where they only leave rows or columns out, None for the identity."""
 
     block: Block
@@ -54,21 +54,21 @@ class Bases:
         V = W if self.left is None else self.left.T @ W
         return np.ascontiguousarray(V if self.right is None else V @ self.right)
 
-    def of(self, entry: Entry) -> Entry:
+    def of(self, entry: MapEntry) -> MapEntry:
         """The same of W as a map of V."""
         if entry.block != self.block.name:
             return entry
         left, right = _product(entry.left, self.left), _product(_turned(self.right), entry.right)
-        return Entry(entry.block, entry.coefficient, left, right)
+        return MapEntry(entry.block, entry.coefficient, left, right)
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class NullSpaceRecovery:
     """The way back. `places` are those of the functions that are left, among the functions given."""
 
     given: NormalForm
     easier: NormalForm
-    bases: dict[str, Bases]
+    bases: dict[str, NullSpaceBases]
     places: tuple[int, ...]
 
     def out(self, blocks: Blocks) -> Blocks:
@@ -107,7 +107,7 @@ class NullSpace:
                 return f"what the equations leave free of {bases.block.name} has a large basis"
         return None
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, Coordinates]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, NullSpaceRecovery]:
         found = _equations(form)
         bases = _bases(form, found)
         solved = {k for ks in found.values() for k, _, _ in ks}
@@ -132,16 +132,16 @@ class NullSpace:
             functions=tuple(functions),
             constant=constant,
         )
-        return easier, Coordinates(form, easier, bases, places)
+        return easier, NullSpaceRecovery(form, easier, bases, places)
 
-    def restricted(self, point: Point, recipe: Coordinates) -> Point:
+    def restricted(self, point: Point, recipe: NullSpaceRecovery) -> Point:
         """The nearest point in the coordinates; multipliers of the losses are the same."""
         blocks = dict(point.blocks)
         for name, bases in recipe.bases.items():
             blocks[name] = bases.into(blocks[name])
         return replace(point, blocks=blocks, function_duals=None)
 
-    def invert(self, point: Point, recipe: Coordinates) -> Point:
+    def invert(self, point: Point, recipe: NullSpaceRecovery) -> Point:
         """The multipliers of functions of V are moved with it; those of the equations balance what is left."""
         blocks = recipe.out(point.blocks)
         return replace(point, blocks=blocks, function_duals=_multipliers(point, blocks, recipe))
@@ -180,12 +180,12 @@ def _sum(matrices: list, factors: list[float], n: int):
     return reduce(lambda a, b: a + b, parts)
 
 
-def _bases(form: NormalForm, found: dict[str, list[tuple[int, Any, Any]]]) -> dict[str, Bases]:
+def _bases(form: NormalForm, found: dict[str, list[tuple[int, Any, Any]]]) -> dict[str, NullSpaceBases]:
     known = form.remembered.setdefault(NullSpace, {})  # by all values of a path
     key = tuple((name, k) for name, ks in found.items() for k, _, _ in ks)
     if key not in known:
         known[key] = {
-            block.name: Bases(
+            block.name: NullSpaceBases(
                 block,
                 _null_space([A for _, A, _ in found[block.name] if A is not None], block.shape[0]),
                 _null_space([B.T for _, _, B in found[block.name] if B is not None], block.shape[1]),
@@ -252,7 +252,7 @@ def _depends_on_singular_values(f: FunctionTerm) -> bool:
     return f.atom.separable == "spectrum" or (square is not None and np.ndim(square) == 0)
 
 
-def _function(f: FunctionTerm, bases: dict[str, Bases]) -> FunctionTerm:
+def _function(f: FunctionTerm, bases: dict[str, NullSpaceBases]) -> FunctionTerm:
     """The function of V: of singular values, those of V itself where the map keeps lengths."""
     if not bases.keys() & set(f.map.blocks):
         return f
@@ -260,12 +260,12 @@ def _function(f: FunctionTerm, bases: dict[str, Bases]) -> FunctionTerm:
     if len(moved) == 1 and f.map.offset is None and _depends_on_singular_values(f):
         (entry,) = moved
         if _is_isometry(entry.left) and _is_isometry(_turned(entry.right)):
-            own = Entry(entry.block, entry.coefficient)
+            own = MapEntry(entry.block, entry.coefficient)
             return replace(f, map=LinearMap((own,), bases[entry.block].shape))
     return replace(f, map=replace(f.map, entries=moved))
 
 
-def _loss(loss: LossTerm, bases: dict[str, Bases]) -> LossTerm:
+def _loss(loss: LossTerm, bases: dict[str, NullSpaceBases]) -> LossTerm:
     """The loss of V; its inputs are X N where it is a loss of W itself, or of a multiple."""
     if not bases.keys() & set(loss.map.blocks):
         return loss
@@ -277,13 +277,13 @@ def _loss(loss: LossTerm, bases: dict[str, Bases]) -> LossTerm:
     if plain and tasks.in_memory and _stays_small(loss, own):
         assert own is not None
         turned = _turned_inputs(tasks, own.left)
-        entry = Entry(name, loss.map.entries[0].coefficient, None, _turned(own.right))
+        entry = MapEntry(name, loss.map.entries[0].coefficient, None, _turned(own.right))
         return replace(loss, tasks=turned, map=LinearMap((entry,), (own.shape[0], loss.map.shape[1])))
     moved = tuple(bases[e.block].of(e) if e.block in bases else e for e in loss.map.entries)
     return replace(loss, map=replace(loss.map, entries=moved))
 
 
-def _stays_small(loss: LossTerm, own: Bases | None) -> bool:
+def _stays_small(loss: LossTerm, own: NullSpaceBases | None) -> bool:
     """Tell whether the inputs are not made dense, or are few."""
     assert own is not None
     return (
@@ -306,7 +306,7 @@ def _turned_inputs(tasks, left):
 # ---------------------------------------------------------------------------------------------- multipliers
 
 
-def _multipliers(point: Any, blocks: Blocks, recipe: Coordinates) -> list | None:
+def _multipliers(point: Any, blocks: Blocks, recipe: NullSpaceRecovery) -> list | None:
     """Those of the functions given: of one that lacks its own, what is left of the balance in the coordinates; of an equation, what is
     left of it outside."""
     given, easier = recipe.given, recipe.easier
@@ -343,7 +343,7 @@ def _balance(rest: np.ndarray, matrices: list, side: str, duals: list) -> None:
         duals[k] = part if side == "left" else part.T
 
 
-def _image(f: FunctionTerm, bases: dict[str, Bases], v: np.ndarray) -> np.ndarray:
+def _image(f: FunctionTerm, bases: dict[str, NullSpaceBases], v: np.ndarray) -> np.ndarray:
     """A multiplier of the function of V as one of the same function of the image of W."""
     (entry,) = f.map.entries
     own = replace(bases[entry.block].of(entry), coefficient=1.0)

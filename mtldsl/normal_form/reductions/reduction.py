@@ -10,15 +10,15 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.normal_form.form import Block, Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 
 __all__ = [
-    "Majorized",
+    "Majorant",
     "Point",
     "Promise",
     "Reduction",
     "TaskSubset",
-    "Way",
+    "TermMajorization",
     "losses_of_tasks",
     "why_not_losses",
 ]
@@ -71,7 +71,7 @@ class Reduction(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Majorant:
     """Replacement of an atom g: functions that are added up, a constant, and constraints on g's argument."""
 
     text: str  # "{} majorised": the term as typed goes where the braces are
@@ -80,12 +80,12 @@ class Way:
     constraints: tuple = ()
 
 
-class Majorized:
+class TermMajorization:
     """The terms that `ways` names, by what it names; a function above g, or one that is only on a subspace."""
 
     promise: ClassVar[Promise] = Promise.MAJORIZATION
 
-    def __init__(self, ways: Mapping[FunctionTerm, Way]):
+    def __init__(self, ways: Mapping[FunctionTerm, Majorant]):
         self.ways = ways
 
     def accepts(self, form: NormalForm) -> str | None:
@@ -175,7 +175,7 @@ class TaskSubset:
                 shape=(len(self.which), m),
             )
             right = pick if entry.right is None else pick @ entry.right
-            entries.append(Entry(entry.block, entry.coefficient, entry.left, right))
+            entries.append(MapEntry(entry.block, entry.coefficient, entry.left, right))
         return LinearMap(tuple(entries), linear_map.shape, np.array(self.image(linear_map, others)))
 
 

@@ -1,4 +1,4 @@
-"""Many rows as few: the rows of an upper triangular matrix, with the same squared residuals at any weights and intercepts."""
+"""Compression of many rows to few: a triangular factor with the same squared residuals at any weights and intercepts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scipy.linalg import cholesky, solve_triangular
 from mtldsl.data.tasks import Tasks
 
 __all__ = [
-    "Factor",
-    "Factors",
-    "Frame",
+    "GramRows",
+    "LabelFactor",
+    "RowFactors",
     "exact_sums",
     "factor_of",
     "units",
@@ -32,7 +32,7 @@ def units(d: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class LabelFactor:
     """||X w + b - y_k||^2 = ||R w - Z_k||^2 + rest_k + weight (b + (centre + mean)^T w - label_centre_k - label_mean_k)^2, for l labels.
 
     R (r, d), Z (r, l), rest (l,) : of the rows with their means taken off
@@ -94,10 +94,10 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class RowFactors:
     """The rows of all tasks as few: one factor of all tasks' labels, or one for each task."""
 
-    factors: Sequence[Factor]
+    factors: Sequence[LabelFactor]
 
     @property
     def is_common(self) -> bool:
@@ -124,15 +124,15 @@ class Factors:
 
     def intercepts(self, W: np.ndarray) -> np.ndarray:
         """(m,) the intercepts that fit best beside weights W (d, m)."""
-        return -self._each(Factor.misfits, W, np.zeros(W.shape[1]))
+        return -self._each(LabelFactor.misfits, W, np.zeros(W.shape[1]))
 
     def residual_squares(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(m,) ||X_i w_i + b_i - y_i||^2."""
-        return self._each(Factor.squares, W, b)
+        return self._each(LabelFactor.squares, W, b)
 
     def least_squares(self, W: np.ndarray) -> np.ndarray:
         """(m,) the same with the intercepts that fit best, as if float64 had every number."""
-        return self._each(Factor.least_squares, W)
+        return self._each(LabelFactor.least_squares, W)
 
     def rounding(self, W: np.ndarray, squares: np.ndarray, centred: bool) -> np.ndarray:
         """(m,) by how much float64 may have misplaced squared residuals."""
@@ -140,7 +140,7 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class GramRows:
     """Rows R_i with R_i^T R_i a Gram matrix, whose targets change; columns are `lengths` times those of a matrix that can be inverted."""
 
     tasks: Tasks
@@ -148,7 +148,7 @@ class Frame:
     lengths: list[np.ndarray]
 
     @classmethod
-    def of(cls, grams: list[np.ndarray], like: Tasks) -> Frame:
+    def of(cls, grams: list[np.ndarray], like: Tasks) -> GramRows:
         """One matrix for all tasks, or one for each."""
         m = like.n_tasks
         found = [_root(G) for G in grams]

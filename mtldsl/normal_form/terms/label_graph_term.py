@@ -14,7 +14,7 @@ from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.decoder import changes_times, expected_changes
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.term import Blocks, Entry, LinearMap, LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
 
 if TYPE_CHECKING:
     from mtldsl.atoms.inference.cliques import Cliques
@@ -25,9 +25,9 @@ __all__ = [
     "LabelGraphTerm",
     "RandomLabellings",
     "balance_labels",
+    "balancing_flips",
     "each_flipped",
-    "flipping",
-    "flips_for",
+    "label_flip_probabilities",
     "labelled_totals",
     "mixed_with_flips",
     "with_constant",
@@ -73,7 +73,7 @@ def with_constant(tasks: Tasks, map: LinearMap, name: str, n_labels: int) -> tup
         replace(entry, left=embed if entry.left is None else sparse.csr_array(embed @ entry.left))
         for entry in map.entries
     ]
-    entries.append(Entry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
+    entries.append(MapEntry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
     offset = None if map.offset is None else np.vstack([map.offset, np.zeros((1, tasks.n_tasks))])
     own = Tasks(
         targets=tasks.targets, counts=tasks.counts, task_names=tasks.task_names,
@@ -83,14 +83,16 @@ def with_constant(tasks: Tasks, map: LinearMap, name: str, n_labels: int) -> tup
     return own, LinearMap(tuple(entries), (d + 1, tasks.n_tasks), offset)
 
 
-def flips_for(sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> Flips | None:
+def balancing_flips(
+    sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[np.ndarray]
+) -> Flips | None:
     """The random labellings that balance others, where those expect `sums` (K,) more ones than are true, weighted, over these samples.
 
     Mixed into every sample with the share s: one label k is flipped with the probability p_k where it is what there is too much of, so
     that  (1 - s) sums_k = s p_k (weight of those samples),  and the p_k sum to 1. None where nothing is left to balance, or a label has
     one class alone.
 
-    >>> flips_for(np.array([0.5, 0.0]), [np.array([[1, 0], [0, 1]])], [np.array([1.0, 1.0])])
+    >>> balancing_flips(np.array([0.5, 0.0]), [np.array([[1, 0], [0, 1]])], [np.array([1.0, 1.0])])
     (0.3333333333333333, array([1., 0.]), array([0., 0.]))
     """
     positive = sum(w @ (truth == 1) for truth, w in zip(truths, weights, strict=True))
@@ -106,7 +108,7 @@ def flips_for(sums: np.ndarray, truths: Sequence[np.ndarray], weights: Sequence[
     return q / (1.0 + q), np.where(sums > 0, p, 0.0), np.where(sums > 0, 0.0, p)
 
 
-def flipping(flips: Flips, truth: np.ndarray) -> np.ndarray:
+def label_flip_probabilities(flips: Flips, truth: np.ndarray) -> np.ndarray:
     """(n, K) with what probability every label of every sample is flipped; a gap never."""
     _, where_true, where_false = flips
     return np.where(truth == GAP, 0.0, np.where(truth == 1, where_true, where_false))
@@ -124,7 +126,7 @@ def each_flipped(truth: np.ndarray) -> np.ndarray:
 def mixed_with_flips(random: RandomLabellings, flips: Flips, truth: np.ndarray, share: float = 1.0):
     """A random labelling, itself with the probability `share`, else the true one, mixed with flips of single labels of the truth."""
     s, n = flips[0], len(truth)
-    probabilities = flipping(flips, truth)
+    probabilities = label_flip_probabilities(flips, truth)
     flipped = each_flipped(truth)
     labels, weights, counts = [], [], []
     used = probabilities > 0.0
@@ -363,10 +365,10 @@ class LabelGraphTerm(LossTerm):
         return LabelDual(image, lambda: expected_changes(*mixture), margins, labellings=random)
 
     def with_flips(self, dual: LabelDual, flips: Flips) -> LabelDual:
-        """Multipliers with flips of single labels of the truth mixed in (`flips_for`)."""
+        """Multipliers with flips of single labels of the truth mixed in (`balancing_flips`)."""
         if dual.labellings is not None:
             return self._of_labellings(mixed_with_flips(dual.labellings, flips, self.truth, dual.share))
-        s, p, t = flips[0], flipping(flips, self.truth), dual.share
+        s, p, t = flips[0], label_flip_probabilities(flips, self.truth), dual.share
         starts = self.truth.shape[1] * np.arange(len(p) + 1)
         flipped = each_flipped(self.truth).reshape(-1, p.shape[1])
         mixture = (
@@ -425,7 +427,7 @@ def balance_labels(losses: Sequence[LabelGraphTerm], duals: Sequence) -> list:
     """Multipliers of losses that share the intercepts of labels, such that those of every label sum to zero over all of them."""
     K = losses[0].cliques.n_labels
     sums = np.sum([dual.share * dual.image[-1, 1 : 2 * K : 2] for dual in duals], axis=0)
-    flips = flips_for(sums, [loss.truth for loss in losses], [loss.weights for loss in losses])
+    flips = balancing_flips(sums, [loss.truth for loss in losses], [loss.weights for loss in losses])
     if flips is None:
         return list(duals)
     return [loss.with_flips(dual, flips) for loss, dual in zip(losses, duals, strict=True)]

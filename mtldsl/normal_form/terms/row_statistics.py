@@ -13,15 +13,15 @@ from scipy.linalg import lapack
 
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.terms.few_rows import Factor, Factors, Frame, factor_of
+from mtldsl.normal_form.terms.few_rows import GramRows, LabelFactor, RowFactors, factor_of
 
 if TYPE_CHECKING:
-    from mtldsl.distributed.partitions import Part
+    from mtldsl.distributed.partitions import PartitionTasks
 
 __all__ = [
-    "Spread",
+    "RowSpread",
     "SufficientStatistics",
-    "Triangle",
+    "TriangularRows",
     "factors_of",
     "gram_with_ones",
     "has_one_gram",
@@ -32,7 +32,7 @@ __all__ = [
     "moments_of",
     "remember_moments",
     "row_slabs",
-    "summed",
+    "sum_statistics",
 ]
 
 
@@ -44,7 +44,7 @@ RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
 
 @dataclass(frozen=True)
-class SlabSettings:
+class RowSlabSettings:
     """Sizes of the slabs of rows that are summed one after the other.
 
     slab_entries : inputs that are centred at once: they stay in the cache
@@ -55,11 +55,11 @@ class SlabSettings:
     centre_rows: int = 64
 
 
-SETTINGS = SlabSettings()
+SETTINGS = RowSlabSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class RowSpread:
     """Sums over the rows of k tasks, around centres: A = X - c and B = Y - e with the rows' weights s, and l columns of labels each.
 
     which (k,)    : positions of the tasks;  weight (k,): sum of s
@@ -80,7 +80,7 @@ class Spread:
     cross: np.ndarray
     square: np.ndarray
 
-    def __add__(self, other: Spread) -> Spread:
+    def __add__(self, other: RowSpread) -> RowSpread:
         if not np.array_equal(self.which, other.which):
             which = np.union1d(self.which, other.which)
             return self.on(which) + other.on(which)
@@ -91,7 +91,7 @@ class Spread:
         one, two = self.around(centre, labels), other.around(centre, labels)
         sums = (a + b for a, b in zip(one[1:], two[1:], strict=True))
         total, products, label_total, cross, square = sums
-        return Spread(self.which, weight, centre, total, products, labels, label_total, cross, square)
+        return RowSpread(self.which, weight, centre, total, products, labels, label_total, cross, square)
 
     def around(self, centre: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
         """(weight, total, gram, label_total, cross, square) around other centres."""
@@ -105,7 +105,7 @@ class Spread:
         cross = self.cross + c[:, :, None] * moved[:, None, :] + a[:, :, None] * e[:, None, :]
         return self.weight, a + n * c, G, moved, cross, self.square + e * (f + moved)
 
-    def on(self, which: np.ndarray) -> Spread:
+    def on(self, which: np.ndarray) -> RowSpread:
         """The same for more tasks, of which nothing is known."""
         at = np.searchsorted(which, self.which)
 
@@ -115,7 +115,7 @@ class Spread:
             return new
 
         fields: Any = map(widened, self.arrays[1:])
-        return Spread(which, *fields)
+        return RowSpread(which, *fields)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -129,7 +129,7 @@ class Spread:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
-    def by_task(self) -> Spread:
+    def by_task(self) -> RowSpread:
         """Give each of the tasks that have one table its own spread."""
         m = self.square.shape[1]
         weight, centre, total, products = (
@@ -137,9 +137,9 @@ class Spread:
         )
         cross = self.cross[0].T[:, :, None]
         labels, label_total, square = self.label_centre.T, self.label_total.T, self.square.T
-        return Spread(np.arange(m), weight, centre, total, products, labels, label_total, cross, square)
+        return RowSpread(np.arange(m), weight, centre, total, products, labels, label_total, cross, square)
 
-    def factor(self, k: int) -> Factor:
+    def factor(self, k: int) -> LabelFactor:
         """The rows of the k-th task as few."""
         n = max(self.weight[k], np.finfo(float).tiny)
         mean, label_mean = self.total[k] / n, self.label_total[k] / n
@@ -148,7 +148,7 @@ class Spread:
         R, Z = factor_of(H, C)
         rest = np.maximum(self.square[k] - n * label_mean**2 - np.einsum("ij,ij->j", Z, Z), 0.0)
         lengths = np.sqrt(self.gram[k].diagonal()), np.sqrt(self.square[k])
-        return Factor(
+        return LabelFactor(
             float(self.weight[k]), self.centre[k], mean, self.label_centre[k], label_mean, R, Z, rest, lengths
         )
 
@@ -157,8 +157,8 @@ class Spread:
 class SufficientStatistics:
     """The spread of the rows that all tasks have in common, which belong to each (None: there are none), and of the tasks' own."""
 
-    common: Spread | None
-    own: Spread | None
+    common: RowSpread | None
+    own: RowSpread | None
 
     @property
     def is_common(self) -> bool:
@@ -166,7 +166,7 @@ class SufficientStatistics:
         return self.own is None
 
     @cached_property
-    def spread(self) -> Spread:
+    def spread(self) -> RowSpread:
         """(1, ...) where all is common, else (m, ...)."""
         if self.own is None or self.common is None:
             found = self.own or self.common
@@ -198,19 +198,19 @@ class SufficientStatistics:
         """(d,) the mean of every feature."""
         return self._means[0 if self.is_common else task]
 
-    def factors(self) -> Factors:
+    def factors(self) -> RowFactors:
         """The rows of every task as few."""
         s = self.spread
-        return Factors([s.factor(k) for k in range(len(s.weight))])
+        return RowFactors([s.factor(k) for k in range(len(s.weight))])
 
-    def frame(self, centred: bool, like: Tasks) -> Frame:
+    def frame(self, centred: bool, like: Tasks) -> GramRows:
         """Rows R_i with R_i^T R_i the Gram matrix, that of centred features or of these as they are."""
         s, grams = self.spread, []
         for k, (n, mean) in enumerate(zip(s.weight, self._means, strict=True)):
             n = max(n, np.finfo(float).tiny)
             H = s.gram[k] - np.outer(s.total[k], s.total[k] / n)
             grams.append(H if centred else H + n * np.outer(mean, mean))
-        return Frame.of(grams, like)
+        return GramRows.of(grams, like)
 
     def squares_along(self, D: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(m,) ||X_i D_i + b_i||^2."""
@@ -256,20 +256,20 @@ def remember_moments(tasks: Any, known: SufficientStatistics) -> None:
         tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
 
 
-def _of_part(part: Part, n_tasks: int) -> dict[str, Spread | None]:
+def _of_part(part: PartitionTasks, n_tasks: int) -> dict[str, RowSpread | None]:
     return _of_rows(part.tasks, part.which, n_tasks)
 
 
-def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, Spread | None]:
+def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, RowSpread | None]:
     """The fields of `SufficientStatistics` of tasks that are those numbered `which` of n_tasks."""
     together = is_one_table(tasks, which, n_tasks)
-    every = [summed(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
+    every = [sum_statistics(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
     if together:
         return {"common": every[0], "own": None}
     fields = zip(*(one.arrays[1:] for one in every), strict=True)
     order = np.argsort(which)
     found = (np.concatenate(arrays)[order] for arrays in fields)
-    return {"common": None, "own": Spread(np.asarray(which)[order], *found)}
+    return {"common": None, "own": RowSpread(np.asarray(which)[order], *found)}
 
 
 def is_one_table(tasks: Tasks, which: np.ndarray, n_tasks: int) -> bool:
@@ -297,7 +297,7 @@ def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator
         yield rows, Y[part], None if s is None else s[part]
 
 
-def _spread(slab: RowSlab) -> Spread:
+def _spread(slab: RowSlab) -> RowSpread:
     """Return the spread of a few rows of one table."""
     X, Y, s = slab
     weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
@@ -320,7 +320,7 @@ def _spread(slab: RowSlab) -> Spread:
     own = (
         np.array([weights.sum()]), c, cross[:, -1], G, labels, weighted[:, :-1].sum(axis=0), cross[:, :-1], square,
     )  # fmt: skip
-    return Spread(np.zeros(1, int), own[0], *(np.asarray(one)[None] for one in own[1:]))
+    return RowSpread(np.zeros(1, int), own[0], *(np.asarray(one)[None] for one in own[1:]))
 
 
 def mean_of(X: np.ndarray, s: np.ndarray | None) -> np.ndarray:
@@ -342,7 +342,7 @@ def _without_full_columns(X: Any, s) -> tuple[Any, np.ndarray]:
     return sparse.csr_array((X.data - c[X.indices], X.indices, X.indptr), shape=X.shape), c
 
 
-def summed(pieces: Iterable) -> Any:
+def sum_statistics(pieces: Iterable) -> Any:
     """Their sum as `tree_sum` makes it, with the logarithm of their number in memory at once."""
     waiting: list[tuple[int, Any]] = []
     for piece in pieces:
@@ -375,7 +375,7 @@ _COMMON_KEY = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Triangle:
+class TriangularRows:
     """Rows Q^T [1, X - c] = [R; 0] and Q^T (Y - e) = [Z; .], Q orthogonal, of rows times the roots of their weights.
 
     R (r, d+1), Z (r, l);  rest (l,): squares of the labels that have no row of R;  centre c (d,), label_centre e (l,)
@@ -390,20 +390,20 @@ class Triangle:
     Z: np.ndarray
     rest: np.ndarray
 
-    def __add__(self, other: Triangle) -> Triangle:
+    def __add__(self, other: TriangularRows) -> TriangularRows:
         n = self.n + other.n
         centre = self.centre + (other.centre - self.centre) * (other.n / n)
         labels = self.label_centre + (other.label_centre - self.label_centre) * (other.n / n)
         one, two = self._around(centre, labels), other._around(centre, labels)
         R, Z = (np.vstack(pair) for pair in zip(one, two, strict=True))
-        return Triangle(n, centre, labels, R, Z, self.rest + other.rest).reduced()
+        return TriangularRows(n, centre, labels, R, Z, self.rest + other.rest).reduced()
 
     def _around(self, centre, labels) -> tuple[np.ndarray, np.ndarray]:
         R, ones = self.R.copy(), self.R[:, :1]
         R[:, 1:] += ones * (self.centre - centre)
         return R, self.Z + ones * (self.label_centre - labels)
 
-    def reduced(self, at_once: bool = False) -> Triangle:
+    def reduced(self, at_once: bool = False) -> TriangularRows:
         """R made triangular, where it has more rows than columns, or `at_once`."""
         rows, columns = self.R.shape
         if rows <= columns and not at_once:
@@ -413,27 +413,29 @@ class Triangle:
         Z, _, failed = lapack.dormqr("L", "T", QR[:, :most], tau, self.Z, 64 * max(self.Z.shape[1], 1))
         assert info == failed == 0
         rest = self.rest + np.einsum("ij,ij->j", Z[most:], Z[most:])
-        return Triangle(self.n, self.centre, self.label_centre, np.triu(QR[:most]), Z[:most], rest)
+        return TriangularRows(self.n, self.centre, self.label_centre, np.triu(QR[:most]), Z[:most], rest)
 
     @property
     def nbytes(self) -> int:
         return self.R.nbytes + self.Z.nbytes + self.centre.nbytes + 2 * self.rest.nbytes
 
-    def column(self, k: int) -> Triangle:
+    def column(self, k: int) -> TriangularRows:
         """The rows with one of their labels."""
-        return Triangle(self.n, self.centre, self.label_centre[[k]], self.R, self.Z[:, [k]], self.rest[[k]])
+        return TriangularRows(
+            self.n, self.centre, self.label_centre[[k]], self.R, self.Z[:, [k]], self.rest[[k]]
+        )
 
-    def factor(self) -> Factor:
+    def factor(self) -> LabelFactor:
         """The rows as few; the first is the mean's."""
         t = self.reduced(at_once=True)
         ones = t.R[0, 0] or 1.0
         nothing = np.zeros_like(t.centre), np.zeros_like(t.rest)
-        return Factor(
+        return LabelFactor(
             t.R[0, 0] ** 2, t.centre, t.R[0, 1:] / ones, t.label_centre, t.Z[0] / ones, t.R[1:, 1:], t.Z[1:], t.rest, nothing
         )  # fmt: skip
 
 
-def factors_of(tasks: Any, reflected: bool = False) -> Factors:
+def factors_of(tasks: Any, reflected: bool = False) -> RowFactors:
     """The rows of tasks that are elsewhere as few; those by reflections, once they are there. A pass, the first time that it is asked for."""
     known = tasks.__dict__.setdefault("_factors", {})
     if reflected and True not in known:
@@ -443,28 +445,28 @@ def factors_of(tasks: Any, reflected: bool = False) -> Factors:
     return known.get(True) or known[False]
 
 
-def _triangles_of(tasks: Any) -> Factors:
+def _triangles_of(tasks: Any) -> RowFactors:
     """The rows as few, in a pass."""
     found = tasks.parts.run(_triangle_of_part, tasks.n_tasks)
     common = found.get(_COMMON_KEY)
     if set(found) == {_COMMON_KEY}:
-        return Factors([common.factor()])
+        return RowFactors([common.factor()])
     each = []
     for i in range(tasks.n_tasks):
         pieces = ([] if common is None else [common.column(i)]) + ([found[i]] if i in found else [])
-        each.append(summed(pieces).factor())
-    return Factors(each)
+        each.append(sum_statistics(pieces).factor())
+    return RowFactors(each)
 
 
-def _triangle_of_part(part: Part, n_tasks: int) -> dict[int, Triangle]:
+def _triangle_of_part(part: PartitionTasks, n_tasks: int) -> dict[int, TriangularRows]:
     tasks: Tasks = part.tasks
     together = is_one_table(tasks, part.which, n_tasks)
     keys = [_COMMON_KEY] if together else part.which.tolist()
     every = zip(keys, row_slabs(tasks, together, dense=True), strict=True)
-    return {key: summed(map(_triangle, slabs)) for key, slabs in every}
+    return {key: sum_statistics(map(_triangle, slabs)) for key, slabs in every}
 
 
-def _triangle(slab) -> Triangle:
+def _triangle(slab) -> TriangularRows:
     X, Y, s = slab
     X = np.asarray(X, float)
     c, e = mean_of(X, s), mean_of(Y, s)
@@ -475,4 +477,4 @@ def _triangle(slab) -> Triangle:
         roots = np.sqrt(s)[:, None]
         R *= roots
         Z *= roots
-    return Triangle(len(X), c, e, R, Z, np.zeros(Y.shape[1])).reduced()
+    return TriangularRows(len(X), c, e, R, Z, np.zeros(Y.shape[1])).reduced()

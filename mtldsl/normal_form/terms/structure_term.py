@@ -13,8 +13,8 @@ from mtldsl.atoms.regularizers.quadratic import KroneckerRidge
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
 __all__ = [
+    "MajorizationLog",
     "MajorizationStep",
-    "Remembered",
     "StructureTerm",
     "Structures",
     "kept_value",
@@ -42,7 +42,7 @@ class MajorizationStep:
     accuracy: float = 0.0
 
 
-class Remembered:
+class MajorizationLog:
     """The first of a run's steps, a random one, and the last."""
 
     def __init__(self, wanted: bool, reweights_losses: bool):

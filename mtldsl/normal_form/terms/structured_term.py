@@ -10,10 +10,10 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.metrics.metric import (
-    AtConstant,
-    Batch,
-    Highest,
-    Violation,
+    ConstantScore,
+    HighestPlanes,
+    MetricBatch,
+    MostViolatedPlane,
     check_oracle,
     classes_of,
     is_own,
@@ -106,7 +106,7 @@ class StructuredTerm(LossTerm):
         return apart
 
     @cached_property
-    def at_constants(self) -> list[AtConstant] | None:
+    def at_constants(self) -> list[ConstantScore] | None:
         """Return what the metrics know of the best constant scores, or of zero where constants do not matter; None where one knows nothing."""
         if self.map.offset is not None:
             return None
@@ -117,7 +117,7 @@ class StructuredTerm(LossTerm):
         ]
         if any(one is None for one in known):
             return None
-        found = cast(list[AtConstant], known)
+        found = cast(list[ConstantScore], known)
         return found if len({one.total is None for one in found}) == 1 else None
 
     @property
@@ -129,7 +129,7 @@ class StructuredTerm(LossTerm):
         return all(metric.exact_prox for _, _, metric, _, _ in self.tasks_apart)
 
     @cached_property
-    def _batches(self) -> list[tuple[Any, list[int], Batch, list]]:
+    def _batches(self) -> list[tuple[Any, list[int], MetricBatch, list]]:
         """(metric, its tasks, the same as compiled loops read them, and apart)."""
         found: dict[int, tuple[Any, list[int]]] = {}
         for i, (_, _, metric, _, _) in enumerate(self.tasks_apart):
@@ -137,19 +137,19 @@ class StructuredTerm(LossTerm):
         batches = []
         for metric, ids in found.values():
             own = [self.tasks_apart[i] for i in ids]
-            batch = Batch([task[4] for task in own], [task[0].start for task in own])
+            batch = MetricBatch([task[4] for task in own], [task[0].start for task in own])
             batches.append((metric, ids, batch, [(rows, y, classes) for rows, _, _, y, classes in own]))
         return batches
 
-    def highest(self, z) -> Highest:
+    def highest(self, z) -> HighestPlanes:
         """The highest plane of every task at its predictions, without coefficients."""
         m, z = self.tasks.n_tasks, np.ascontiguousarray(z, dtype=float)
-        found = Highest(np.empty(m), np.empty(m), np.zeros(z.size))
+        found = HighestPlanes(np.empty(m), np.empty(m), np.zeros(z.size))
         for metric, ids, batch, apart in self._batches:
             found.values[ids], found.deltas[ids] = metric.highest_planes(z, batch, apart, found.slopes)
         return found
 
-    def most_violated(self, z) -> list[Violation]:
+    def most_violated(self, z) -> list[MostViolatedPlane]:
         """The same task by task."""
         return [metric.most_violated(z[rows], y, classes) for rows, _, metric, y, classes in self.tasks_apart]
 

@@ -11,16 +11,16 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.admm.iteration import Iteration, flops_of_iteration
+from mtldsl.solvers.admm.iteration import ADMMIteration, flops_of_iteration
 from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
 from mtldsl.solvers.cutting_planes.oracle import (
     has_one_maximum_a_task,
     has_oracle,
 )
-from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
+from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.facts import ModelFacts
-from mtldsl.solvers.nonconvex.spectral_admm import Nonconvex
+from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
 from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 __all__ = [
@@ -71,14 +71,14 @@ def _planes_refusal(form: NormalForm) -> str | None:
 
 
 def _spectral(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, **_):
-    return Nonconvex(form, tol, start).run(max_iter, watch), True
+    return SpectralADMM(form, tol, start).run(max_iter, watch), True
 
 
 def _two_blocks(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *,
     relaxation: float, anderson_memory: int, pull: float, **_
 ):  # fmt: skip
-    return TwoBlocks(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch), True
+    return TwoBlockADMM(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch), True
 
 
 def _lifted(
@@ -90,7 +90,7 @@ def _lifted(
 def _splitting(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *, relaxation: float, anderson_memory: int, **_
 ):  # fmt: skip
-    return Iteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
+    return ADMMIteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
 
 
 METHODS = (
@@ -114,7 +114,7 @@ METHODS = (
 class ADMM(MethodSolver):
     """Over-relaxed ADMM with residual balancing and Anderson acceleration.
 
-    With the copies w = K x + k of `Split`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
+    With the copies w = K x + k of `SplitForm`, penalties M = diag, and u = multipliers / M, one iteration on s = w + u is
 
         w = prox_h(s),   x = argmin q(x) + 1/2 ||K x + k - (2 w - s)||_M^2,   s <- s + relaxation (K x + k - w):
 

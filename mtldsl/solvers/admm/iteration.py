@@ -12,13 +12,13 @@ from mtldsl.solvers.linear_systems.regularized_system import (
     ConjugateGradientUpdate,
     choose_x_update,
 )
-from mtldsl.solvers.linear_systems.task_matrices import Split
-from mtldsl.solvers.numerics.anderson import Anderson
-from mtldsl.solvers.numerics.operator_splitting import Balance, dykstra, first_penalties
+from mtldsl.solvers.linear_systems.task_matrices import SplitForm
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
+from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
-    "Iteration",
+    "ADMMIteration",
     "PointMaker",
     "flops_of_iteration",
 ]
@@ -41,7 +41,7 @@ class PointMaker:
     rounds move a candidate into their intersection. The candidate with the smaller violation, then objective, is reported.
     """
 
-    def __init__(self, split: Split, tol: float):
+    def __init__(self, split: SplitForm, tol: float):
         self.split, self.form, self.tol = split, split.form, tol
         self.copies_of = {block.name: [] for block in self.form.blocks}
         self.sets_of = {block.name: [] for block in self.form.blocks}
@@ -95,18 +95,18 @@ class PointMaker:
         return dykstra(sets, array) if sets else array
 
 
-class Iteration:
+class ADMMIteration:
     """One run of ADMM on a form."""
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None, relaxation: float, memory: int):
-        self.split = split = Split(form)
+        self.split = split = SplitForm(form)
         self.form, self.tol, self.relaxation = form, tol, relaxation
         self.update = choose_x_update(split)
         self.target, self.constant = split.quadratic_target(), split.constant()
         self.points = PointMaker(split, tol)
-        self.anderson = Anderson(memory) if memory > 0 else None
+        self.anderson = AndersonExtrapolation(memory) if memory > 0 else None
         # without convexity balancing is not known to settle
-        self.balance = Balance(split) if form.is_convex else None
+        self.balance = ResidualBalance(split) if form.is_convex else None
         state = _own_state(start, split)
         if state is not None:
             self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
@@ -224,11 +224,11 @@ class Iteration:
         return self.points.point(x, w, multipliers, iteration, state)
 
 
-def _sizes(split: Split) -> tuple:
+def _sizes(split: SplitForm) -> tuple:
     return tuple((copy.is_loss, copy.index, copy.shape) for copy in split.copies)
 
 
-def _own_state(start: Point | None, split: Split) -> dict | None:
+def _own_state(start: Point | None, split: SplitForm) -> dict | None:
     """The state of `start` where ADMM made it for terms of the same shapes, else None."""
     if start is None or start.state.get("solver") != "admm" or start.state.get("sizes") != _sizes(split):
         return None

@@ -1,4 +1,4 @@
-"""Best weights of every task that is tied to no other, solved on the features that matter."""
+"""Working sets of features: the best weights of every task that is tied to no other, solved on the features that matter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mtldsl.solvers.augmented_lagrangian.interior_point import Interior
-from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer, first_state
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
+from mtldsl.solvers.augmented_lagrangian.interior_point import InteriorPoint
+from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop, first_state
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
@@ -31,7 +31,7 @@ class BestTasks:
         self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
-    def see(self, outer: Outer | Interior, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Keep what is best of where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
@@ -111,7 +111,7 @@ class FeatureTask:
         side = np.where(self.scores.kink > self.scores.kink.mean(), self.scores.low, self.scores.high)
         self.u = np.zeros(len(side))
         self.rows = np.empty(0, int)
-        self.state: State | None = None
+        self.state: NewtonState | None = None
         self._prove(side, none)
 
     @property
@@ -167,16 +167,16 @@ class FeatureTask:
             W, P = np.zeros((len(rows), 1)), np.zeros((len(rows), 1))
             W[old], P[old] = at.W, at.P
             P[np.searchsorted(rows, np.sort(new)), 0] = self.pull[np.sort(new)]
-            self.state = State(W, at.b, at.z, at.u, P, W.copy())
+            self.state = NewtonState(W, at.b, at.z, at.u, P, W.copy())
         self.rows = rows
 
-    def _outer(self) -> Outer:
+    def _outer(self) -> OuterLoop:
         designs = self._designs(self.rows)
         part = self.whole.of_task(self.i, self.rows)
         if self.state is None:
             W = np.zeros((len(self.rows), 1))
-            return Outer(designs, self.scores, part, first_state(designs, W, np.zeros(1), None, None))
-        run = Outer(designs, self.scores, part, self.state)
+            return OuterLoop(designs, self.scores, part, first_state(designs, W, np.zeros(1), None, None))
+        run = OuterLoop(designs, self.scores, part, self.state)
         first, p, ratio = run.penalties, self.penalties, SETTINGS.max_stiffness_ratio
         # what was raised for the last digits of a smaller set is too stiff for new features
         run.penalties = type(p)(
@@ -186,7 +186,7 @@ class FeatureTask:
         )
         return run
 
-    def _see(self, outer: Outer) -> float:
+    def _see(self, outer: OuterLoop) -> float:
         """Look at where a run stands; its gap on its own features."""
         designs, at, part = outer.designs, outer.at, outer.part
         objective = float(self.scores.values(designs.forward(at.v, at.b), designs)[0] + part.values(at.v)[0])

@@ -14,8 +14,8 @@ from mtldsl.data.products import gram
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
-    "HeldRows",
-    "HeldTangent",
+    "ActiveRows",
+    "ActiveRowsTangent",
     "TaskSystem",
     "gram_of",
     "held_rows",
@@ -64,10 +64,10 @@ SETTINGS = KinkRowSettings()
 def held_rows(designs: Designs, k: int, part) -> Any:
     """F (r, D) with X^T (I - D) X = F^T F, the intercept's column last: single rows, or what the part's own `half` makes of them."""
     if not hasattr(part, "half"):
-        F = HeldRows(designs, k, part.rows)
+        F = ActiveRows(designs, k, part.rows)
         return F if F.entries > SETTINGS.max_copied_entries else F.array()
     if part.rank * float(designs.loss.tasks.n_features) > SETTINGS.max_copied_entries:
-        return HeldTangent(designs, k, part)
+        return ActiveRowsTangent(designs, k, part)
     ones = part.half(np.ones((designs.counts[k], 1)))
     F = part.half(designs.inputs_of(k))
     F = F if designs.means is None else F - ones @ designs.means[:, k : k + 1].T
@@ -76,13 +76,13 @@ def held_rows(designs: Designs, k: int, part) -> Any:
 
 def gram_of(F) -> np.ndarray:
     """F^T F."""
-    if isinstance(F, HeldRows | HeldTangent):
+    if isinstance(F, ActiveRows | ActiveRowsTangent):
         return F.gram()
     G: Any = F.T @ F
     return G.toarray() if sparse.issparse(G) else G
 
 
-class HeldRows:
+class ActiveRows:
     """F without being an array: some rows of it at a time."""
 
     def __init__(self, designs: Designs, k: int, rows: np.ndarray):
@@ -143,7 +143,7 @@ class HeldRows:
 
 def squares_of(F) -> np.ndarray:
     """(D,) squared lengths of the columns."""
-    if isinstance(F, HeldRows | HeldTangent):
+    if isinstance(F, ActiveRows | ActiveRowsTangent):
         return F.squares()
     if sparse.issparse(F):
         total = np.zeros(F.shape[1])
@@ -159,7 +159,7 @@ def _bordered(F, ones):
     return sparse.hstack([F, ones], format="csr") if sparse.issparse(F) else np.hstack([F, ones])
 
 
-class HeldTangent:
+class ActiveRowsTangent:
     """F^T F = X^T (I - J) X of large X, I - J a projection with sums over pools and groups: `Tangent.half` may be as large as X."""
 
     def __init__(self, designs: Designs, k: int, tangent):
@@ -206,7 +206,7 @@ class HeldTangent:
 
     def squares(self) -> np.ndarray:
         """(D,) squared lengths of the columns."""
-        squares = HeldRows(self.designs, self.k, self.tangent.alone).squares()
+        squares = ActiveRows(self.designs, self.k, self.tangent.alone).squares()
         for sign, R in self._signed_rows():
             squares += sign * squares_of(R)
         return np.maximum(squares, 0.0)
@@ -221,7 +221,7 @@ class HeldTangent:
                 border = np.asarray(self.X.T @ held)
                 G = np.block([[G, border[:, None]], [border[None, :], held.sum()]])
         else:
-            G = HeldRows(self.designs, self.k, alone).gram()
+            G = ActiveRows(self.designs, self.k, alone).gram()
         for sign, R in self._signed_rows():
             # G is symmetric: added to its transpose, which BLAS takes as it lies, and without an array of products beside it
             blas.dgemm(sign, R.T, R.T, beta=1.0, c=G.T, trans_b=True, overwrite_c=True)
@@ -270,11 +270,13 @@ class TaskSystem:
             2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
         )
         needs_array = (
-            self.by_rows if self.is_direct else isinstance(F, HeldRows | HeldTangent) and not F.is_most
+            self.by_rows
+            if self.is_direct
+            else isinstance(F, ActiveRows | ActiveRowsTangent) and not F.is_most
         )
         if not self.is_direct:
             self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
-        self.F = F = F.array() if needs_array and isinstance(F, HeldRows | HeldTangent) else F
+        self.F = F = F.array() if needs_array and isinstance(F, ActiveRows | ActiveRowsTangent) else F
         if not self.is_direct:
             return
         if self.by_rows:
@@ -352,7 +354,7 @@ class TaskSystem:
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
         F = self.F
-        curved = F.curved(x) if isinstance(F, HeldRows | HeldTangent) else F.T @ (F @ x)
+        curved = F.curved(x) if isinstance(F, ActiveRows | ActiveRowsTangent) else F.T @ (F @ x)
         return self.penalty * curved + self.diagonal * x
 
 
@@ -363,7 +365,13 @@ def work_of_factor(F) -> float:
 
 
 def _entries(F) -> float:
-    return F.entries if isinstance(F, HeldRows | HeldTangent) else F.nnz if sparse.issparse(F) else F.size
+    return (
+        F.entries
+        if isinstance(F, ActiveRows | ActiveRowsTangent)
+        else F.nnz
+        if sparse.issparse(F)
+        else F.size
+    )
 
 
 def _factor(H: np.ndarray) -> np.ndarray:

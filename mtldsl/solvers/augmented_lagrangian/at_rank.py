@@ -1,4 +1,4 @@
-"""A point of a model that is not convex, made stationary among the matrices of its rank, for any loss of samples.
+"""Descent at a fixed rank: a point of a nonconvex model made stationary among the matrices of its rank, for any loss of samples.
 
 Where a method is near the end, the rank does not change any more, and what is left is smooth in the weights; losses with kinks take the
 method of multipliers (`tangents`).
@@ -16,30 +16,30 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
-from mtldsl.normal_form.form import Entry, FunctionTerm, NormalForm, single_loss
-from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
+from mtldsl.normal_form.form import FunctionTerm, MapEntry, NormalForm, single_loss
+from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
     SmoothScores,
 )
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
-from mtldsl.solvers.augmented_lagrangian.tangent_newton import Spectrum, Tangents, is_small
+from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
     "SETTINGS",
-    "Concave",
     "ConcavePart",
+    "ConcaveSpectralTerm",
+    "LinearizedConcavePart",
     "RankSettings",
-    "TiltedPart",
     "concave_of",
     "descend",
-    "relaxed",
+    "relax_to_trace_norm",
     "reweighted_of",
     "settle_at_rank",
     "why_not_at_rank",
@@ -96,7 +96,7 @@ SETTINGS = RankSettings()
 
 
 @dataclass
-class Concave:
+class ConcaveSpectralTerm:
     """c sum_j phi(s_j), or the constraint that at most `rank` singular values are not zero.
 
     weight : L, the coefficient of the trace norm; of a constraint it may be raised
@@ -139,7 +139,7 @@ class Concave:
         return (U * bent) @ Vt
 
 
-def concave_of(form: NormalForm) -> Concave | str:
+def concave_of(form: NormalForm) -> ConcaveSpectralTerm | str:
     """The one function that is not convex, or a sentence that says what is wrong."""
     rough = [f for f in form.functions if not f.atom.convex]
     if len(rough) != 1:
@@ -148,34 +148,37 @@ def concave_of(form: NormalForm) -> Concave | str:
     found = _concave(f)
     if found is None:
         return f"{f.typed} is neither a concave function of the spectrum with a finite slope at zero nor a bound on the rank."
-    return unsupported_reason([(g.coefficient, g.atom) for g in relaxed(form, found).functions]) or found
+    return (
+        unsupported_reason([(g.coefficient, g.atom) for g in relax_to_trace_norm(form, found).functions])
+        or found
+    )
 
 
-def reweighted_of(form: NormalForm) -> Concave | None:
+def reweighted_of(form: NormalForm) -> ConcaveSpectralTerm | None:
     """The one function that is not convex, where it is smooth and an exact prox is known of its sum with all others."""
     rough = [f for f in form.functions if not f.atom.convex]
     if len(rough) != 1 or not (rough[0].atom.is_reweighted and rough[0].atom.exact_prox):
         return None
-    found = Concave(rough[0], None, rough[0].coefficient)
-    both = form.functions, relaxed(form, found).functions
+    found = ConcaveSpectralTerm(rough[0], None, rough[0].coefficient)
+    both = form.functions, relax_to_trace_norm(form, found).functions
     return None if any(unsupported_reason([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
 
 
-def _concave(f: FunctionTerm) -> Concave | None:
+def _concave(f: FunctionTerm) -> ConcaveSpectralTerm | None:
     atom: Any = f.atom
     if f.is_constraint:
         rank = getattr(atom, "rank", None)
-        return None if rank is None else Concave(f, rank, 0.0)
+        return None if rank is None else ConcaveSpectralTerm(f, rank, 0.0)
     if not hasattr(atom, "slope") or getattr(atom, "eps", 1.0) != 0.0 or not atom.exact_prox:
         return None
     places = SETTINGS.slope_singular_value, 0.1 * SETTINGS.slope_singular_value
     at, nearer = (2.0 * s * float(atom.slope(np.float64(s) ** 2)) for s in places)
     if not (np.isfinite(at) and abs(at - nearer) <= SETTINGS.slope_tol * at):
         return None
-    return Concave(f, None, f.coefficient * at)
+    return ConcaveSpectralTerm(f, None, f.coefficient * at)
 
 
-def relaxed(form: NormalForm, concave: Concave) -> NormalForm:
+def relax_to_trace_norm(form: NormalForm, concave: ConcaveSpectralTerm) -> NormalForm:
     """With L ||W||_* in its place: convex."""
     weight = concave.weight or 1.0
     own = FunctionTerm(TraceNorm(), weight, concave.term.map, concave.term.typed)
@@ -188,7 +191,7 @@ class ConcavePart(MatrixPart):
     least_slope = -np.inf
 
 
-class TiltedPart(MatrixPart):
+class LinearizedConcavePart(MatrixPart):
     """The joint prox of functions of one matrix and of -<tilt, W>."""
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray, place: int):
@@ -279,7 +282,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     first = W, designs.centred(W if right is None else W @ right, b), u
     floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, np.finfo(float).tiny)
     spectrum = _spectrum(form, block.name)
-    steps = Tangents(designs, scores, rank, spectrum, penalty, first, right, floor)
+    steps = TangentSpaceNewton(designs, scores, rank, spectrum, penalty, first, right, floor)
     best, since = np.inf, 0
     while steps.missing > SETTINGS.settled_ratio * tol and not watch.expired:
         steps.step()
@@ -295,7 +298,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     return Point(blocks, [scores.duals(steps.u)], None, start.iteration)
 
 
-def _right(entry: Entry, q: int) -> np.ndarray | None:
+def _right(entry: MapEntry, q: int) -> np.ndarray | None:
     """R where the loss is one of W R."""
     if entry.right is None:
         return None if entry.coefficient == 1.0 else entry.coefficient * np.eye(q)
@@ -303,7 +306,7 @@ def _right(entry: Entry, q: int) -> np.ndarray | None:
     return entry.coefficient * dense
 
 
-def _spectrum(form: NormalForm, block: str) -> Spectrum:
+def _spectrum(form: NormalForm, block: str) -> SpectrumFunction:
     """phi: what only counts the rank is a constant here."""
     ridge, terms = 0.0, []
     for f in form.functions:
@@ -312,7 +315,7 @@ def _spectrum(form: NormalForm, block: str) -> Spectrum:
             ridge += f.coefficient * factor**2 * float(square)
         elif hasattr(f.atom, "slope"):
             terms.append((f.coefficient, f.atom, abs(factor)))
-    return Spectrum(ridge, tuple(terms))
+    return SpectrumFunction(ridge, tuple(terms))
 
 
 def _rank(form: NormalForm, W: np.ndarray) -> int:
@@ -339,24 +342,24 @@ def _rank(form: NormalForm, W: np.ndarray) -> int:
 
 def descend(
     form: NormalForm,
-    concave: Concave,
+    concave: ConcaveSpectralTerm,
     start: Point,
     *,
     tol: float,
     taken: int,
     limit: int,
     watch: Watch,
-    at: State | None = None,
+    at: NewtonState | None = None,
 ) -> tuple[Point | None, int]:
     """(the last point where the run ends with it, the Newton steps taken so far), from `start` or the state that belongs to it.
 
     Not beyond `limit` Newton steps, of which `taken` are.
     """
-    run = Run(relaxed(form, concave), tol, start)
+    run = AugmentedLagrangianRun(relax_to_trace_norm(form, concave), tol, start)
     run.form = form
     part = run.part = ConcavePart(form.functions, run.designs.unit())
     at = run.outer.at if at is None else at
-    outer = run.outer = Outer(run.designs, run.scores, part, at)
+    outer = run.outer = OuterLoop(run.designs, run.scores, part, at)
     least = concave.least_penalty(at.v, at.P) / part.unit[0] ** 2
     if not np.isfinite(least):
         return None, taken

@@ -9,21 +9,21 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.at_rank import concave_of
-from mtldsl.solvers.augmented_lagrangian.equality_constraints import TiedRun, takes
+from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
 from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run, is_untied
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun, is_untied
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 __all__ = [
     "SOLVER",
-    "Multipliers",
+    "AugmentedLagrangian",
 ]
 
 
 @dataclass(frozen=True)
-class MultipliersSettings:
+class AugmentedLagrangianSettings:
     """Constants of the flops that are expected.
 
     conjugate_gradient_steps : of a Newton step on tied tasks, about
@@ -34,7 +34,7 @@ class MultipliersSettings:
     newton_steps: float = 40.0
 
 
-SETTINGS = MultipliersSettings()
+SETTINGS = AugmentedLagrangianSettings()
 
 
 def _untied_refusal(form: NormalForm) -> str | None:
@@ -44,7 +44,7 @@ def _untied_refusal(form: NormalForm) -> str | None:
 def _with_equations(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point, bool]:
-    return TiedRun(form, tol).run(max_iter, watch), True
+    return EqualityConstrainedRun(form, tol).run(max_iter, watch), True
 
 
 def _linearise_spectrum(
@@ -56,7 +56,7 @@ def _linearise_spectrum(
 def _on_features(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point | None, bool]:
-    run = Run(form, tol, start)
+    run = AugmentedLagrangianRun(form, tol, start)
     tasks = run.tasks_by_features()
     point = None if tasks is None else run.by_features(tasks, max_iter, watch)
     return point, point is not None
@@ -65,10 +65,10 @@ def _on_features(
 def _by_interior_points(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point | None, bool]:
-    run = Run(form, tol, start)
+    run = AugmentedLagrangianRun(form, tol, start)
     if not run.has_interior:
         return None, False
-    near = None if start is None else Run(form, tol, start, is_near=True)
+    near = None if start is None else AugmentedLagrangianRun(form, tol, start, is_near=True)
     if near is not None and near_pays(near.designs, near.part):
         point = near.from_neighbour(max_iter, watch)
         if point is not None:
@@ -79,7 +79,7 @@ def _by_interior_points(
 def _by_newton(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point, bool]:
-    return Run(form, tol, start).run(max_iter, watch), True
+    return AugmentedLagrangianRun(form, tol, start).run(max_iter, watch), True
 
 
 METHODS = (
@@ -111,7 +111,7 @@ METHODS = (
 )
 
 
-class Multipliers(MethodSolver):
+class AugmentedLagrangian(MethodSolver):
     """The proximal method of multipliers, with Newton steps in the weights.
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
@@ -170,4 +170,4 @@ def _has_kinks(loss: LossTerm) -> bool:
     return loss.is_piecewise_linear or loss.has_score_steps
 
 
-SOLVER = Multipliers()
+SOLVER = AugmentedLagrangian()

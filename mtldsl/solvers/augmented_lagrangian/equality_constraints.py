@@ -1,4 +1,4 @@
-"""Linear equations of the weights, such as W.sum(axis=1) == 0, beside losses of two slopes: interior points with one multiplier an equation."""
+"""Equality constraints of the weights, such as W.sum(axis=1) == 0, beside losses of two slopes: interior points with one multiplier an equation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.linalg import qr
 
 from mtldsl.normal_form.form import FunctionTerm, NormalForm, SingleBlock, single_block
 from mtldsl.solvers.augmented_lagrangian.interior_point import SETTINGS as INTERIOR
-from mtldsl.solvers.augmented_lagrangian.interior_point import Factor, Interior, has_interior
+from mtldsl.solvers.augmented_lagrangian.interior_point import InteriorPoint, ScaledCholesky, has_interior
 from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
@@ -19,7 +19,7 @@ from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
-    "TiedRun",
+    "EqualityConstrainedRun",
     "takes",
 ]
 
@@ -71,7 +71,7 @@ def _is_equation(f: FunctionTerm) -> bool:
     return np.array_equal(low, high)
 
 
-class TiedRun:
+class EqualityConstrainedRun:
     """One run on a form that `takes` says yes to."""
 
     def __init__(self, form: NormalForm, tol: float):
@@ -83,7 +83,7 @@ class TiedRun:
         self.designs = designs = Designs(self.loss)
         self.part = RowPart(RowPenalty.of(self.plain.functions, facts.shape), designs.unit())
         A, c = self._system(facts.shape)
-        self.interior = TiedInterior(designs, KinkedScores(self.loss), self.part, A, c)
+        self.interior = EqualityInteriorPoint(designs, KinkedScores(self.loss), self.part, A, c)
 
     def _system(self, shape: tuple[int, int]):
         """(A, c) with A vec(W) = c, W column after column."""
@@ -154,7 +154,7 @@ def _independent(A: Any, c: np.ndarray) -> np.ndarray:
     return kept if np.all(away <= 1e-9 * (1.0 + np.abs(c).max())) else np.arange(len(c))
 
 
-class TiedInterior(Interior):
+class EqualityInteriorPoint(InteriorPoint):
     """With A vec(W) = c and multipliers N: stationarity gains A^T N, and S = A H^-1 A^T is what N is found by, H the tasks' systems.
 
     All tasks take the same steps.
@@ -190,7 +190,7 @@ class TiedInterior(Interior):
             some = A[used].toarray()
             S[np.ix_(used, used)] += some @ system.inverse(some.T)
         S.flat[:: len(S) + 1] += 1e-300
-        self.S = Factor(S)
+        self.S = ScaledCholesky(S)
 
     def _solve(self, rhs_z, rhs_d, miss_b):
         """Twice: the digits that systems within a system lose come back where what is left is solved for once more."""

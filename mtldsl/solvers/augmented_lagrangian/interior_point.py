@@ -10,15 +10,15 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import State
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
     "SETTINGS",
     "CentralSystem",
-    "Factor",
-    "Interior",
-    "InteriorSettings",
+    "InteriorPoint",
+    "InteriorPointSettings",
+    "ScaledCholesky",
     "has_interior",
     "in_groups",
     "is_light",
@@ -35,7 +35,7 @@ SMALLEST_DIVISOR = 1e-300
 
 
 @dataclass(frozen=True)
-class InteriorSettings:
+class InteriorPointSettings:
     """Constants of interior points; limits of size were measured on both sides.
 
     bump_share          : of a diagonal of ones, added where rounding made a matrix indefinite
@@ -76,7 +76,7 @@ class InteriorSettings:
     look_ratio: float = 10.0
 
 
-SETTINGS = InteriorSettings()
+SETTINGS = InteriorPointSettings()
 
 
 class CentralSystem:
@@ -100,7 +100,7 @@ class CentralSystem:
         if self.is_wide:
             A = self._gram_of_rows()
             A.flat[:: len(A) + 1] += E
-            self.cholesky = Factor(A)
+            self.cholesky = ScaledCholesky(A)
             if self.has_intercept:
                 self.across = self.cholesky.solve(np.ones(len(E)))
                 self.pivot = self.across.sum()
@@ -111,7 +111,7 @@ class CentralSystem:
                 self.place = self._adjoint(1.0 / E) / self.total
             A = self._gram_of_columns()
             A.flat[:: len(A) + 1] += K
-            self.cholesky = Factor(A)
+            self.cholesky = ScaledCholesky(A)
 
     def _gram_of_rows(self) -> np.ndarray:
         """X K^-1 X^T."""
@@ -183,7 +183,7 @@ def _blocks(count: int, size: int):
     return (slice(start, start + step) for start in range(0, count, step))
 
 
-class Factor:
+class ScaledCholesky:
     """Cholesky's, of a matrix brought to a diagonal of ones: entries of an interior point's matrix are many digits apart."""
 
     def __init__(self, A: np.ndarray):
@@ -244,22 +244,24 @@ def is_light(designs: Designs) -> bool:
     return all(n * d * min(n, d) <= SETTINGS.light_flops for n, d in shapes)
 
 
-def in_groups(designs: Designs, scores: KinkedScores, part: RowPart) -> list[tuple[np.ndarray, Interior]]:
+def in_groups(
+    designs: Designs, scores: KinkedScores, part: RowPart
+) -> list[tuple[np.ndarray, InteriorPoint]]:
     """Runs of so many tasks as have their systems side by side, with what these tasks are."""
     side = min(int(designs.counts.max()), len(part.unit))
     size = max(int(SETTINGS.group_entries // side**2), 1)
     if designs.n_tasks <= size:
-        return [(np.arange(designs.n_tasks), Interior(designs, scores, part))]
+        return [(np.arange(designs.n_tasks), InteriorPoint(designs, scores, part))]
     groups = []
     for start in range(0, designs.n_tasks, size):
         ids = np.arange(start, min(start + size, designs.n_tasks))
         flat = np.arange(int(designs.offsets[ids[0]]), int(designs.offsets[ids[-1] + 1]))
-        groups.append((ids, Interior(designs.on(ids), scores.on(ids, flat), part.on(ids))))
+        groups.append((ids, InteriorPoint(designs.on(ids), scores.on(ids, flat), part.on(ids))))
     return groups
 
 
 @dataclass
-class _Pair:
+class _BarrierPair:
     """Two distances from the ends of an interval, low and high of one multiplier, and what is complementary to each."""
 
     above: np.ndarray  # high - u
@@ -299,8 +301,8 @@ class _Pair:
         return d_up, (mu - down_correction - self.down * du) / self.below - self.down
 
 
-class Interior:
-    """A run for the tasks of `designs`, as `Outer` is one: `at` is where it stands."""
+class InteriorPoint:
+    """A run for the tasks of `designs`, as `OuterLoop` is one: `at` is where it stands."""
 
     def __init__(self, designs: Designs, scores: KinkedScores, part: RowPart):
         self.designs, self.scores, self.part = designs, scores, part
@@ -322,7 +324,7 @@ class Interior:
         x = 2.0 * r * width**2 / (four + np.sqrt(four**2 + 4.0 * r**2 * width**2))
         below, above = 0.5 * (width + x), 0.5 * (width - x)
         mu_flat = designs.spread(self.mu)
-        self.of_loss = _Pair(above, below, mu_flat / above, mu_flat / below)
+        self.of_loss = _BarrierPair(above, below, mu_flat / above, mu_flat / below)
         self.u = scores.low + below
         l1 = np.broadcast_to(self.part.l1, (d, m))
         W = np.zeros((d, m))
@@ -333,13 +335,13 @@ class Interior:
                 size = np.abs(pull) + l1
                 self.r = np.minimum(-pull, 0.5 * l1) - 0.1 * (size + size.mean(axis=0)) - SMALLEST_DIVISOR
                 above = l1 - self.r
-                self.of_weights = _Pair(
+                self.of_weights = _BarrierPair(
                     above, np.full((d, m), np.inf), self.mu / above, np.zeros((d, m)), False
                 )
             else:
                 self.r = np.clip(-pull, -0.5 * l1, 0.5 * l1)
                 above, below = l1 - self.r, l1 + self.r
-                self.of_weights = _Pair(above, below, self.mu / above, self.mu / below)
+                self.of_weights = _BarrierPair(above, below, self.mu / above, self.mu / below)
             W = self.of_weights.up - self.of_weights.down
         self.W = W
         self.best, self.since = np.inf, 0
@@ -478,7 +480,7 @@ class Interior:
         return self.mu * self._pairs()
 
     @property
-    def at(self) -> State:
+    def at(self) -> NewtonState:
         """Weights that their multipliers hold at zero more firmly than they stand off it are zero."""
         v = self.W
         if self.has_l1:
@@ -498,7 +500,7 @@ class Interior:
                 if not dear.any():
                     break
             v = np.where(dear, self.W, v)
-        return State(self.W, self.b, None, self.u, self.r, v)  # type: ignore[arg-type]
+        return NewtonState(self.W, self.b, None, self.u, self.r, v)  # type: ignore[arg-type]
 
     def objectives(self, W: np.ndarray) -> np.ndarray:
         """(m,) of every task."""

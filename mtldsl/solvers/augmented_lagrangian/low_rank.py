@@ -16,19 +16,19 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.augmented_lagrangian.at_rank import SETTINGS as AT_RANK
 from mtldsl.solvers.augmented_lagrangian.at_rank import (
-    Concave,
-    TiltedPart,
+    ConcaveSpectralTerm,
+    LinearizedConcavePart,
     concave_of,
     descend,
-    relaxed,
+    relax_to_trace_norm,
     settle_at_rank,
     why_not_at_rank,
 )
-from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import Run
-from mtldsl.solvers.augmented_lagrangian.tangent_newton import Spectrum, Tangents, is_small
+from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
+from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun
+from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
 from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 from mtldsl.solvers.starts import bare_start
 
 __all__ = [
@@ -75,7 +75,7 @@ class SpectralRun:
     def __init__(self, form: NormalForm, tol: float, start: Point | None):
         self.form, self.tol, self.start = form, tol, start
         concave = concave_of(form)
-        assert isinstance(concave, Concave)  # `refuses` was asked
+        assert isinstance(concave, ConcaveSpectralTerm)  # `refuses` was asked
         self.concave = concave
         self.place = next(k for k, f in enumerate(form.functions) if f is concave.term)
         self.descends = not unsupported_reason([(f.coefficient, f.atom) for f in form.functions])
@@ -125,7 +125,7 @@ class SpectralRun:
     def _is_over(self) -> bool:
         return self.taken >= self.limit or self.watch.expired
 
-    def _point(self, run: Run) -> Point:
+    def _point(self, run: AugmentedLagrangianRun) -> Point:
         return run._point(run.outer, self.taken)
 
     # ---------------------------------------------------------------------------------------------- the start
@@ -139,12 +139,12 @@ class SpectralRun:
 
     def _convex_start(self, watch: Watch) -> Point:
         """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
-        convex, tol = relaxed(self.form, self.concave), SETTINGS.start_tol
+        convex, tol = relax_to_trace_norm(self.form, self.concave), SETTINGS.start_tol
 
         def is_close(point: Point) -> bool:
             return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(tol)
 
-        rough = Until(watch, is_close)
+        rough = StoppingWatch(watch, is_close)
         solver = get_solver(next(accepting_routes(convex)))
         most = SETTINGS.max_start_iterations
         found = solver.solve(convex, tol=tol, max_iter=most, start=None, watch=rough)
@@ -152,21 +152,21 @@ class SpectralRun:
 
     # ------------------------------------------------------------------------------------------------ tilting
 
-    def _tilted_run(self, start: Point) -> Run:
+    def _tilted_run(self, start: Point) -> AugmentedLagrangianRun:
         """The method of multipliers for the convex model."""
-        convex = relaxed(self.form, self.concave)
-        run = Run(convex, self.tol, Point(start.blocks, _flat(convex, start.loss_duals)))
-        run.part = TiltedPart(convex.functions, run.designs.unit(), self.place)
-        run.outer = Outer(run.designs, run.scores, run.part, run.outer.at)
+        convex = relax_to_trace_norm(self.form, self.concave)
+        run = AugmentedLagrangianRun(convex, self.tol, Point(start.blocks, _flat(convex, start.loss_duals)))
+        run.part = LinearizedConcavePart(convex.functions, run.designs.unit(), self.place)
+        run.outer = OuterLoop(run.designs, run.scores, run.part, run.outer.at)
         return run
 
-    def _settle(self, run: Run, moved: float) -> None:
+    def _settle(self, run: AugmentedLagrangianRun, moved: float) -> None:
         for _ in range(SETTINGS.max_tilt_steps):
             self.taken += max(run.outer.step(self.limit - self.taken), 1)
             if self._is_over or run.outer.residuals.worst.max() <= SETTINGS.tilt_share * moved:
                 return
 
-    def _tilt(self, run: Run) -> float:
+    def _tilt(self, run: AugmentedLagrangianRun) -> float:
         """To the tangent at the weights; how far the tilt moves, relative to its size and the multipliers'."""
         outer, part = run.outer, run.part
         new = self.concave.tilt(outer.at.v)
@@ -176,7 +176,7 @@ class SpectralRun:
         size = max(np.linalg.norm(outer.at.P + new), np.linalg.norm(new), np.finfo(float).tiny)
         return float(np.linalg.norm(change) / size)
 
-    def _is_raised(self, run: Run) -> bool:
+    def _is_raised(self, run: AugmentedLagrangianRun) -> bool:
         """Raise the weight of what a bound on the rank forbids, where it does not hold or would not by itself; tell whether it was."""
         concave = self.concave
         if concave.rank is None:
@@ -188,7 +188,9 @@ class SpectralRun:
             concave.weight = SETTINGS.raised_weight_ratio * pull
         else:
             return False
-        part = TiltedPart(relaxed(self.form, concave).functions, run.designs.unit(), self.place)
+        part = LinearizedConcavePart(
+            relax_to_trace_norm(self.form, concave).functions, run.designs.unit(), self.place
+        )
         part.tilt = run.part.tilt
         run.part = run.outer.part = run.outer.newton.part = part
         self._tilt(run)
@@ -196,7 +198,7 @@ class SpectralRun:
 
     # ------------------------------------------------------------------------------------------------ descent
 
-    def _descend(self, tilted: Run) -> Point | None:
+    def _descend(self, tilted: AugmentedLagrangianRun) -> Point | None:
         """From where the tilted model is; the last point where the run ends with it."""
         at = tilted.outer.at
         z = tilted.designs.forward(at.v, at.b)
@@ -227,13 +229,13 @@ class SpectralRun:
             return None
         return float(sum(c * a for c, a in squares))
 
-    def _on_tangents(self, run: Run) -> Point:
+    def _on_tangents(self, run: AugmentedLagrangianRun) -> Point:
         """From where the run is, on the matrices of one rank."""
         concave, at = self.concave, run.outer.at
         assert concave.rank is not None and self.ridge is not None
         penalty = float(run.outer.penalties.loss[0])
-        spectrum, start = Spectrum(self.ridge), (at.v, at.b, at.u)
-        steps = Tangents(run.designs, run.scores, concave.rank, spectrum, penalty, start)
+        spectrum, start = SpectrumFunction(self.ridge), (at.v, at.b, at.u)
+        steps = TangentSpaceNewton(run.designs, run.scores, concave.rank, spectrum, penalty, start)
         best, since = np.inf, 0
         while True:
             self.taken += steps.step()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.certificates.certificate import dual_bound
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import Newton, Penalties, State
+from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState, SemismoothNewton, TaskPenalties
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
 from mtldsl.solvers.numerics.restarts import RestartedAverage
@@ -17,9 +17,9 @@ from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
 __all__ = [
-    "Outer",
+    "GramSpectra",
+    "OuterLoop",
     "Residuals",
-    "Spectra",
     "Splitting",
     "first_phase",
     "first_state",
@@ -69,7 +69,7 @@ class FirstPhaseSettings:
 PHASE_SETTINGS = FirstPhaseSettings()
 
 
-class Spectra:
+class GramSpectra:
     """X^T X of every task, in the unit of the weights and about the columns' means where there are intercepts, by its eigenvalues: a
     change of penalties costs nothing.
 
@@ -92,7 +92,7 @@ class Spectra:
     @staticmethod
     def fits(designs: Designs, d: int) -> bool:
         sides = np.minimum(d, designs.counts)
-        systems = sides[:1] if Spectra.are_common(designs) else sides
+        systems = sides[:1] if GramSpectra.are_common(designs) else sides
         is_small = systems.max() <= PHASE_SETTINGS.max_system_rows
         return is_small and d * systems.sum() <= PHASE_SETTINGS.max_system_entries
 
@@ -154,9 +154,9 @@ def _of_few_rows(kernel: np.ndarray, Xt: Any, mean: Any = None) -> tuple[np.ndar
 class Splitting:
     """Over-relaxed ADMM between the weights and the copies of scores and weights."""
 
-    def __init__(self, designs: Designs, scores: Any, part: Any, at: State, penalties: Penalties):
+    def __init__(self, designs: Designs, scores: Any, part: Any, at: NewtonState, penalties: TaskPenalties):
         self.designs, self.scores, self.part, self.penalties = designs, scores, part, penalties
-        self.spectra = Spectra(designs, part.unit)
+        self.spectra = GramSpectra(designs, part.unit)
         self.at, self.copy, self.iterations = at, at.z, 0
         # a task whose scores, or multipliers, are zero in the end has nothing that its residual could be compared with
         roots = np.sqrt(designs.counts)
@@ -166,11 +166,11 @@ class Splitting:
         )
         self.first, self.average = penalties, RestartedAverage()
 
-    def restart(self, at: State, copy: np.ndarray) -> None:
+    def restart(self, at: NewtonState, copy: np.ndarray) -> None:
         """Go on from there."""
         self.at, self.copy = at, copy
 
-    def run(self, iterations: int) -> State:
+    def run(self, iterations: int) -> NewtonState:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
         means = self.spectra.means
         W, b, u, P, v, copy = self.at.W, self.at.b, self.at.u, self.at.P, self.at.v, self.copy
@@ -209,7 +209,7 @@ class Splitting:
                     P / unit,
                 )
         self.copy = copy
-        self.at = State(W, b, z, u, P, v)
+        self.at = NewtonState(W, b, z, u, P, v)
         return self.at
 
     def _balance(self, apart, moved, copy, u, v_apart, v_moved, v, P) -> None:
@@ -241,7 +241,7 @@ class Splitting:
             regularizer = np.clip(
                 of_weights * p.regularizer, first.regularizer / ratio, first.regularizer * ratio
             )
-        self.penalties = Penalties(loss, regularizer, p.proximal)
+        self.penalties = TaskPenalties(loss, regularizer, p.proximal)
 
 
 def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
@@ -259,10 +259,10 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
     Returns (iterations, the last point where the run ends with it).
     """
     outer = run.outer
-    if not Spectra.fits(run.designs, len(run.part.unit)):
+    if not GramSpectra.fits(run.designs, len(run.part.unit)):
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
-    known, gaps, shown_at = _Known(run), [], 0
+    known, gaps, shown_at = _KnownBounds(run), [], 0
     price, early = PHASE_SETTINGS.halving_steps * _price_of_a_step(run), PHASE_SETTINGS.early_iterations
     for look in count():
         planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
@@ -271,7 +271,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         iterations, gap = splitting.iterations, known.see(splitting.at)
         if look >= len(early):  # before, the mean holds the first iterates
             *parts, copy = splitting.average.mean()
-            mean = State(*parts)
+            mean = NewtonState(*parts)
             of_mean = known.see(mean)
             if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
                 splitting.restart(mean, copy)
@@ -285,11 +285,11 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
     outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
-    outer.penalties = Penalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
+    outer.penalties = TaskPenalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
 
-class _Known:
+class _KnownBounds:
     """The best objective and the best bound of the run so far, which cost less than what a watch has to know."""
 
     def __init__(self, run: Any):
@@ -297,7 +297,7 @@ class _Known:
         self._lowest: Any = None
         self._proven: Any = None
 
-    def see(self, at: State) -> float:
+    def see(self, at: NewtonState) -> float:
         """Return the absolute gap of a state's weights to the bound that its multipliers prove."""
         run, outer = self.run, self.run.outer
         outer.at = at
@@ -362,7 +362,7 @@ def _has_stalled(gaps: list[tuple[int, float]]) -> bool:
 
 
 @dataclass(frozen=True)
-class OuterSettings:
+class OuterLoopSettings:
     """Constants of outer steps.
 
     easy_steps            : Newton steps of an outer step that is easy
@@ -406,7 +406,7 @@ class OuterSettings:
     patience_steps: int = 15
 
 
-SETTINGS = OuterSettings()
+SETTINGS = OuterLoopSettings()
 
 
 @dataclass
@@ -424,14 +424,14 @@ class Residuals:
 
 def first_state(
     designs: Designs, W: np.ndarray, b: np.ndarray, u: np.ndarray | None, P: np.ndarray | None
-) -> State:
+) -> NewtonState:
     """At weights W and intercepts b (of centred columns), with multipliers where they are known."""
     z = designs.forward(W, b)
     u = np.zeros(len(z)) if u is None else np.array(u, float)
-    return State(W.copy(), b.copy(), z, u, np.zeros_like(W) if P is None else P, W.copy())
+    return NewtonState(W.copy(), b.copy(), z, u, np.zeros_like(W) if P is None else P, W.copy())
 
 
-class Outer:
+class OuterLoop:
     """A run for the tasks of `designs`; each by itself where the regularizer is separable.
 
     is_near : whether it begins near the solution
@@ -442,12 +442,12 @@ class Outer:
         designs: Designs,
         scores,
         part,
-        at: State,
-        penalties: Penalties | None = None,
+        at: NewtonState,
+        penalties: TaskPenalties | None = None,
         is_near: bool = False,
     ):
         self.designs, self.scores, self.part, self.at = designs, scores, part, at
-        self.newton = Newton(designs, scores, part)
+        self.newton = SemismoothNewton(designs, scores, part)
         self.spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
         self.penalties = self._first_penalties(is_near) if penalties is None else penalties
         self.best, self.since = np.inf, 0
@@ -466,7 +466,7 @@ class Outer:
     def is_stalled(self) -> bool:
         return self.since >= SETTINGS.patience_steps
 
-    def on(self, keep: np.ndarray) -> Outer:
+    def on(self, keep: np.ndarray) -> OuterLoop:
         """The run of some tasks alone, where they are not tied."""
         designs = self.designs.on(keep)
         flat = np.concatenate(
@@ -476,18 +476,18 @@ class Outer:
             ]
         )
         at, p = self.at, self.penalties
-        state = State(
+        state = NewtonState(
             *(
                 np.ascontiguousarray(A)
                 for A in (at.W[:, keep], at.b[keep], at.z[flat], at.u[flat], at.P[:, keep], at.v[:, keep])
             )
         )
-        penalties = Penalties(p.loss[keep], p.regularizer[keep], p.proximal[keep])
-        run = Outer(designs, self.scores.on(keep, flat), self.part.on(keep), state, penalties)
+        penalties = TaskPenalties(p.loss[keep], p.regularizer[keep], p.proximal[keep])
+        run = OuterLoop(designs, self.scores.on(keep, flat), self.part.on(keep), state, penalties)
         run.best, run.since = self.best, self.since
         return run
 
-    def _first_penalties(self, is_near: bool) -> Penalties:
+    def _first_penalties(self, is_near: bool) -> TaskPenalties:
         """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
         weights, or its own; the proximal term: a share of that."""
         loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
@@ -500,9 +500,9 @@ class Outer:
         share = SETTINGS.proximal_share
         if is_near:
             share, loss = SETTINGS.near_proximal_share * share, SETTINGS.near_factor * loss
-        return Penalties(loss, curvature, share * curvature)
+        return TaskPenalties(loss, curvature, share * curvature)
 
-    def _residuals(self, new: State) -> Residuals:
+    def _residuals(self, new: NewtonState) -> Residuals:
         designs, at, p, unit = self.designs, self.at, self.penalties, self.part.unit[:, None]
         pooled = self.newton.pooled
         apart = pooled(designs.sums((new.u - at.u) ** 2) / p.loss**2)
@@ -536,6 +536,6 @@ class Outer:
         )
         of_weights = np.where(now.weights < s.lower_weight_share * now.worst, s.lower_factor, of_weights)
         of_weights = of_weights if self.part.has_copy else 1.0
-        self.penalties = Penalties(
+        self.penalties = TaskPenalties(
             p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.metrics.metric import Batch
+from mtldsl.atoms.metrics.metric import MetricBatch
 from mtldsl.atoms.prox.composition import prox_of_sum
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import FunctionTerm, LossTerm
@@ -17,10 +17,10 @@ from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
-    "Bend",
+    "DiagonalJacobian",
+    "KinkJacobian",
     "KinkedScores",
     "MatrixPart",
-    "Part",
     "RidgePart",
     "RowPart",
     "SmoothScores",
@@ -284,7 +284,7 @@ class RidgePart(RowPart):
 
 
 @dataclass
-class Part:
+class KinkJacobian:
     """I - D of one task, D the derivative of the prox at its scores: the identity on the samples `rows`, which stand at a kink.
 
     A loss that is not a sum over samples gives an object with `half(X)` instead: F with F^T F = X^T (I - D) X.
@@ -320,11 +320,12 @@ class KinkedScores:
         new += u
         return np.clip(new, self.low, self.high, out=new)
 
-    def parts(self, y: np.ndarray, designs: Designs) -> list[Part]:
+    def parts(self, y: np.ndarray, designs: Designs) -> list[KinkJacobian]:
         """Every task's I - D where `multipliers` gave y."""
         free = (y > self.low) & (y < self.high)
         return [
-            Part(np.flatnonzero(free[a:b])) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)
+            KinkJacobian(np.flatnonzero(free[a:b]))
+            for a, b in zip(designs.starts, designs.offsets[1:], strict=True)
         ]
 
     def values(self, z: np.ndarray, designs: Designs) -> np.ndarray:
@@ -361,7 +362,7 @@ class KinkedScores:
 
 
 @dataclass
-class Bend:
+class DiagonalJacobian:
     """I - D of one task as one number a sample, the square of `root`."""
 
     root: np.ndarray
@@ -388,12 +389,12 @@ class SmoothScores:
         self.penalties = penalties
         return penalties * (middle - self.nearest)
 
-    def parts(self, y: np.ndarray, designs: Designs) -> list[Bend]:
+    def parts(self, y: np.ndarray, designs: Designs) -> list[DiagonalJacobian]:
         """Every task's I - D where `multipliers` gave y, the last time."""
         atom: Any = self.loss.atom
         bend = atom.hessian(self.nearest, self.loss.tasks.targets, self.loss.scale) / self.penalties
         root = np.sqrt(bend / (1.0 + bend))
-        return [Bend(root[a:b]) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)]
+        return [DiagonalJacobian(root[a:b]) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)]
 
     def values(self, z: np.ndarray, designs: Designs) -> np.ndarray:
         """The loss of all tasks together."""
@@ -476,7 +477,7 @@ class StructuredScores:
             yield found, chosen
         self.warm[moved] = 1
 
-    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], Batch]]:
+    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], MetricBatch]]:
         """These tasks by metric, as compiled loops read them."""
         if len(chosen) == len(self.apart) and self._all is not None:
             return self._all
@@ -487,7 +488,7 @@ class StructuredScores:
             (
                 self.apart[of[0]][2],
                 of,
-                Batch([self.apart[k][4] for k in of], [self.rows[k].start for k in of]),
+                MetricBatch([self.apart[k][4] for k in of], [self.rows[k].start for k in of]),
             )
             for of in by_metric.values()
         ]

@@ -11,7 +11,7 @@ from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.active_features import BestTasks, FeatureTask
 from mtldsl.solvers.augmented_lagrangian.interior_point import SETTINGS as INTERIOR
 from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups, is_light
-from mtldsl.solvers.augmented_lagrangian.outer_loop import Outer, first_phase, first_state
+from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop, first_phase, first_state
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
@@ -26,7 +26,7 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
-    "Run",
+    "AugmentedLagrangianRun",
     "are_plain_ridges",
     "is_by_rows",
     "is_untied",
@@ -59,7 +59,7 @@ class RunSettings:
 SETTINGS = RunSettings()
 
 
-class Run:
+class AugmentedLagrangianRun:
     """One run on a form."""
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None, is_near: bool = False):
@@ -79,7 +79,7 @@ class Run:
         self.scores: Any = (
             StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
         )
-        self.outer = Outer(designs, self.scores, self.part, self._start(start), is_near=is_near)
+        self.outer = OuterLoop(designs, self.scores, self.part, self._start(start), is_near=is_near)
         self.looked_at, self.is_settled = np.inf, False
         self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
@@ -209,7 +209,7 @@ class Run:
             v, b, np.concatenate([task.u for task in tasks]), max(task.steps for task in tasks), None
         )
 
-    def _is_worth_a_look(self, outer: Outer) -> bool:
+    def _is_worth_a_look(self, outer: OuterLoop) -> bool:
         """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
         if self.loss.has_score_steps:  # whose outer steps cost many looks
             return True
@@ -220,11 +220,11 @@ class Run:
             return True
         return False
 
-    def _point(self, outer: Outer, taken: int) -> Point:
+    def _point(self, outer: OuterLoop, taken: int) -> Point:
         best = outer.at if self.tasks is None else self.tasks
         return self._made(best.v, best.b, best.u, taken, outer)
 
-    def _made(self, v, b, u, taken: int, outer: Outer | None) -> Point:
+    def _made(self, v, b, u, taken: int, outer: OuterLoop | None) -> Point:
         """The point of weights v, intercepts b of centred columns and multipliers u."""
         designs = self.designs
         blocks = {self.block: v.copy()}

@@ -12,15 +12,15 @@ from mtldsl.solvers.linear_systems.factorizations import inverses
 
 __all__ = [
     "SETTINGS",
-    "Newton",
-    "NewtonSettings",
-    "Penalties",
-    "State",
+    "NewtonState",
+    "SemismoothNewton",
+    "SemismoothNewtonSettings",
+    "TaskPenalties",
 ]
 
 
 @dataclass(frozen=True)
-class NewtonSettings:
+class SemismoothNewtonSettings:
     """Constants of semismooth Newton steps.
 
     max_search_steps             : looks of a line search
@@ -45,7 +45,7 @@ class NewtonSettings:
     slope_share: float = 0.3
 
 
-SETTINGS = NewtonSettings()
+SETTINGS = SemismoothNewtonSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ SETTINGS = NewtonSettings()
 
 
 @dataclass
-class State:
+class NewtonState:
     """W (d, m), b (m,), z = X W + b flat, u flat, P (d, m), v = the regularizer's copy."""
 
     W: np.ndarray
@@ -72,7 +72,7 @@ class State:
 
 
 @dataclass
-class Penalties:
+class TaskPenalties:
     """One a task: of the losses (on their scores), of the regularizer (times unit^2), and of the proximal term (times unit^2)."""
 
     loss: np.ndarray
@@ -83,7 +83,7 @@ class Penalties:
 class _Lagrangian:
     """phi around a state: metrics, made once an outer step."""
 
-    def __init__(self, designs: Designs, scores, part, at: State, penalties: Penalties):
+    def __init__(self, designs: Designs, scores, part, at: NewtonState, penalties: TaskPenalties):
         self.designs, self.scores, self.part, self.at, self.penalties = designs, scores, part, at, penalties
         self.s = designs.spread(penalties.loss)
         self.M = part.metric(penalties.regularizer)
@@ -110,7 +110,7 @@ class _Lagrangian:
         return most + g_b**2 / self.T_b if self.designs.has_intercepts else most
 
 
-class Newton:
+class SemismoothNewton:
     """The steps for the tasks of `designs`.
 
     work : multiplications in the systems of tied tasks so far, about
@@ -125,8 +125,8 @@ class Newton:
         return per_task if self.part.is_separable else np.full(len(per_task), per_task.sum())
 
     def minimize(
-        self, at: State, penalties: Penalties, most: int = SETTINGS.max_newton_steps
-    ) -> tuple[State, np.ndarray]:
+        self, at: NewtonState, penalties: TaskPenalties, most: int = SETTINGS.max_newton_steps
+    ) -> tuple[NewtonState, np.ndarray]:
         """(the state at the minimiser of phi, about; Newton steps taken (m,)), after at most so many steps."""
         designs, part, most = self.designs, self.part, min(most, SETTINGS.max_newton_steps)
         here = _Lagrangian(designs, self.scores, part, at, penalties)
@@ -152,7 +152,7 @@ class Newton:
             W += t * dW
             b += t * db
             z += designs.spread(t) * change
-        return State(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
+        return NewtonState(W, b, z, y, Q, part.copy(W, at.P, Q, here.M)), steps
 
     def _line_search(self, here, W, b, z, dW, db, change, first):
         """(t, the multipliers there): where the slope, which increases in t, is small against the first one; 1 if it may be."""

@@ -32,9 +32,9 @@ from mtldsl.utils.interrupts import svd
 
 __all__ = [
     "SETTINGS",
-    "Spectrum",
+    "SpectrumFunction",
     "TangentSettings",
-    "Tangents",
+    "TangentSpaceNewton",
     "is_small",
 ]
 
@@ -93,7 +93,7 @@ def is_small(shape: tuple[int, int], rank: int) -> bool:
 
 
 @dataclass
-class Spectrum:
+class SpectrumFunction:
     """phi(s) = ridge s^2 / 2 + sum_k c_k r_k((f_k s)^2 + eps_k), smooth where s > 0.
 
     terms : (c_k, the function of the spectrum that r_k is of, f_k)
@@ -138,7 +138,7 @@ class Spectrum:
         return H
 
 
-class Tangents:
+class TangentSpaceNewton:
     """One run.
 
     rank     : r
@@ -154,7 +154,7 @@ class Tangents:
         designs: Designs,
         scores: Any,
         rank: int,
-        spectrum: Spectrum,
+        spectrum: SpectrumFunction,
         penalty: float,
         start: tuple,
         right: np.ndarray | None = None,
@@ -250,7 +250,7 @@ class Tangents:
         y = self.scores.multipliers(z, self.u, np.full(len(z), self.penalty))
         return W, b, z, y, self._value(W, z, y)
 
-    def _space(self, W: np.ndarray, pull: np.ndarray) -> _Space:
+    def _space(self, W: np.ndarray, pull: np.ndarray) -> _TangentSpace:
         """Return the tangent space at W; directions of singular values that are zero are those in which the loss pulls most."""
         r = self.rank
         U, s, Vt = np.linalg.svd(W, full_matrices=True)
@@ -263,9 +263,9 @@ class Tangents:
         inverse[:alive] = 1.0 / s[:alive]
         V = Vt[:r].T
         across = U[:, r:].T @ pull
-        return _Space(U[:, :r], U[:, r:], V, s[:r], inverse, across - across @ V @ V.T)
+        return _TangentSpace(U[:, :r], U[:, r:], V, s[:r], inverse, across - across @ V @ V.T)
 
-    def _matrix(self, space: _Space, y: np.ndarray) -> np.ndarray:
+    def _matrix(self, space: _TangentSpace, y: np.ndarray) -> np.ndarray:
         """sum_k J_k^T H_k J_k, H_k of every task's scores, plus the quadratics; below the diagonal."""
         designs, r, V = self.designs, self.rank, space.V
         m, q, d = len(V), space.Q.shape[1], len(space.U)
@@ -301,7 +301,7 @@ class Tangents:
 
 
 @dataclass
-class _Space:
+class _TangentSpace:
     """The tangent space at W = U diag(s) V^T; its matrices as t = (A, C).
 
     s       : (r,) the singular values
@@ -334,7 +334,7 @@ class _Space:
         """t of the projection of G onto the space."""
         return np.concatenate([(self.U.T @ G).ravel(), (self.Q.T @ (G @ self.V)).ravel()])
 
-    def of_spectrum(self, spectrum: Spectrum) -> np.ndarray:
+    def of_spectrum(self, spectrum: SpectrumFunction) -> np.ndarray:
         """t of the gradient of sum phi(s_j)."""
         of_A = (spectrum.ratios(self.s) * self.s)[:, None] * self.V.T
         return np.concatenate([of_A.ravel(), np.zeros(self.Q.shape[1] * len(self.s))])

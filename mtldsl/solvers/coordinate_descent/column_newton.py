@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import ByFeatures, squared_products
+from mtldsl.data.row_storage import TransposedRows, squared_products
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
 __all__ = [
@@ -58,7 +58,7 @@ SETTINGS = ColumnSettings()
 class ColumnsOfTask:
     """Features `rows` of one sparse X (n, d), given as its transpose."""
 
-    def __init__(self, rows, transposed: ByFeatures | sparse.csr_array):
+    def __init__(self, rows, transposed: TransposedRows | sparse.csr_array):
         self.rows, self.transposed, self.n, self.is_shared = rows, transposed, transposed.shape[1], True
         self.holds_all = len(rows) == transposed.shape[0]
 
@@ -66,7 +66,7 @@ class ColumnsOfTask:
     def arrays(self) -> tuple[Any, Any, Any, Any]:
         """(where the columns are, CSC arrays)."""
         Xt = self.transposed
-        csr, places = Xt.places(self.rows) if isinstance(Xt, ByFeatures) else (Xt, self.rows)
+        csr, places = Xt.places(self.rows) if isinstance(Xt, TransposedRows) else (Xt, self.rows)
         # a sign would be asked for at every entry
         return places, csr.indptr, csr.indices.view(f"u{csr.indices.itemsize}"), csr.data
 
@@ -94,7 +94,7 @@ class ColumnsOfTask:
 
     def squared_pull(self, D) -> np.ndarray:
         """`pull` of columns with all entries squared."""
-        if self.holds_all and isinstance(self.transposed, ByFeatures):
+        if self.holds_all and isinstance(self.transposed, TransposedRows):
             return self.transposed.squared_products(D)[None]
         return self.weighed(D)[1][None]
 
@@ -143,7 +143,7 @@ class TaskModel:
             done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else ROUND_SWEEPS)[1]
 
     def _extrapolated(self, share: float, first: float, goal: float) -> None:
-        history = History(self, ROUND_SWEEPS)
+        history = IterateHistory(self, ROUND_SWEEPS)
         history.add(self)
         for _ in range(ROUND_SWEEPS):
             if self.rounds(share, first, goal, 0, 1)[1]:
@@ -245,10 +245,10 @@ class SparseColumns:
 
     @property
     def csr(self) -> sparse.csr_array:
-        return self.transposed.whole if isinstance(self.transposed, ByFeatures) else self.transposed
+        return self.transposed.whole if isinstance(self.transposed, TransposedRows) else self.transposed
 
     def forward(self, W) -> np.ndarray:
-        if isinstance(self.transposed, ByFeatures):
+        if isinstance(self.transposed, TransposedRows):
             return self.transposed.image(W.T).ravel()
         if self.is_shared:
             return np.ascontiguousarray((self.transposed.T @ np.ascontiguousarray(W.T)).T).ravel()
@@ -264,7 +264,7 @@ class SparseColumns:
 
     def squared_pull(self, u) -> np.ndarray:
         """`pull` of columns with all entries squared."""
-        if isinstance(self.transposed, ByFeatures):
+        if isinstance(self.transposed, TransposedRows):
             return np.ascontiguousarray(self.transposed.squared_products(self._spread(u)).T)
         return np.ascontiguousarray(squared_products(self.transposed, self._spread(u)).T)
 
@@ -320,7 +320,7 @@ class SharedDesign(Design):
         self.is_sparse = sparse.issparse(X)
         self.transposed = transposed
         if self.is_sparse and transposed is None:
-            self.transposed = ByFeatures(X)
+            self.transposed = TransposedRows(X)
 
     def pull(self, u):
         table = u.reshape(self.n_tasks, -1)
@@ -449,7 +449,7 @@ class ColumnModel:
             if moved <= precision**2 * first:
                 return
             rows = np.flatnonzero(self.W.any(axis=0))
-            history = History(self, ROUND_SWEEPS) if may_extrapolate else None
+            history = IterateHistory(self, ROUND_SWEEPS) if may_extrapolate else None
             if history is not None:
                 history.add(self)
             for _ in range(ROUND_SWEEPS):  # what is zero mostly stays so
@@ -462,7 +462,7 @@ class ColumnModel:
                 if history is not None:
                     self._extrapolate(history)
 
-    def _extrapolate(self, history: History) -> None:
+    def _extrapolate(self, history: IterateHistory) -> None:
         extrapolate(self, history)
         if self.centred:
             self.sums = self._totalled(self.carried)

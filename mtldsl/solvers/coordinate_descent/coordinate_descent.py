@@ -10,21 +10,21 @@ import numpy as np
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.coordinate_descent import group_descent
 from mtldsl.solvers.coordinate_descent.column_newton import design_of, design_of_task
-from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
+from mtldsl.solvers.coordinate_descent.smooth_newton import SmoothLossState, WorkingNewton
 from mtldsl.solvers.coordinate_descent.working_set import WorkingSet
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 from mtldsl.utils.memory import as_dense
 from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
     "SOLVER",
     "CoordinateDescent",
-    "TasksApart",
+    "PerTaskCoordinateDescent",
     "pays",
     "solve",
     "unsupported_reason",
@@ -58,7 +58,7 @@ def pays(loss: LossTerm, penalty: RowPenalty) -> bool:
     return not penalty.l21.any() and not shared and m * d * d > SETTINGS.max_gram_entries
 
 
-class TasksApart:
+class PerTaskCoordinateDescent:
     """One loss of one matrix under an l1 norm, perhaps with a ridge and W >= 0."""
 
     def __init__(self, form: NormalForm, penalty: RowPenalty, tol: float):
@@ -160,14 +160,14 @@ def _descend_by_task(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point, bool]:
     W, penalty = _rows_at(form, start)
-    return TasksApart(form, penalty, tol).run(W, max_iter, watch), True
+    return PerTaskCoordinateDescent(form, penalty, tol).run(W, max_iter, watch), True
 
 
 def _descend_on_rows(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point, bool]:
     W, penalty = _rows_at(form, start)
-    design = once(form.losses[0], "design", lambda: make_design(form.losses[0]))
+    design = cached_on_path(form.losses[0], "design", lambda: make_design(form.losses[0]))
     penalty = penalty.scaled(1.0 / design.curvature)
     last: list[Point] = []
 
@@ -291,7 +291,7 @@ def solve(
     b = np.zeros(len(W))
     if facts.intercept is not None and start is not None:
         b = np.array(start.blocks[facts.intercept][0])
-    run = _Run(form, facts, penalty, tol, max_iter, watch)
+    run = _CoordinateDescentRun(form, facts, penalty, tol, max_iter, watch)
     d, samples = W.shape[1], facts.loss.tasks.n_samples
     cheap = samples * d * d <= SETTINGS.max_together_flops and not facts.loss.tasks.is_sparse
     few = d <= SETTINGS.max_together_features or cheap
@@ -304,7 +304,7 @@ def solve(
     return run.together(W, b, design)
 
 
-class _Run:
+class _CoordinateDescentRun:
     def __init__(self, form: NormalForm, facts, penalty: RowPenalty, tol: float, max_iter: int, watch: Watch):
         self.form, self.facts, self.penalty, self.tol = form, facts, penalty, tol
         self.max_iter, self.watch, self.loss = max_iter, watch, facts.loss
@@ -313,7 +313,7 @@ class _Run:
     def together(self, W, b, design) -> tuple[Point, bool]:
         last: list[Point] = []
 
-        def report(state: State, pull, steps: int) -> bool:
+        def report(state: SmoothLossState, pull, steps: int) -> bool:
             u = samples.balanced(state.u, state.curvature) if self.centred else state.u.copy()
             last[:] = [replace(self._point(state.W, state.b, u, pull, steps), work=newton.work)]
             return self.watch(last[0])
@@ -342,7 +342,7 @@ class _Run:
                 steps = WorkingNewton(samples, design, own, self.centred, target)
                 seen: list = []
 
-                def keep(state: State, found, count: int) -> bool:
+                def keep(state: SmoothLossState, found, count: int) -> bool:
                     seen[:] = [found]
                     return True
 

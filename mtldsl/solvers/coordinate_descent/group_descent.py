@@ -16,7 +16,7 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCEN
 from mtldsl.solvers.design.row_design import SharedRows, make_design
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 
 __all__ = [
     "SETTINGS",
@@ -72,7 +72,7 @@ def unsupported_reason(form: NormalForm) -> str | None:
     return None
 
 
-class _State:
+class _GroupState:
     """Weights W (m, p) of the groups in the working set, in the groups' own coordinates; `carried` is their gradient."""
 
     def __init__(self, columns, gram, cross, starts, thresholds, ridge, square, W):
@@ -115,7 +115,7 @@ class GroupDescent:
         assert not isinstance(facts, str)
         self.form, self.loss, self.name, self.target = form, facts.loss, facts.name, 0.8 * tol
         self.work = 0.0  # in floating point operations
-        design = once(self.loss, "design", lambda: make_design(self.loss))
+        design = cached_on_path(self.loss, "design", lambda: make_design(self.loss))
         assert isinstance(design, SharedRows)
         self.design, scale = design, 1.0 / design.curvature
         self.ridge = 0.0
@@ -183,7 +183,7 @@ class GroupDescent:
             new = new[np.argpartition(-excess[new], most)[:most]]
         return sorted({*held, *new.tolist()})
 
-    def _state(self, groups: list[int], W) -> _State:
+    def _state(self, groups: list[int], W) -> _GroupState:
         for k in groups:
             if k not in self.known:
                 columns = self.design._columns(self.members[k])
@@ -192,12 +192,12 @@ class GroupDescent:
         columns = np.concatenate([self.known[k][1] for k in groups])
         own = np.concatenate([W[self.members[k]].T @ self.known[k][0] for k in groups], axis=1)
         starts = np.concatenate([[0], np.cumsum([len(self.members[k]) for k in groups])])
-        return _State(
+        return _GroupState(
             columns, columns @ columns.T, self.design.Y @ columns.T, starts, self.thresholds[groups], self.ridge,
             self.design.square, np.ascontiguousarray(own),
         )  # fmt: skip
 
-    def _descend(self, state: _State, target: float, watch: Watch) -> int:
+    def _descend(self, state: _GroupState, target: float, watch: Watch) -> int:
         m, p = state.W.shape
         at_once = max(int(DESCENT.look_flops / (2.0 * ROUND_SWEEPS * m * p * p)), 1)
         done, reached = 0, False

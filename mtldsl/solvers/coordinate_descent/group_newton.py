@@ -15,9 +15,9 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import design_of
 from mtldsl.solvers.coordinate_descent.group_descent import SETTINGS
-from mtldsl.solvers.coordinate_descent.smooth_newton import State, WorkingNewton
+from mtldsl.solvers.coordinate_descent.smooth_newton import SmoothLossState, WorkingNewton
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
@@ -158,7 +158,7 @@ class GroupModel:
         """Until a sweep brings precision^2 of what the first did."""
         first = None
         for _ in range(SETTINGS.max_rounds):
-            history = History(self, ROUND_SWEEPS)
+            history = IterateHistory(self, ROUND_SWEEPS)
             history.add(self)
             for _ in range(ROUND_SWEEPS):
                 moved = self.sweep()
@@ -186,7 +186,7 @@ class GroupNewton(WorkingNewton):
     def _levels(self) -> np.ndarray:
         return self.penalty.thresholds[self.penalty.labels]
 
-    def _next_rows(self, known, state: State, excess):
+    def _next_rows(self, known, state: SmoothLossState, excess):
         rows, is_short = super()._next_rows(known, state, excess)
         if rows is not None:
             held = np.bincount(self.penalty.labels[rows], minlength=len(self.penalty.thresholds)) > 0
@@ -209,7 +209,9 @@ class GroupNewton(WorkingNewton):
         excess = (norms - penalty.thresholds)[penalty.labels]
         return penalty.value(W), float(np.vdot(pull, W)), gauge, square, excess
 
-    def _minimised(self, columns, penalty: GroupPenalty, own, gradient, state: State, curvature, precision):
+    def _minimised(
+        self, columns, penalty: GroupPenalty, own, gradient, state: SmoothLossState, curvature, precision
+    ):
         H, s = columns.gram(curvature)[0], 0.0
         total, border = 1.0, np.zeros(H.shape[0])
         if self.centred:
@@ -235,7 +237,7 @@ def solve(
         b = np.array(start.blocks[facts.intercept][0])
     last: list[Point] = []
 
-    def report(state: State, pull, steps: int) -> bool:
+    def report(state: SmoothLossState, pull, steps: int) -> bool:
         blocks, duals = {facts.name: state.W.T.copy()}, None
         if facts.intercept is not None:
             blocks[facts.intercept] = state.b[None, :].copy()

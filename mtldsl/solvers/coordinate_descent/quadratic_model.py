@@ -300,7 +300,7 @@ def _has_small_gram(design, rows) -> bool:
 # gradients, the compiled sweep works on the block's own small Gram matrix, a matrix product passes its steps on.
 
 
-class _State:
+class _WorkingSetState:
     """rows: the features; W (m, p): their weights; carried: an array that is affine in W and is kept up to date with it."""
 
     carried: np.ndarray
@@ -344,7 +344,7 @@ class _State:
         raise NotImplementedError
 
 
-class _Gradients(_State):
+class _Gradients(_WorkingSetState):
     """`carried` is the gradient of the smooth part on the rows."""
 
     def __init__(self, design, penalty, rows, W, gram):
@@ -406,7 +406,7 @@ class GramState(_Gradients):
                 self.W[:, block] = W
 
 
-class ResidualState(_State):
+class ResidualState(_WorkingSetState):
     """`carried` is the residual Y - W X^T: cheaper to pass on than gradients where the rows outnumber the samples."""
 
     knows_gap = False
@@ -445,7 +445,7 @@ class SeparateState(_Gradients):
         sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, sweeps)
 
 
-class SeparateResidualState(_State):
+class SeparateResidualState(_WorkingSetState):
     """As `SeparateState`, on the flat residual: where tasks have fewer samples than there are rows."""
 
     knows_gap = False

@@ -25,13 +25,13 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import (
 )
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 
 __all__ = [
-    "State",
+    "SmoothLossState",
     "WorkingNewton",
-    "minimised",
+    "minimize_model",
     "violation",
 ]
 
@@ -73,7 +73,7 @@ class SmoothNewtonSettings:
 SETTINGS = SmoothNewtonSettings()
 
 
-def minimised(
+def minimize_model(
     columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
 ):
     """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
@@ -154,7 +154,7 @@ class _GramModel:
         return rounds > 0
 
 
-class _Held:
+class _EliminatedGram:
     """Gram matrices (m, p, p) under a curvature, the intercepts eliminated: by border (m, p) and totals (m,)."""
 
     def __init__(self, columns: DenseColumns, curvature, totals):
@@ -168,15 +168,15 @@ class _Held:
             diagonal[diagonal <= DESCENT.min_curvature_share * before] = 0.0
 
 
-def _held_by(columns: DenseColumns, curvature, totals) -> _Held:
+def _held_by(columns: DenseColumns, curvature, totals) -> _EliminatedGram:
     """Return what was made of the very same curvature before, where a step begins with that."""
     if columns.held is None or columns.held.curvature is not curvature:
         columns.held = None  # before there is another
-        columns.held = _Held(columns, curvature, totals)
+        columns.held = _EliminatedGram(columns, curvature, totals)
     return columns.held
 
 
-def _by_gram(held: _Held, penalty, W, gradient, precision):
+def _by_gram(held: _EliminatedGram, penalty, W, gradient, precision):
     gram, diagonal = held.gram, held.diagonal
     model = _GramModel(gram, gradient, W.copy(), penalty)
     # where a sweep costs less than its call, many go at once
@@ -186,7 +186,7 @@ def _by_gram(held: _Held, penalty, W, gradient, precision):
     goal = precision**2 * violation(penalty, W, gradient, diagonal)
     support = None
     for _ in range(DESCENT.max_rounds):
-        history = History(model, ROUND_SWEEPS)
+        history = IterateHistory(model, ROUND_SWEEPS)
         history.add(model)
         for _ in range(ROUND_SWEEPS):
             model.sweep()
@@ -233,7 +233,7 @@ def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
 NO_STEP = None, None, 0.0
 
 
-class State:
+class SmoothLossState:
     """W (m, d), b (m,), flat predictions z; the loss's values (m,), slopes u and curvatures there."""
 
     def __init__(self, loss: SmoothLoss, W, b, z):
@@ -262,14 +262,14 @@ class WorkingNewton:
         W,
         b,
         max_iter: int,
-        report: Callable[[State, np.ndarray, int], bool],
+        report: Callable[[SmoothLossState, np.ndarray, int], bool],
         expired: Callable[[], bool],
-    ) -> State:
+    ) -> SmoothLossState:
         loss = self.loss
         rows = np.flatnonzero(W.any(axis=0))
         columns = self.design.columns(self._all() if self.design.prefers_all_rows else rows)
         z = columns.forward(W[:, columns.rows]) + loss.spread(b)
-        state = State(loss, W, b, z)
+        state = SmoothLossState(loss, W, b, z)
         reported, shown_at, stuck = 0, 0.0, 0
         while True:
             pull = self.design.pull(state.u)
@@ -298,7 +298,7 @@ class WorkingNewton:
     def _all(self) -> np.ndarray:
         return np.arange(self.design.n_features)
 
-    def _next_rows(self, known, state: State, excess) -> tuple[np.ndarray | None, bool]:
+    def _next_rows(self, known, state: SmoothLossState, excess) -> tuple[np.ndarray | None, bool]:
         """(the next working set: the support, what is near it, the worst violators, or None where the present one holds all; whether
         others that violate are left out).
         """
@@ -321,7 +321,7 @@ class WorkingNewton:
         # a feature of sparse inputs that stays out costs a sweep in six
         return (self._all(), False) if self.design.holds_columns and 2 * rows.size > d else (rows, is_short)
 
-    def _gap(self, state: State, pull, penalty: RowPenalty, W) -> tuple[float, np.ndarray]:
+    def _gap(self, state: SmoothLossState, pull, penalty: RowPenalty, W) -> tuple[float, np.ndarray]:
         """(the relative gap on these rows, about, with the slopes as dual point; by how much every row violates optimality)."""
         penalised, along, gauge, square, excess = self._look(pull, penalty, W)
         t, value = 1.0 / gauge, float(state.values.sum())
@@ -353,13 +353,17 @@ class WorkingNewton:
         p, excess = penalty, np.empty(W.shape[1])
         return *look_at_rows(pull, W, p.l1, p.l21, p.ridge, p.nonneg, excess), excess
 
-    def _minimised(self, columns, penalty: RowPenalty, own, gradient, state: State, curvature, precision):
+    def _minimised(
+        self, columns, penalty: RowPenalty, own, gradient, state: SmoothLossState, curvature, precision
+    ):
         goal = 0.3 * self.target
-        return minimised(columns, penalty, own, gradient, state, curvature, self.centred, precision, goal)
+        return minimize_model(
+            columns, penalty, own, gradient, state, curvature, self.centred, precision, goal
+        )
 
     # ------------------------------------------------------------------------------------------- on rows
 
-    def _descend(self, state: State, columns, gradient, gap: float, most: int, expired) -> bool:
+    def _descend(self, state: SmoothLossState, columns, gradient, gap: float, most: int, expired) -> bool:
         """Newton steps on the working set, where the loss has this gradient and all rows this gap; whether any was taken."""
         rows, goal = columns.rows, max(0.3 * self.target, 0.3 * gap)
         penalty, own = self.penalty.on(rows), state.W.take(rows, axis=1)
@@ -384,7 +388,7 @@ class WorkingNewton:
             state.W[:, rows] = own
         return True
 
-    def _curvature(self, state: State, columns, gap: float):
+    def _curvature(self, state: SmoothLossState, columns, gap: float):
         """Return that of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
         if known is not columns or gap * gap > self.target * before:
@@ -398,7 +402,7 @@ class WorkingNewton:
         """Tell whether the matrices of a step serve another one."""
         return isinstance(columns, DenseColumns)
 
-    def _step(self, state: State, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
+    def _step(self, state: SmoothLossState, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
         """Along the step as far as the objective falls as promised: the rows' new weights; None where it does not."""
         loss = self.loss
         before = self._penalised(penalty, own)

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Rows
+from mtldsl.normal_form.reductions.block_reductions import RowRestriction
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
     ResidualState,
@@ -24,8 +24,8 @@ from mtldsl.solvers.coordinate_descent.quadratic_model import (
     sweep_cost,
 )
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, History, extrapolate
-from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
+from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 
 __all__ = [
     "RowSelection",
@@ -104,10 +104,10 @@ class RowSelection:
                 rows = np.sort(np.concatenate([rows, new]))
             if rows.size == 0:  # only the intercepts move; a form needs a row
                 rows = np.array([excess.argmax()])
-            reduction = Rows(rows)
+            reduction = RowRestriction(rows)
             small, whole = reduction.apply(self.form)
             inner = Point(reduction.restricted(blocks, whole))
-            enough = Until(watch, partial(_is_stationary, small, precision))
+            enough = StoppingWatch(watch, partial(_is_stationary, small, precision))
             found = self.solve_form(small, max_iter - iteration, inner, enough)
             iteration += found.iteration
             blocks = reduction.invert(found, whole).blocks
@@ -141,7 +141,7 @@ def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
 
 
 @dataclass
-class Look:
+class OptimalityScan:
     """A view of all rows: by how much each violates optimality, and the relative gap."""
 
     excess: np.ndarray
@@ -179,7 +179,7 @@ class WorkingSet:
                 )
                 # where these are all rows, the last gap of the rounds is that of a look
                 seen = known <= self.target and len(state.rows) == W.shape[1]
-                before, look = look, Look(look.excess, known) if seen else self.look(state)
+                before, look = look, OptimalityScan(look.excess, known) if seen else self.look(state)
                 is_slow = rounds == DESCENT.max_rounds and look.gap > self.target
                 if is_slow and isinstance(state, ResidualState):
                     state.is_slow = self.design.residuals_are_slow = True
@@ -192,7 +192,7 @@ class WorkingSet:
                     return state
                 self.target *= 0.3 if reached else 1.0
 
-    def look(self, state) -> Look:
+    def look(self, state) -> OptimalityScan:
         objective, bound, excess = self._seen(state, state.W, *self.design.look(state))
         if state.dual_W is not None:
             own = relative(objective, bound) <= self.target or np.array_equal(state.dual_W, state.W)
@@ -201,9 +201,9 @@ class WorkingSet:
                     state, state.dual_W, *self.design.look_at_dual(state, state.dual_W)
                 )
                 if other > bound:
-                    return Look(violations, relative(objective, other))
+                    return OptimalityScan(violations, relative(objective, other))
             state.dual_W = None
-        return Look(excess, relative(objective, bound))
+        return OptimalityScan(excess, relative(objective, bound))
 
     def _seen(self, state, own, pull, square: float, along: float) -> tuple[float, float, np.ndarray]:
         """(objective, bound, by how much every row violates optimality) of weights on the state's rows."""
@@ -213,7 +213,7 @@ class WorkingSet:
         W[:, state.rows] = own
         return objective_and_bound(self.penalty, pull, W, square, along)
 
-    def next_rows(self, state, look: Look) -> np.ndarray | None:
+    def next_rows(self, state, look: OptimalityScan) -> np.ndarray | None:
         """The next working set: the support, what is near it, the worst violators; None where the present one holds all."""
         if self.all_rows:
             return None
@@ -284,7 +284,7 @@ def _rounds_at_once(state, most: int) -> int:
 
 def one_round(state, target: float) -> bool:
     """Sweeps and an extrapolation; whether the gap on the rows is known, and at most target."""
-    history = History(state, ROUND_SWEEPS)
+    history = IterateHistory(state, ROUND_SWEEPS)
     history.add(state)
     assert history.carried is not None  # kept where compiled rounds are taken
     state.sweep_into(history.W[1:], history.carried[1:])

@@ -1,10 +1,10 @@
-"""The planes that are kept of every task's loss, and quadratic programs over them."""
+"""Bundle of the planes that are kept of every task's loss, and quadratic programs over them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.solvers.cutting_planes.oracle import Oracle, Planes
+from mtldsl.solvers.cutting_planes.oracle import Oracle, WeightPlanes
 
 __all__ = [
     "Bundle",
@@ -58,7 +58,7 @@ class Bundle:
         for to, array in zip(new, old, strict=True):
             to[tuple(slice(0, k) for k in array.shape)] = array
 
-    def add(self, found: Planes, chosen: np.ndarray) -> None:
+    def add(self, found: WeightPlanes, chosen: np.ndarray) -> None:
         """The planes found for the tasks in `chosen` (positions)."""
         from mtldsl.solvers.cutting_planes.plane_kernels import add_planes
 

@@ -1,4 +1,4 @@
-"""The paper's own algorithms, corrected, for teaching: ADMM whose W-step is a coordinate ascent on the dual, one plane at a time."""
+"""Frank-Wolfe steps of the paper's own ADMM, corrected, for teaching: coordinate ascent on the dual, one plane at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlocks
+from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
@@ -46,7 +46,7 @@ class FrankWolfe:
 
     def __init__(self, form: NormalForm, tol: float, start: Point | None, most_steps: int):
         self.most_steps = most_steps
-        self.outer = TwoBlocks(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0, 0)
+        self.outer = TwoBlockADMM(form, tol, None if start is None else Point(start.blocks), 1.0, 1.0, 0)
         self.oracle, self.coefficients = self.outer.oracle, self.outer.coefficients
         self.steps = 0
         self.at_zero = self.oracle(np.zeros_like(self.outer.W)).values

@@ -10,10 +10,10 @@ import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, LossOfWeights
-from mtldsl.solvers.admm.iteration import Iteration
+from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
-from mtldsl.solvers.solver import Point, Translated, Watch
+from mtldsl.solvers.solver import MappedWatch, Point, Watch
 
 __all__ = [
     "SETTINGS",
@@ -133,10 +133,10 @@ class LiftedRun:
         self.reduction = LossesOfWeights(of_weights)
         inner, self.recipe = self.reduction.apply(form)
         begin = None if start is None else Point(start.blocks, state=state.get("inner", {}))
-        self.iteration = Iteration(inner, tol, begin, relaxation, memory)
+        self.iteration = ADMMIteration(inner, tol, begin, relaxation, memory)
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        return self._outside(self.iteration.run(max_iter, Translated(watch, self._outside)))
+        return self._outside(self.iteration.run(max_iter, MappedWatch(watch, self._outside)))
 
     def _outside(self, point: Point) -> Point:
         """The point in terms of the form as given."""

@@ -1,4 +1,4 @@
-"""One batched look at a loss: the highest plane of every task, in the predictions and in the weights."""
+"""Oracle of a structured loss: the highest plane of every task in one batch, in the predictions and in the weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL
 
 __all__ = [
     "Oracle",
-    "Planes",
+    "WeightPlanes",
     "has_one_maximum_a_task",
     "has_oracle",
     "intercept_unit",
@@ -38,7 +38,7 @@ def intercept_unit(loss: LossTerm) -> float:
 
 
 @dataclass
-class Planes:
+class WeightPlanes:
     """The highest plane of every task: values (m,), offsets deltas (m,), slopes in the weights (m, D), and its compact form."""
 
     values: np.ndarray
@@ -102,24 +102,24 @@ class Oracle:
             )
         return slopes
 
-    def __call__(self, V: np.ndarray) -> Planes:
+    def __call__(self, V: np.ndarray) -> WeightPlanes:
         self.calls += 1
         values, deltas, u, stored = self._find(self.predictions(V))
-        return Planes(values, deltas, self.pull(u), stored)
+        return WeightPlanes(values, deltas, self.pull(u), stored)
 
     def values(self, V: np.ndarray) -> np.ndarray:
         self.calls += 1
         z = self.predictions(V)
         return self.loss.highest(z).values if self._by_task else self._find(z)[0]
 
-    def one(self, i: int, v: np.ndarray) -> Planes:
+    def one(self, i: int, v: np.ndarray) -> WeightPlanes:
         """The planes of task i alone, at v (D,): every array has one row."""
         self.calls += 1 / self.tasks.n_tasks
         X, d = self.tasks.inputs[i], self.tasks.n_features
         z = X @ v[:d] + (self.unit * v[d] if self.has_intercept else 0.0)
         value, delta, u, stored = self._one(i, z)
         slope = np.append(X.T @ u, self.unit * u.sum()) if self.has_intercept else X.T @ u
-        return Planes(np.array([value]), np.array([delta]), slope[None, :], [stored])
+        return WeightPlanes(np.array([value]), np.array([delta]), slope[None, :], [stored])
 
     def _one(self, i: int, z: np.ndarray):
         rows = slice(int(self.tasks.offsets[i]), int(self.tasks.offsets[i + 1]))

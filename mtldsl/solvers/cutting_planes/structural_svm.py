@@ -19,13 +19,13 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
 
 __all__ = [
     "SETTINGS",
-    "TasksAscent",
-    "TasksSettings",
+    "StructuralSVM",
+    "StructuralSVMSettings",
 ]
 
 
 @dataclass(frozen=True)
-class TasksSettings:
+class StructuralSVMSettings:
     """Limit of the planes kept.
 
     idle_rounds : rounds without weight after which a plane is dropped
@@ -34,10 +34,10 @@ class TasksSettings:
     idle_rounds: int = 50
 
 
-SETTINGS = TasksSettings()
+SETTINGS = StructuralSVMSettings()
 
 
-class TasksAscent(Solver):
+class StructuralSVM(Solver):
     """minimize sum_i c_i G_i(w_i) + r / 2 ||W||_F^2, G_i a maximum of planes.
 
     The dual of task i is a quadratic program over a simplex of planes, w_i = -(c_i / r) sum_k beta_k planes_k. The plane that is
@@ -81,10 +81,10 @@ class TasksAscent(Solver):
     ) -> Point:
         if not 0.0 < pull <= 1.0:
             raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 0.25")
-        return _Run(form, tol, start, pull).run(max_iter, watch)
+        return _StructuralSVMRun(form, tol, start, pull).run(max_iter, watch)
 
 
-class _Run:
+class _StructuralSVMRun:
     def __init__(self, form: NormalForm, tol: float, start: Point | None, pull: float):
         self.loss, self.tol, self.pull, self.modulus = form.losses[0], tol, pull, _modulus(form)
         block = self.loss.map.identity_of

@@ -12,21 +12,21 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
 from mtldsl.solvers.numerics import operator_splitting
-from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
     "SETTINGS",
-    "Estimate",
-    "Finish",
+    "CrossoverResult",
+    "DualEstimate",
     "LinearFinish",
-    "TwoBlocks",
-    "TwoBlocksSettings",
+    "TwoBlockADMM",
+    "TwoBlockADMMSettings",
 ]
 
 
 @dataclass(frozen=True)
-class TwoBlocksSettings:
+class TwoBlockADMMSettings:
     """Limits of ADMM's rounds, and of the linear programs that end them.
 
     pull_share      : of the way from the best point to the program's, where the oracle is asked
@@ -63,14 +63,14 @@ class TwoBlocksSettings:
     programs_factor: float = 4.0
 
 
-SETTINGS = TwoBlocksSettings()
+SETTINGS = TwoBlockADMMSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
 # A running guess of the gap from what the iteration has anyway; the certificate has the last word.
 
 
-class Estimate:
+class DualEstimate:
     """Best dual value so far, for a single norm beside the loss.
 
     Multipliers become feasible by mixing with the true labelling: a factor s = min(1, 1 / dual norm), one a task where the norm is a
@@ -126,7 +126,7 @@ class Estimate:
 # Under an l1 norm alone the model is a linear program a task: a simplex method ends what ADMM only approaches.
 
 
-class Finish(NamedTuple):
+class CrossoverResult(NamedTuple):
     """Points (m, D), weights of the planes and the factors that make multipliers of them, the objective."""
 
     S: np.ndarray
@@ -175,7 +175,7 @@ class LinearFinish:
         pivots = SETTINGS.usual_pivots * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
         return (oracle.size + 10) * (2.0 * oracle.work + pivots)
 
-    def run(self, S: np.ndarray, tol: float, budget: float, expired) -> Finish:
+    def run(self, S: np.ndarray, tol: float, budget: float, expired) -> CrossoverResult:
         """From S until the points are proven to tol, while the gap falls and the work is within the budget, in multiplications."""
         c = self.oracle.coefficients
         at = self.oracle(S)
@@ -211,7 +211,7 @@ class LinearFinish:
                 better = heights < values
                 S[better], values[better] = V[better], heights[better]
                 self.bundle.add(at, tasks)
-        return Finish(S, beta, shrink, float(values.sum()))
+        return CrossoverResult(S, beta, shrink, float(values.sum()))
 
     def _norms(self, S: np.ndarray) -> np.ndarray:
         return (self.a * np.abs(S[:, : self.d])).sum(axis=1)
@@ -259,7 +259,7 @@ class LinearFinish:
 # ADMM between a regularizer with an exact prox and a loss with an oracle: the prox of one, quadratic programs over planes of the other.
 
 
-class TwoBlocks:
+class TwoBlockADMM:
     """minimize h(S) + sum_i c_i G_i(w_i) subject to W = S, by over-relaxed ADMM (matrices here are tasks first, (m, D)).
 
         S = prox_{h / mu}(W + Z / mu),    B = a S + (1 - a) W - Z / mu,    a the relaxation
@@ -282,8 +282,8 @@ class TwoBlocks:
         self.d, self.m = form.shapes[self.block]
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
-        self.estimate = Estimate(form, self.d)
-        self.anderson = Anderson(min(memory, SETTINGS.memory_steps)) if memory > 0 else None
+        self.estimate = DualEstimate(form, self.d)
+        self.anderson = AndersonExtrapolation(min(memory, SETTINGS.memory_steps)) if memory > 0 else None
         self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
         if LinearFinish.fits(form):
             self.price = LinearFinish.price(self.oracle)

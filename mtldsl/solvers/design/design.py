@@ -1,4 +1,4 @@
-"""A smooth loss of flat predictions: values task by task, slopes and curvatures sample by sample."""
+"""Design of a smooth loss of flat predictions: values task by task, slopes and curvatures sample by sample."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Named tuples of what compiled loops take: rows, nodes, cliques, penalties, mixtures and workspaces.
 
-Callers hand over plain tuples, `tuple(rows)`, and a loop names them again, `Rows(*rows)`: numba looks at a plain tuple's types in a tenth
+Callers hand over plain tuples, `tuple(rows)`, and a loop names them again, `SampleRows(*rows)`: numba looks at a plain tuple's types in a tenth
 of a microsecond, at those of a named one in three, at every call.
 """
 
@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Change",
-    "Cliques",
+    "CliqueArrays",
+    "DualLine",
+    "FeatureSupports",
+    "InferencePlan",
+    "LabelingChange",
+    "LabelingMixtures",
+    "LabelingWeights",
     "LabelledRows",
-    "Line",
-    "Mixtures",
     "NodePlaces",
-    "Penalty",
-    "Room",
-    "Rows",
-    "Search",
-    "Supports",
+    "PenaltyScales",
+    "SampleRows",
     "TaskStates",
-    "Weights",
+    "Workspace",
 ]
 
 # ------------------------------------------------------------------------------------------------------ samples
 
 
-class Rows(NamedTuple):
+class SampleRows(NamedTuple):
     """Rows of inputs: `dense` (n, d), or where that has no rows the CSR arrays. `of` (N,) the row of every sample; empty where that is
     its own number."""
 
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     indptr: np.ndarray
 
 
-class Supports(NamedTuple):
+class FeatureSupports(NamedTuple):
     """features[ends[t] : ends[t + 1]]: those that occur in the rows of task t."""
 
     ends: np.ndarray
@@ -88,7 +88,7 @@ class LabelledRows(NamedTuple):
     costs: np.ndarray
 
 
-class Cliques(NamedTuple):
+class CliqueArrays(NamedTuple):
     """The entries of a label graph, as `mtldsl.atoms.inference.cliques` has them."""
 
     table: np.ndarray
@@ -96,7 +96,7 @@ class Cliques(NamedTuple):
     starts: np.ndarray
 
 
-class Penalty(NamedTuple):
+class PenaltyScales(NamedTuple):
     """per_node, per_clique: how much the weights move for a unit of multiplier, 1 / coefficient; tau, r: of the norm of cliques."""
 
     per_node: float
@@ -105,7 +105,7 @@ class Penalty(NamedTuple):
     r: int
 
 
-class Weights(NamedTuple):
+class LabelingWeights(NamedTuple):
     """Z (S, d): the weights of labels, and of cliques the multipliers over their coefficient plus tau times the centre; squares (q,): the
     squared norms of the latter; order (q,): cliques by falling norm."""
 
@@ -114,7 +114,7 @@ class Weights(NamedTuple):
     order: np.ndarray
 
 
-class Mixtures(NamedTuple):
+class LabelingMixtures(NamedTuple):
     """labels (n, slots, K), alpha (n, slots), counts (n,): the random labelling of every sample, slot 0 the true one."""
 
     labels: np.ndarray
@@ -122,7 +122,7 @@ class Mixtures(NamedTuple):
     counts: np.ndarray
 
 
-class Search(NamedTuple):
+class InferencePlan(NamedTuple):
     """sought: the entries that inference sees, in the order of its plan; the decoder's code and plan, and room for it to work in. Where
     labellings cost as a whole: patterns (n,), the row of every sample in the table `dear` (T, 2^K) of their costs; else None."""
 
@@ -136,7 +136,7 @@ class Search(NamedTuple):
     dear: Any = None
 
 
-class Change(NamedTuple):
+class LabelingChange(NamedTuple):
     """Between two labellings of a sample, inside a loop: the first n of these arrays say which cliques choose another entry, which one,
     and which one before."""
 
@@ -146,12 +146,12 @@ class Change(NamedTuple):
     down: np.ndarray
 
 
-class Line(NamedTuple):
+class DualLine(NamedTuple):
     """The dual value along a step of a sample, from one labelling to another: what changes; how far a clique's weights move for a unit of
     the step; the square of the sample's length; the longest step. Its derivative begins at rise; what nodes add to it is base, less fall
     for a unit of the step."""
 
-    change: Change
+    change: LabelingChange
     g: Any
     length: Any
     longest: float
@@ -160,7 +160,7 @@ class Line(NamedTuple):
     fall: float
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays that a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
     (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,),
     what it costs as a whole (slots + 1,) and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
@@ -184,7 +184,7 @@ class Room(NamedTuple):
     down: np.ndarray
 
     @classmethod
-    def of(cls, S: int, K: int, q: int, seen: int, slots: int) -> Room:
+    def of(cls, S: int, K: int, q: int, seen: int, slots: int) -> Workspace:
         """Room for S entries of K labels and q cliques."""
         samples = (np.empty(size) for size in (S, S, S, seen, 2 * K))
         mixtures = (

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.products import gram, require_gram_memory
-from mtldsl.data.row_storage import ByFeatures
+from mtldsl.data.row_storage import TransposedRows
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import (
@@ -57,7 +57,7 @@ class SharedRows:
     def __init__(self, X, Y, curvature: float, centred: bool, transposed=None):
         self.X, self.Y, self.curvature, self.centred = X, Y, curvature, centred
         self.sparse = sparse.issparse(X)
-        self.Xt: Any = (transposed or ByFeatures(X)) if self.sparse else X.T
+        self.Xt: Any = (transposed or TransposedRows(X)) if self.sparse else X.T
         self.n_samples, self.n_features = X.shape
         self.n_tasks = len(Y)
         self.x_means, self.y_means = np.zeros(self.n_features), np.zeros(self.n_tasks)

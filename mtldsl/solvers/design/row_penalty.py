@@ -124,7 +124,7 @@ class RowPenalty:
             return np.maximum(pull - self.l1, 0.0)
         return pull - np.clip(pull, -self.l1, self.l1)
 
-    def inspect(self, pull) -> Inspection:
+    def inspect(self, pull) -> RowInspection:
         """Look at a negative gradient (m, p) from which the ridge's own gradient has been taken."""
         left = self.remainder(pull)
         norms = np.sqrt(np.einsum("ij,ij->j", left, left))
@@ -134,7 +134,7 @@ class RowPenalty:
         alone = (self.l21 == 0) & (self.ridge == 0)
         if alone.any():
             gauge = max(gauge, 1.0 + float(np.max(np.abs(left[:, alone]) / self.l1[:, alone], initial=0.0)))
-        return Inspection(left, norms, over, gauge)
+        return RowInspection(left, norms, over, gauge)
 
     def multipliers(self, pull) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Shares (m, p) of such a gradient of the absolute values, the lengths and the bound; the ridge takes up what is left."""
@@ -150,7 +150,7 @@ class RowPenalty:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class RowInspection:
     """left: what is left for the l21 norm and the ridge, norms of its rows, over: by how much these exceed l21.
     gauge: the smallest t >= 1 such that t times the dual balls hold what no ridge takes up."""
 

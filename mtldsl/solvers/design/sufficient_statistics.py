@@ -16,9 +16,9 @@ from mtldsl.utils.interrupts import eigh, factor_of
 from mtldsl.utils.memory import require_memory
 
 __all__ = [
-    "Chunk",
     "QuadraticData",
     "RadialData",
+    "TaskChunk",
     "curvature_data",
     "quadratic_data",
     "radial_data",
@@ -151,7 +151,7 @@ def _weights(loss: LossTerm):
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class TaskChunk:
     """Some tasks: ||X_i w - y_i||^2 = ||R_i w - q_i||^2 + rest_i^2, by a QR decomposition of [X_i, y_i] where it has fewer rows.
 
     tasks (c,) places among all; R (c, k, d), rows of zeros where a task has fewer; q (c, k); rest (c,)
@@ -210,7 +210,7 @@ class RadialData:
     loss: LossTerm
     block: str
     shape: tuple[int, int]
-    chunks: tuple[Chunk | SharedChunk, ...]
+    chunks: tuple[TaskChunk | SharedChunk, ...]
     intercept: str | None = None
     means: tuple[np.ndarray, np.ndarray] | None = None  # of the inputs (d, m) and of the labels (m,)
 
@@ -298,7 +298,7 @@ def _separate(loss: LossTerm, centred: bool):
             rest[place] = np.linalg.norm(reduced[held:, d])
             if means is not None:
                 x_means[:, i], y_means[i] = means[:d], means[d]
-        chunks.append(Chunk(members, R, q, rest))
+        chunks.append(TaskChunk(members, R, q, rest))
         start = end
     return tuple(chunks), (x_means, y_means) if centred else None
 

@@ -1,4 +1,4 @@
-"""The inputs of some tasks as Newton steps need them: products, and single rows."""
+"""Design of some tasks as Newton steps need it: products with their inputs, and single rows."""
 
 from __future__ import annotations
 

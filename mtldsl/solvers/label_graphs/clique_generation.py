@@ -10,9 +10,9 @@ import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.label_graphs.labeling_ascent import Ascent, CliqueForm, clique_form
-from mtldsl.solvers.label_graphs.pricing import Growth
-from mtldsl.solvers.label_graphs.spdca import SmoothedAscent, SmoothedGrowth
+from mtldsl.solvers.label_graphs.labeling_ascent import CliqueForm, LabelingDual, clique_form
+from mtldsl.solvers.label_graphs.pricing import Pricing
+from mtldsl.solvers.label_graphs.spdca import SmoothedAscent, SmoothedPricing
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 __all__ = [
@@ -81,9 +81,9 @@ class CliqueGeneration(Solver):
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         _check_method(model, method, sigma)
         growth, ascent = (
-            (Growth, Ascent(model, seed, state))
+            (Pricing, LabelingDual(model, seed, state))
             if method == "pairwise"
-            else (SmoothedGrowth, SmoothedAscent(model, seed, state, sigma))
+            else (SmoothedPricing, SmoothedAscent(model, seed, state, sigma))
         )
         return growth(ascent, tol, max_edges, graph_selection, cliques_per_round, state).run(max_iter, watch)
 
@@ -133,7 +133,7 @@ SOLVER = CliqueGeneration()
 
 
 class LabellingAscent(Solver):
-    """Steps of `clique_generation` between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.Ascent`.
+    """Steps of `clique_generation` between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.LabelingDual`.
 
     seed : of the order in which samples are visited
     """
@@ -154,6 +154,6 @@ class LabellingAscent(Solver):
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         model = clique_form(form)
         assert not isinstance(model, str)  # `refuses` was asked
-        return Growth(Ascent(model, seed, state), tol, None, False, None, None, grows=False).run(
+        return Pricing(LabelingDual(model, seed, state), tol, None, False, None, None, grows=False).run(
             max_iter, watch
         )

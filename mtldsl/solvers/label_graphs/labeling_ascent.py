@@ -16,27 +16,27 @@ from mtldsl.normal_form.terms.label_graph_term import (
     Flips,
     LabelGraphTerm,
     RandomLabellings,
+    balancing_flips,
     each_flipped,
-    flipping,
-    flips_for,
+    label_flip_probabilities,
     mixed_with_flips,
 )
 from mtldsl.solvers.design.kernel_arguments import (
-    Cliques,
+    CliqueArrays,
+    InferencePlan,
+    LabelingMixtures,
+    LabelingWeights,
     LabelledRows,
-    Mixtures,
-    Penalty,
-    Room,
-    Search,
-    Weights,
+    PenaltyScales,
+    Workspace,
 )
 from mtldsl.utils.memory import gib
 
 __all__ = [
     "SETTINGS",
-    "Ascent",
     "CliqueForm",
-    "Constants",
+    "LabelIntercepts",
+    "LabelingDual",
     "LabelingSettings",
     "clique_form",
 ]
@@ -183,11 +183,11 @@ def _is_by_clique(atom, cliques) -> bool:
 # The intercepts of labels in dual ascent: the last feature, without a penalty, whose multipliers a proof has to balance.
 
 
-class Constants:
+class LabelIntercepts:
     """X (n, d + 1) with ones as its last column, which become `unit`, of the size of a sample: a ridge of that feature, around `centre` (2K,),
     which follows the intercepts, is the proximal term that makes the dual one of free multipliers.
 
-    What multipliers leave of "their sums are zero" is balanced by flips of single labels of the truth (`flips_for`), for a proof.
+    What multipliers leave of "their sums are zero" is balanced by flips of single labels of the truth (`balancing_flips`), for a proof.
     """
 
     def __init__(self, X: np.ndarray, truth: np.ndarray, weights: np.ndarray, known: np.ndarray | None):
@@ -206,7 +206,7 @@ class Constants:
     def flips(self, multipliers: np.ndarray) -> Flips | None:
         """Return what balances them; None where nothing has to be."""
         sums = -multipliers[1 : self.n_nodes : 2, -1] / self.unit
-        return flips_for(sums, [self.truth], [self.weights])
+        return balancing_flips(sums, [self.truth], [self.weights])
 
     def mixed(self, random: RandomLabellings, multipliers: np.ndarray) -> RandomLabellings:
         flips = self.flips(multipliers)
@@ -217,7 +217,7 @@ class Constants:
         flips = self.flips(multipliers)
         if flips is None:
             return of
-        chances = flipping(flips, self.truth)
+        chances = label_flip_probabilities(flips, self.truth)
         rows, places = np.nonzero(chances)
         labels = self.truth[rows]
         labels[np.arange(len(rows)), places] ^= 1
@@ -231,7 +231,7 @@ class Constants:
         flips = self.flips(multipliers)
         if flips is None:
             return promised
-        chances = flipping(flips, self.truth)
+        chances = label_flip_probabilities(flips, self.truth)
         return (1.0 - flips[0]) * promised + flips[0] * float(self.weights @ (chances * of_flips).sum(axis=1))
 
 
@@ -239,7 +239,7 @@ class Constants:
 # Dual ascent on labellings with a given set of cliques: random labellings of samples, and the weights that they stand for.
 
 
-class Ascent:
+class LabelingDual:
     """The dual of  min a/2 ||U||^2 + b Omega_r(V) + sum_i w_i H_i(U, V), V being zero outside the active cliques.
 
     A sample's multiplier is a random labelling; they are improved one sample at a time (block-coordinate Frank-Wolfe, pairwise steps
@@ -262,7 +262,7 @@ class Ascent:
         self.constants = None
         if model.intercept is not None:
             known = None if state is None else state.get("constants")
-            self.constants = Constants(self.X, self.truth, self.weights, known)
+            self.constants = LabelIntercepts(self.X, self.truth, self.weights, known)
             self.X, self.lengths_seen = self.constants.X, self.constants.lengths_seen
             self.lengths = np.einsum("ij,ij->i", self.X, self.X)
         self.rng = np.random.default_rng(seed)
@@ -355,9 +355,9 @@ class Ascent:
 
         _, entries, decoder = self._inference()
         gap, full, (K, slots) = 0.0, 0, (self.truth.shape[1], self.alpha.shape[1])
-        room = Room.of(self.cliques.n_entries, K, self.cliques.n_cliques, len(entries), slots)
+        room = Workspace.of(self.cliques.n_entries, K, self.cliques.n_cliques, len(entries), slots)
         for visits in self.visits(decoder):
-            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
+            search = InferencePlan(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
                 tuple(search), tuple(room), SETTINGS.sample_steps, SETTINGS.labelling_tol,
@@ -378,21 +378,21 @@ class Ascent:
         return self.X.shape[1] - (self.constants is not None)
 
     @property
-    def entries(self) -> Cliques:
-        return Cliques(self.cliques.table, self.cliques.sizes, self.cliques.starts)
+    def entries(self) -> CliqueArrays:
+        return CliqueArrays(self.cliques.table, self.cliques.sizes, self.cliques.starts)
 
     @property
-    def penalty(self) -> Penalty:
-        return Penalty(1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r)
+    def penalty(self) -> PenaltyScales:
+        return PenaltyScales(1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r)
 
     @property
-    def moved(self) -> Weights:
+    def moved(self) -> LabelingWeights:
         """Return what a pass changes in place, beside the mixtures."""
-        return Weights(self.Z, self.squares, self.order)
+        return LabelingWeights(self.Z, self.squares, self.order)
 
     @property
-    def mixtures(self) -> Mixtures:
-        return Mixtures(self.labels, self.alpha, self.counts)
+    def mixtures(self) -> LabelingMixtures:
+        return LabelingMixtures(self.labels, self.alpha, self.counts)
 
     def visits(self, decoder: Decoder) -> list[np.ndarray]:
         """Every sample once, in random order; no more of them together than one call of compiled code may take."""

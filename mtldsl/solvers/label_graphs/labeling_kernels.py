@@ -8,15 +8,15 @@ from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.map_kernels import cost_of, highest
 from mtldsl.atoms.inference.sum_kernels import choose, keep_gaps, leave_induced
 from mtldsl.solvers.design.kernel_arguments import (
-    Change,
-    Cliques,
+    CliqueArrays,
+    DualLine,
+    InferencePlan,
+    LabelingChange,
+    LabelingMixtures,
+    LabelingWeights,
     LabelledRows,
-    Line,
-    Mixtures,
-    Penalty,
-    Room,
-    Search,
-    Weights,
+    PenaltyScales,
+    Workspace,
 )
 from mtldsl.utils.jit import compiled
 
@@ -182,7 +182,7 @@ def _two_of(values, alpha, count):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _between(higher, lower, scores, of_a_node, groups, up, down):
+def _changed_cliques(higher, lower, scores, of_a_node, groups, up, down):
     """(n, base, fall): the first n of groups, up and down say which cliques choose another entry; what nodes add to the derivative along
     the step, and how much of that a unit of the step takes, `of_a_node` for each that changes."""
     q = groups.size
@@ -284,11 +284,16 @@ def _add(Z, changes, x, nodes, seen):
 def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
-    rows, cliques, penalty, weights, mixtures, search, room: `LabelledRows`, `Cliques`, `Penalty`, `Weights`, `Mixtures`, `Search` and
-    `Room` as plain tuples. Changed are weights and mixtures.
+    rows, cliques, penalty, weights, mixtures, search, room: `LabelledRows`, `CliqueArrays`, `PenaltyScales`, `LabelingWeights`, `LabelingMixtures`, `InferencePlan` and
+    `Workspace` as plain tuples. Changed are weights and mixtures.
     """
-    rows, cliques, penalty = LabelledRows(*rows), Cliques(*cliques), Penalty(*penalty)
-    weights, mixtures, search, room = Weights(*weights), Mixtures(*mixtures), Search(*search), Room(*room)
+    rows, cliques, penalty = LabelledRows(*rows), CliqueArrays(*cliques), PenaltyScales(*penalty)
+    weights, mixtures, search, room = (
+        LabelingWeights(*weights),
+        LabelingMixtures(*mixtures),
+        InferencePlan(*search),
+        Workspace(*room),
+    )
     # read once: arrays that are read from a tuple in a loop are counted by reference at every turn
     truth, costs, labels, alpha, counts = (
         rows.truth,
@@ -350,10 +355,12 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             if high == low or rise <= accuracy * (1.0 + abs(values[high])):
                 break
             higher, lower, longest = entries[high], entries[low], alpha[i, low]
-            n, base, fall = _between(higher, lower, scores, 2.0 * w * of_nodes * per_node, groups, up, down)
+            n, base, fall = _changed_cliques(
+                higher, lower, scores, 2.0 * w * of_nodes * per_node, groups, up, down
+            )
             base += paid[high] - paid[low]
             g = w * per_clique
-            line = Line(Change(n, groups, up, down), g, length, longest, rise, base, fall)
+            line = DualLine(LabelingChange(n, groups, up, down), g, length, longest, rise, base, fall)
             # the best step were the shares of the cliques what they are
             for j in range(n):
                 fall += factors[groups[j]] * (2.0 * g * length)

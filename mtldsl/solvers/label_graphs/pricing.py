@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from mtldsl.atoms.inference.cliques import Cliques
-from mtldsl.solvers.label_graphs.labeling_ascent import Ascent
+from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
     "SETTINGS",
     "FaceSteps",
-    "Growth",
+    "Pricing",
     "PricingSettings",
-    "Restricted",
+    "RestrictedMaster",
 ]
 
 
@@ -83,7 +83,7 @@ class FaceSteps:
     quadratic of the others is small. A step that leaves a simplex is projected back, and shortened until the dual value rises.
     """
 
-    def __init__(self, ascent: Ascent):
+    def __init__(self, ascent: LabelingDual):
         self.ascent, self.pause, self.next = ascent, SETTINGS.face_min_epochs, SETTINGS.face_start_epochs
 
     def after_epoch(self, gain: float) -> None:
@@ -106,7 +106,7 @@ class FaceSteps:
         rows = np.flatnonzero(used.sum(axis=1) > 1)
         if not rows.size:
             return 0.0
-        face = _Face(a, rows, used[rows])
+        face = _CliqueFace(a, rows, used[rows])
         way = face.direction()
         before, start = a.raised(), a.multipliers
         length = 1.0
@@ -123,8 +123,8 @@ class FaceSteps:
         return 0.0
 
 
-class _Face:
-    def __init__(self, ascent: Ascent, rows, used):
+class _CliqueFace:
+    def __init__(self, ascent: LabelingDual, rows, used):
         self.a, self.X, self.truth = ascent, ascent.X[rows], ascent.truth[rows]
         self.row, slot = np.nonzero(used)
         self.starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
@@ -203,13 +203,13 @@ class _Face:
 # The problem with the active cliques alone, solved to a gap: passes over samples, steps on faces, and the proximal centre behind them.
 
 
-class Restricted:
+class RestrictedMaster:
     """The problem of the active cliques, and what its last `solve` left.
 
     gap : the relative one;  blocks : weights with the lowest objective;  told_to_stop : by the caller's look
     """
 
-    def __init__(self, ascent: Ascent):
+    def __init__(self, ascent: LabelingDual):
         self.ascent, self.faces = ascent, FaceSteps(ascent)
         self.gap, self.told_to_stop = np.inf, False
         self.blocks: Any = None  # of the first solve on, Blocks
@@ -260,10 +260,10 @@ def _places(state: dict, cliques: Cliques) -> np.ndarray:
     return np.array([place[members] for members in state["members"] if members in place], dtype=np.int64)
 
 
-class Growth:
+class Pricing:
     def __init__(
         self,
-        ascent: Ascent,
+        ascent: LabelingDual,
         tol: float,
         max_edges,
         graph_selection,
@@ -286,7 +286,7 @@ class Growth:
         ascent.activate(first)
         if state is not None:
             ascent.start_from(state)
-        self.restricted = Restricted(ascent)
+        self.restricted = RestrictedMaster(ascent)
         self.best, self.bound = np.inf, -np.inf
         self.drops: list[float] = []
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.design.kernel_arguments import Search
+from mtldsl.solvers.design.kernel_arguments import InferencePlan
 from mtldsl.solvers.label_graphs import labeling_ascent, pricing
-from mtldsl.solvers.label_graphs.labeling_ascent import Ascent
-from mtldsl.solvers.label_graphs.pricing import Growth
+from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
+from mtldsl.solvers.label_graphs.pricing import Pricing
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
     "SETTINGS",
     "SmoothedAscent",
-    "SmoothedGrowth",
+    "SmoothedPricing",
     "SmoothedSettings",
 ]
 
@@ -37,7 +37,7 @@ class SmoothedSettings:
 SETTINGS = SmoothedSettings()
 
 
-class SmoothedAscent(Ascent):
+class SmoothedAscent(LabelingDual):
     """The dual of  min a/2 ||U||^2 + b Omega_r(V) + sigma/2 ||V||^2 + sum_i w_i H_i(U, V), by one step a sample.
 
     A step goes from the whole mixture of a sample towards its most violated labelling. Its length is the best for a lower bound of the
@@ -70,7 +70,7 @@ class SmoothedAscent(Ascent):
         _, entries, decoder = self._inference()
         gap, self.seen_losses, full = 0.0, 0.0, 0
         for visits in self.visits(decoder):
-            search = Search(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
+            search = InferencePlan(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
             gap_of_these, losses, full_of_these = step_each(
                 visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), self.modulus, tuple(self.moved),
                 tuple(self.mixtures), tuple(search), labeling_ascent.SETTINGS.labelling_tol,
@@ -96,7 +96,7 @@ class SmoothedAscent(Ascent):
         }
 
 
-class SmoothedGrowth(Growth):
+class SmoothedPricing(Pricing):
     """Cliques join where their smoothed weights would not be zero; every epoch is shown, with the smoothed problem beside the model's.
 
     Ends as "stalled" where the smoothed problem is solved and the model is not: the gap that is left is that of sigma.

@@ -6,7 +6,14 @@ import numpy as np
 
 from mtldsl.atoms.inference.map_kernels import map_one
 from mtldsl.atoms.inference.sum_kernels import choose, keep_gaps, leave_induced
-from mtldsl.solvers.design.kernel_arguments import Cliques, LabelledRows, Mixtures, Penalty, Search, Weights
+from mtldsl.solvers.design.kernel_arguments import (
+    CliqueArrays,
+    InferencePlan,
+    LabelingMixtures,
+    LabelingWeights,
+    LabelledRows,
+    PenaltyScales,
+)
 from mtldsl.solvers.label_graphs.labeling_kernels import (
     _factors,
     _fill_margins,
@@ -30,8 +37,8 @@ def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search
     delta w_i d x_i, d the change of what is chosen, and raises it by at least delta w_i g - delta^2 w_i^2 |d|^2 |x_i|^2 / (2 modulus),
     g the gap of the sample: the step is the best for this bound, and at most 1. Arguments as of `labelling_ascent.ascend`.
     """
-    rows, cliques, penalty = LabelledRows(*rows), Cliques(*cliques), Penalty(*penalty)
-    weights, mixtures, search = Weights(*weights), Mixtures(*mixtures), Search(*search)
+    rows, cliques, penalty = LabelledRows(*rows), CliqueArrays(*cliques), PenaltyScales(*penalty)
+    weights, mixtures, search = LabelingWeights(*weights), LabelingMixtures(*mixtures), InferencePlan(*search)
     truth, costs, labels, alpha, counts = (
         rows.truth,
         rows.costs,

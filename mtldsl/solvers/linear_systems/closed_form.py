@@ -1,4 +1,4 @@
-"""Ridge-type problems: quadratic losses and quadratic penalties only, so the optimum solves one linear system."""
+"""Closed-form solver of ridge-type problems: quadratic losses and penalties only, so the optimum solves one linear system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from mtldsl.solvers.linear_systems.regularized_system import (
     TaskwiseUpdate,
 )
 from mtldsl.solvers.linear_systems.ridge import SharedRidge, separate_ridge
-from mtldsl.solvers.linear_systems.task_matrices import Curvature, Layout, Split, couples_tasks
+from mtldsl.solvers.linear_systems.task_matrices import (
+    BlockLayout,
+    QuadraticHessian,
+    SplitForm,
+    couples_tasks,
+)
 from mtldsl.solvers.nonconvex.weights_step import LinearStep, why_not_linear
 from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.interrupts import eigh, lstsq, svd
@@ -60,14 +65,14 @@ MACHINE_EPS = float(np.finfo(float).eps)
 class ClosedForm(Solver):
     """One linear system, by the cheapest exact way its structure allows.
 
-    - `shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
+    - `solve_shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
       the features' or the rows' size, which tasks of one l_j share (`SharedRidge`);
     - `spectral`: where these are singular, or too near to it: X = P diag(s) Q^T leads to (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
     - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
       gradients where tasks have inputs of their own;
-    - `apart`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
+    - `solve_per_task`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
     - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
 
     The normal equations' solutions are refined with residuals through X until they no longer improve.
@@ -85,7 +90,7 @@ class ClosedForm(Solver):
             if loss.atom.quadratic is None:
                 return f"{loss.typed} is not quadratic."
         for f in form.functions:
-            if Curvature.of(f) is None:
+            if QuadraticHessian.of(f) is None:
                 return f"{f.typed} is {'a constraint' if f.is_constraint else 'not quadratic'}."
         return None
 
@@ -102,7 +107,7 @@ class ClosedForm(Solver):
             point = Point(x, [_dual(loss, x) for loss in form.losses], iteration=1)
             watch(point)
             return point
-        split = Split(form, coupled=True)
+        split = SplitForm(form, coupled=True)
         point = None
         for x, u in solutions(split, tol):
             loss_duals = [_dual(loss, x) for loss in form.losses] if u is None else [u]
@@ -116,18 +121,24 @@ class ClosedForm(Solver):
         return point
 
 
-def solutions(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]]:
+def solutions(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]]:
     """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more; each with the loss's multipliers
     where they are not its gradient.
     """
-    if (found := shared(split, tol)) is not None:
+    if (found := solve_shared(split, tol)) is not None:
         shown = False
         for one in found:
             shown = True
             yield one
         if shown and split.form.losses[0].tasks.is_sparse:  # singular values ask for dense inputs
             return
-    x = spectral(split) or kernel(split) or least_squares(split) or apart(split) or normal_equations(split)
+    x = (
+        spectral(split)
+        or kernel(split)
+        or least_squares(split)
+        or solve_per_task(split)
+        or normal_equations(split)
+    )
     yield x, None
 
 
@@ -158,13 +169,13 @@ def _largest(values: np.ndarray) -> float:
 # -------------------------------------------------------------------------------------------- structure
 
 
-def _plain(split: Split) -> tuple[LossTerm, str, str | None] | None:
+def _plain(split: SplitForm) -> tuple[LossTerm, str, str | None] | None:
     """(the loss, its block, its intercept's block) where the form is one loss of one block and functions of that block."""
     facts = single_block(split.form)
     return None if isinstance(facts, str) else (facts.loss, facts.name, facts.intercept)
 
 
-def _task_penalty(split: Split, n_tasks: int) -> np.ndarray | None:
+def _task_penalty(split: SplitForm, n_tasks: int) -> np.ndarray | None:
     """L (m, m), or its diagonal (m,) where that is all of it, where the functions together are 1/2 tr(W L W^T), else None."""
     diagonal, couplings = np.zeros(n_tasks), []
     for curvature in split.exact_functions.values():
@@ -189,7 +200,7 @@ def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_n
 # ------------------------------------------------------------------------------------------ exact solutions
 
 
-def shared(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
+def solve_shared(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
     """One X with every label present, samples that weigh the same in all tasks."""
     plain = _plain(split)
     if plain is None or not plain[0].is_shared_complete or not split.exact_functions:
@@ -208,7 +219,7 @@ def shared(split: Split, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None
     return ((_blocks(W, block, b, intercept), u) for W, b, u in system.solutions(tol))
 
 
-def spectral(split: Split) -> Blocks | None:
+def spectral(split: SplitForm) -> Blocks | None:
     """One dense X with every label present, and one weight for all samples."""
     plain = _plain(split)
     if plain is None or not plain[0].is_shared_complete or plain[0].uniform_scale is None:
@@ -235,7 +246,7 @@ def spectral(split: Split) -> Blocks | None:
     return _blocks(W, block, y_mean - x_mean @ W if intercept else None, intercept)
 
 
-def kernel(split: Split) -> Blocks | None:
+def kernel(split: SplitForm) -> Blocks | None:
     """Ridge on rows fewer than features: w = X^T a / l with (X X^T / l + S^-1) a + b 1 = y and, for an intercept, 1^T a = 0."""
     plain = _plain(split)
     if plain is None:
@@ -259,7 +270,7 @@ def kernel(split: Split) -> Blocks | None:
     return _blocks(tasks.adjoint(a) / L, block, b if intercept else None, intercept)
 
 
-def apart(split: Split) -> Blocks | None:
+def solve_per_task(split: SplitForm) -> Blocks | None:
     """A ridge a task, and nothing that ties them."""
     plain = _plain(split)
     if plain is None or plain[0].is_shared_complete or not split.exact_functions:
@@ -276,7 +287,7 @@ def apart(split: Split) -> Blocks | None:
     return None if found is None else _blocks(found[0], block, found[1] if intercept else None, intercept)
 
 
-def least_squares(split: Split) -> Blocks | None:
+def least_squares(split: SplitForm) -> Blocks | None:
     """No penalty: every task by itself, the solution of smallest norm."""
     plain = _plain(split)
     if plain is None or split.exact_functions:
@@ -316,9 +327,9 @@ def _unevenness(X) -> float:
 # --------------------------------------------------------------------------------------- normal equations
 
 
-def normal_equations(split: Split) -> Blocks:
+def normal_equations(split: SplitForm) -> Blocks:
     """Any maps, any blocks."""
-    layout = Layout(split.form)
+    layout = BlockLayout(split.form)
     fits = layout.has_columns and layout.depth <= SETTINGS.task_features
     size = sum(rows * columns for rows, columns in split.form.shapes.values())
     if fits and not couples_tasks(split):
@@ -343,7 +354,7 @@ def normal_equations(split: Split) -> Blocks:
     return best
 
 
-def _negative_gradient(split: Split, x: Blocks) -> Blocks:
+def _negative_gradient(split: SplitForm, x: Blocks) -> Blocks:
     """-grad q(x), from the losses' residuals: more exact than target - H x where these nearly cancel."""
     form, gradient = split.form, split.form.zeros()
     for loss in form.losses:

@@ -13,7 +13,7 @@ from mtldsl.utils.parallel import in_blocks
 __all__ = [
     "SETTINGS",
     "FactorSettings",
-    "Shifted",
+    "ShiftedFactors",
     "inverses",
     "is_regular",
     "upper_factor",
@@ -141,7 +141,7 @@ def _pivots(H: np.ndarray) -> float:
 # Systems (M + shift_j I) x_j = b_j of one symmetric matrix and some shifts: factors, or eigenvectors where shifts are many.
 
 
-class Shifted:
+class ShiftedFactors:
     """M (p, p) positive semidefinite, which is overwritten; shifts (m,) >= 0; room: numbers that factors may take.
 
     `is_regular` : whether there are solutions; `solve` and `error` are asked only where it is so

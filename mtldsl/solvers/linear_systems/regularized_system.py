@@ -12,9 +12,9 @@ from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
 from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
-    Copy,
-    Layout,
-    Split,
+    BlockLayout,
+    SplitForm,
+    SplitVariable,
     couples_tasks,
     diagonal_of,
     mixes_tasks,
@@ -68,7 +68,7 @@ SETTINGS = SystemSettings()
 class DenseUpdate:
     """The matrices of q and K are found by applying the operators to the unit vectors."""
 
-    def __init__(self, split: Split):
+    def __init__(self, split: SplitForm):
         self.split, self.shapes = split, split.form.shapes
         self.size = sum(rows * columns for rows, columns in self.shapes.values())
         Q = np.empty((self.size, self.size))
@@ -114,7 +114,7 @@ class KernelUpdate:
     """Made where `fits` says so."""
 
     @staticmethod
-    def fits(split: Split) -> bool:
+    def fits(split: SplitForm) -> bool:
         """One loss of one block whose every other term weighs entries apart and reaches all of them."""
         form = split.form
         if isinstance(single_block(form, "anything"), str):
@@ -126,7 +126,7 @@ class KernelUpdate:
         update = KernelUpdate(split)
         return bool(np.all(update.fixed + sum(update.diagonal_parts.values(), 0.0) > 0))
 
-    def __init__(self, split: Split):
+    def __init__(self, split: SplitForm):
         self.split, form = split, split.form
         facts = single_block(form, "anything")
         assert not isinstance(facts, str)  # `fits` said so
@@ -286,7 +286,7 @@ class ConjugateGradientUpdate:
     reduction : what one x-update leaves of its first residual: far less than an iteration of ADMM gains
     """
 
-    def __init__(self, split: Split, tasks_apart, reduction: float = 1e-6, max_iter: int = 300):
+    def __init__(self, split: SplitForm, tasks_apart, reduction: float = 1e-6, max_iter: int = 300):
         self.split, self.tasks_apart = split, tasks_apart
         self.reduction, self.max_iter = reduction, max_iter
         # mean diagonals by random signs e: the mean of <e, H e> is the trace of H
@@ -328,9 +328,9 @@ class ConjugateGradientUpdate:
 Solve = Callable[[Blocks], Blocks]  # right-hand side -> x
 
 
-def choose_x_update(split: Split):
+def choose_x_update(split: SplitForm):
     """The x-update that fits the structure."""
-    layout = Layout(split.form)
+    layout = BlockLayout(split.form)
     fits = layout.has_columns and layout.depth <= SETTINGS.task_features
     if _are_fewer_rows(split.form) and KernelUpdate.fits(split):
         return KernelUpdate(split)
@@ -362,7 +362,7 @@ class TaskwiseUpdate:
     mixed : for each copy, whether its map mixes tasks; None leaves what lies between tasks out (a preconditioner).
     """
 
-    def __init__(self, split: Split, layout: Layout, mixed: list[bool] | None = None):
+    def __init__(self, split: SplitForm, layout: BlockLayout, mixed: list[bool] | None = None):
         self.split, self.layout = split, layout
         self.mixed = mixed or [False] * len(split.copies)
         self.Q = quadratic_matrices(split, layout)
@@ -392,7 +392,7 @@ class TaskwiseUpdate:
         scales = [np.full(factor.shape[2], penalties[j]) for j, factor in self.factors.items()]
         return self._solver(H, factors, scales)
 
-    def _factor(self, copy: Copy) -> np.ndarray:
+    def _factor(self, copy: SplitVariable) -> np.ndarray:
         """Return K_j^T of every unit vector of the copy, task by task, (m, D, r)."""
         size = copy.rows.stop - copy.rows.start
         factor = np.empty((self.layout.n_tasks, self.layout.depth, size))

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.design.gram import centred_gram
-from mtldsl.solvers.linear_systems.factorizations import Shifted
+from mtldsl.solvers.linear_systems.factorizations import ShiftedFactors
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory
@@ -124,7 +124,7 @@ def separate_ridge(
 
     def one(i: int, _) -> bool:
         own = slice(tasks.offsets[i], tasks.offsets[i + 1])
-        system = _Task(_inputs(tasks, i), tasks.targets[own], weights[own], bool(loss.intercepts))
+        system = _TaskRidge(_inputs(tasks, i), tasks.targets[own], weights[own], bool(loss.intercepts))
         if not system.solve(float(levels[i])):
             return False
         W[i], b[i] = system.w, system.b
@@ -143,7 +143,7 @@ def _inputs(tasks, i: int):
     )
 
 
-class _Task:
+class _TaskRidge:
     def __init__(self, X, y, s, centred: bool):
         self.X, self.s = X.astype(float, copy=False), s
         total = s.sum()
@@ -159,7 +159,7 @@ class _Task:
         G *= self.s[0] if same else 1.0
         if self.centred:
             G = centred_gram(G, self.total * self.x_mean, self.x_mean)
-        system = Shifted(G, np.array([level]), np.inf)
+        system = ShiftedFactors(G, np.array([level]), np.inf)
         if not system.is_regular:
             return False
         target = self._onto_features(self.y)
@@ -307,7 +307,7 @@ class _ColumnSystem:
         if p.centred:
             G = centred_gram(G, p.total * p.x_means, p.x_means)
         G *= p.weight
-        self.shifted = Shifted(G, p.levels, p.n * p.tasks.n_features)
+        self.shifted = ShiftedFactors(G, p.levels, p.n * p.tasks.n_features)
 
     def weights(self, V) -> tuple[np.ndarray]:
         return (V,)
@@ -343,7 +343,7 @@ class _RowSystem:
             means = K.mean(axis=0)
             K -= means
             K -= (means - means.mean())[:, None]
-        self.shifted = Shifted(K, p.levels / p.weight, p.n * p.tasks.n_features)
+        self.shifted = ShiftedFactors(K, p.levels / p.weight, p.n * p.tasks.n_features)
 
     def weights(self, A) -> tuple[np.ndarray, np.ndarray]:
         return self.problem.onto_features(A), A

@@ -19,12 +19,12 @@ from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, SharedDesign, design_of
 from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 
 __all__ = [
     "SETTINGS",
-    "Bordered",
-    "Made",
+    "DesignWithIntercept",
+    "FactorCache",
     "RidgeNewton",
     "RidgeNewtonSettings",
     "RidgeState",
@@ -75,7 +75,7 @@ SETTINGS = RidgeNewtonSettings()
 
 
 @dataclass
-class Made:
+class FactorCache:
     """Gram matrices, sums of columns and of curvatures, and what they have cost since by being old: products beyond those of the first system."""
 
     parts: tuple = ()
@@ -88,15 +88,15 @@ class Made:
         self.excess += max(products - self.first, 0)
 
 
-class Bordered:
+class DesignWithIntercept:
     """Products of V (m, d + 1) with [X_i, 1]; the ones are left out where there is no intercept.
 
     made : of what the last factors were made; that of an earlier run on the same inputs may be handed in
     """
 
-    def __init__(self, design: Design, centred: bool, made: Made | None = None):
+    def __init__(self, design: Design, centred: bool, made: FactorCache | None = None):
         self.design, self.centred = design, centred
-        self.made = Made() if made is None else made
+        self.made = FactorCache() if made is None else made
         self.columns: Any = design.columns(np.arange(design.n_features))
         self.offsets, self.m = np.asarray(design.offsets), design.n_tasks
         self.counts = np.diff(self.offsets)
@@ -220,7 +220,7 @@ class RidgeState:
 class RidgeNewton:
     """Minimises loss + 1/2 sum ridge V^2, ridge (m, d + 1), zero at intercepts. `report(state, steps)` as a look pays; True ends the run."""
 
-    def __init__(self, loss: SmoothLoss, inputs: Bordered, ridge, tol: float):
+    def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
         self.products, self.damping = 0, SETTINGS.damping_min_share
@@ -422,9 +422,9 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
 
     V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
-    hessians = once(loss, "hessians", Made) if small is None else None
+    hessians = cached_on_path(loss, "hessians", FactorCache) if small is None else None
     steps = RidgeNewton(
-        samples, Bordered(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
+        samples, DesignWithIntercept(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
     )
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]

@@ -1,4 +1,4 @@
-r"""The weights' step with every matrix kept: K W + sum_k A_k W B_k = C, by five methods.
+r"""Sylvester equations of the weights' step with every matrix kept: K W + sum_k A_k W B_k = C, by five methods.
 
 | method | what it does | price |
 |---|---|---|
@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, between
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.errors import SolverError
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData
 from mtldsl.utils.interrupts import eigh, eigvalsh
@@ -31,7 +31,7 @@ from mtldsl.utils.memory import require_memory
 __all__ = [
     "METHODS",
     "SETTINGS",
-    "Penalty",
+    "SylvesterPenalty",
     "SylvesterSettings",
     "fitting_method",
     "solve_weights",
@@ -57,7 +57,7 @@ SETTINGS = SylvesterSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Penalty:
+class SylvesterPenalty:
     """1/2 <V, A V B> of V = W + offset. `inverts_covariance`: A or B is the inverse of a covariance, which may be singular."""
 
     rows: SpectralMatrix
@@ -66,10 +66,10 @@ class Penalty:
     inverts_covariance: bool = False
 
     def product(self, W) -> np.ndarray:
-        return between(self.rows, W, self.columns)
+        return two_sided_product(self.rows, W, self.columns)
 
 
-def unsupported_reason(method: str, data: QuadraticData, penalties: list[Penalty]) -> str | None:
+def unsupported_reason(method: str, data: QuadraticData, penalties: list[SylvesterPenalty]) -> str | None:
     """One sentence where the method does not fit this step."""
     if method in ("sylvester", "closed_form", "gradient_descent") and not all(map(_is_regular, penalties)):
         return "a learned covariance is singular, or nearly"
@@ -83,7 +83,7 @@ def unsupported_reason(method: str, data: QuadraticData, penalties: list[Penalty
     return None
 
 
-def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
+def fitting_method(data: QuadraticData, penalties: list[SylvesterPenalty]) -> str:
     """The fastest that fits: measured in benchmarks/papers/fetr.py."""
     if (
         unsupported_reason("simultaneous_diagonalization", data, penalties) is None
@@ -95,7 +95,11 @@ def fitting_method(data: QuadraticData, penalties: list[Penalty]) -> str:
 
 
 def solve_weights(
-    method: str, data: QuadraticData, penalties: list[Penalty], start: np.ndarray, accuracy: float = 1e-13
+    method: str,
+    data: QuadraticData,
+    penalties: list[SylvesterPenalty],
+    start: np.ndarray,
+    accuracy: float = 1e-13,
 ) -> np.ndarray:
     """The minimiser W; `start` and `accuracy` are for the two methods that iterate. SolverError where the method does not fit."""
     reason = unsupported_reason(method, data, penalties)
@@ -198,15 +202,19 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
 
     def product(flat):
         V = flat.reshape(data.shape)
-        W = between(left, V, right)
-        return (between(left, data.product(W) + sum(p.product(W) for p in others), right) + V).ravel()
+        W = two_sided_product(left, V, right)
+        return (
+            two_sided_product(left, data.product(W) + sum(p.product(W) for p in others), right) + V
+        ).ravel()
 
     system = _operator(target.size, product)
-    V, _ = cg(system, between(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100)
-    return between(left, V.reshape(data.shape), right)
+    V, _ = cg(
+        system, two_sided_product(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100
+    )
+    return two_sided_product(left, V.reshape(data.shape), right)
 
 
-def task_preconditioner(data: QuadraticData, penalties: list[Penalty]):
+def task_preconditioner(data: QuadraticData, penalties: list[SylvesterPenalty]):
     """W -> (K_i + sum_k (B_k)_ii A_k)^{-1} w_i, one factorization a task; None where that is too expensive."""
     d, m = data.shape
     if d > SETTINGS.preconditioner_features or m * d * d > 50_000_000:
@@ -215,7 +223,7 @@ def task_preconditioner(data: QuadraticData, penalties: list[Penalty]):
     return lambda W: np.matmul(inverses, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
 
 
-def task_systems(data: QuadraticData, penalties: list[Penalty]) -> np.ndarray:
+def task_systems(data: QuadraticData, penalties: list[SylvesterPenalty]) -> np.ndarray:
     """(m, d, d): the diagonal blocks of the system, K_i + sum_k (B_k)_ii A_k."""
     d, m = data.shape
     systems = np.array(np.broadcast_to(data.gram, (m, d, d)))
@@ -226,7 +234,7 @@ def task_systems(data: QuadraticData, penalties: list[Penalty]) -> np.ndarray:
     return systems
 
 
-def _is_regular(penalty: Penalty) -> bool:
+def _is_regular(penalty: SylvesterPenalty) -> bool:
     """Tell whether no covariance behind it is singular, or so nearly that its inverse spoils a system."""
     spectra = [S.eigenvalues() for S in (penalty.rows, penalty.columns)]
     if not all(np.isfinite(values[-1]) for values in spectra):

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, LossTerm, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 from mtldsl.solvers.design.gram import gram_and_border
 
 __all__ = [
-    "Copy",
-    "Curvature",
-    "Layout",
-    "Split",
+    "BlockLayout",
+    "QuadraticHessian",
+    "SplitForm",
+    "SplitVariable",
     "couples_tasks",
     "diagonal_of",
     "linear_predictions",
@@ -45,7 +45,7 @@ def linear_predictions(loss: LossTerm, x: Blocks) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Copy:
+class SplitVariable:
     """One copied term and its place in the flat vector; `metric` weighs its part of the penalty, entry by entry."""
 
     term: Any  # a LossTerm where `is_loss`, else a FunctionTerm: a flag tells, no class
@@ -60,7 +60,7 @@ class Copy:
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class QuadraticHessian:
     """The Hessian of a quadratic function of V (p, q): V -> weights * V, or V -> V @ coupling."""
 
     weights: np.ndarray | None = None  # (q,) one a column, or (p, q)
@@ -70,7 +70,7 @@ class Curvature:
         return V @ self.coupling if self.weights is None else self.weights * V
 
     @staticmethod
-    def of(f: FunctionTerm) -> Curvature | None:
+    def of(f: FunctionTerm) -> QuadraticHessian | None:
         """None where the function is not 1/2 <V, H V>; the coefficient is included."""
         if f.is_constraint or not np.isfinite(f.atom.curvature):
             return None
@@ -78,32 +78,36 @@ class Curvature:
         if squares is not None and (
             np.ndim(squares) < 2 or np.shape(squares)[0] == 1
         ):  # no matrix of the tasks' size is made
-            return Curvature(f.coefficient * np.broadcast_to(np.ravel(squares), f.map.shape[1:]))
+            return QuadraticHessian(f.coefficient * np.broadcast_to(np.ravel(squares), f.map.shape[1:]))
         L = f.atom.task_quadratic(f.map.shape[1])
         if L is not None:
             L, diagonal = f.coefficient * np.asarray(L), f.coefficient * np.diag(L)
-            return Curvature(diagonal) if np.array_equal(L, np.diag(diagonal)) else Curvature(coupling=L)
+            return (
+                QuadraticHessian(diagonal)
+                if np.array_equal(L, np.diag(diagonal))
+                else QuadraticHessian(coupling=L)
+            )
         if f.atom.separable == "entries":
             ones = np.ones(f.map.shape)
             weights = f.atom.gradient(ones)
             if np.array_equal(
                 f.atom.gradient(-(2.0**30) * ones), -(2.0**30) * weights
             ):  # linear, so quadratic
-                return Curvature(f.coefficient * weights)
+                return QuadraticHessian(f.coefficient * weights)
         return None
 
 
-class Split:
+class SplitForm:
     """A normal form as q(x) + sum_j h_j(w_j), w = K x + k. With `coupled`, q takes quadratics that couple tasks too."""
 
     def __init__(self, form: NormalForm, coupled: bool = False):
         self.form = form
         self.exact_losses = [t for t, loss in enumerate(form.losses) if loss.atom.quadratic is not None]
-        found = {k: Curvature.of(f) for k, f in enumerate(form.functions)}
+        found = {k: QuadraticHessian.of(f) for k, f in enumerate(form.functions)}
         self.exact_functions = {
             k: c for k, c in found.items() if c is not None and (coupled or c.coupling is None)
         }
-        self.copies: list[Copy] = []
+        self.copies: list[SplitVariable] = []
         self.size = 0
         for t, loss in enumerate(form.losses):
             if t not in self.exact_losses:
@@ -114,7 +118,7 @@ class Split:
 
     def _add(self, term, index, shape, profile) -> None:
         rows = slice(self.size, self.size + int(np.prod(shape)))
-        self.copies.append(Copy(term, index, shape, rows, profile))
+        self.copies.append(SplitVariable(term, index, shape, rows, profile))
         self.size = rows.stop
 
     def metric(self, penalties: np.ndarray) -> np.ndarray:
@@ -212,7 +216,7 @@ def _loss_profile(loss: LossTerm) -> np.ndarray | None:
 # Where the blocks of a form lie in one array: a flat vector of everything, or one column of unknowns a task.
 
 
-class Layout:
+class BlockLayout:
     """All blocks, one after another.
 
     slices : of every block, in the flat vector of `size` entries, in the order of the form
@@ -268,10 +272,10 @@ def places(lengths: dict[str, int]) -> dict[str, slice]:
 # then block diagonal over tasks: an array (m, D, D), or (1, D, D) where all tasks share it (one X, uniform weights).
 
 
-def couples_tasks(split: Split) -> bool:
+def couples_tasks(split: SplitForm) -> bool:
     """Tell whether q or a loss mixes the columns of different tasks."""
     form = split.form
-    if not Layout(form).has_columns:
+    if not BlockLayout(form).has_columns:
         return True
     for t, loss in enumerate(form.losses):
         rights = _rights(loss.map, form)
@@ -290,7 +294,7 @@ def couples_tasks(split: Split) -> bool:
     return False
 
 
-def mixes_tasks(copy: Copy, form: NormalForm) -> bool:
+def mixes_tasks(copy: SplitVariable, form: NormalForm) -> bool:
     """Tell whether an image column of the copy's map reads several tasks."""
     return _mixes(_rights(copy.term.map, form), uniform=False)
 
@@ -317,7 +321,7 @@ def as_array(factor: Any) -> np.ndarray:
     return factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
 
 
-def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
+def quadratic_matrices(split: SplitForm, layout: BlockLayout) -> np.ndarray:
     """The Hessian of q."""
     total = np.zeros((1, layout.depth, layout.depth))
     for t in split.exact_losses:
@@ -335,7 +339,7 @@ def quadratic_matrices(split: Split, layout: Layout) -> np.ndarray:
     return total
 
 
-def penalty_matrices(copy: Copy, split: Split, layout: Layout) -> np.ndarray:
+def penalty_matrices(copy: SplitVariable, split: SplitForm, layout: BlockLayout) -> np.ndarray:
     """Return K_j^T P K_j of one copy, P its profile of penalties."""
     if copy.is_loss:
         return _loss_matrices(copy.term, 1.0 if copy.profile is None else copy.profile, layout, split.form)
@@ -354,7 +358,7 @@ def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
         cross, sums = cross[:, :1], sums[:1]
     into = {name: np.zeros((rows.stop - rows.start, cross.shape[1])) for name, rows in layout.rows.items()}
     for entry in loss.map.entries:  # an intercept and a right factor do not meet here: see `couples_tasks`
-        into[entry.block] += Entry(entry.block, entry.coefficient, entry.left).adjoint(cross)
+        into[entry.block] += MapEntry(entry.block, entry.coefficient, entry.left).adjoint(cross)
     border = np.zeros((sums.size, layout.depth, layout.depth))
     for name in loss.intercepts:
         at = layout.rows[name].start
@@ -366,7 +370,7 @@ def _loss_matrices(loss: LossTerm, weights, layout, form) -> np.ndarray:
     return total + border
 
 
-def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalForm) -> np.ndarray:
+def _map_matrices(map: LinearMap, middle, columns, layout: BlockLayout, form: NormalForm) -> np.ndarray:
     """The diagonal blocks of sum over image columns j of columns[j] * C_j^T M_j C_j, C_j the map onto image column j.
 
     middle: M as None (identity), (p, p), or (q, p, p). Where the map mixes tasks, entries between tasks are left out.
@@ -396,7 +400,7 @@ def _map_matrices(map: LinearMap, middle, columns, layout: Layout, form: NormalF
     return total
 
 
-def _sandwich(first: Entry, middle, second: Entry, p: int) -> np.ndarray:
+def _sandwich(first: MapEntry, middle, second: MapEntry, p: int) -> np.ndarray:
     """coefficients * left_1^T M left_2, (., .) or (q, ., .)."""
     matrix = np.eye(p) if middle is None else middle
     if second.left is not None:

@@ -36,7 +36,7 @@ from mtldsl.solvers.starts import bare_start
 
 __all__ = [
     "SOLVER",
-    "Alternating",
+    "AlternatingMinimization",
 ]
 
 _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm_1")
@@ -45,7 +45,7 @@ _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm
 _REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 
 
-class Alternating(Solver):
+class AlternatingMinimization(Solver):
     """For models that learn matrices beside the weights, or penalise the spectrum by a concave function that is reweighted.
 
     method : "newton"    of reweighted models: accelerated steps, then Newton's, by conjugate gradients in the steps' metric
@@ -230,4 +230,4 @@ def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Str
     return start.blocks, structures if says_nothing else best
 
 
-SOLVER = Alternating()
+SOLVER = AlternatingMinimization()

@@ -9,16 +9,21 @@ import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
-from mtldsl.normal_form.terms.structure_term import Remembered, Structures, learned_matrices, structure_terms
+from mtldsl.normal_form.terms.structure_term import (
+    MajorizationLog,
+    Structures,
+    learned_matrices,
+    structure_terms,
+)
 from mtldsl.solvers.augmented_lagrangian.at_rank import (
     descend,
     reweighted_of,
     settle_at_rank,
     why_not_at_rank,
 )
-from mtldsl.solvers.linear_systems.task_matrices import Layout
-from mtldsl.solvers.numerics.anderson import Anderson
-from mtldsl.solvers.solver import Point, Rhythm, Watch
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
+from mtldsl.solvers.solver import GeometricSchedule, Point, Watch
 
 __all__ = [
     "SETTINGS",
@@ -106,7 +111,7 @@ def alternate(
     descends=True,
 ) -> Point:
     """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises."""
-    before, size, looks = np.inf, 0.0, Rhythm(watch, max_iter)
+    before, size, looks = np.inf, 0.0, GeometricSchedule(watch, max_iter)
     point = Point(x, structures=structures)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)
@@ -149,7 +154,7 @@ def flip_flop(fudge: float | None):
 # Joint steps with Anderson acceleration: each step minimises a convex majoriser of the profile, which touches it where it is.
 
 
-class Descents:
+class JointDescents:
     """Newton steps of the method of multipliers on the model itself, from where the steps are, after 1, 2, 4, 8, ... of them.
 
     Where losses have kinks a step is a convex model with kinks, and dozens of steps follow one another; near a solution a descent takes
@@ -184,13 +189,13 @@ def accelerate(
     step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
     """Weights, then all matrices together. An extrapolation from earlier steps is kept where it leads lower than the plain step."""
-    layout, anderson = Layout(form), Anderson(SETTINGS.memory_steps, growth=np.inf)
+    layout, anderson = BlockLayout(form), AndersonExtrapolation(SETTINGS.memory_steps, growth=np.inf)
     accuracy = SETTINGS.model_start_tol
     plain = step.solve(structures, x, accuracy)
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
-    size, looks = step.size(plain.blocks), Rhythm(watch, max_iter)
-    remembered = Remembered(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
-    descents = Descents(form, tol, watch)
+    size, looks = step.size(plain.blocks), GeometricSchedule(watch, max_iter)
+    remembered = MajorizationLog(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
+    descents = JointDescents(form, tol, watch)
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
@@ -235,7 +240,7 @@ def alternate_smoothed(
     cannot. Each step minimises loss + tr((W W^T + eps^2 I) C^{-1}) over one block, and eps only falls, so that this falls too.
     Source: Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73 (2008), sec. 4.
     """
-    eps, before, size, point, looks = None, np.inf, 0.0, Point(x), Rhythm(watch, max_iter)
+    eps, before, size, point, looks = None, np.inf, 0.0, Point(x), GeometricSchedule(watch, max_iter)
     terms = structure_terms(form)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.normal_form.terms.structure_term import Remembered
+from mtldsl.normal_form.terms.structure_term import MajorizationLog
 from mtldsl.solvers.design.sufficient_statistics import RadialData
 from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE, assert_descent
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_step
 from mtldsl.solvers.nonconvex.reweighting import Evaluation, Reweighting
-from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
@@ -63,7 +63,7 @@ SETTINGS = MajorizationSettings()
 
 
 @dataclass(eq=False)
-class _Run:
+class _MajorizationRun:
     """Memory of a run."""
 
     model: Reweighting
@@ -76,7 +76,7 @@ class _Run:
     settled: bool = False  # steps gain nothing but rounding
     looked: int = 0  # the step of the last look
     values: list[float] = field(default_factory=list)
-    steps: Remembered = field(default_factory=lambda: Remembered(False, reweights_losses=True))
+    steps: MajorizationLog = field(default_factory=lambda: MajorizationLog(False, reweights_losses=True))
 
     def remember(self, at: Evaluation, after) -> None:
         """A step of the model itself, not of an easier one on the way, to the least of the majoriser itself."""
@@ -120,7 +120,7 @@ def minimize_reweighted(
 
     method: "newton", "joint" (Anderson alone) or "block" (plain steps).
     """
-    run = _Run(Reweighting(forms[0], data), watch, max_iter, tol)
+    run = _MajorizationRun(Reweighting(forms[0], data), watch, max_iter, tol)
     try:
         return _in_stages(run, forms, run.model.evaluate(x[data.block]), method)
     except KeyboardInterrupt:  # looks are rare: the caller has not seen where it was
@@ -129,7 +129,7 @@ def minimize_reweighted(
         raise
 
 
-def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method: str) -> Point:
+def _in_stages(run: _MajorizationRun, forms: tuple[NormalForm, ...], at: Evaluation, method: str) -> Point:
     data, watch, max_iter = run.model.data, run.watch, run.max_iter
     for form in forms:
         run.model, run.steps.wanted = Reweighting(form, data), form is forms[-1]
@@ -155,7 +155,7 @@ def _in_stages(run: _Run, forms: tuple[NormalForm, ...], at: Evaluation, method:
         target *= 0.1
 
 
-def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
+def _through_kinks(run: _MajorizationRun, at: Evaluation, method: str) -> tuple[Evaluation, bool]:
     """Return where the loss has a kink at zero: smoothed less and less, and hardly at all once no residual is near zero."""
     model = run.model
     if model.data.loss.atom.smooth:
@@ -179,7 +179,7 @@ def _through_kinks(run: _Run, at: Evaluation, method: str) -> tuple[Evaluation, 
     return at, stopped
 
 
-def _plain(run: _Run, at: Evaluation) -> Evaluation:
+def _plain(run: _MajorizationRun, at: Evaluation) -> Evaluation:
     run.iteration += 1
     after = run.model.evaluate(run.model.step(at))
     assert_descent(at.value, after.value, run.iteration, RISE_ROUNDING_SHARE * run.model.size(at))
@@ -187,10 +187,10 @@ def _plain(run: _Run, at: Evaluation) -> Evaluation:
     return after
 
 
-def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
+def _descend(run: _MajorizationRun, at: Evaluation, method: str, target: float) -> tuple[Evaluation, bool]:
     """Steps until the gradient is `target` times its parts: (where that is, whether the caller asked to stop)."""
     model = run.model
-    anderson = None if method == "block" else Anderson(SETTINGS.memory_steps, growth=np.inf)
+    anderson = None if method == "block" else AndersonExtrapolation(SETTINGS.memory_steps, growth=np.inf)
     budget, failures, idle = SETTINGS.accelerated_start_steps if method == "newton" else np.inf, 0, 0
     lowest = np.inf
     while True:
@@ -226,7 +226,9 @@ def _descend(run: _Run, at: Evaluation, method: str, target: float) -> tuple[Eva
             return at, False
 
 
-def _extrapolated(run: _Run, at: Evaluation, anderson: Anderson | None) -> Evaluation:
+def _extrapolated(
+    run: _MajorizationRun, at: Evaluation, anderson: AndersonExtrapolation | None
+) -> Evaluation:
     """A reweighting step; an extrapolation from earlier ones where that leads lower than where we are."""
     image = run.model.step(at)
     run.remember(at, image)

@@ -11,13 +11,19 @@ from mtldsl.atoms.prox.spectral_matrix import thin_svd
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.design.gram import gram_product
 from mtldsl.solvers.design.sufficient_statistics import RadialData
-from mtldsl.solvers.nonconvex.reweighting import Evaluation, Inverses, Reweighting, ridge_of, why_not_radial
+from mtldsl.solvers.nonconvex.reweighting import (
+    Evaluation,
+    Reweighting,
+    TaskInverses,
+    ridge_of,
+    why_not_radial,
+)
 from mtldsl.solvers.nonconvex.variable_projection import invert_separate
 
 __all__ = [
     "SETTINGS",
-    "Direction",
-    "NewtonSettings",
+    "NewtonDirection",
+    "ReweightedNewtonSettings",
     "SecondOrder",
     "newton_at_rank",
     "newton_step",
@@ -26,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class NewtonSettings:
+class ReweightedNewtonSettings:
     """Limits of Newton steps on reweighted models.
 
     coarse_features           : unknowns of the coarse system of the turning metric: features times singular pairs that are alive
@@ -51,7 +57,7 @@ class NewtonSettings:
     unweighed_curvature_share: float = 1e-4
 
 
-SETTINGS = NewtonSettings()
+SETTINGS = ReweightedNewtonSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -84,7 +90,7 @@ class _WeightedGrams:
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
+class NewtonDirection:
     """Directions in which to go from a point."""
 
     newton: (
@@ -139,7 +145,7 @@ class SecondOrder:
             result += ((right - self.U @ inner) * self.a) @ self.V.T
         return result
 
-    def direction(self, gradient, accuracy: float) -> Direction:
+    def direction(self, gradient, accuracy: float) -> NewtonDirection:
         """Conjugate gradients for H x = -gradient to a relative accuracy in the metric."""
         x, r = np.zeros_like(gradient), -gradient
         z = self.metric(r)
@@ -149,7 +155,7 @@ class SecondOrder:
             Hp = self.hessian(p)
             curvature = float(np.vdot(p, Hp))
             if curvature <= 0.0:
-                return Direction(x if k > 1 else None, first, p)
+                return NewtonDirection(x if k > 1 else None, first, p)
             t = rz / curvature
             x, r = x + t * p, r - t * Hp
             z = self.metric(r)
@@ -157,7 +163,7 @@ class SecondOrder:
             if rz <= target:
                 break
             p = z + (rz / before) * p
-        return Direction(x, first, None)
+        return NewtonDirection(x, first, None)
 
 
 def newton_step(
@@ -166,7 +172,7 @@ def newton_step(
     gradient,
     accuracy: float,
     second_order: type[SecondOrder] = SecondOrder,
-) -> tuple[Evaluation | None, Direction]:
+) -> tuple[Evaluation | None, NewtonDirection]:
     """(where a Newton step leads, lengthened along negative curvature, None where that is not down; the direction)."""
     found = second_order(model, at).direction(gradient, accuracy)
     best, base = at, at.W
@@ -238,7 +244,7 @@ def why_not_fixed_rank(form: NormalForm) -> str | None:
     return None
 
 
-class _FixedRank(Reweighting):
+class _FixedRankObjective(Reweighting):
     """The objective at the nearest matrices of rank r; what only counts the rank is a constant there."""
 
     def __init__(self, form: NormalForm, data: RadialData, rank: int):
@@ -259,9 +265,9 @@ class _FixedRank(Reweighting):
         a, _ = super().spectral_weights(at)
         return a, float(a.min(initial=np.inf))
 
-    def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
+    def inverses(self, at: Evaluation, a, rest: float, v) -> TaskInverses:
         least = SETTINGS.unweighed_curvature_share * self.curvature(v)
-        return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
+        return TaskInverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
 
 
 def tangent(at: Evaluation, G) -> np.ndarray:
@@ -270,10 +276,10 @@ def tangent(at: Evaluation, G) -> np.ndarray:
     return G - (outside - (outside @ at.V) @ at.V.T)
 
 
-class _OnManifold(SecondOrder):
+class _ManifoldHessian(SecondOrder):
     """Hessian and metric on the tangent space."""
 
-    def __init__(self, model: _FixedRank, at: Evaluation):
+    def __init__(self, model: _FixedRankObjective, at: Evaluation):
         super().__init__(model, at)
         of_losses = model.data.gradient(at.residuals, self.weights)
         self.normal = of_losses - tangent(at, of_losses)
@@ -297,7 +303,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     """Stationary among the matrices of this rank, or of a lower one where a singular value falls to zero on the way, from the one
     nearest to W; or as near as steps lead down until `expired()`.
     """
-    model = _FixedRank(form, data, rank)
+    model = _FixedRankObjective(form, data, rank)
     if not data.loss.atom.smooth:  # a task that is fitted exactly has no weight otherwise
         model.eps = SETTINGS.smoothing_ratio * data.typical_norm
     at = model.evaluate(W)
@@ -309,12 +315,12 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
         residual = float(np.linalg.norm(gradient)) / size
         if residual <= SETTINGS.residual_tol or expired():
             break
-        after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)), _OnManifold)
-        after = _along(model, at, gradient, found.first) if after is None else after
+        after, found = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)), _ManifoldHessian)
+        after = _backtrack(model, at, gradient, found.first) if after is None else after
         if after is None:
             break
         if after.singular.size and after.singular[-1] < SETTINGS.falling_ratio * at.singular[-1]:
-            lower = _FixedRank(form, data, model.rank - 1)
+            lower = _FixedRankObjective(form, data, model.rank - 1)
             lower.eps = model.eps
             without = lower.evaluate(after.W)
             if without.value <= at.value:
@@ -323,7 +329,7 @@ def newton_at_rank(form: NormalForm, data: RadialData, W, rank: int, expired) ->
     return at.W
 
 
-def _along(model: _FixedRank, at: Evaluation, gradient, direction) -> Evaluation | None:
+def _backtrack(model: _FixedRankObjective, at: Evaluation, gradient, direction) -> Evaluation | None:
     """A shorter and shorter step against the gradient, in the metric; None where none leads down."""
     slope, t = float(np.vdot(gradient, direction)), 1.0
     while t > 1e-6:

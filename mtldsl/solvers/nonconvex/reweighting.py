@@ -28,9 +28,9 @@ from mtldsl.utils.interrupts import eigh
 __all__ = [
     "SETTINGS",
     "Evaluation",
-    "Inverses",
     "Reweighting",
     "ReweightingSettings",
+    "TaskInverses",
     "fitting_stages",
     "relaxed_forms",
     "ridge_of",
@@ -212,10 +212,10 @@ class Reweighting:
 
     # ------------------------------------------------------------------------------------------------ step
 
-    def inverses(self, at: Evaluation, a, rest: float, v) -> Inverses:
+    def inverses(self, at: Evaluation, a, rest: float, v) -> TaskInverses:
         """The inverses of the majoriser's Hessian."""
         least = self._least_weight(a, rest, v)
-        return Inverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
+        return TaskInverses(self, at.basis, 1.0 / np.maximum(a, least), 1.0 / max(rest, least), v)
 
     def _least_weight(self, a, rest: float, v) -> float:
         largest = max(float(a.max(initial=0.0)), rest)
@@ -225,7 +225,7 @@ class Reweighting:
             else SETTINGS.unweighed_curvature_share * self.curvature(v)
         )
 
-    def metric(self, at: Evaluation, a, rest: float, v) -> Inverses:
+    def metric(self, at: Evaluation, a, rest: float, v) -> TaskInverses:
         """Nearly the same, for conjugate gradients: directions that weigh almost as much as a singular value of zero count as such."""
         alive = a < SETTINGS.alive_ratio * rest
         return self.inverses(replace(at, basis=at.basis[:, alive]), a[alive], rest, v)
@@ -252,7 +252,7 @@ class Reweighting:
         return min(float(a.min(initial=np.inf)), rest) >= self._least_weight(a, rest, self.task_weights(at))
 
 
-class Inverses:
+class TaskInverses:
     """(v_i X_i^T X_i + A)^{-1} of every task: C - C X_i^T N_i X_i C with N_i = (X_i C X_i^T + s_i I)^{-1}."""
 
     def __init__(self, model: Reweighting, basis, c, c_rest: float, v):
@@ -268,7 +268,7 @@ class Inverses:
             else:
                 turned = model.turned(k, basis * np.sqrt(c))
                 inner = np.matmul(turned, np.swapaxes(turned, -1, -2))
-            self.inner.append(_Inner(chunk, inner, 1.0 / v[chunk.tasks]))
+            self.inner.append(_SampleSystem(chunk, inner, 1.0 / v[chunk.tasks]))
 
     def _spread(self, G) -> np.ndarray:
         """C G."""
@@ -291,7 +291,7 @@ class Inverses:
         return spread - self._spread(pulled)
 
 
-class _Inner:
+class _SampleSystem:
     """X_i C X_i^T + s_i I of some tasks: solved once, or inverted where it will be applied again and again."""
 
     def __init__(self, chunk, inner, s):

@@ -10,21 +10,21 @@ import numpy as np
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.certificate import certify
-from mtldsl.normal_form.form import Blocks, Entry, FunctionTerm, LinearMap, NormalForm
-from mtldsl.solvers.admm.iteration import Iteration
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, MapEntry, NormalForm
+from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.augmented_lagrangian.at_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
 from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 from mtldsl.solvers.starts import bare_start
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
     "SETTINGS",
-    "Nonconvex",
+    "SpectralADMM",
     "SpectralSettings",
     "relaxed_start",
     "smoothed_start",
@@ -96,7 +96,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
             functions.append(FunctionTerm(TraceNorm(), _coefficient(f), f.map, f.typed))
     for block in form.weight_blocks:
         if not any(f.map.multiple_of(block.name) for f in functions):
-            own = LinearMap((Entry(block.name),), block.shape)
+            own = LinearMap((MapEntry(block.name),), block.shape)
             functions.append(
                 FunctionTerm(
                     Ridge(), SETTINGS.ridge_share * form.slope_at_zero / block.shape[0], own, "ridge"
@@ -112,7 +112,7 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
             SETTINGS.relaxed_tol
         )
 
-    rough = Until(watch, is_close)
+    rough = StoppingWatch(watch, is_close)
     get_solver(name).solve(
         convex, tol=SETTINGS.relaxed_tol, max_iter=SETTINGS.relaxed_iterations, start=None, watch=rough
     )
@@ -154,11 +154,11 @@ def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarr
         method="newton",
         tol=SETTINGS.smoothed_tol,
         max_iter=most,
-        watch=Until(watch),
+        watch=StoppingWatch(watch),
     )
     W = point.blocks[data.block]
     rank = int(np.count_nonzero(svd(W, compute_uv=False) > SETTINGS.alive_ratio * np.sqrt(stages[-1])))
-    last = Until(watch, asks=most // 4)
+    last = StoppingWatch(watch, asks=most // 4)
     return newton_at_rank(form, data, W, rank, lambda: last.expired)
 
 
@@ -179,7 +179,7 @@ def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
 # ADMM where functions of the spectrum are not convex but have an exact proximal step; at the end, Newton steps at the rank found.
 
 
-class Nonconvex:
+class SpectralADMM:
     """From a convex relation's solution, in rounds of ADMM with penalties that stay as they are.
 
     Douglas-Rachford's map of a weakly convex function is one of a convex function if its penalty exceeds the modulus; for others a
@@ -201,7 +201,7 @@ class Nonconvex:
             finished = self._at_rank(data, point, watch)
             if finished is not None:
                 return finished
-        iteration = Iteration(
+        iteration = ADMMIteration(
             self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=SETTINGS.memory_steps
         )
         iteration.change_penalties(self._penalties(iteration))
@@ -211,7 +211,7 @@ class Nonconvex:
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
-            point = iteration.run(min(length, max_iter - done), Until(watch))
+            point = iteration.run(min(length, max_iter - done), StoppingWatch(watch))
             done += point.iteration
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
@@ -263,14 +263,14 @@ class Nonconvex:
         finished = Point(data.blocks(W), iteration=point.iteration)
         return finished if watch(finished) or watch.expired else None
 
-    def _rough_copies(self, iteration: Iteration) -> list[int]:
+    def _rough_copies(self, iteration: ADMMIteration) -> list[int]:
         return [
             j
             for j, copy in enumerate(iteration.split.copies)
             if not copy.is_loss and copy.index in self.rough
         ]
 
-    def _penalties(self, iteration: Iteration) -> np.ndarray:
+    def _penalties(self, iteration: ADMMIteration) -> np.ndarray:
         penalties = iteration.penalties.copy()
         for j in self._rough_copies(iteration):
             term = iteration.split.copies[j].term
@@ -278,7 +278,7 @@ class Nonconvex:
             penalties[j] = SETTINGS.modulus_factor * modulus if np.isfinite(modulus) else penalties[j]
         return penalties
 
-    def _apart(self, iteration: Iteration) -> float:
+    def _apart(self, iteration: ADMMIteration) -> float:
         """Return how far images and copies are from each other, relative to their size."""
         w = iteration.split.prox(iteration.s, iteration.metric)
         apart: Any = 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, learned_matrices
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, curvature_data
-from mtldsl.solvers.linear_systems.task_matrices import Layout
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 from mtldsl.solvers.nonconvex.block_updates import assert_descent
 from mtldsl.solvers.nonconvex.weights_step import LinearStep
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
@@ -24,7 +24,7 @@ __all__ = [
     "Evaluation",
     "ProfileSettings",
     "invert_separate",
-    "metric_at",
+    "make_preconditioner",
     "minimize_profile",
     "why_not_smooth",
 ]
@@ -180,7 +180,7 @@ class LBFGS:
 # two-level preconditioner (Mandel, "Balancing domain decomposition", Comm. Numer. Methods Engrg. 9 (1993)).
 
 
-def metric_at(form: NormalForm, data: QuadraticData, W: np.ndarray):
+def make_preconditioner(form: NormalForm, data: QuadraticData, W: np.ndarray):
     """G -> H^{-1} G at the weights W; `data` holds the losses' curvature. None where no closed form is known, or a dear one."""
     (d, m), shared = data.shape, data.is_shared
     entries = min(d, m) ** 3 if shared else m * d * d
@@ -215,7 +215,7 @@ def _turning(form: NormalForm, block: str, W):
     return found, extra
 
 
-def _between(U, weights, gram) -> np.ndarray:
+def _add_outside_span(U, weights, gram) -> np.ndarray:
     """gram + U diag(weights) U^T, the last weight for every direction orthogonal to U."""
     system = gram + (U * (weights[:-1] - weights[-1])) @ U.T
     diagonal = np.diag_indices(len(system))
@@ -262,7 +262,7 @@ def invert_separate(data: QuadraticData, U, V, M, extra):
     # sum over tasks of V_tj V_tk K_t, and the weights of u_i v_j^T
     coarse = np.einsum("tj,tk,tab->jakb", A, A, np.broadcast_to(data.gram, (m, d, d)), optimize=True)
     for j, column in enumerate(np.flatnonzero(alive)):
-        coarse[j, :, j, :] = _between(U, M[:, column] + extra, coarse[j, :, j, :])
+        coarse[j, :, j, :] = _add_outside_span(U, M[:, column] + extra, coarse[j, :, j, :])
     inverse = np.linalg.inv(coarse.reshape(side, side))
 
     def together(G):
@@ -288,7 +288,9 @@ def _task_by_task(data: QuadraticData, U, V, M, extra):
     shares = np.column_stack([V**2, np.maximum(1.0 - np.sum(V**2, axis=1), 0.0)])
     grams = np.broadcast_to(data.gram, (m, d, d))
     inverses = np.linalg.inv(
-        np.stack([_between(U, weights + extra, K) for weights, K in zip(shares @ M, grams, strict=True)])
+        np.stack(
+            [_add_outside_span(U, weights + extra, K) for weights, K in zip(shares @ M, grams, strict=True)]
+        )
     )
     return lambda G: np.matmul(inverses, np.ascontiguousarray(G.T)[:, :, None])[:, :, 0].T
 
@@ -320,7 +322,7 @@ class _GramProfile:
 
     def metric(self, flat):
         """g -> H^{-1} g, None where there is none."""
-        invert = metric_at(self.form, self.step.data, flat.reshape(self.shape))
+        invert = make_preconditioner(self.form, self.step.data, flat.reshape(self.shape))
         return None if invert is None else lambda g: invert(g.reshape(self.shape)).ravel()
 
     def blocks(self, flat) -> Blocks:
@@ -340,7 +342,7 @@ class _DataProfile:
     """The profile of any smooth losses, by passes over the data."""
 
     def __init__(self, form: NormalForm):
-        self.form, self.layout = form, Layout(form)
+        self.form, self.layout = form, BlockLayout(form)
 
     def flat(self, x: Blocks) -> np.ndarray:
         return self.layout.flat(x)
@@ -357,7 +359,7 @@ class _DataProfile:
             return None
         x = self.layout.blocks(flat)
         data, means, counts = curvature_data(self.form, x)
-        invert = metric_at(self.form, data, x[name])
+        invert = make_preconditioner(self.form, data, x[name])
         if invert is None:
             return None
 

@@ -1,4 +1,4 @@
-"""The weights' step of an alternation: the convex model that is left with every learned matrix kept."""
+"""Weights' step of an alternation: the convex model that is left with every learned matrix kept."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.dual_bound import over
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import Incumbent
-from mtldsl.normal_form.reductions.coordinates import White, Whitened
+from mtldsl.normal_form.reductions.block_reductions import FixedStructures
+from mtldsl.normal_form.reductions.coordinates import WhitenedLosses, WhiteningRecovery
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm, kept_value
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData, quadratic_data, why_not_quadratic
-from mtldsl.solvers.linear_systems.sylvester import METHODS, Penalty, fitting_method, solve_weights
+from mtldsl.solvers.linear_systems.sylvester import METHODS, SylvesterPenalty, fitting_method, solve_weights
 from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE
 from mtldsl.solvers.routes import accepting_routes, get_solver, refusal
-from mtldsl.solvers.solver import Point, Until, Watch
+from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 
 __all__ = [
     "SETTINGS",
@@ -107,7 +107,7 @@ class LinearStep:
     def name(self) -> str:
         return self.data.block
 
-    def penalties(self, structures: Structures) -> list[Penalty]:
+    def penalties(self, structures: Structures) -> list[SylvesterPenalty]:
         found = []
         for f in self.form.functions:
             if isinstance(f, StructureTerm):
@@ -119,7 +119,7 @@ class LinearStep:
             c = f.map.multiple_of(self.name)
             offset = None if f.map.offset is None else f.map.offset / c
             covariance = isinstance(f, StructureTerm) and f.atom.convex
-            found.append(Penalty(rows.scaled(f.coefficient * c * c), columns, offset, covariance))
+            found.append(SylvesterPenalty(rows.scaled(f.coefficient * c * c), columns, offset, covariance))
         return found
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-13) -> Point:
@@ -151,20 +151,20 @@ class ConvexStep:
         self.form, self.watch = form, watch
         self.before: Point | None = None
         self.reached: str | None = None  # the solver that brought the last step to its accuracy
-        self._whitened = Whitened()
+        self._whitened = WhitenedLosses()
         self.rise = RISE_ROUNDING_SHARE
 
     def solve(self, structures: Structures, x: Blocks, accuracy: float = 1e-12) -> Point:
         """accuracy: the duality gap of the step, relative to its objective's size."""
-        kept, _ = Incumbent(structures).apply(self.form)
+        kept, _ = FixedStructures(structures).apply(self.form)
         start = (
             Point(x) if self.before is None else Point(x, self.before.loss_duals, self.before.function_duals)
         )
         easier, white = self._easier(kept)
         if white is not None:
             start = self._whitened.restricted(start, white)
-        found = _Found(easier, accuracy)
-        inner = Until(self.watch, found)
+        found = _InnerMonitor(easier, accuracy)
+        inner = StoppingWatch(self.watch, found)
         if (
             kept.constraints
         ):  # weights that meet them to an accuracy may lie below those that meet them to a higher one
@@ -200,7 +200,7 @@ class ConvexStep:
             yield self.reached
         yield from (name for name in accepting_routes(easier) if name != self.reached)
 
-    def _easier(self, kept: NormalForm) -> tuple[NormalForm, White | None]:
+    def _easier(self, kept: NormalForm) -> tuple[NormalForm, WhiteningRecovery | None]:
         """The model with a plain ridge in place of its matrices, where it has one, and the way back."""
         return self._whitened.apply(kept) if self._whitened.accepts(kept) is None else (kept, None)
 
@@ -214,7 +214,7 @@ class ConvexStep:
         return losses + sum(abs(f.value(x)) for f in self.form.functions)
 
 
-class _Found:
+class _InnerMonitor:
     """Judge of an inner solver: it has reached its accuracy, or makes no progress; keeps its best point."""
 
     def __init__(self, kept: NormalForm, accuracy: float):

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-__all__ = ["MAX_REMEMBERED_ENTRIES", "ROUND_SWEEPS", "Anderson", "History", "extrapolate"]
+__all__ = ["MAX_REMEMBERED_ENTRIES", "ROUND_SWEEPS", "AndersonExtrapolation", "IterateHistory", "extrapolate"]
 
 
-class Anderson:
+class AndersonExtrapolation:
     """Extrapolates s <- F(s) from its last `memory` steps: the affine combination of images whose residuals cancel best.
 
     Source: Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49 (2011); the safeguard
@@ -102,7 +102,7 @@ ROUND_SWEEPS = 5
 MAX_REMEMBERED_ENTRIES = 1 << 17
 
 
-class History:
+class IterateHistory:
     """The iterates of so many sweeps and the one before them, a row each.
 
     carried : None where they are large and the state knows what belongs to weights, `carried_at`
@@ -122,7 +122,7 @@ class History:
         self.n += 1
 
 
-def extrapolate(state, history: History) -> None:
+def extrapolate(state, history: IterateHistory) -> None:
     """Replace the iterate by the affine combination of the last ones whose steps cancel best, where that is better."""
     steps = history.W[1:] - history.W[:-1]
     gram = steps @ steps.T

@@ -1,4 +1,4 @@
-"""The best point of a line: predictions move along a line with the weights, so that one product with the data serves all of it."""
+"""Exact line search: predictions move along a line with the weights, so that one product with the data serves all of it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.normal_form.form import Blocks, Entry, LossTerm, NormalForm
-from mtldsl.solvers.numerics.operator_splitting import projected
+from mtldsl.normal_form.form import Blocks, LossTerm, MapEntry, NormalForm
+from mtldsl.solvers.numerics.operator_splitting import project_blocks
 
 __all__ = [
     "SETTINGS",
     "VALUE_ROUNDING_SHARE",
     "LineSearchSettings",
-    "Lines",
+    "RaySearch",
     "best_between",
     "best_of_ray",
     "plain_points",
@@ -49,7 +49,7 @@ class LineSearchSettings:
 SETTINGS = LineSearchSettings()
 
 
-class Lines:
+class RaySearch:
     """Lines that are searched in a run, and when: at the 8th, 16th, 32nd ... look."""
 
     def __init__(self, form: NormalForm):
@@ -73,12 +73,12 @@ class Lines:
 
 def best_of_ray(form: NormalForm, x: Blocks, v: Blocks) -> Blocks | None:
     """x + c v for the c > 0 with the lowest objective within the constraints; None where none that was tried lies below x."""
-    return _Line(form, x, v).lowest(bounded=False)
+    return _ObjectiveLine(form, x, v).lowest(bounded=False)
 
 
 def best_between(form: NormalForm, x: Blocks, other: Blocks) -> Blocks | None:
     """The same with c <= 1, on the way from x to another point: of two feasible points it is feasible."""
-    return _Line(form, x, {name: other[name] - x[name] for name in x}).lowest(bounded=True)
+    return _ObjectiveLine(form, x, {name: other[name] - x[name] for name in x}).lowest(bounded=True)
 
 
 def plain_points(form: NormalForm) -> Iterator[Blocks]:
@@ -88,7 +88,7 @@ def plain_points(form: NormalForm) -> Iterator[Blocks]:
             return
         found = best_of_ray(form, x, v)
         if found is None and form.violation(v) > 0.0:
-            found = best_of_ray(form, x, projected(form, v))
+            found = best_of_ray(form, x, project_blocks(form, v))
         if found is not None:
             yield found
 
@@ -169,7 +169,7 @@ def _squared_lengths(form: NormalForm) -> Blocks:
     for loss in form.losses:
         squares = loss.column_lengths**2
         for entry in loss.map.entries:
-            squared = Entry(entry.block, entry.coefficient**2, _squared(entry.left), _squared(entry.right))
+            squared = MapEntry(entry.block, entry.coefficient**2, _squared(entry.left), _squared(entry.right))
             lengths[entry.block] += squared.adjoint(squares)
         for name in loss.intercepts:
             lengths[name] += loss.tasks.counts
@@ -182,7 +182,7 @@ def _squared(factor):
     return factor.power(2) if sparse.issparse(factor) else np.asarray(factor) ** 2
 
 
-class _Line:
+class _ObjectiveLine:
     """F(x + c v) as a function of c >= 0, inf where a constraint is violated (by more than x does)."""
 
     def __init__(self, form: NormalForm, x: Blocks, v: Blocks):

@@ -10,15 +10,15 @@ import numpy as np
 from mtldsl.normal_form.form import Blocks, NormalForm
 
 if TYPE_CHECKING:
-    from mtldsl.solvers.linear_systems.task_matrices import Split
+    from mtldsl.solvers.linear_systems.task_matrices import SplitForm
 
 __all__ = [
     "SETTINGS",
-    "Balance",
+    "ResidualBalance",
     "SplittingSettings",
     "dykstra",
     "first_penalties",
-    "projected",
+    "project_blocks",
 ]
 
 
@@ -37,7 +37,7 @@ class SplittingSettings:
 SETTINGS = SplittingSettings()
 
 
-def first_penalties(split: Split, mean_quadratic: float, diagonals: list[float]) -> np.ndarray:
+def first_penalties(split: SplitForm, mean_quadratic: float, diagonals: list[float]) -> np.ndarray:
     """One penalty a copy, from scales alone.
 
     A loss: size of its multipliers over size of its predictions, both guessed at zero. A function: the mean curvature that the
@@ -69,14 +69,14 @@ def _rms(array: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(array))))
 
 
-class Balance:
+class ResidualBalance:
     """Residual balancing at growing intervals: a penalty rises where the copies disagree more (relative to their size) than the
     multipliers still move (relative to theirs), and falls in the opposite case, by the square root of the quotient.
 
     Source: Wohlberg, "ADMM penalty parameter selection by residual balancing", arXiv:1704.06209 (2017).
     """
 
-    def __init__(self, split: Split, factor: float = 5.0):
+    def __init__(self, split: SplitForm, factor: float = 5.0):
         self.split, self.factor = split, factor
         self.next, self.interval, self.changes = 10, 10, 0
 
@@ -133,7 +133,7 @@ def dykstra(sets, array: np.ndarray, rounds: int = 100) -> np.ndarray:
     return array
 
 
-def projected(form: NormalForm, x: Blocks) -> Blocks:
+def project_blocks(form: NormalForm, x: Blocks) -> Blocks:
     """Each block in the sets that bind it by itself."""
     moved = dict(x)
     for name in x:

@@ -11,15 +11,15 @@ import numpy as np
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.solvers.design.gram import bordered_gram, gram_outgrows_inputs, gram_product
-from mtldsl.solvers.linear_systems.task_matrices import Layout
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 
 __all__ = [
     "SETTINGS",
+    "CompositeGramSettings",
     "DataPiece",
+    "FunctionPartition",
     "FunctionPiece",
     "GramPiece",
-    "GramSettings",
-    "Partition",
     "ProximalPart",
     "SmoothPart",
     "block_weights",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class GramSettings:
+class CompositeGramSettings:
     """Limit of the Gram matrices.
 
     gram_entries : of all tasks' Gram matrices, up to which they stand in the place of the data
@@ -37,14 +37,14 @@ class GramSettings:
     gram_entries: int = 30_000_000
 
 
-SETTINGS = GramSettings()
+SETTINGS = CompositeGramSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
 # The proximal part of a form: on every block the exact prox of the sum of its functions, and who may take part.
 
 
-class Partition:
+class FunctionPartition:
     """Which function goes where. proximal: block -> places in form.functions; moved: places of those in the smooth part."""
 
     def __init__(self, form: NormalForm):
@@ -60,9 +60,9 @@ def _terms(form: NormalForm, places) -> list:
     return [(form.functions[k].coefficient, form.functions[k].atom) for k in places]
 
 
-def partition(form: NormalForm) -> Partition | str:
+def partition(form: NormalForm) -> FunctionPartition | str:
     """Every function to its place, or one sentence about the one that finds none."""
-    result = Partition(form)
+    result = FunctionPartition(form)
     for k, term in enumerate(form.functions):
         name = term.map.identity_of
         if name is not None:
@@ -87,8 +87,8 @@ def partition(form: NormalForm) -> Partition | str:
 class ProximalPart:
     """h(x) = sum of the functions on their blocks, prox in the metric that `scales` gives to the blocks."""
 
-    def __init__(self, form: NormalForm, parts: Partition):
-        self.form, self.parts, self.layout = form, parts, Layout(form)
+    def __init__(self, form: NormalForm, parts: FunctionPartition):
+        self.form, self.parts, self.layout = form, parts, BlockLayout(form)
         self.proxes: dict[str, Any] = {  # none is None: `partition` asked
             name: prox_of_sum(_terms(form, places)) for name, places in parts.proximal.items() if places
         }
@@ -215,7 +215,7 @@ class SmoothPart:
     """The sum of the pieces."""
 
     def __init__(self, form: NormalForm, moved: list[FunctionTerm]):
-        self.form, self.layout = form, Layout(form)
+        self.form, self.layout = form, BlockLayout(form)
         losses = [GramPiece(loss) if GramPiece.pays(loss) else DataPiece(loss) for loss in form.losses]
         self.pieces = [*losses, *(FunctionPiece(term) for term in moved)]
 

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.solvers.design.gram import bordered_gram
-from mtldsl.solvers.linear_systems.task_matrices import Layout, places
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout, places
 from mtldsl.solvers.numerics import operator_splitting
-from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
@@ -106,7 +106,7 @@ class QuadraticSplitting:
     def run(self, done: Callable[[np.ndarray, np.ndarray, np.ndarray], bool], max_iter: int) -> None:
         """Iterate until done(w, y, residual), the residual being an array like w."""
         s = self.w + self.y / (self.penalty * self.metric)
-        anderson = Anderson(self.memory)
+        anderson = AndersonExtrapolation(self.memory)
         balance_at, interval = 5, 5
         w_before = None
         for iteration in range(1, max_iter + 1):
@@ -202,7 +202,7 @@ class ProximalNewton:
     def __init__(
         self, form: NormalForm, proximal: ProximalPart, x, y=None, iteration: int = 0, work: float = 0.0
     ):
-        self.form, self.proximal, self.layout = form, proximal, Layout(form)
+        self.form, self.proximal, self.layout = form, proximal, BlockLayout(form)
         self.columns = form.blocks[0].shape[1]
         w = x.reshape(-1, self.columns)
         self.splitting = QuadraticSplitting(

@@ -13,7 +13,7 @@ from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems import ridge_newton
-from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
 from mtldsl.solvers.proximal_gradient import rotated_squares
@@ -223,7 +223,7 @@ class ExtrapolatedGradient:
         for name, at in self.layout.slices.items():
             self.metric[at] = self.weights[name]
         self.L, self.iteration = 1.0, 0
-        self.anderson = Anderson(SETTINGS.memory_steps)
+        self.anderson = AndersonExtrapolation(SETTINGS.memory_steps)
         self.is_homogeneous = not proximal.parts.moved and all(
             f.atom.homogeneous for f in smooth.form.functions
         )

@@ -26,9 +26,9 @@ from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.design.gram import centred_gram
 from mtldsl.solvers.numerics import operator_splitting
-from mtldsl.solvers.numerics.anderson import Anderson
+from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
-from mtldsl.utils.caching import once
+from mtldsl.utils.caching import cached_on_path
 from mtldsl.utils.interrupts import eigh
 
 __all__ = [
@@ -83,7 +83,7 @@ def unsupported_reason(form: NormalForm) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Coordinates:
+class _RotatedStatistics:
     """c Xc^T Xc = Q diag(e) Q^T, C = c Q^T Xc^T Yc, square = c ||Yc||^2, and the means that were taken off: the same all along a path."""
 
     e: np.ndarray
@@ -94,7 +94,7 @@ class _Coordinates:
     y_means: np.ndarray
 
     @classmethod
-    def of(cls, loss: LossTerm, centred: bool) -> _Coordinates:
+    def of(cls, loss: LossTerm, centred: bool) -> _RotatedStatistics:
         tasks, quadratic, scale = loss.tasks, loss.atom.quadratic, loss.uniform_scale
         assert quadratic is not None and scale is not None  # `unsupported_reason` was asked
         X, weight = tasks.X, quadratic * scale
@@ -139,7 +139,9 @@ class SharedSquares:
         prox = prox_of_sum([(f.coefficient, f.atom) for f in form.functions])
         assert prox is not None
         self.prox: ProxOfSum = prox
-        found = once(self.loss, "singular vectors", lambda: _Coordinates.of(self.loss, bool(self.intercept)))
+        found = cached_on_path(
+            self.loss, "singular vectors", lambda: _RotatedStatistics.of(self.loss, bool(self.intercept))
+        )
         self.e, self.Q, self.C, self.square = found.e, found.Q, found.C, found.square
         self.x_means, self.y_means = found.x_means, found.y_means
 
@@ -152,7 +154,7 @@ class SharedSquares:
         self.target = 0.8 * tol
         w, y = self._first() if start is None else self._from(start)
         M = self._penalty(w, y) or float(self.e.mean() if self.e.size else 1.0)
-        s, anderson, balance_at = w + y / M, Anderson(SETTINGS.memory_steps), 3
+        s, anderson, balance_at = w + y / M, AndersonExtrapolation(SETTINGS.memory_steps), 3
         last = min(max_iter, SETTINGS.run_iterations)
         for iteration in range(1, last + 1):
             w = self.prox.prox(s, 1.0 / M)

@@ -16,18 +16,18 @@ from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 from mtldsl.atoms.learned_structures.task_kernels import TaskKernel
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm, single_block
 from mtldsl.solvers.design.kernel_arguments import TaskStates
-from mtldsl.solvers.sdca.dual_state import Face, Nodes, Samples
+from mtldsl.solvers.sdca.dual_state import ActiveFace, FlatSamples, Nodes
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.parallel import asked_jobs
 
 if TYPE_CHECKING:
-    from mtldsl.atoms.learned_structures.task_kernels import Ball
+    from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 
 __all__ = [
     "SETTINGS",
-    "Ascent",
-    "AscentSettings",
+    "DualAscentRun",
+    "DualAscentSettings",
     "KernelForm",
     "WeightsStep",
     "kernel_form",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class AscentSettings:
+class DualAscentSettings:
     """Limits of passes, faces, looks and steps of kernel weights.
 
     kernel_tasks         : beyond which a quadratic would need too large a T x T inverse
@@ -47,7 +47,7 @@ class AscentSettings:
     bold_max_factor      : of (E.1), for the others, which could overshoot
     weights_gap_share    : of the relative gap, the sum of weights at their least beside the largest: the gap that is left is not theirs
     moved_share          : of the largest kernel weight: a move by more brings samples back that were left out
-    shift_factor         : of the step of the method of multipliers on intercepts, in units of `Ascent._shifts`
+    shift_factor         : of the step of the method of multipliers on intercepts, in units of `DualAscentRun._shifts`
     clear_share          : of the last pass's largest violation, by which the slope of a sample that rests at a bound is clear of zero
     batch_rows           : samples that are looked at together
     settled_share        : of the largest violation seen: below it one is none, but for rounding
@@ -94,7 +94,7 @@ class AscentSettings:
     threads_entries: int = 2_000_000
 
 
-SETTINGS = AscentSettings()
+SETTINGS = DualAscentSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -174,13 +174,13 @@ def _of_quadratics(functions: tuple[FunctionTerm, ...], loss: LossTerm) -> Kerne
 
 
 class WeightsStep:
-    """theta <- theta (E.1(theta) / theta)^longer, into the ball; (E.1) is the minimiser where the parts W_m are kept, `Ball.update`.
+    """theta <- theta (E.1(theta) / theta)^longer, into the ball; (E.1) is the minimiser where the parts W_m are kept, `KernelWeightBall.update`.
 
     A weight that tends to zero, as most do for p = 1, falls by the same small factor at every step of (E.1); so `longer`, one a
     weight, grows while its weight goes the same way.
     """
 
-    def __init__(self, ball: Ball, n: int):
+    def __init__(self, ball: KernelWeightBall, n: int):
         self.ball = ball
         self.longer, self.before, self.boldness = np.ones(n), np.zeros(n), 1.0
 
@@ -221,7 +221,7 @@ class WeightsStep:
 log = logging.getLogger("mtldsl")
 
 
-class Ascent:
+class DualAscentRun:
     """State and epochs of   maximize over u   -sum_i conj_i(u_i) - 1/(2 c) max over theta of sum_m theta_m b_m(u),   c the coefficient.
 
     Source: MT-MKL, (E.1), (E.3) and (F.1), with factored kernels; shrinking after Hsieh et al., "A dual coordinate descent method for
@@ -233,7 +233,7 @@ class Ascent:
         loss, norm = model.loss, model.norm
         assert loss.map.identity_of is not None  # kernel_form lets through only a loss of one block itself
         self.block = loss.map.identity_of
-        self.samples, self.nodes = Samples(loss), Nodes(norm, loss.tasks.n_features)
+        self.samples, self.nodes = FlatSamples(loss), Nodes(norm, loss.tasks.n_features)
         self.learns = (
             norm.weights_ball is not None and not np.isinf(norm.weights_ball.p) and len(norm.kernels) > 1
         )
@@ -384,7 +384,7 @@ class Ascent:
         What pays is the rise of the dual value for every row that is visited: a clock would make runs differ.
         """
         theta = self.theta / self.coefficient
-        face = Face(self.samples, self.nodes, self.table, theta, self.shift, self.intercepts)
+        face = ActiveFace(self.samples, self.nodes, self.table, theta, self.shift, self.intercepts)
         if not face.free.size:
             return
         change, gain, whole = face.step(self.face_products)

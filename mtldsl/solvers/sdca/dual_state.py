@@ -10,17 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.normal_form.form import LossTerm
-from mtldsl.solvers.design.kernel_arguments import NodePlaces, Rows, Supports
+from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows
 
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 
 __all__ = [
     "SETTINGS",
-    "Face",
+    "ActiveFace",
     "FaceSettings",
+    "FlatSamples",
     "Nodes",
-    "Samples",
 ]
 
 
@@ -137,7 +137,7 @@ class Nodes:
 # A loss as coordinate ascent sees it: rows, multipliers and their conjugates, sample by sample.
 
 
-class Samples:
+class FlatSamples:
     """The flat samples of a separable loss: row `rows_of[i]` of the inputs (row i where that is empty), in tasks by `offsets`.
 
     conj_i(u) = linear_i u + curvature_i u^2 / 2 on [low_i, high_i], or the entropy on 0 <= -y u <= weight_i where `entropic`.
@@ -159,7 +159,7 @@ class Samples:
             self.data, self.indices, self.indptr = nothing, np.empty(0, np.int32), np.empty(0, np.int32)
         self.y, self.entropic = np.asarray(tasks.targets, float), atom.entropic
         self.weight = np.broadcast_to(1.0, (self.n,)) if loss.scale is None else np.asarray(loss.scale, float)
-        self.inputs = Rows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
+        self.inputs = SampleRows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
         self.support = self._supports()
 
     @property
@@ -175,14 +175,16 @@ class Samples:
     def is_sparse(self) -> bool:
         return self.dense.shape[0] == 0
 
-    def _supports(self) -> Supports:
+    def _supports(self) -> FeatureSupports:
         """The features that occur in the rows of each task; all, where inputs are dense."""
         d, T = self.n_features, self.n_tasks
         if not self.is_sparse:
-            return Supports(np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T))
+            return FeatureSupports(
+                np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T)
+            )
         return self.supports_of(self.offsets, self.rows_of)
 
-    def supports_of(self, offsets, rows) -> Supports:
+    def supports_of(self, offsets, rows) -> FeatureSupports:
         """The features that occur in some sparse rows, task by task at `offsets`."""
         from mtldsl.solvers.sdca.sdca_kernels import supports
 
@@ -191,7 +193,7 @@ class Samples:
         supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
         found = np.empty(ends[-1], dtype=np.int32)
         supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), False, ends, found)
-        return Supports(ends, found)
+        return FeatureSupports(ends, found)
 
     def table(self, n_cells: int) -> np.ndarray:
         """(n, 5 + cells): u, low, high and the conjugate's two numbers of every sample, as the kernels want them; norms are still zero."""
@@ -267,14 +269,14 @@ def _rows(tasks):
 # Conjugate gradients on a face: all multipliers that are off their bounds move together, where one by one they crawl.
 
 
-class Face:
+class ActiveFace:
     """The samples `free`, and the dual value as a function of their multipliers: slope and Hessian H = X K_theta X^T / c + diag(curvature),
     with `shift` added inside a task for its intercept. Quadratic unless the conjugate is an entropy; then a step is Newton's.
     """
 
     def __init__(
         self,
-        samples: Samples,
+        samples: FlatSamples,
         nodes: Nodes,
         table: np.ndarray,
         theta: np.ndarray,

@@ -16,9 +16,9 @@ import numpy as np
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
-from mtldsl.solvers.cutting_planes.structural_svm import TasksAscent
+from mtldsl.solvers.cutting_planes.structural_svm import StructuralSVM
 from mtldsl.solvers.label_graphs.clique_generation import LabellingAscent
-from mtldsl.solvers.sdca.dual_ascent import Ascent, KernelForm, kernel_form
+from mtldsl.solvers.sdca.dual_ascent import DualAscentRun, KernelForm, kernel_form
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Solver, Watch
 from mtldsl.utils.files import (
     atomic_file,
@@ -181,7 +181,7 @@ class SampleAscent(Solver):
             raise SolverError(f"seed={seed!r}: write a whole number >= 0")
         found = kernel_form(form)
         assert not isinstance(found, str)  # `refuses` was asked
-        ascent = Ascent(found, shrinking=shrinking, random_state=int(seed))
+        ascent = DualAscentRun(found, shrinking=shrinking, random_state=int(seed))
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
         if checkpoint is None:
             return _run(ascent, state, tol, max_iter, watch, progress)
@@ -194,7 +194,9 @@ class SampleAscent(Solver):
             return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
 
 
-def _run(ascent: Ascent, state, tol, max_iter, watch, progress, file: Checkpoint | None = None) -> Point:
+def _run(
+    ascent: DualAscentRun, state, tol, max_iter, watch, progress, file: Checkpoint | None = None
+) -> Point:
     if "u" in state and len(state["u"]) == ascent.samples.n:
         ascent.start_from(state["u"], state.get("theta"), state.get("intercepts"))
 
@@ -235,7 +237,7 @@ def _numbers(found: KernelForm) -> str:
 # Dual ascent: on planes for structured losses beside a ridge, on samples beside a kernel regularizer, on labellings of a label graph.
 
 #: The three ways of dual ascent.
-_PLANES = TasksAscent()
+_PLANES = StructuralSVM()
 _SAMPLES = SampleAscent()
 _LABELLINGS = LabellingAscent()
 
@@ -260,7 +262,7 @@ def _method(name: str, summary: str, ascent: Solver) -> Method:
 
 
 class DualAscent(MethodSolver):
-    """Three ways to raise the dual value, whose name is the same because the certificate is: see `TasksAscent`, `SampleAscent` and
+    """Three ways to raise the dual value, whose name is the same because the certificate is: see `StructuralSVM`, `SampleAscent` and
     `LabellingAscent`.
 
     A structured loss is a maximum of planes, and its dual a quadratic program over a simplex of planes; a loss that is a sum over samples

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mtldsl.solvers.design.kernel_arguments import NodePlaces, Rows, Supports, TaskStates
+from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows, TaskStates
 from mtldsl.utils.jit import compiled
 
 __all__ = [
@@ -147,7 +147,7 @@ def sweep(
     """Passes over the active samples of the tasks in `order`, of every task as many until its violation is `wanted` or less. Changes tasks,
     samples, store, bounds, told.
 
-    tasks, rows, supports, nodes: `TaskStates`, `Rows`, `Supports`, `NodePlaces` as plain tuples.
+    tasks, rows, supports, nodes: `TaskStates`, `SampleRows`, `FeatureSupports`, `NodePlaces` as plain tuples.
     Multipliers u maximise -sum conj_i(u_i) - 1/2 sum_m theta_m b_m(u). A row of `samples`, together so that it is one look into memory:
     u, low, high, b, c, then the squared norm of x_i over every cell of features; conj(u) = b u + c u^2 / 2 on [low, high] or, where
     `entropic`, the entropy on 0 <= -y u <= s with y in place of b and s in place of c.
@@ -155,8 +155,8 @@ def sweep(
     told (T, 5): by how much the dual value rose in the task's last pass, the samples visited there, how many passes it was, and the lowest
     and highest projected gradient.
     """
-    tasks, rows = TaskStates(*tasks), Rows(*rows)
-    supports, nodes = Supports(*supports), NodePlaces(*nodes)
+    tasks, rows = TaskStates(*tasks), SampleRows(*rows)
+    supports, nodes = FeatureSupports(*supports), NodePlaces(*nodes)
     # read once, and loops over a row stay in place: arrays that are handed on in the loop are counted by reference at every turn
     index, active, shift, intercepts = tasks.index, tasks.active, tasks.shift, tasks.intercepts
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
@@ -293,9 +293,9 @@ def _one_or_more(cell_of):
 def gather(v, offsets, rows, supports, nodes, w, store):
     """store += the node vectors of the samples (rows, task by task) with multipliers v.
 
-    rows, supports, nodes: `Rows`, `Supports`, `NodePlaces` as plain tuples.
+    rows, supports, nodes: `SampleRows`, `FeatureSupports`, `NodePlaces` as plain tuples.
     """
-    rows, supports, nodes = Rows(*rows), Supports(*supports), NodePlaces(*nodes)
+    rows, supports, nodes = SampleRows(*rows), FeatureSupports(*supports), NodePlaces(*nodes)
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
     support, cell_of, place = supports.features, nodes.cell_of, nodes.place
     n_cells = _one_or_more(cell_of)
@@ -324,7 +324,7 @@ def gather(v, offsets, rows, supports, nodes, w, store):
 @compiled(nogil=True, error_model="numpy")
 def dots(store, theta, offsets, rows, supports, nodes, w, z):
     """z_i = sum over the nodes of the sample's task of factor * theta * <x_i, node>. Arguments as of `gather`."""
-    rows, supports, nodes = Rows(*rows), Supports(*supports), NodePlaces(*nodes)
+    rows, supports, nodes = SampleRows(*rows), FeatureSupports(*supports), NodePlaces(*nodes)
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
     support, cell_of, place = supports.features, nodes.cell_of, nodes.place
     n_cells = _one_or_more(cell_of)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score, r2_score
 
 import mtldsl as mtl
-from mtldsl.solution.headline_sections import Facts, lead, numbers
+from mtldsl.solution.headline_sections import ReportContext, lead, numbers
 from mtldsl.solution.score_sections import scores
 from mtldsl.solution.solution_page import html_report
 from tests.loops import for_each
@@ -34,7 +34,7 @@ def test_the_first_tile_is_the_score_beside_the_best_guess():
     """F1 of "never +1" is 0: everything is better. Most labels here are +1, and "always +1" has a high F1."""
     train, test = made()
     solution = fitted(train)
-    facts = Facts(solution, test)
+    facts = ReportContext(solution, test)
     tile, words = numbers(facts)[0], lead(facts)
     found = solution.scores(test, "f1")
     always = np.mean([f1_score(y > 0, np.ones(len(y))) for y in columns(test)])
@@ -50,7 +50,7 @@ def test_the_first_tile_is_the_score_beside_the_best_guess():
 
 def test_a_rare_label_is_not_guessed_by_never_saying_it():
     train, test = made(noise=60.0, cut=75.0)
-    tile = numbers(Facts(fitted(train), test))[0]
+    tile = numbers(ReportContext(fitted(train), test))[0]
     always = np.mean([f1_score(y > 0, np.ones(len(y))) for y in columns(test)])
     assert 0.1 < always < 0.4 and f"a guess has {always:.3f}" in tile.means and tile.tone != "good"
     assert "not shown to be better" in tile.means or "WORSE than a guess" in tile.means
@@ -60,7 +60,7 @@ def test_a_model_that_is_worse_than_the_mean_says_so():
     train, test = shared(4, n=300).split(test_size=0.5, random_state=0)
     against = mtl.Tasks.shared(-test.X, np.column_stack(columns(test)))
     solution = fitted(train, mtl.squared_loss)
-    facts = Facts(solution, against)
+    facts = ReportContext(solution, against)
     tile, pairs = numbers(facts)[0], zip(columns(against), solution.predict(-test.X).T, strict=True)
     assert tile.tone == "wrong" and "WORSE than a guess" in tile.means
     assert tile.value == f"{np.mean([r2_score(y, p) for y, p in pairs]):.3f}"
@@ -71,20 +71,22 @@ def test_a_model_that_is_worse_than_the_mean_says_so():
 def test_the_metric_learned_for_or_chosen_by_comes_first():
     train, test = made(n=80)
     learned = fitted(train, mtl.structured_hinge, tol=1e-2, metric=mtl.metrics.FScore(beta=2.0))
-    assert numbers(Facts(learned, test, bootstrap=20))[0].name.startswith("FScore(beta=2.0), mean of 3")
+    assert numbers(ReportContext(learned, test, bootstrap=20))[0].name.startswith(
+        "FScore(beta=2.0), mean of 3"
+    )
     W, lam = mtl.Weights(train, intercept=True), mtl.Parameter(1.0, "lam")
     problem = mtl.minimize(mtl.logistic_loss(W, train) + lam * mtl.ridge(W))
     chosen = problem.cross_validate(lam, values=[3.0, 1.0], folds=2, metric="roc_auc")
-    facts = Facts(problem.solve(), test, cross_validation=chosen, bootstrap=20)
+    facts = ReportContext(problem.solve(), test, cross_validation=chosen, bootstrap=20)
     assert numbers(facts)[0].name.startswith("ROC area, mean of 3")
     assert [one.name for one in facts.measures[0]] == ["ROC area", "F1", "accuracy"]
-    first = numbers(Facts(learned, test, metrics=("accuracy",), bootstrap=20))[0]
+    first = numbers(ReportContext(learned, test, metrics=("accuracy",), bootstrap=20))[0]
     assert first.name.startswith("accuracy, mean")
 
 
 def test_without_held_out_rows_there_is_no_score_on_top():
     train, _ = made()
-    facts = Facts(fitted(train))
+    facts = ReportContext(fitted(train))
     tile = numbers(facts)[0]
     assert (tile.name, tile.value) == ("score on new rows", "not known")
     assert "no rows were held out" in tile.means
@@ -125,21 +127,21 @@ def test_a_solve_that_was_stopped_says_how_much_may_be_missing():
     train, test = made()
     W = mtl.Weights(train)
     solution = mtl.minimize(mtl.absolute_loss(W, train) + mtl.trace_norm(W)).solve(max_iter=1, tol=1e-12)
-    said = " ".join(lead(Facts(solution, test)))
+    said = " ".join(lead(ReportContext(solution, test)))
     assert not solution.is_certified and "The solve ended before the proof did" in said
 
 
 def test_a_page_from_a_file_claims_no_proof_and_no_score(tmp_path):
     train, _ = made()
     loaded = mtl.Solution.load(fitted(train).save(tmp_path / "w.npz"))
-    tiles = {tile.name: tile for tile in numbers(Facts(loaded))}
+    tiles = {tile.name: tile for tile in numbers(ReportContext(loaded))}
     assert (
         "from the optimum, at most" not in tiles
         and "not verified here" in tiles["gap, as its file says"].means
     )
     assert tiles["score on new rows"].value == "not known"
     said = "Nothing is said here of how well it predicts: no rows with labels were given."
-    assert lead(Facts(loaded))[0] == said
+    assert lead(ReportContext(loaded))[0] == said
 
 
 @pytest.mark.slow
@@ -150,13 +152,13 @@ def test_an_interval_without_its_score_is_not_on_top(tmp_path):
     w = rng.normal(size=3)
     tasks = mtl.Tasks.separate(inputs, [X @ w + rng.normal(size=len(X)) for X in inputs])
     train, test = tasks.split(test_size=0.15, random_state=0)
-    facts = Facts(fitted(train, mtl.squared_loss), test)
+    facts = ReportContext(fitted(train, mtl.squared_loss), test)
     r2, mae = facts.measures[0]
     assert not r2.sound and mae.sound and facts.first is mae
     assert numbers(facts)[0].name == "mean absolute error, mean of 12 tasks, held out"
     html = facts.solution.report(tmp_path / "r.html", test).read_text()
     assert "The mean R² has no interval: that of the samples is wide and biased" in html
-    asked = numbers(Facts(facts.solution, test, metrics=("r2",)))[0]
+    asked = numbers(ReportContext(facts.solution, test, metrics=("r2",)))[0]
     assert asked.name.startswith("R²") and "too few labels in some tasks for an interval" in asked.means
 
 
@@ -165,7 +167,9 @@ def test_a_mean_r2_of_few_labels_has_no_interval(rows, shown):
     """Its interval held the true score in a quarter of the cases with six labels a task, and was 7 wide."""
     train, test = made()
     solution = fitted(train, mtl.squared_loss)
-    r2 = next(one for one in Facts(solution, test.take_rows(slice(rows)), metrics=("r2",)).measures[0])
+    r2 = next(
+        one for one in ReportContext(solution, test.take_rows(slice(rows)), metrics=("r2",)).measures[0]
+    )
     assert r2.sound == shown
 
 
@@ -180,7 +184,7 @@ def one_of_noise():
 def written(train, test, lam, metrics=()) -> str:
     W = mtl.Weights(train, intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, train) + lam * mtl.l1_norm(W)).solve()
-    return html_report(Facts(solution, test, metrics=metrics, bootstrap=60))
+    return html_report(ReportContext(solution, test, metrics=metrics, bootstrap=60))
 
 
 @pytest.mark.slow
@@ -202,7 +206,7 @@ def test_the_worst_tasks_are_those_with_the_largest_errors():
     X = rng.normal(size=(80, 2))
     Y = X @ rng.normal(size=(2, 45)) + np.linspace(0.1, 5.0, 45) * rng.normal(size=(80, 45))
     train, test = mtl.Tasks.shared(X, Y).split(test_size=0.4, random_state=0)
-    facts = Facts(fitted(train, mtl.squared_loss), test, metrics=("mae",), bootstrap=0)
+    facts = ReportContext(fitted(train, mtl.squared_loss), test, metrics=("mae",), bootstrap=0)
     names = [row[0] for row in scores(facts).panels[0].tables[0].rows]
     assert names[0] == test.task_names[np.argmax(facts.measures[0][0].by_task)]
     assert names[19] == test.task_names[np.argmin(facts.measures[0][0].by_task)]

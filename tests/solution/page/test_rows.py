@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solution.headline_sections import Facts, lead, numbers, verdict
+from mtldsl.solution.headline_sections import ReportContext, lead, numbers, verdict
 from mtldsl.solution.solution_page import _shown_good
 
 
@@ -31,7 +31,7 @@ def solution(data):
 
 def test_tasks_are_matched_by_name(data, solution):
     here = data[1].select(["shop 3", "shop 1"])
-    facts = Facts(solution, here, metrics=("mae",), bootstrap=0, separate=solution)
+    facts = ReportContext(solution, here, metrics=("mae",), bootstrap=0, separate=solution)
     one = facts.first
     np.testing.assert_allclose(one.by_task, solution.scores(data[1], "mae")[[3, 1]])
     assert float(one.separate) == float(one.overall[0]) and facts.n_seen == 0
@@ -39,35 +39,37 @@ def test_tasks_are_matched_by_name(data, solution):
 
 
 def test_rows_that_were_learned_on_are_said_to_be(data, solution):
-    facts = Facts(solution, data[0], bootstrap=20)
+    facts = ReportContext(solution, data[0], bootstrap=20)
     assert lead(facts)[0].startswith("WARNING: on 96 rows that it was learned on, which flatters it")
     assert "rows learned on" in numbers(facts)[0].name and numbers(facts)[0].tone == "neutral"
     assert not _shown_good(facts, facts.first)
     both = [np.vstack(pair) for pair in zip(data[0].inputs, data[1].inputs, strict=True)]
     labels = [np.concatenate(pair) for pair in zip(*(one.per_task(one.targets) for one in data), strict=True)]
-    mixed = Facts(solution, mtl.Tasks.separate(both, labels, task_names=data[0].task_names), bootstrap=0)
+    mixed = ReportContext(
+        solution, mtl.Tasks.separate(both, labels, task_names=data[0].task_names), bootstrap=0
+    )
     assert lead(mixed)[0].startswith("On 160 rows that you gave (96 were learned on)")
 
 
 def test_rows_beside_a_file_are_those_that_were_given(data, solution, tmp_path):
     loaded = mtl.Solution.load(solution.save(tmp_path / "w.npz"))
-    facts = Facts(loaded, data[1], bootstrap=0)
+    facts = ReportContext(loaded, data[1], bootstrap=0)
     assert lead(facts)[0].startswith("On 64 rows that you gave, its")
     assert "cross-check not stored in the file" in verdict(facts)[0]
-    assert "not learned on" in lead(Facts(loaded, data[1], bootstrap=0, held_out=True))[0]
+    assert "not learned on" in lead(ReportContext(loaded, data[1], bootstrap=0, held_out=True))[0]
 
 
 def test_a_rival_that_scores_higher_is_not_hidden(data, solution):
     weak = solved(data[0], lam=30.0)
-    facts = Facts(weak, data[1], bootstrap=20, separate=solution)
+    facts = ReportContext(weak, data[1], bootstrap=20, separate=solution)
     assert "which is higher: better than this model" in lead(facts)[0]
     assert numbers(facts)[0].tone == "neutral" and not _shown_good(facts, facts.first)
-    strong = Facts(solution, data[1], bootstrap=20, separate=weak)
+    strong = ReportContext(solution, data[1], bootstrap=20, separate=weak)
     assert "which is" not in lead(strong)[0] and numbers(strong)[0].tone == "good"
 
 
 def test_headline_and_tile_tell_the_same(data, solution):
-    facts = Facts(solution, data[1], bootstrap=20)
+    facts = ReportContext(solution, data[1], bootstrap=20)
     first = facts.first
     object.__setattr__(first, "better", np.array([1.0, 0.0, 0.0, 0.0]))
     assert "better than a guess in the mean, and by itself in 1 of 4 tasks" in lead(facts)[0]
@@ -76,12 +78,12 @@ def test_headline_and_tile_tell_the_same(data, solution):
 
 
 def test_an_interval_without_its_own_score_is_left_out(data, solution):
-    from mtldsl.solution.score_intervals import _held
+    from mtldsl.solution.score_intervals import _holding_ends
     from mtldsl.solution.score_sections import scores
 
-    low, high = _held(np.array([0.7, 0.5]), np.array([-3.7, 0.4]), np.array([0.67, 0.6]))
+    low, high = _holding_ends(np.array([0.7, 0.5]), np.array([-3.7, 0.4]), np.array([0.67, 0.6]))
     assert np.isnan(low[0]) and np.isnan(high[0]) and (low[1], high[1]) == (0.4, 0.6)
-    facts = Facts(solution, data[1].take_rows([np.arange(4)] * 4), metrics=("r2",), bootstrap=20)
+    facts = ReportContext(solution, data[1].take_rows([np.arange(4)] * 4), metrics=("r2",), bootstrap=20)
     object.__setattr__(facts.first, "overall", (0.7, -3.68, 0.67, 0.0, 1.0))
     panel = scores(facts).panels[0]
     assert panel.tables[0].rows[-1][2] == "0.700" and np.isnan(facts.first.low).all()

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
-from mtldsl.distributed.constructors import Rows
+from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.distributed.distributed_tasks import gram_of
 from mtldsl.distributed.partitions import LocalParts
@@ -132,11 +132,11 @@ def test_columns_of_a_data_frame_that_cannot_be_meant():
 
 NAMES = [pd.DataFrame(X, columns=list(text)) for text in ("pqrs", "pqsr")]
 APART = [
-    ((Rows(X, Y), Rows(X[:, :3], Y)), r"^partition 1: X has 3 columns, but 4 in partition 0"),
-    ((Rows(X, Y), Rows(X, Y[:, :1])), r"^partition 1: Y has 1 columns, but 2 in partition 0"),
-    ((Rows(X, Y), Rows(X, Y[:, 0], IDS)), r"^partition 1: one has task ids"),
-    ((Rows(X, Y), Rows(X, Y, None, WEIGHTS)), "sample weights are in one of partition 0 and partition 1"),
-    ((Rows(NAMES[0], Y), Rows(NAMES[1], Y)), r"^partition 1: the columns of X have other names, or another order"),
+    ((PartitionRows(X, Y), PartitionRows(X[:, :3], Y)), r"^partition 1: X has 3 columns, but 4 in partition 0"),
+    ((PartitionRows(X, Y), PartitionRows(X, Y[:, :1])), r"^partition 1: Y has 1 columns, but 2 in partition 0"),
+    ((PartitionRows(X, Y), PartitionRows(X, Y[:, 0], IDS)), r"^partition 1: one has task ids"),
+    ((PartitionRows(X, Y), PartitionRows(X, Y, None, WEIGHTS)), "sample weights are in one of partition 0 and partition 1"),
+    ((PartitionRows(NAMES[0], Y), PartitionRows(NAMES[1], Y)), r"^partition 1: the columns of X have other names, or another order"),
     ((X,), r"^partition 0: the loader returned a ndarray"),
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 
 from mtldsl import DataError, Tasks
 from mtldsl.distributed import dask_parts
-from mtldsl.distributed.dask_parts import SETTINGS, unseen_by
+from mtldsl.distributed.dask_parts import SETTINGS, check_shared_folder
 from mtldsl.distributed.partitions import TaskSum, read_state, state_path
 
 RUNS = SETTINGS.unwritten_runs
@@ -98,14 +98,14 @@ def test_states_stay_if_nobody_else_sees_the_folder(client, folder, monkeypatch,
 
         monkeypatch.setattr(dask_parts, "write_states", fails)
     else:
-        monkeypatch.setattr(dask_parts, "unseen_by", lambda folder: "not seen.")
+        monkeypatch.setattr(dask_parts, "check_shared_folder", lambda folder: "not seen.")
     state, found = descend(parts, folder, 0, RUNS + 1)
     assert found.tobytes() == wanted.tobytes() and state.since == RUNS + 1
 
 
 def test_whether_workers_see_a_folder(engine, tmp_path):
-    assert unseen_by(str(tmp_path)) is None and not list(tmp_path.iterdir())
-    assert "cannot write into it" in unseen_by(str(tmp_path / "nowhere"))
+    assert check_shared_folder(str(tmp_path)) is None and not list(tmp_path.iterdir())
+    assert "cannot write into it" in check_shared_folder(str(tmp_path / "nowhere"))
 
 
 @pytest.mark.slow
