@@ -362,6 +362,7 @@ def register(
     kind = kind_of_class(cls)
     check_class(cls, kind)
     reference = check_reference(cls, kind, reference)
+    definition = None if formula is None else _plain_definition(cls, formula)
     name = cls.name
     before = REGISTRY.get(name)
     if (
@@ -384,8 +385,8 @@ def register(
         reference_registry.formula(name, semidefinite=cls.separable == "spectrum")(eliminated)
     if not cls.formula:
         cls.formula = rf"\operatorname{{{name.replace('_', ' ')}}}({{}})"
-    if formula is not None:
-        _enter_formula(cls, formula)
+    if definition is not None:
+        DEFINITIONS[name] = definition
     _OWN_WORDS[name] = table
     REGISTRY[name] = cls
     WORDS[name] = word = cls if issubclass(cls, Metric) else _MAKERS[kind.what](cls)  # pyrefly: ignore[bad-argument-type]  # a maker for each kind
@@ -411,8 +412,8 @@ def _enter_reference(cls: type[Atom], reference: Callable, marks: dict) -> dict:
     return table
 
 
-def _enter_formula(cls: type[Atom], formula: Callable) -> None:
-    """Enter a plain formula of one's own; ModelError where it is not a function of the arguments of its kind."""
+def _plain_definition(cls: type[Atom], formula: Callable) -> Definition:
+    """Return a plain formula of one's own; ModelError where it is not a function of the arguments of its kind."""
     function, wanted = formula, "W, atom"
     if issubclass(cls, SeparableLoss):
         kind, wanted = "samples", "z, y, atom"
@@ -435,7 +436,7 @@ def _enter_formula(cls: type[Atom], formula: Callable) -> None:
         raise ModelError(
             f"it is a function of ({wanted})", term=f"register({cls.__name__}, formula={formula!r})"
         ) from None
-    DEFINITIONS[cls.name] = Definition(function, kind)
+    return Definition(function, kind)
 
 
 def unregister(name: str) -> None:

@@ -439,4 +439,6 @@ def test_a_word_without_a_formula_is_taken_at_its_value():
         assert "magnitudes" not in DEFINITIONS
     with pytest.raises(mtl.errors.ModelError, match="a function of"):
         mtl.register(cls, reference=statement, formula=lambda W: 1.0)
+    mtl.register(cls, reference=statement)  # what was refused has left nothing behind
+    mtl.unregister(cls.name)
     assert "magnitudes" not in REGISTRY
