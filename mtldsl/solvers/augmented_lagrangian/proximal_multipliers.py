@@ -259,7 +259,7 @@ def is_untied(form: NormalForm) -> bool:
     facts = single_block(form)
     if isinstance(facts, str) or facts.loss.has_score_steps or not (form.is_convex and is_by_rows(form)):
         return False
-    return not RowPenalty.of(form.functions, facts.shape).l21.any()
+    return facts.shape[1] == 1 or not RowPenalty.of(form.functions, facts.shape).l21.any()
 
 
 def are_plain_ridges(form: NormalForm) -> bool:
