@@ -103,14 +103,14 @@ class Slot:
     number  : 0 for its first slot
     point   : where its last one ended
     is_lone : no other route waits for its end, or it is the last one of its route
-    next    : the name of the route that waits, asked when it is needed; "" where none does
+    waiting : the names of the routes that wait for their first slot, asked when they are needed
     """
 
     route: str
     number: int = 0
     point: Point | None = None
     is_lone: bool = False
-    next: Callable[[], str] = str
+    waiting: Callable[[], list[str]] = list
 
     def stall_rule(
         self, flops: float, limit: Callable[[], float] | None = None, tol: float = 0.0
@@ -160,7 +160,7 @@ class RoundRobin:
         first_slots = [slot for slot in self._waiting if slot.number == 1]
         if name is not None and not (name == self._last and first_slots):
             self._fresh.popleft()
-            return Slot(name, is_lone=not self._are_resumed, next=lambda: self._peek() or "")
+            return Slot(name, is_lone=not self._are_resumed, waiting=self._all_fresh)
         if not self._waiting:
             return None
         slot = self._waiting.popleft()
@@ -175,6 +175,10 @@ class RoundRobin:
         if not self._fresh:
             self._fresh.extend([name] if (name := next(self._coming, None)) is not None else [])
         return self._fresh[0] if self._fresh else None
+
+    def _all_fresh(self) -> list[str]:
+        self._fresh.extend(self._coming)
+        return list(self._fresh)
 
     def again(self, slot: Slot) -> None:
         """The same route goes on at once."""
