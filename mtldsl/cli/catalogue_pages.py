@@ -277,10 +277,17 @@ def markdown() -> str:
         columns = ["word", "formula", "what it is", "solvers"][: 4 if kind in WITH_SOLVERS else 3]
         lines += [f"| {' | '.join(columns)} |", "| " + " | ".join("---" for _ in columns) + " |"]
         lines += [_row(item, len(columns)) for item in rows]
-    for heading, about, items in groups_of_helpers():
-        lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
-        lines += [f"| `{item.short}` | {_first(item.summary)} |" for item in items]
-    lines += ["", *other_names()]
+    lines += ["", "## What is not a function of the weights", ""]
+    lines += [
+        f"- {heading}: {', '.join(f'`{item.name}`' for item in items)}"
+        for heading, _, items in groups_of_helpers()
+    ]
+    lines += [
+        "",
+        "[The language](language.md#similarities-between-tasks-and-how-much-each-counts) says what each is.",
+        "",
+        *other_names(),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -44,7 +44,7 @@ def markdown() -> str:
         "# Models of papers",
         "",
         "Written by `mtldsl models --markdown` from the models themselves; do not edit. A name stands for its statement in the "
-        "[language](language.md). Typing either gives the same problem.",
+        "[language](language.md).",
         "",
         "```python",
         'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)  # intercept=True: one number per task as well',

@@ -5,6 +5,7 @@ python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -211,13 +212,14 @@ def markdown() -> str:
         "- OSQP, asked for by name, on linear programs,",
         "- `alternating` on models that are convex, whose multipliers prove less than other solvers' do.",
         "",
-        "| solver | way | models | farthest from the reference |",
-        "| --- | --- | --- | --- |",
+        "Which ways, on how many models, and the largest difference from the reference:",
+        "",
     ]
-    for solver, typed in dict.fromkeys((cell.solver, _typed(cell.options)) for cell in unproven):
-        on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
+    for solver in dict.fromkeys(cell.solver for cell in unproven):
+        on = [cell for cell in unproven if cell.solver == solver]
+        ways_of = Counter(f"`{_typed(cell.options)}`" if cell.options else "as it is" for cell in on)
         far = f"{max(abs(cell.difference) for cell in on):.0e}"
-        lines.append(f"| `{solver}` | {f'`{typed}`' if typed else 'as it is'} | {len(on)} | {far} |")
+        lines.append(f"- `{solver}`: {', '.join(f'{way} ({n})' for way, n in ways_of.items())}; {far}")
     return "\n".join(lines) + "\n"
 
 
