@@ -4,7 +4,6 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.loops import for_each
@@ -112,41 +111,19 @@ def test_figures_of_the_comparison_are_those_of_the_corpus():
     """Family by family, of the judging half, as `benchmarks/results/corpus.md` has them."""
     corpus = (ROOT / "benchmarks" / "results" / "corpus.md").read_text()
     judging = corpus[corpus.index("## Judging half") :]
-    page = (ROOT / "docs" / "comparison.md").read_text()
-    table = page[page.index("| family |") : page.index("Below 1 mtldsl is faster")].strip().splitlines()[2:]
     there = judging[judging.index("| family | problems | auto solves") :].split("\n\n")[0].splitlines()[2:]
-    assert [cells(line)[0] for line in table] == [cells(line)[0] for line in there]
-    for line, source in zip(table, there, strict=True):
-        family, problems, mean, slower, worst = cells(line)
-        row = cells(source)
-        assert (problems, mean, slower, worst) == (row[1], row[5].split(",")[1].strip(), row[6], row[7]), (
-            family
-        )
+    means = {cells(line)[0]: cells(line)[5].split(",")[1].strip() for line in there}
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    said = page[page.index("Geometric means by family") : page.index("Below 1 mtldsl is faster")]
+    assert dict(re.findall(r"`(\w+)` (\d\.\d+)", said)) == {k: v for k, v in means.items() if v != "-"}
 
 
-def test_the_table_of_solvers_is_that_of_the_rows():
-    pytest.importorskip("pyarrow")
-    profiles = pictures().profiles
-    everything = [each for problems in profiles.judged().values() for each in problems]
-    page = (ROOT / "docs" / "solvers.md").read_text()
-    table = (
-        page[page.index("| solver | tried |") : page.index("Medians of different solvers")]
-        .strip()
-        .splitlines()[2:]
-    )
-    for line in table:
-        name, tried, solved, within, median, longest = cells(line)
-        key = (name.strip("`"), profiles.TOL)
-        seconds = np.array([each.own[key] for each in everything if key in each.own])
-        best = np.array([each.best_own(profiles.TOL)[0] for each in everything if key in each.own])
-        there = np.isfinite(seconds)
-        close = there & (seconds <= 2 * best + 3e-3)
-        found = (
-            len(seconds),
-            there.sum(),
-            f"{100 * close.mean():.0f} %",
-            f"{1e3 * np.median(seconds[there]):.1f}",
-            f"{seconds[there].max():.1f}",
-        )
-        assert (tried, solved, within, median, longest) == tuple(map(str, found)), name
-    assert len(table) == 10
+def test_what_is_said_of_auto_is_what_the_corpus_says():
+    corpus = (ROOT / "benchmarks" / "results" / "corpus.md").read_text()
+    judging = corpus[corpus.index("## Judging half") :]
+    row = re.search(r"^\| 0\.0001 \| (\d+ of \d+) \| \d+ \| (\d+ %) / 100 %", judging, re.MULTILINE)
+    assert row
+    for page in ("docs/solvers.md", "benchmarks/README.md"):
+        text = (ROOT / page).read_text()
+        said = re.search(r"`auto` solved (\d+ of \d+) problems.* our best route on (\d+ %)", text)
+        assert said and said.groups() == row.groups(), page

@@ -22,6 +22,7 @@ __all__ = [
     "ABOUT",
     "HEADINGS",
     "HELPERS",
+    "WITH_SOLVERS",
     "SimilarityHelper",
     "as_plain",
     "groups_of_helpers",
@@ -135,6 +136,9 @@ ABOUT = {
     "metric": "What structured_hinge(W, tasks, metric=...) optimises. solution.scores(tasks, metric=...) reports 1 minus it. y' are labels "
     "of task i, zᵢ its predictions. Give one for all tasks, or a list with one per task. Your own is a subclass of Metric.",
 }
+
+#: Kinds whose words say their solvers on the page: those of sets and metrics depend on what stands beside them.
+WITH_SOLVERS = ("loss", "regularizer", "structure")
 
 #: Traits that read better in words of their own.
 _SPELLED: dict[tuple[str, bool | str], str] = {
@@ -265,22 +269,27 @@ def markdown() -> str:
         "",
         "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
         "",
-        "The solvers are those of the smallest model with the word, in the order in which they are tried. Convex words also have `admm` and `cvxpy` behind them.",
-        "`problem.explain()` says the solvers of your model.",
+        "The solvers are those of the smallest model with the word, in the order in which they are tried. Convex words also have `admm` and `cvxpy` behind them. "
+        "`problem.explain()` says those of your model.",
     ]
     entries = catalogue()
     for kind in KINDS.values():
         rows = [item for item in entries if item.kind == kind]
         lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
-        lines += [
-            "| word | formula | what it is | solvers |",
-            "| --- | --- | --- | --- |",
-        ]
-        lines += [_row(item) for item in rows]
-    for heading, about, items in groups_of_helpers():
-        lines += ["", f"## {heading}", "", about, "", "| typed | what it is |", "| --- | --- |"]
-        lines += [f"| `{item.short}` | {_first(item.summary)} |" for item in items]
-    lines += ["", *other_names()]
+        columns = ["word", "formula", "what it is", "solvers"][: 4 if kind in WITH_SOLVERS else 3]
+        lines += [f"| {' | '.join(columns)} |", "| " + " | ".join("---" for _ in columns) + " |"]
+        lines += [_row(item, len(columns)) for item in rows]
+    lines += ["", "## What is not a function of the weights", ""]
+    lines += [
+        f"- {heading}: {', '.join(f'`{item.name}`' for item in items)}"
+        for heading, _, items in groups_of_helpers()
+    ]
+    lines += [
+        "",
+        "[The language](language.md#similarities-between-tasks-and-how-much-each-counts) says what each is.",
+        "",
+        *other_names(),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -311,14 +320,14 @@ def _solvers(item: CatalogueEntry) -> str:
     return ", ".join(item.solvers[:-2] if last_two and len(item.solvers) > 2 else item.solvers)
 
 
-def _row(item: CatalogueEntry) -> str:
+def _row(item: CatalogueEntry, n_columns: int) -> str:
     cells = [
         f"`{_short(item)}`",
         f"${_math(item.latex)}$",
         _first(item.summary),
         _solvers(item),
     ]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(cells[:n_columns])} |"
 
 
 def _first(summary: str) -> str:

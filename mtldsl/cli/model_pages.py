@@ -44,14 +44,14 @@ def markdown() -> str:
         "# Models of papers",
         "",
         "Written by `mtldsl models --markdown` from the models themselves; do not edit. A name stands for its statement in the "
-        "[language](language.md). Typing either gives the same problem.",
+        "[language](language.md).",
         "",
         "```python",
         'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)  # intercept=True: one number per task as well',
         "```",
         "",
         'In a problem file, `model = "Robust-MTL"` stands in place of `minimize`, the numbers in `[parameters]`. `mtldsl models NAME` '
-        "shows one model. A convex model is solved to a certified duality gap, another to a certified stationary point. More terms and constraints: "
+        "shows one model. Convex models are solved to a certified duality gap, the others to a certified stationary point. More terms and constraints: "
         "`mtl.minimize(problem.objective + 0.1 * mtl.ridge(W), [W >= 0])` with `W = problem.weights[0]`.",
         "",
         "A paper's authors and title stand where it is first cited.",
@@ -64,8 +64,8 @@ def markdown() -> str:
             "",
             f"## {family}",
             "",
-            "| model | statement | what it assumes | convex | source |",
-            "| --- | --- | --- | --- | --- |",
+            "| model | statement | what it assumes | source |",
+            "| --- | --- | --- | --- |",
         ]
         lines += [_row(each, titles) for each in rows]
         notes = _notes(rows, noted)
@@ -116,8 +116,8 @@ def _row(each: NamedModel, titles: set[str]) -> str:
         statement += (
             f"; {', '.join(f'{name} = {value:g}' for name, value in each.defaults.items())} unless given"
         )
-    convex = "yes" if _is_convex(each) else "no"
-    return f"| {names} | {statement} | {each.about} | {convex} | {_cited(each.source, titles)} |"
+    about = each.about if _is_convex(each) else f"{each.about} **Not convex.**"
+    return f"| {names} | {statement} | {about} | {_cited(each.source, titles)} |"
 
 
 def _is_convex(each: NamedModel) -> bool:

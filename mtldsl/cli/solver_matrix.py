@@ -5,6 +5,7 @@ python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -41,13 +42,13 @@ class SolverMatrixSettings:
     gap_tol       : relative duality gap that is asked for
     agreement_tol : relative difference of a certified objective and the reference's that is agreement: both gaps, with room
     unproven_tol  : that of a point without the proof
-    row_models    : models that a row of the second table names
+    cell_words    : words of a cell of the table
     """
 
     gap_tol: float = 1e-6
     agreement_tol: float = 1e-5
     unproven_tol: float = 1e-3
-    row_models: int = 6
+    cell_words: int = 25
 
 
 SETTINGS = SolverMatrixSettings()
@@ -176,28 +177,33 @@ def cells(
 
 
 def markdown() -> str:
-    """The page: a row a model, a column a solver."""
-    taken = [solver for solver in SOLVERS if any(takes(solver, name) for name in models())]
+    """The page: models that the same solvers take are one row."""
     found = {name: list(cells(name)) for name in models()}
     all_cells = [cell for row in found.values() for cell in row]
     ways = sum(map(len, ROUTES.values()))
     unproven = [cell for cell in all_cells if not cell.certified]
+    takers: dict[tuple[str, ...], list[str]] = {}
+    for name, row in found.items():
+        takers.setdefault(tuple(dict.fromkeys(cell.solver for cell in row)), []).append(name)
     lines = [
         "# Every solver on every model",
         "",
-        f"{len(found)} small models, of the catalogue (`mtldsl models`) and others, by every solver that takes them. Each solver is called as it is, and in "
-        f"{ways} other ways: {len(all_cells)} solves to {SETTINGS.gap_tol:g}.",
+        f"{len(found)} small models, those of `mtldsl models` and others, by every solver that takes them: as it is, and in {ways} other ways. "
+        f"These are {len(all_cells)} solves to {SETTINGS.gap_tol:g}. Distributed solvers take none of these models.",
         "",
-        "A number is the largest relative difference between a certified objective and the reference's, over all ways. For a model that is not convex it is "
-        "the most that cvxpy gains in any block. A dash: the solver refuses the model. Distributed solvers take none of these.",
+        "The difference is the largest, relative, between a certified objective and the reference's. For a model that is not convex it is the most that "
+        "cvxpy gains in any block.",
         "",
         "`python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md` makes this page anew in some minutes.",
         "",
-        "| model | " + " | ".join(f"`{solver}`" for solver in taken) + " |",
-        "| --- |" + " --- |" * len(taken),
+        "| models | solvers that take them | difference |",
+        "| --- | --- | --- |",
     ]
-    for name, row in found.items():
-        lines.append(f"| {name} | " + " | ".join(_worst(row, solver) for solver in taken) + " |")
+    for solvers, names in takers.items():
+        typed = ", ".join(f"`{solver}`" for solver in solvers)
+        for part in _cells_of(names):
+            proven = [abs(cell.difference) for name in part for cell in found[name] if cell.certified]
+            lines.append(f"| {'; '.join(part)} | {typed} | {max(proven):.0e} |")
     lines += [
         "",
         "## Without the proof",
@@ -208,30 +214,33 @@ def markdown() -> str:
         "- OSQP, asked for by name, on linear programs,",
         "- `alternating` on models that are convex, whose multipliers prove less than other solvers' do.",
         "",
-        "| solver | way | on | farthest from the reference |",
-        "| --- | --- | --- | --- |",
+        "Which ways, on how many models, and the largest difference from the reference:",
+        "",
     ]
-    for solver, typed in dict.fromkeys((cell.solver, _typed(cell.options)) for cell in unproven):
-        on = [cell for cell in unproven if (cell.solver, _typed(cell.options)) == (solver, typed)]
+    for solver in dict.fromkeys(cell.solver for cell in unproven):
+        on = [cell for cell in unproven if cell.solver == solver]
+        ways_of = Counter(f"`{_typed(cell.options)}`" if cell.options else "as it is" for cell in on)
         far = f"{max(abs(cell.difference) for cell in on):.0e}"
-        ends = f"`{solver}` | {f'`{typed}`' if typed else 'as it is'}", far
-        for first in range(0, len(on), SETTINGS.row_models):  # a long list goes on in further rows
-            names = ", ".join(cell.model for cell in on[first : first + SETTINGS.row_models])
-            lines.append(f"| {ends[0]} | {names} | {ends[1]} |")
-            ends = "as above | as above", "as above"
+        lines.append(f"- `{solver}`: {', '.join(f'{way} ({n})' for way, n in ways_of.items())}; {far}")
     return "\n".join(lines) + "\n"
+
+
+def _cells_of(names: Sequence[str]) -> list[list[str]]:
+    """The names in cells of a table, each of few enough words.
+
+    >>> len(_cells_of(["squares of separate inputs, a ridge and an intercept"] * 3))
+    2
+    """
+    parts: list[list[str]] = [[]]
+    for name in names:
+        if parts[-1] and len(" ".join([*parts[-1], name]).split()) > SETTINGS.cell_words:
+            parts.append([])
+        parts[-1].append(name)
+    return parts
 
 
 def _typed(options: dict) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
-
-
-def _worst(row: list[SolveOutcome], solver: str) -> str:
-    here = [cell for cell in row if cell.solver == solver]
-    if not here:
-        return "-"
-    proven = [abs(cell.difference) for cell in here if cell.certified]
-    return f"{max(proven):.0e}" if proven else "below"
 
 
 if __name__ == "__main__":

@@ -480,8 +480,12 @@ def test_the_page_has_a_row_for_every_model():
         assert f"`{each.statement}`" in row and all(f"`{text}`" in row for text in each.subject_to)
         title = re.search(r'"[^"]+"', each.source)
         cited = each.source in row or " et al." in row
-        assert len(row.split(" | ")) == 5 and cited and (title is None or title[0] in page)
-    assert "| no |" in next(line for line in page.splitlines() if line.startswith("| **FETR**"))
+        assert len(row.split(" | ")) == 4 and cited and (title is None or title[0] in page)
+    is_marked = {
+        name: "Not convex" in next(line for line in page.splitlines() if line.startswith(f"| **{name}**"))
+        for name in ("FETR", "MTRL")
+    }
+    assert is_marked == {"FETR": True, "MTRL": False}
 
 
 def test_the_command_lists_and_shows(command_line):
