@@ -33,11 +33,8 @@ def two_workers():
     """
     distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
     options = {
-        "host": "127.0.0.1",
-        "protocol": "tcp://",
-        "dashboard_address": "127.0.0.1:0",
-        "memory_limit": 0,
-    }
+        "host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0", "memory_limit": 0,
+    }  # fmt: skip
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster:
         yield cluster
 

@@ -30,8 +30,6 @@ class Silent(DataError):
 
 
 # ------------------------------------------------------------------------------------------------ the sentence
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_text_is_the_message(kind):
     error = kind("W is not a matrix")
@@ -89,7 +87,6 @@ def test_an_error_is_given_its_place_without_being_changed():
 
 
 # ------------------------------------------------------------------------------------------------ other processes
-
 FULL = dict(term=Spelled("a", "b"), write_instead="write c", argument="labels", place=PLACE)
 SENT = [*(kind("wrong", **FULL) for kind in KINDS), TwoArguments(3, 4), Silent()]
 
@@ -142,8 +139,6 @@ def test_every_kind_is_still_pythons_too():
 
 
 # ------------------------------------------------------------------------------------------------ faces
-
-
 @pytest.fixture
 def problem_file(tmp_path):
     def load(text):

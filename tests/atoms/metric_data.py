@@ -19,18 +19,9 @@ from mtldsl.atoms.metrics import (
 )
 
 __all__ = [
-    "TIGHT",
-    "TOP",
-    "WHOLE_BOX",
-    "Arbitrary",
-    "Cubed",
-    "Power",
-    "labels",
-    "minus_conjugate",
-    "planes_of",
-    "scores",
-    "value_of_planes",
-]
+    "TIGHT", "TOP", "WHOLE_BOX", "Arbitrary", "Cubed", "Power", "labels", "minus_conjugate", "planes_of",
+    "scores", "value_of_planes",
+]  # fmt: skip
 
 #: of labellings, all of which they allow
 WHOLE_BOX = [

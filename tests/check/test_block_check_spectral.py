@@ -20,13 +20,13 @@ from tests.check.test_block_check import data
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.learned_models import fetr
 from tests.loops import for_each
+from tests.models import with_weights
 
 D, M = 4, 3
 
 
 def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None, **weights):
-    tasks = data() if tasks is None else tasks
-    W = mtl.Weights(tasks, **weights)
+    tasks, W = with_weights(data() if tasks is None else tasks, **weights)
     return mtl.minimize(loss(W, tasks) + 0.5 * penalty(W), subject_to=constraints(W))
 
 
@@ -75,8 +75,6 @@ def test_agreement_of_reweighted_models(name):
 
 
 # ------------------------------------------------------------------------------------------------- mutations
-
-
 @pytest.fixture(scope="module")
 def solved():
     problem = model(mtl.log_rank, tasks=data(seed=3))
@@ -136,12 +134,9 @@ def test_a_wrong_reference_is_noticed(solved, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------- models without smoothing
-
-
 def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
     """The model, and a point of it: proximal gradient steps on the sum of squares, from the least-squares weights."""
-    tasks = data(seed=2, rank=2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(seed=2, rank=2))
     loss = mtl.sum_of_squares(W, tasks)
     problem = mtl.minimize(
         loss if penalty is None else loss + 6.0 * penalty(W),
@@ -162,8 +157,7 @@ def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
 
 def claimed(problem, V):
     """A solution that states these weights."""
-    tasks = problem.form().losses[0].tasks
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(problem.form().losses[0].tasks)
     any_solution = mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.log_rank(W)).solve()
     stated = replace(moved(problem, any_solution, V), status="stationary", dual_bound=-np.inf, tol=1e-9)
     return with_steps(stated, ())
@@ -259,14 +253,12 @@ def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
 
 
 # --------------------------------------------------------------------------------------- steps of majorisation
-
 EPS = 1e-2
 
 
 def calibrated(reweights_losses=True, m=M, **options):
     """(problem, solution) with the first, a middle and the last step of the paper's Algorithm 1, or of it for sums of squares."""
-    tasks = data(layout="separate", m=m, rank=2, **options)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(layout="separate", m=m, rank=2, **options))
     loss = mtl.square_root_loss(W, tasks, eps=EPS) if reweights_losses else mtl.sum_of_squares(W, tasks)
     problem = mtl.minimize(loss + 0.5 * mtl.log_rank(W, eps=EPS))
     y = tasks.per_task(tasks.targets)
@@ -363,8 +355,6 @@ def test_a_majoriser_that_is_none_is_noticed(stepped, monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------------- large data
-
-
 @pytest.mark.slow
 def test_of_large_data_some_tasks_are_compared():
     """The very solution and its very steps, not those of a subsample."""

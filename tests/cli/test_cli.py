@@ -56,8 +56,6 @@ def eighty_columns(monkeypatch):
 
 
 # -------------------------------------------------------------------------------------------------- solve
-
-
 @pytest.mark.slow
 def test_the_main_job(run):
     """Digits: solved, certified, cross-checked, of low rank, and better than guessing on every task."""
@@ -148,14 +146,10 @@ def test_starts_and_solver_options_on_the_command_line(run, small):
 
 
 ON_PAGE = (
-    "<title>A small [bold]model[/bold]</title>",
-    "λ ‖W‖⁎",
-    "the cross-check agrees",
-    " rows that were not learned on.",
-    "mtldsl solve small.toml",
-    "Everything, as the terminal shows it",
+    "<title>A small [bold]model[/bold]</title>", "λ ‖W‖⁎", "the cross-check agrees",
+    " rows that were not learned on.", "mtldsl solve small.toml", "Everything, as the terminal shows it",
     "Certificate",
-)
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -182,8 +176,6 @@ def test_many_tasks_are_summed_up(run, small):
 
 
 # --------------------------------------------------------------------------------------------- exit code 1
-
-
 def test_not_certified_is_exit_code_1(run, small):
     small.write_text(SMALL + '[solve]\nsolver = "admm"\nmax_iter = 1\n')
     code, out, err = run("solve", small, "--no-check")
@@ -242,8 +234,6 @@ def test_a_solver_that_fails_is_exit_code_1(run, small, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- exit code 2
-
-
 @for_each(
     ("old", "new", "message"),
     [
@@ -312,8 +302,6 @@ def test_usage_is_exit_code_2(capsys, arguments):
 
 
 # ------------------------------------------------------------------------------------------------- Ctrl-C
-
-
 def test_ctrl_c_in_the_solver_reports_the_best_point(run, small, tmp_path, monkeypatch):
     solver = get_solver("admm")
     real = type(solver).solve
@@ -351,8 +339,6 @@ def test_ctrl_c_while_reading(run, small, monkeypatch):
 
 
 # --------------------------------------------------------------------------------- check, explain and words
-
-
 def test_check_checks_whatever_the_file_says(run, small):
     small.write_text(SMALL + "[check]\ncross_check = false\n")
     code, out, _ = run("check", small)
@@ -404,8 +390,6 @@ def test_words_shows_what_is_learned_and_how_tasks_are_alike(run):
 
 
 # -------------------------------------------------------------------------------------------- as a user would
-
-
 # Three tests of the command line start it as a process: the two that follow, and Ctrl-C in tests/system/test_stops.py. What else is said of the command line is said of `main`, in this process.
 
 

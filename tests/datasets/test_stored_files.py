@@ -27,8 +27,6 @@ def full_table():
 
 
 # ------------------------------------------------------------------------------------------------------- LIBSVM
-
-
 def libsvm(folder, X, y, ids, size=37, **options):
     folder.mkdir()
     for k, (part, labels, tasks) in enumerate(chunks(X, y, ids, size)):
@@ -122,16 +120,9 @@ def test_numbers_are_those_that_python_reads(tmp_path):
     values = np.concatenate([rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300), [5e-324, 1e308]])
     words = [f"{v:{f}}" for v in values for f in (".3g", ".6f", ".15e", ".16g", ".17e", "+.0f")]
     words += [
-        "1.",
-        "-.5",
-        "1E5",
-        "1e+05",
-        "9007199254740993",
-        "0.9007199254740993e1",
-        "1e-22",
-        "1e23",
+        "1.", "-.5", "1E5", "1e+05", "9007199254740993", "0.9007199254740993e1", "1e-22", "1e23",
         "00012.50",
-    ]
+    ]  # fmt: skip
     words += ["99999999999999999", "100000000000000000000", "1.00000000000000000000001", "1e-0005"]
     words = [word for word in words if float(word)]
     (tmp_path / "a.svm").write_text("\n".join(f"{word} qid:1 1:{word}" for word in words))
@@ -166,8 +157,6 @@ def test_labels_that_are_not_numbers_are_no_labels(tmp_path):
 
 
 # --------------------------------------------------------------------------------------------------------- NPZ
-
-
 def test_archives_sparse_and_dense(tmp_path):
     X, y, ids = table()
     names = np.array([f"user {k}" for k in ids])
@@ -184,8 +173,6 @@ def test_archives_sparse_and_dense(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------ Parquet
-
-
 def parquet(path, columns):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     import pyarrow.parquet
@@ -289,8 +276,6 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------- wrong parts
-
-
 def test_wrong_parts_are_named(tmp_path):
     def refused(message, parts, **options):
         with pytest.raises(DataError) as error:

@@ -289,8 +289,6 @@ def test_the_laws_catch_a_loss_that_is_wrong():
 
 
 # ------------------------------------------------------------------------------------------------ solvers
-
-
 class Zeros(Solver):
     """Shows zeros, and nothing else."""
 

@@ -33,8 +33,6 @@ def a_hundred_columns(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ declarations
-
-
 @for_each(
     "declared, members",
     [
@@ -97,8 +95,6 @@ def test_a_named_model_with_edges_of_its_own(load):
 
 
 # ------------------------------------------------------------------------------------------------- the example
-
-
 @pytest.fixture(scope="module")
 def solved():
     file = load_problem(FILE)

@@ -111,8 +111,6 @@ def _coefficient(rng, wild: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------------ expressions
-
-
 def _plain(name: str) -> Expression:
     return Expression(name, (Part(name),))
 
@@ -146,8 +144,6 @@ def _argument(rng, name: str, shape: tuple[int, int]) -> Expression:
 
 
 # -------------------------------------------------------------------------------------------------- penalties
-
-
 def _penalties(rng, blocks: dict, shape) -> tuple[list[Penalty], list[str]]:
     found, tags = [], []
     for name in blocks:
@@ -212,8 +208,6 @@ def _special(rng, name: str) -> Penalty:
 
 
 # ------------------------------------------------------------------------------------------------ constraints
-
-
 def _constraints(rng, blocks: dict, shape) -> tuple[list[Constraint], bool, list[str]]:
     """Constraints on one block, whether they can be met, and a word for them."""
     if rng.random() > 0.3:

@@ -62,15 +62,10 @@ NEEDED = {
 def set_in_type(latex):
     """Mathtext knows fewer commands than LaTeX: those it lacks are exchanged for their like."""
     for missing, like in [
-        (r"\text{", r"\mathrm{"),
-        (r"\tfrac12", r"\frac{1}{2}"),
-        (r"\tfrac1{", r"\frac{1}{"),
-        (r"\tfrac1n", r"\frac{1}{n}"),
-        (r"\big", ""),
-        (r"\Big", ""),
-        (r"\mathbf 1", r"\mathbf{1}"),
+        (r"\text{", r"\mathrm{"), (r"\tfrac12", r"\frac{1}{2}"), (r"\tfrac1{", r"\frac{1}{"),
+        (r"\tfrac1n", r"\frac{1}{n}"), (r"\big", ""), (r"\Big", ""), (r"\mathbf 1", r"\mathbf{1}"),
         (r"\quad & ", r"\quad "),
-    ]:
+    ]:  # fmt: skip
         latex = latex.replace(missing, like)
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 

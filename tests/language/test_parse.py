@@ -146,7 +146,6 @@ def test_a_constraint_prints_as_typed():
 
 
 # ------------------------------------------------------------------------------------------------ mistakes
-
 WRONG = [
     # text, line:column, part of the message, text under the caret
     ("l1_norm(V)", "1:9", "no name 'V'", "V"),
@@ -292,38 +291,14 @@ def test_what_the_data_do_not_suit_stays_an_error_of_the_data():
 
 
 # -------------------------------------------------------------------------------------- nothing is executed
-
 ATTACKS = [
-    "__import__('os').system('true')",
-    "().__class__.__bases__[0].__subclasses__()",
-    "W.__class__",
-    "W.sum.__globals__",
-    "l1_norm.__globals__",
-    "(lambda: l1_norm(W))()",
-    "[l1_norm(W) for W in [1]]",
-    "(W := 3)",
-    "f'{W}'",
-    "open('x')",
-    "eval('1')",
-    "l1_norm(W).__init__",
-    "W[l1_norm]",
-    "(yield W)",
-    "{**W}",
-    "W if W else W",
-    "lam.value",
-    "tasks.X",
-    "A.dump('x')",
-    "1 .__add__(2)",
-    "l1_norm(W) ** 9 ** 9 ** 9 ** 9",
-    "9 ** 9 ** 9 * l1_norm(W)",
-    "'a' * 10000000000",
-    "[0] * 10000000000",
-    "1 << 99999999999999",
-    "Sigma1.__class__",
-    "Sigma1.tasks",
-    "D.trace().unknown",
-    "D.trace.__func__",
-]
+    "__import__('os').system('true')", "().__class__.__bases__[0].__subclasses__()", "W.__class__",
+    "W.sum.__globals__", "l1_norm.__globals__", "(lambda: l1_norm(W))()", "[l1_norm(W) for W in [1]]",
+    "(W := 3)", "f'{W}'", "open('x')", "eval('1')", "l1_norm(W).__init__", "W[l1_norm]", "(yield W)",
+    "{**W}", "W if W else W", "lam.value", "tasks.X", "A.dump('x')", "1 .__add__(2)",
+    "l1_norm(W) ** 9 ** 9 ** 9 ** 9", "9 ** 9 ** 9 * l1_norm(W)", "'a' * 10000000000", "[0] * 10000000000",
+    "1 << 99999999999999", "Sigma1.__class__", "Sigma1.tasks", "D.trace().unknown", "D.trace.__func__",
+]  # fmt: skip
 
 
 @for_each("text", ATTACKS)

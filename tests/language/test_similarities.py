@@ -29,8 +29,6 @@ def indicator(*members):
 
 
 # --------------------------------------------------------------------------------------------------- the kernels
-
-
 INDIVIDUAL = {name: indicator(name) for name in NAMES}
 PATH = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
 R = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
@@ -115,7 +113,6 @@ def test_printed_as_typed():
 
 
 # --------------------------------------------------------------------------------------------------- the refusals
-
 #: as soon as it is typed: helper, what is quoted, the advice
 AT_ONCE = """
 mtl.similarities.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])

@@ -47,8 +47,6 @@ def values_of(each: NamedModel) -> dict:
 
 
 # ---------------------------------------------------------------------------------- a statement and its model
-
-
 @for_each("each", MODELS, ids=NAMES)
 def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     values = values_of(each)
@@ -76,8 +74,6 @@ def test_every_name_is_one_model_and_every_line_is_filled():
 
 
 # ------------------------------------------------------------------------- the papers' formulas in plain numpy
-
-
 def squares(W):
     return np.sum((X @ W - Y) ** 2)
 
@@ -280,8 +276,6 @@ def test_it_is_solved_with_a_proof_and_is_its_papers_formula(each):
 
 
 # ---------------------------------------------------------------------------------- what the notes say
-
-
 def test_a_loss_divided_by_the_rows_as_in_scikit_learn():
     alpha = 0.05
     ridge = linear_model.Ridge(alpha=alpha, fit_intercept=False).fit(X, Y).coef_.T
@@ -314,8 +308,6 @@ def test_domain_adaptation_is_one_svm_on_doubled_features():
 
 
 # -------------------------------------------------------------------------------------- parameters and options
-
-
 def test_the_parameters_are_the_problems_own():
     problem = mtl.model("Robust-MTL", REAL, rho1=1.0, rho2=np.float32(0.5))
     rho1, rho2 = problem.parameters
@@ -399,7 +391,6 @@ def test_what_is_wrong_is_said(arguments, parameters, message):
 
 
 # --------------------------------------------------------------------------------------------- problem files
-
 DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
 
 
@@ -465,8 +456,6 @@ def test_a_mistake_is_shown_where_it_stands(load, top, tables, place, message):
 
 
 # ------------------------------------------------------------------------------------------------- catalogue
-
-
 def test_the_page_is_what_the_command_prints(command_line):
     _, printed, _ = command_line("models", "--markdown")
     page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()

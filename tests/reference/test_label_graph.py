@@ -40,8 +40,6 @@ def test_known_optima(name, key):
 
 
 # ---------------------------------------------------------------------------------------------------- its limits
-
-
 def of_size(K, n=4, word=mtl.clique_hinge):
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((n, K)) < 0.5, 1.0, -1.0)
@@ -77,8 +75,6 @@ def test_too_many_samples_are_refused_and_checked_on_some():
 
 
 # ------------------------------------------------------------------------------------------- constraint generation
-
-
 def by_planes(form, monkeypatch):
     """The same form solved with planes, however few its labellings are."""
     monkeypatch.setattr("mtldsl.reference.label_graph.SETTINGS", replace(SETTINGS, stated_labels=0))

@@ -49,8 +49,6 @@ def test_weights_outside_a_singular_covariance_cost_infinity():
 
 
 # ------------------------------------------------------------------------------------------------- constraints
-
-
 def violation(S, atom, k) -> float:
     constraints = constraints_on(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
     assert all(constraint.is_dcp() for constraint in constraints)
@@ -76,8 +74,6 @@ def test_a_given_matrix_has_no_block():
 
 
 # ------------------------------------------------------------------------------------------------------ blocks
-
-
 def positive(rng, n, low, high):
     """A random symmetric matrix with eigenvalues between low and high, evenly in their logarithm."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
@@ -125,8 +121,6 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
 
 
 # ---------------------------------------------------------------------------------------------- known optima
-
-
 @for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 def test_the_sdp_of_a_known_step(name):
     """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""

@@ -67,8 +67,6 @@ def section_of(text):
 
 
 # -------------------------------------------------------------------------------------------------- calibration
-
-
 def test_weights_and_noise_levels_are_those_of_the_residuals(written):
     """The section names the noisiest first."""
     file, solution = solved(written())
@@ -121,8 +119,6 @@ def test_a_task_that_is_fitted_exactly_is_said(written):
 
 
 # ------------------------------------------------------------------------------------------------------- starts
-
-
 def test_every_start_has_a_row_and_the_best_is_marked(written):
     file, solution = solved(written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n"))
     record, text = told(file, solution)
@@ -144,8 +140,6 @@ def test_every_start_has_a_row_and_the_best_is_marked(written):
 
 
 # -------------------------------------------------------------------------------------------------- certificate
-
-
 @pytest.mark.slow
 @for_each("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
@@ -172,8 +166,6 @@ def test_a_smooth_model_has_a_gradient(written):
 
 
 # -------------------------------------------------------------------------------------------- singular values
-
-
 def test_singular_values_are_counted_above_the_smoothing(written):
     file, solution = solved(written(FILE.replace("mu = 4.0", "mu = 40.0\neps = 4.0")))
     record, text = told(file, solution)
@@ -184,8 +176,6 @@ def test_singular_values_are_counted_above_the_smoothing(written):
 
 
 # ----------------------------------------------------------------------------------------------------- the files
-
-
 @pytest.mark.slow
 def test_the_whole_job(written, tmp_path, capsys):
     path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')

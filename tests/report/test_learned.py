@@ -71,8 +71,6 @@ def solved(path, **options):
 
 
 # --------------------------------------------------------------------------------------------- correlations
-
-
 @for_each(
     "kind, size, entries",
     pairwise_cases(["precision", "covariance"], [(2, 2), (9, 3), (30, 30)], [4_000_000, 20]),
@@ -108,8 +106,6 @@ def test_constant_features_have_no_correlations():
 
 
 # ----------------------------------------------------------------------------------------------- the record
-
-
 def test_spectrum_and_bounds_are_those_of_the_solution(written, monkeypatch):
     """Large matrices are their eigenvalues alone."""
     file, solution = solved(written())
@@ -162,8 +158,6 @@ def test_a_term_with_coefficient_zero_learns_nothing(written):
 
 
 # ------------------------------------------------------------------------------------------------- the words
-
-
 TOLD = (
     "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
     "Σ₁ ⪰ 0.1 I Σ₁ ⪯ 3 I",

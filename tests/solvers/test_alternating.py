@@ -25,8 +25,6 @@ ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 # ----------------------------------------------------------------------------------------------------- fixtures
-
-
 def fixture(name):
     return json.loads((FIXTURES / f"{name}.json").read_text())
 
@@ -118,8 +116,6 @@ def covariance_problem(tasks, word, gamma):
 
 
 # ------------------------------------------------------------------------------------------------- combinations
-
-
 def regression(d=4, m=3, n=12, seed=0, layout="shared", labels="real"):
     """Tasks of rank one and noise; labels +-1, counts or numbers."""
     rng = np.random.default_rng(seed)
@@ -141,13 +137,9 @@ def regression(d=4, m=3, n=12, seed=0, layout="shared", labels="real"):
 
 LAYOUTS = ["shared", "missing", "weighted", "sparse", "separate", "separate sparse"]
 SMOOTH = {
-    "sum_of_squares": "real",
-    "squared_loss": "real",
-    "logistic_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "huber_loss": "real",
-    "poisson_loss": "count",
-}
+    "sum_of_squares": "real", "squared_loss": "real", "logistic_loss": "sign",
+    "squared_hinge_loss": "sign", "huber_loss": "real", "poisson_loss": "count",
+}  # fmt: skip
 
 
 def labels_of(tasks):

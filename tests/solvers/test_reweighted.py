@@ -9,6 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.solvers.test_admm import FIXTURES
 from tests.solvers.test_nonconvex_admm import multiplier, parts_of
 
@@ -67,15 +68,12 @@ CASES = {
 
 def made(case):
     d, m, kind, weighted, intercept, mean, objective = CASES[case]
-    tasks = data(d, m, kind, seed=d + 10 * m, weighted=weighted)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(data(d, m, kind, seed=d + 10 * m, weighted=weighted), intercept=intercept)
     problem = mtl.minimize(objective(W, tasks, mean))
     return problem, problem.form()
 
 
 # ------------------------------------------------------------------------------------------------- whole runs
-
-
 @pytest.mark.slow
 @for_each("case, method", zip(CASES, cycle(METHODS), strict=False))
 def test_the_objective_never_rises(case, method):
@@ -101,8 +99,7 @@ def test_a_kink_where_tasks_interpolate(mu, eps, solver):
     rng = np.random.default_rng(7)
     X = [rng.normal(size=(n, 6)) for n in (3, 4, 25, 30)]
     y = [A @ rng.normal(size=6) + rng.normal(size=len(A)) for A in X]
-    tasks = mtl.Tasks.separate(X, y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate(X, y))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=eps))
     solution = problem.solve(solver=solver, tol=1e-6 if eps else 1e-7)
     norms = np.array([np.linalg.norm(A @ w - b) for A, w, b in zip(X, solution.W.T, y, strict=True)])
@@ -142,8 +139,6 @@ def test_wrong_options(options, message):
 
 
 # ------------------------------------------------------------------------------------------------ known values
-
-
 @pytest.fixture
 def given():
     if not FIXTURES.is_dir():

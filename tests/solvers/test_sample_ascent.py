@@ -11,22 +11,16 @@ import mtldsl as mtl
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import SolverError
 from tests.loops import for_each
-from tests.models import D, M, separate, shared
+from tests.models import D, M, separate, shared, with_weights
 from tests.solvers.test_admm import FIXTURES
 
 BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 #: word -> what its labels are
 LOSSES = {
-    "hinge_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "logistic_loss": "sign",
-    "squared_loss": "real",
-    "sum_of_squares": "real",
-    "absolute_loss": "real",
-    "huber_loss": "real",
-    "quantile_loss": "real",
-}
+    "hinge_loss": "sign", "squared_hinge_loss": "sign", "logistic_loss": "sign", "squared_loss": "real",
+    "sum_of_squares": "real", "absolute_loss": "real", "huber_loss": "real", "quantile_loss": "real",
+}  # fmt: skip
 
 
 def assert_solved(problem, tol=1e-6, **options):
@@ -51,14 +45,11 @@ def arrays(n_tasks=3, n=10, d=4, seed=0, labels="sign", noise=0.5):
 
 
 def model(Xs, ys, word=mtl.hinge_loss, C=1.0, p=2.0, similarities=BOTH, intercept=False, **options):
-    tasks = mtl.Tasks.separate(Xs, ys)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.separate(Xs, ys), intercept=intercept)
     return mtl.minimize(C * word(W, tasks, **options) + mtl.mkl_norm(W, similarities, p=p))
 
 
 # -------------------------------------------------------------------------------------------- established optima
-
-
 def fixture(name):
     """(what is in it, its tasks, its similarities)"""
     path = FIXTURES / f"{name}.json"
@@ -105,7 +96,6 @@ def test_known_optima(name, form):
 
 
 # --------------------------------------------------------------------- losses, layouts, similarities and exponents
-
 PATH = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
 HALF = np.array([[1.0, 0.5], [1.0, 0.0], [-0.5, 1.0], [0.0, 2.0]])
 
@@ -166,8 +156,7 @@ def test_certified_and_equal_to_the_reference(i):
     """Losses, exponents, data layouts, similarities, intercepts, C and mean=True in turn."""
     word, labels = list(LOSSES.items())[i % 8]
     p, similarities = EXPONENTS[i // 8], SIMILARITIES[(i // 8 + i) % 8]
-    tasks = LAYOUTS[i % 9](labels)
-    W = mtl.Weights(tasks, intercept=(i // 3) % 2 == 1)
+    tasks, W = with_weights(LAYOUTS[i % 9](labels), intercept=(i // 3) % 2 == 1)
     mean = {"mean": True} if i % 4 == 1 else {}
     loss = getattr(mtl, word)(W, tasks, **mean)
     penalty, bounds = penalty_and_bounds(W, similarities, p)
@@ -186,8 +175,7 @@ def test_certified_and_equal_to_the_reference(i):
 @pytest.mark.parametrize("density", [None, 0.5])
 def test_ridge_and_quadratics_between_tasks(word, intercept, density):
     """Without mkl_norm: one kernel, the inverse of the quadratics. Another solver finds the same optimum."""
-    tasks = shared(3, n=20, labels=LOSSES[word], density=density)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(shared(3, n=20, labels=LOSSES[word], density=density), intercept=intercept)
     loss = 2.0 * getattr(mtl, word)(W, tasks)
     coupling = PATH + 0.2 * np.eye(M)
     for penalty in (
@@ -206,8 +194,6 @@ def test_ridge_and_quadratics_between_tasks(word, intercept, density):
 
 
 # ------------------------------------------------------------------------------------------------- odd data
-
-
 def zeros(word):
     """A row of zeros, and a task of zeros."""
     Xs, ys = arrays(labels=LOSSES[word])
@@ -269,8 +255,6 @@ def test_rows_of_zeros_far_from_the_intercept():
 
 
 # ------------------------------------------------------------------------------------ models that once went wrong
-
-
 @pytest.mark.slow
 @for_each("word, p", [("absolute_loss", 1.0), ("squared_loss", 2.0), ("huber_loss", 1.0)])
 @for_each("seed", [2])
@@ -370,11 +354,8 @@ def test_alternating_refuses_weights_of_given_matrices():
 
 
 # ----------------------------------------------------------------------- what must not change a result, and options
-
-
 def problem_of(word="hinge_loss", tasks=None, C=2.0, similarities=BOTH, p=2.0, intercept=False):
-    tasks = separate(5, labels=LOSSES[word]) if tasks is None else tasks
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(separate(5, labels=LOSSES[word]) if tasks is None else tasks, intercept=intercept)
     penalty = mtl.ridge(W) if similarities is None else 0.8 * mtl.mkl_norm(W, similarities, p=p)
     return mtl.minimize(C * getattr(mtl, word)(W, tasks) + penalty)
 
@@ -427,8 +408,7 @@ def test_options_belong_to_samples_or_to_planes():
     said = r"pull=1.*not for this model; here dual_ascent takes shrinking=True, seed=0"
     with pytest.raises(SolverError, match=said):
         problem_of().solve(solver="dual_ascent", pull=1)
-    tasks = shared(3, n=12, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3, n=12, labels="sign"))
     planes = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()) + mtl.ridge(W))
     for name, value in {"shrinking": True, "seed": 1, "checkpoint": "run", "progress": True}.items():
         said = f"{name}=.*not for this model; here dual_ascent takes (?!shrinking).*pull="

@@ -70,7 +70,6 @@ def assert_solved(problem, expected, tol=1e-6, **options):
 
 
 # -------------------------------------------------------------------------------------- established optima
-
 FIXTURE_METRICS = {
     "auc_product": lambda beta: AUC(),
     "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
@@ -97,8 +96,6 @@ def test_known_optima(name):
 
 
 # --------------------------------------------------------------------- every metric under every norm and layout
-
-
 #: (metric, norm, (layout, intercept where it takes one, tol, solver))
 CASES = [
     *zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
@@ -119,8 +116,6 @@ def test_every_metric_norm_and_layout(metric, norm, how):
 
 
 # --------------------------------------------------------------------------------------------- high accuracy
-
-
 @pytest.mark.slow
 @for_each("metric, layout", zip(METRICS, cycle(["shared", "missing"]), strict=False))
 def test_linear_programs_finish_an_l1_norm(metric, layout):
@@ -148,8 +143,6 @@ def test_structure_is_exact_in_the_answer():
 
 
 # --------------------------------------------------------------------------------------------- warm starts
-
-
 @pytest.mark.slow
 @for_each(
     "solver, norm, metric",
@@ -183,8 +176,6 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
 
 
 # ---------------------------------------------------------------------------------------- interrupted and refused
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
 def test_ctrl_c_returns_the_best_point(kind):

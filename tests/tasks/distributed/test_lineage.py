@@ -67,11 +67,8 @@ def test_lineage_is_bounded(two_workers, client, folder):
 @pytest.mark.slow
 def test_a_lost_worker_costs_a_few_runs_and_no_bit(folder):
     options = {
-        "host": "127.0.0.1",
-        "protocol": "tcp://",
-        "dashboard_address": "127.0.0.1:0",
-        "memory_limit": 0,
-    }
+        "host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0", "memory_limit": 0,
+    }  # fmt: skip
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster,
         distributed.Client(cluster),
