@@ -25,17 +25,21 @@ def every_case(request):
     return request.config.option.markexpr == ""
 
 
+def local_cluster(**options):
+    """A cluster on this machine, of two threads that are reached by sockets, but for what the options say."""
+    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
+    given = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
+    given |= {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(**given | options)
+
+
 @pytest.fixture(scope="module")
 def two_workers():
     """A cluster of two threads that are reached by sockets: rows and steps are pickled as on any cluster, and it starts in a moment.
 
     It lives as long as one file of tests, since a process with a thread of its own is not what tests that fork expect.
     """
-    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
-    options = {
-        "host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0", "memory_limit": 0,
-    }  # fmt: skip
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster:
+    with local_cluster() as cluster:
         yield cluster
 
 
@@ -51,9 +55,7 @@ def client(two_workers):
 @pytest.fixture(scope="session")
 def two_processes():
     """A cluster of two processes, for tests that kill them or ask who they are; such a test has the mark `cluster`."""
-    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "memory_limit": "1GB"}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster:
+    with local_cluster(processes=True, memory_limit="1GB") as cluster:
         yield cluster
 
 

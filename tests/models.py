@@ -321,11 +321,8 @@ def f_score_low_rank_plus_sparse_with_intercept():
 def a_metric_of_its_own_for_every_task_group_sparse():
     t, W = with_weights(separate(24, labels="sign"))
     metrics = [
-        mtl.metrics.FScore(beta=2.0),
-        mtl.metrics.AUC(),
-        mtl.metrics.RecallAt(3),
-        mtl.metrics.ROCArea(),
-    ]
+        mtl.metrics.FScore(beta=2.0), mtl.metrics.AUC(), mtl.metrics.RecallAt(3), mtl.metrics.ROCArea(),
+    ]  # fmt: skip
     return mtl.minimize(60.0 * mtl.structured_hinge(W, t, metric=metrics, mean=True) + 1.0 * mtl.l21_norm(W))
 
 

@@ -29,20 +29,11 @@ NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "tr
 every_loss = for_each("loss", LOSSES)
 WEIGHTED = [name for name in LOSSES if REGISTRY[name].weighs_samples]
 METRICS = [
-    mtl.metrics.FScore(),
-    mtl.metrics.FScore(beta=3.0),
-    mtl.metrics.AUC(),
-    mtl.metrics.ROCArea(),
-    mtl.metrics.ErrorRate(),
-    mtl.metrics.BalancedError(),
-    mtl.metrics.Jaccard(),
-    mtl.metrics.GMean(),
-    mtl.metrics.PartialAUC(0.8, 0.2),
-    mtl.metrics.AveragePrecision(),
-    mtl.metrics.NDCG(),
-    mtl.metrics.PrecisionAt(7),
-    mtl.metrics.RecallAt(3),
-]
+    mtl.metrics.FScore(), mtl.metrics.FScore(beta=3.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
+    mtl.metrics.ErrorRate(), mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(),
+    mtl.metrics.PartialAUC(0.8, 0.2), mtl.metrics.AveragePrecision(), mtl.metrics.NDCG(),
+    mtl.metrics.PrecisionAt(7), mtl.metrics.RecallAt(3),
+]  # fmt: skip
 
 
 def labels(loss, X, rng):
@@ -130,11 +121,8 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     tasks = mtl.Tasks.shared(X, Y)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
     for metric in (
-        mtl.metrics.FScore(),
-        mtl.metrics.AUC(),
-        mtl.metrics.ErrorRate(),
-        mtl.metrics.BalancedError(),
-    ):
+        mtl.metrics.FScore(), mtl.metrics.AUC(), mtl.metrics.ErrorRate(), mtl.metrics.BalancedError(),
+    ):  # fmt: skip
         problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W))
         critical = problem.lambda_max(lam)
         assert critical.exact == (metric.name != "FScore") == (not critical.note)

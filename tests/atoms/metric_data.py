@@ -25,15 +25,8 @@ __all__ = [
 
 #: of labellings, all of which they allow
 WHOLE_BOX = [
-    FScore(),
-    FScore(beta=2.0),
-    FScore(beta=0.3),
-    AUC(),
-    ErrorRate(),
-    BalancedError(),
-    Jaccard(),
-    GMean(),
-]
+    FScore(), FScore(beta=2.0), FScore(beta=0.3), AUC(), ErrorRate(), BalancedError(), Jaccard(), GMean(),
+]  # fmt: skip
 #: of those with so many predicted positives
 TOP = [cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.2, 0.5, 0.99)]
 

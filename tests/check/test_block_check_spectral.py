@@ -32,23 +32,17 @@ def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None
 
 REWEIGHTED = {
     "squared": (lambda: model(mtl.log_rank), "0.5 * log_rank(W)"),
-    "calibrated": (
-        lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
-        "0.5 * log_rank(W)",
-    ),
+    "calibrated": (lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
+     "0.5 * log_rank(W)"),
     "intercept": (lambda: model(mtl.log_rank, intercept=True), "0.5 * log_rank(W)"),
     "hinge": (lambda: model(mtl.log_rank, mtl.hinge_loss, tasks=data("sign")), "0.5 * log_rank(W)"),
     "moved": (lambda: model(lambda W: mtl.log_rank(2 * W - 1)), "0.5 * log_rank(2 * W - 1)"),
-    "capped": (
-        lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
-        "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)",
-    ),
-    "own": (
-        lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
-        "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)",
-    ),
+    "capped": (lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
+     "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)"),
+    "own": (lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
+     "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)"),
     "covariances": (lambda: fetr(data(), more=lambda W: 0.5 * mtl.log_rank(W)), "0.5 * log_rank(W)"),
-}
+}  # fmt: skip
 
 
 def assert_stated(problem, solution):
@@ -166,20 +160,14 @@ def claimed(problem, V):
 EXACT = {
     "log_rank": (lambda W: mtl.log_rank(W, eps=0), ["6 * log_rank(W, eps=0) majorised"]),
     "capped": (lambda W: mtl.capped_trace_norm(W, 2.0), ["6 * capped_trace_norm(W, tau=2) majorised"]),
-    "geman": (
-        lambda W: mtl.spectral_penalty(W, geman, geman_slope, eps=0),
-        ["6 * spectral_penalty(W, function=geman, derivative=geman_slope, eps=0) majorised"],
-    ),
-    "laplace": (
-        lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
-        ["6 * spectral_penalty(W, function=laplace, derivative=laplace_slope, eps=0) majorised"],
-    ),
-    "schatten": (
-        lambda W: mtl.schatten_norm(W, 0.5, eps=0),
-        [f"6 * schatten_norm(W, p=0.5, eps=0) with its {side} space kept" for side in ("column", "row")],
-    ),
+    "geman": (lambda W: mtl.spectral_penalty(W, geman, geman_slope, eps=0),
+     ["6 * spectral_penalty(W, function=geman, derivative=geman_slope, eps=0) majorised"]),
+    "laplace": (lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
+     ["6 * spectral_penalty(W, function=laplace, derivative=laplace_slope, eps=0) majorised"]),
+    "schatten": (lambda W: mtl.schatten_norm(W, 0.5, eps=0),
+     [f"6 * schatten_norm(W, p=0.5, eps=0) with its {side} space kept" for side in ("column", "row")]),
     "rank": (mtl.rank, [f"6 * rank(W) with its {side} space kept" for side in ("column", "row")]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -237,16 +237,13 @@ def test_a_solver_that_fails_is_exit_code_1(run, small, monkeypatch):
 @for_each(
     ("old", "new", "message"),
     [
-        (
-            "trace_norm",
-            "trace_nrm",
-            "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?",
-        ),
+        ("trace_norm", "trace_nrm",
+         "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?"),
         ("low_rank", "low_rnk", "small.toml:6:12: there is no dataset 'low_rnk'"),
         ("lam = 2.0", "lam = -2.0", "small.toml:14:7: Parameter 'lam' cannot be -2.0"),
         ("[0, :]", "[9, :]", "small.toml:4:16: row of W[9, :]: index 9 is out of range"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
     small.write_text(SMALL.replace(old, new))
     for command in ("solve", "check", "explain"):
@@ -267,14 +264,12 @@ def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
         ("--set max_seconds=soon", "--set max_seconds=soon: max_seconds must be a number of seconds > 0"),
         ("--set max_second=3", "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
         ("--set method=block", "options belong to one solver"),
-        (
-            "--solver alternating --set method=fast",
-            "--set method=fast: method must be one of 'auto', 'newton'",
-        ),
+        ("--solver alternating --set method=fast",
+         "--set method=fast: method must be one of 'auto', 'newton'"),
         ("--output w.pdf", "--output w.pdf: the path must end in .npz"),
         ("--output /no/such/folder/w.npz", "w.npz: cannot be written (No such file or directory)"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_exit_code_2(run, small, arguments, message):
     code, _, err = run("solve", small, "--no-check", *arguments.split())
     assert code == 2 and message in err

@@ -239,11 +239,8 @@ PARQUET = {
     "no value": ({"a": [1.0, None], "label": [1, 2], "task": [1, 2]}, {}, "a.parquet: nan in row 1, column 'a'; inputs must be finite"),
     "no id": ({"a": [1, 2], "label": [1, 2], "task": [1, None]}, {}, "task_ids: None in row 1"),
     "labels of text": ({"a": [1, 2], "label": ["+", "-"], "task": [1, 2]}, {}, "column 'label' is String, not numeric"),
-    "lists of other lengths": (
-        {"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
-        {},
-        "row 1 has 2 indices and 1 values",
-    ),
+    "lists of other lengths": ({"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
+     {}, "row 1 has 2 indices and 1 values"),
     "a negative index": ({"indices": [[1], [-3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]}, {}, "index -3 in row 1"),
     "an unknown feature": ({"a": [1, 2], "label": [1, 2], "task": [1, 2]}, {"features": ["b"]}, "there is no column 'b'"),
 }  # fmt: skip

@@ -161,13 +161,10 @@ REFUSED = [
     (datasets.make_label_graph, {"edges": [(0, 1, 2)]}, ["(0, 1, 2)", "is not a pair"]),
     (datasets.make_label_graph, {"edges": [("a", "b")]}, ["('a', 'b')", "is not a pair"]),
     (datasets.make_label_graph, {"edges": [(0, 1), (1, 0)]}, ["(0, 1)", "twice"]),
-    (
-        datasets.make_label_graph,
-        {"n_labels": 20, "edges": list(combinations(range(20), 2))},
-        ["190", "treewidth 19"],
-    ),
+    (datasets.make_label_graph, {"n_labels": 20, "edges": list(combinations(range(20), 2))},
+     ["190", "treewidth 19"]),
     (datasets.make_label_graph, {"n_labels": 4}, ["(0, 4)", "0 to 3"]),  # the star needs five labels
-]
+]  # fmt: skip
 
 
 @for_each(("make", "options", "pieces"), REFUSED)

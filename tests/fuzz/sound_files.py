@@ -160,12 +160,9 @@ def _write_parts(folder: Path, X, Y) -> None:
     )
     S = sparse.csr_array(X)
     arrays = {
-        "data": S.data,
-        "indices": S.indices,
-        "indptr": S.indptr,
-        "shape": S.shape,
+        "data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape,
         "format": np.array("csr"),
-    }
+    }  # fmt: skip
     np.savez(folder / "npz_part" / "a.npz", y=Y[:, 0], task=np.array(task), **arrays)
     datasets.store(folder / "libsvm_part" / "a.svm", folder / "made")
     for path in (folder / "made").iterdir():

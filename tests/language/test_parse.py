@@ -123,19 +123,15 @@ def test_a_given_matrix_is_written_by_its_name():
 @for_each(
     ("text", "printed"),
     [
-        (
-            "squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
-            "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)",
-        ),
+        ("squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
+         "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)"),
         ("l21_norm(W@A)", "l21_norm(W @ A)"),
-        (
-            "structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
-            "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])",
-        ),
+        ("structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
+         "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])"),
         ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
         ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
     ],
-)
+)  # fmt: skip
 def test_an_objective_prints_as_typed(text, printed):
     assert parse_objective(text, NAMES).text == printed
 
@@ -270,12 +266,9 @@ WRONG_CONSTRAINTS = [
     ("Sigma1", "1:1", "this is a matrix that is learned; write Sigma1 >> 0.01"),
     ("D", "1:1", "this is a matrix that is learned; write D.trace() <= 1"),
     ("D.trace()", "1:1", "this is the trace of a matrix; it is bounded, D.trace() <= 1"),
-    (
-        "FScore() <= 0.5",
-        "1:1",
-        "a metric cannot be compared; write structured_hinge(W, tasks, metric=FScore())",
-    ),
-]
+    ("FScore() <= 0.5", "1:1",
+     "a metric cannot be compared; write structured_hinge(W, tasks, metric=FScore())"),
+]  # fmt: skip
 
 
 @for_each(("text", "place", "message"), WRONG_CONSTRAINTS)

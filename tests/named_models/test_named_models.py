@@ -426,12 +426,8 @@ def test_a_named_model_with_bounds_intercept_and_constraint(load):
 
 PARAMETERS = "[parameters]\nrho1 = 2.0\nrho2 = 1.5\n"
 WRONG_FILES = [
-    (
-        'model = "lasso(W) + ridge(W)"\n',
-        PARAMETERS,
-        "1:10",
-        "'lasso(W) + ridge(W)' is a formula, and `model` takes the name of a model; write it as `minimize`",
-    ),
+    ('model = "lasso(W) + ridge(W)"\n', PARAMETERS, "1:10",
+     "'lasso(W) + ridge(W)' is a formula, and `model` takes the name of a model; write it as `minimize`"),
     ('model = "Robust"\n', PARAMETERS, "1:10", "there is no model 'Robust'; did you mean 'Robust-MTL'?"),
     ("model = 3\n", "", "1:9", "model must be text in quotes"),
     ('model = "Lasso"\nminimize = "l1_norm(W)"\n', "", "1:1", "a file has minimize or model, not both"),

@@ -14,9 +14,9 @@ from mtldsl.reference.kernels import kept, least, violation
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.learned import LearnedWeights
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import separate, with_weights
-from tests.reference.known_optima import fixture
 
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
 FORMS = ("kept", "eliminated", "given")

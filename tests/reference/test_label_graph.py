@@ -10,9 +10,9 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.label_graph import SETTINGS
 from mtldsl.reference.solve import solve_reference
+from tests.known_optima import fixture
 from tests.label_graph_models import CASES, data, known, model
 from tests.loops import for_each
-from tests.reference.known_optima import fixture
 
 
 def in_groups(name):
@@ -87,14 +87,11 @@ def by_planes(form, monkeypatch):
 @pytest.mark.parametrize(
     "edges, loss",
     [
-        ("none", [0.5, 2.0, 1.0, 0.0]),
-        ("some", "hamming"),
-        ("some", [0.5, 2.0, 1.0, 0.0]),
-        ("some", "zero_one"),
-        ("some", mtl.metrics.FScore()),
+        ("none", [0.5, 2.0, 1.0, 0.0]), ("some", "hamming"), ("some", [0.5, 2.0, 1.0, 0.0]),
+        ("some", "zero_one"), ("some", mtl.metrics.FScore()),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_constraint_generation_is_the_statement_in_full(edges, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, s = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, size=12)

@@ -32,9 +32,9 @@ from mtldsl.reference.registry import formula_of
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.spectral import excess, penalty, ways
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import with_weights
-from tests.reference.known_optima import fixture
 from tests.registry_cases import with_singular_values
 
 
@@ -70,13 +70,11 @@ ABOVE = {  # atom -> how many convex functions stand for it
         1,
     ),
     "bent, exact": (SpectralPenalty(bent, bent_slope, 0.0), 2),
-    "counted": (
-        SimpleNamespace(name="spectral_penalty", eps=0.0, function=np.sign, derivative=np.zeros_like),
-        2,
-    ),
+    "counted": (SimpleNamespace(name="spectral_penalty", eps=0.0, function=np.sign, derivative=np.zeros_like),
+     2),
     "rank": (Rank(), 2),
     "rank <= 2": (RankAtMost(2), 2),
-}
+}  # fmt: skip
 
 
 def stated(way, V):

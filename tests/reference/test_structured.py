@@ -23,9 +23,9 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
 from tests.atoms.metric_data import TOP, WHOLE_BOX, Power, value_of_planes
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import shared, with_weights
-from tests.reference.known_optima import fixture
 
 
 class Reversed(Metric):

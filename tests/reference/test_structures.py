@@ -14,8 +14,8 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import STRUCTURES
 from mtldsl.reference.structures import block_bound, block_optimum, constraints_on, objective
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.reference.known_optima import fixture
 
 W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # W W^T = [[9, -12], [-12, 16]], singular values 5 and 0
 A, B = np.diag([2.0, 0.5]), np.array([[2.0, 1.0], [1.0, 3.0]])  # log|A| = 0, log|B| = log 5

@@ -31,13 +31,9 @@ class Cost(mtl.Metric):
 
 EACH = [mtl.metrics.FScore(), mtl.metrics.ErrorRate(), Balanced(), mtl.metrics.FScore(beta=2)]
 METRICS = [
-    mtl.metrics.FScore(),
-    mtl.metrics.FScore(beta=2),
-    mtl.metrics.FScore(beta=0.3),
-    mtl.metrics.ErrorRate(),
-    Balanced(),
-    Cost(),
-]
+    mtl.metrics.FScore(), mtl.metrics.FScore(beta=2), mtl.metrics.FScore(beta=0.3),
+    mtl.metrics.ErrorRate(), Balanced(), Cost(),
+]  # fmt: skip
 
 
 def table(z, y, threshold):
@@ -134,12 +130,10 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
 
     for metric, said in (
         (mtl.metrics.ROCArea(), r"ROCArea\(\) measures the ranking.*metric=FScore\(\)"),
-        (
-            mtl.metrics.AUC(),
-            r"^best_threshold: under AUC\(\) it costs nothing to label every sample \+1.*metric=FScore\(\)",
-        ),
+        (mtl.metrics.AUC(),
+         r"^best_threshold: under AUC\(\) it costs nothing to label every sample \+1.*metric=FScore\(\)"),
         (Nowhere(), r"Nowhere\(\) is NaN at b="),
-    ):
+    ):  # fmt: skip
         with pytest.raises(mtl.ModelError, match=said):
             best_threshold(z, y, metric)
     with pytest.raises(mtl.DataError, match=r"^tune_threshold\(tasks, metric=RecallAt\(k=2\)\): task 'a': no threshold gives labels"):  # fmt: skip

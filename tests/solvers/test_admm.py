@@ -1,8 +1,6 @@
 """ADMM: constraints, known optima, exact structure, its hand-over to Newton steps, and its refusals."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +11,11 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import shared, with_weights
 
 D, M = 6, 4
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
 
 def solve(objective, constraints=(), tol=1e-8, **options):
@@ -64,10 +62,9 @@ def test_quadratics_around_known_weights():
     solve_as_the_reference(mtl.squared_loss(W - A, tasks) + mtl.l1_norm(W) + mtl.trace_norm(W))
 
 
-@pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
 @for_each("key", ["sqrt_nuc", "sqrt_l21", "ls_nuc", "ls_l1", "ls_nuc+l12"])
 def test_known_optima(key):
-    data = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
+    data = fixture("cmtl_9x6")
     tasks = mtl.Tasks.separate([np.array(X) for X in data["X"]], [np.array(y) for y in data["y"]])
     W, L, S = (mtl.Weights(tasks, name=name) for name in "WLS")
     lams = data[key].get("lams", [data["mu"]])

@@ -3,10 +3,8 @@
 Objectives are recomputed, by the reference or by their definitions; slopes are differences.
 """
 
-import json
 import math
 from itertools import cycle, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,20 +13,14 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-has_fixtures = pytest.mark.skipif(not FIXTURES.exists(), reason=f"no fixtures at {FIXTURES}")
 
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 # ----------------------------------------------------------------------------------------------------- fixtures
-def fixture(name):
-    return json.loads((FIXTURES / f"{name}.json").read_text())
-
-
 def fixture_problem(data):
     inputs = data["data"]
     if data["shared"]:
@@ -47,7 +39,6 @@ BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
 @pytest.mark.slow
-@has_fixtures
 @BOTH
 @for_each("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
 def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
@@ -63,7 +54,6 @@ def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
 
 
 @pytest.mark.by_default("joint-fetr_pertask_3x5")
-@has_fixtures
 @BOTH
 @pytest.mark.parametrize("method", ["block", "joint", "lbfgs", "auto"])
 def test_the_stationary_objective_of_the_fixtures(name, method):
@@ -77,7 +67,6 @@ def test_the_stationary_objective_of_the_fixtures(name, method):
 
 
 @pytest.mark.slow
-@has_fixtures
 @for_each("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
 @for_each("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
 def test_mtfl_is_mtrl_is_the_squared_trace_norm(word, solver):

@@ -187,11 +187,8 @@ OFFERS = {
         (8.0, 0.0, -np.inf, 6.0), (np.nan, 0.0, -np.inf, 6.0),
     ],
     # the last one is nearer to the bound than 9.0 is, and worse than what was there
-    "one below the bound gives way to the best that meets its constraints": [
-        (10.1, 0.0, 0.0, 10.1),
-        (9.0, 1e-7, 0.0, 9.0),
-        (10.9, 1e-7, 10.0, 10.1),
-    ],
+    "one below the bound gives way to the best that meets its constraints": [(10.1, 0.0, 0.0, 10.1),
+     (9.0, 1e-7, 0.0, 9.0), (10.9, 1e-7, 10.0, 10.1)],
 }  # fmt: skip
 
 

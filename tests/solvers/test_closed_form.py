@@ -49,12 +49,10 @@ TASKS = {
 PENALTIES = {
     "ridge": (lambda W: 3 * mtl.ridge(W), lambda W: 3 * W),
     "ridge of entries": (lambda W: mtl.ridge(W, weights=per_entry(W)), lambda W: per_entry(W) * W),
-    "graph": (
-        lambda W: 2 * mtl.graph_laplacian(W, laplacian()) + 0.1 * mtl.ridge(W),
-        lambda W: 2 * W @ laplacian() + 0.1 * W,
-    ),
+    "graph": (lambda W: 2 * mtl.graph_laplacian(W, laplacian()) + 0.1 * mtl.ridge(W),
+     lambda W: 2 * W @ laplacian() + 0.1 * W),
     "mean": (lambda W: 5 * mtl.mean_regularizer(W), lambda W: 5 * (W - W.mean(axis=1, keepdims=True))),
-}
+}  # fmt: skip
 
 
 def slopes_of_squares(tasks, found):

@@ -74,11 +74,9 @@ def test_optimality_conditions_hold(layout, kind, intercept):
         "l21 ridge": (5.0 * mtl.l21_norm(W) + 2.0 * mtl.ridge(W), {"l21": 5.0, "ridge": 2.0}),
         "nonneg l1": (2.0 * mtl.l1_norm(W), {"l1": 2.0, "nonneg": True}),
         "nonneg l21": (4.0 * mtl.l21_norm(W), {"l21": 4.0, "nonneg": True}),
-        "weights": (
-            mtl.l1_norm(W, weights=weights[:, None]) + 4.0 * mtl.l21_norm(W, weights=weights[::-1]),
-            {"l1": weights[:, None], "l21": 4.0 * weights[::-1]},
-        ),
-    }
+        "weights": (mtl.l1_norm(W, weights=weights[:, None]) + 4.0 * mtl.l21_norm(W, weights=weights[::-1]),
+         {"l1": weights[:, None], "l21": 4.0 * weights[::-1]}),
+    }  # fmt: skip
     penalty, parameters = models[kind]
     constraints = [W >= 0] if "nonneg" in kind else []
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + penalty, subject_to=constraints).solve(CD, tol=1e-11)

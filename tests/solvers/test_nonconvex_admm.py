@@ -45,11 +45,9 @@ PENALTIES = {
     "capped_trace_norm": (lambda W: mtl.capped_trace_norm(W, 1.5), lambda s: np.minimum(s, 1.5)),
     "schatten_norm": (lambda W: mtl.schatten_norm(W, 0.5, eps=0), np.sqrt),
     "rank": (mtl.rank, lambda s: 1.0 * (s > 0)),
-    "spectral_penalty": (
-        lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
-        lambda s: 1.0 - np.exp(-(s**2)),
-    ),
-}
+    "spectral_penalty": (lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
+     lambda s: 1.0 - np.exp(-(s**2))),
+}  # fmt: skip
 
 
 @pytest.mark.by_default("capped_trace_norm-3.0")

@@ -37,14 +37,12 @@ DIFFERENCES = np.array([[1.0, 0], [-1, 1], [0, -1], [0, 0]])
 EQUATIONS = {
     "none": (None, lambda W: W),
     "row": (lambda W: W[0, :] == 0, lambda W: np.vstack([0.0 * W[:1], W[1:]])),
-    "two tasks": (
-        lambda W: W[:, 0] == W[:, 1],
-        lambda W: W - (W[:, :1] - W[:, 1:2]) * [[0.5, -0.5, 0.0, 0.0]],
-    ),
+    "two tasks": (lambda W: W[:, 0] == W[:, 1],
+     lambda W: W - (W[:, :1] - W[:, 1:2]) * [[0.5, -0.5, 0.0, 0.0]]),
     "tasks": (lambda W: W @ DIFFERENCES == 0, lambda W: W - W @ DIFFERENCES @ np.linalg.pinv(DIFFERENCES)),
     "sums of columns": (lambda W: W.sum(axis=0) == 0, lambda W: W - W.mean(axis=0)),
     "sums of rows": (lambda W: W.sum(axis=1) == 0, lambda W: W - W.mean(axis=1, keepdims=True)),
-}
+}  # fmt: skip
 
 
 def tasks_of(kind: str, seed: int = 0, n: int = 20, d: int = 5, m: int = 4) -> mtl.Tasks:

@@ -96,16 +96,12 @@ def test_smooth_penalties_go_where_they_cost_least():
     "build, pieces",
     [
         (lambda W, t: mtl.absolute_loss(W, t) + mtl.ridge(W), ["absolute_loss(W, tasks)", "not smooth"]),
-        (
-            lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
-            ["l1_norm", "2 * trace_norm(W)", "singular values"],
-        ),
-        (
-            lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
-            ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"],
-        ),
+        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
+         ["l1_norm", "2 * trace_norm(W)", "singular values"]),
+        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
+         ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"]),
     ],
-)
+)  # fmt: skip
 def test_refusals_name_the_term(build, pieces):
     tasks = shared(5)
     refusal = SOLVER.refuses(mtl.minimize(build(mtl.Weights(tasks), tasks)).form())

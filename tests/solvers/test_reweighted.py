@@ -1,6 +1,5 @@
 """Reweighting of tasks and spectrum: runs that never rise, and end at known values."""
 
-import json
 from itertools import cycle
 
 import numpy as np
@@ -8,9 +7,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import with_weights
-from tests.solvers.test_admm import FIXTURES
 from tests.solvers.test_nonconvex_admm import multiplier, parts_of
 
 METHODS = ("newton", "joint", "block")
@@ -141,9 +140,7 @@ def test_wrong_options(options, message):
 # ------------------------------------------------------------------------------------------------ known values
 @pytest.fixture
 def given():
-    if not FIXTURES.is_dir():
-        pytest.skip(f"needs {FIXTURES}")
-    found = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
+    found = fixture("cmtl_9x6")
     X, y = ([np.array(part) for part in found[key]] for key in "Xy")
     tasks = mtl.Tasks.separate(X, y)
     start = {"W": np.column_stack([A.T @ b for A, b in zip(X, y, strict=True)])}

@@ -1,6 +1,5 @@
 """Dual coordinate ascent on samples: equal to the reference, whatever must not change a result, on hard models."""
 
-import json
 from itertools import cycle, product
 
 import numpy as np
@@ -10,9 +9,9 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import SolverError
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import D, M, separate, shared, with_weights
-from tests.solvers.test_admm import FIXTURES
 
 BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
@@ -50,12 +49,9 @@ def model(Xs, ys, word=mtl.hinge_loss, C=1.0, p=2.0, similarities=BOTH, intercep
 
 
 # -------------------------------------------------------------------------------------------- established optima
-def fixture(name):
+def of_kernels(name):
     """(what is in it, its tasks, its similarities)"""
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    found = json.loads(path.read_text())
+    found = fixture(name)
     tasks = mtl.Tasks.grouped(*(np.array(found[part]) for part in ("X", "y", "tau")))
     return found, tasks, [mtl.similarities.from_kernel(R) for R in found["R"]]
 
@@ -64,7 +60,7 @@ def fixture(name):
 @for_each("seed", [0, 2])
 def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
     """p = 1: weights whose steps are corrected too seldom drift for ever, depending on the order of the samples."""
-    found, tasks, similarities = fixture("mtmkl_tree_indicator")
+    found, tasks, similarities = of_kernels("mtmkl_tree_indicator")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(found["C"] * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, similarities, p=1.0))
     solution = problem.solve(solver="dual_ascent", tol=1e-9, seed=seed)
@@ -76,7 +72,7 @@ def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
 @for_each("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
 def test_known_optima(name, form):
     """To 1e-8; the fixtures agree among themselves to 5e-10. theta where it is unique (p > 1) to the square root of that."""
-    found, tasks, similarities = fixture(name)
+    found, tasks, similarities = of_kernels(name)
     for key, result in found["results"].items():
         word, p = key.split("_p")
         W, theta = mtl.Weights(tasks), mtl.KernelWeights(similarities)
@@ -107,12 +103,9 @@ SIMILARITIES = [
     [mtl.similarities.laplacian(PATH, 0.5), mtl.similarities.union()],
     [mtl.similarities.evgeniou_pontil(0.5, 2.0), mtl.similarities.individual()],
     [mtl.similarities.from_kernel(HALF @ HALF.T), mtl.similarities.union()],  # of rank 2 together
-    [
-        mtl.similarities.union(columns=slice(0, 4)),
-        mtl.similarities.individual(columns=[2, 3, 4, 5]),
-        mtl.similarities.identity(columns=[0, 5]),
-    ],
-]
+    [mtl.similarities.union(columns=slice(0, 4)), mtl.similarities.individual(columns=[2, 3, 4, 5]),
+     mtl.similarities.identity(columns=[0, 5])],
+]  # fmt: skip
 
 
 def grouped(tasks):
@@ -219,24 +212,15 @@ def unequal_classes(word):
 
 ODD = {
     "zeros": (zeros, {}, list(zip(LOSSES, cycle([True, False]), strict=False))),
-    "one sample": (
-        one_sample,
-        {},
-        [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"],
-    ),
+    "one sample": (one_sample, {},
+     [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"]),
     "no inputs": (no_inputs, {}, list(product(["hinge_loss", "logistic_loss"], [False, True]))),
-    "unequal classes": (
-        unequal_classes,
-        {"C": 1e-6, "p": np.inf, "similarities": [mtl.similarities.identity()]},
-        [("hinge_loss", True)],
-    ),
-    "tiny C": (
-        lambda word: arrays(n=20, labels=LOSSES[word]),
-        {"C": 1e-6},
-        [(word, True) for word in ("hinge_loss", "logistic_loss", "absolute_loss")],
-    ),
+    "unequal classes": (unequal_classes,
+     {"C": 1e-6, "p": np.inf, "similarities": [mtl.similarities.identity()]}, [("hinge_loss", True)]),
+    "tiny C": (lambda word: arrays(n=20, labels=LOSSES[word]), {"C": 1e-6},
+     [(word, True) for word in ("hinge_loss", "logistic_loss", "absolute_loss")]),
     "noise": (lambda word: arrays(n=40, labels="real", noise=2.0), {"C": 10.0}, [("absolute_loss", True)]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
