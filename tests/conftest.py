@@ -95,6 +95,24 @@ def command_line(capsys):
     return call
 
 
+@pytest.fixture
+def load(tmp_path):
+    """text -> what is read of a problem file p.toml with it."""
+    from mtldsl.cli.problem_files.problem_file import load_problem
+
+    def from_text(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_problem(path)
+
+    return from_text
+
+
+@pytest.fixture
+def a_hundred_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 def pytest_configure(config):
     threadpool_limits(1, user_api="blas")  # where a plugin has imported numpy already
     if (

@@ -63,14 +63,9 @@ def test_numpy_archive_with_names_missing_labels_and_groups(tmp_path):
     holes = labels.astype(float)
     holes[0, 0] = np.nan
     np.savez(
-        tmp_path / "a.npz",
-        X=X,
-        Y=labels,
-        holes=holes,
-        ids=["u", "v"] * 3,
-        task_names=["s", "t"],
+        tmp_path / "a.npz", X=X, Y=labels, holes=holes, ids=["u", "v"] * 3, task_names=["s", "t"],
         feature_names=list("abc"),
-    )
+    )  # fmt: skip
     tasks = read_npz(tmp_path / "a.npz", binary=True)
     np.testing.assert_array_equal(tasks.targets, 2.0 * labels.T.ravel() - 1)
     assert tasks.task_names == ("s", "t") and tasks.feature_names == ("a", "b", "c")

@@ -13,6 +13,8 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from tests.loops import for_each
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FILE = Path(__file__).parents[2] / "examples" / "cgm.toml"
 DATA = """
 [data]
@@ -25,11 +27,6 @@ n_test = 1
 random_state = 0
 """
 STATED = 'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * ridge(V)"\n' + DATA
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 # ------------------------------------------------------------------------------------------------ declarations

@@ -65,15 +65,9 @@ def draw(seed: int) -> Model:
     tags += [word, *({"two blocks"} if two else ()), *({"intercept"} if intercept else ()), *kind]
     tags += [p.word for p in penalties] or ["no term"]
     return Model(
-        seed,
-        blocks,
-        (data,),
-        tuple(losses),
-        tuple(penalties),
-        tuple(constraints),
-        feasible,
+        seed, blocks, (data,), tuple(losses), tuple(penalties), tuple(constraints), feasible,
         (*tags, *regularized),
-    )
+    )  # fmt: skip
 
 
 def _first_rows(data, n: int):

@@ -12,7 +12,6 @@ from sklearn import linear_model
 
 import mtldsl as mtl
 from mtldsl.cli import model_pages
-from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS
@@ -392,16 +391,6 @@ def test_what_is_wrong_is_said(arguments, parameters, message):
 
 # --------------------------------------------------------------------------------------------- problem files
 DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
-
-
-@pytest.fixture
-def load(tmp_path):
-    def from_text(text):
-        path = tmp_path / "p.toml"
-        path.write_text(text)
-        return load_problem(path)
-
-    return from_text
 
 
 def test_a_problem_file_names_a_model(load):

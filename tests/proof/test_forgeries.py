@@ -81,16 +81,10 @@ def _classes():
 
 OWN = {
     "dummies": lambda: model("squared_loss", "dummies", "mean", True),
-    "kinks": lambda: model("absolute_loss", "dummies", "variation", True),
-    "equal_to": _equal_to,
-    "worst_task": _worst_task,
-    "classes": _classes,
-    "orders": _orders,
-    "groups": _groups,
-    "free": _free,
-    "parts": _parts,
-    "balls": _balls,
-}
+    "kinks": lambda: model("absolute_loss", "dummies", "variation", True), "equal_to": _equal_to,
+    "worst_task": _worst_task, "classes": _classes, "orders": _orders, "groups": _groups, "free": _free,
+    "parts": _parts, "balls": _balls,
+}  # fmt: skip
 NAMES = (
     *OWN, "robust_multi_task_low_rank_plus_outlier_tasks", "logistic_group_sparse_low_rank_columns_on_the_simplex",
     "sparse_group_lasso_nonnegative", "quantile_loss_in_a_trace_norm_ball", "huber_graph_laplacian_sparse", "l21_ball_and_linear_equality",
@@ -122,21 +116,9 @@ def honest(tmp_path_factory):
 # ------------------------------------------------------------------------------------------------ what is forged
 _NUMBERS = (0.0, -1.0, 1e-300, 1e-12, 0.5, 3.0, 1e9, 1e300, -1e300)
 _WRONG = (
-    None,
-    True,
-    False,
-    "1",
-    "inf",
-    [],
-    {},
-    [1.0],
-    np.zeros(0),
-    np.zeros((1, 1)),
-    np.array([True]),
-    float("nan"),
-    float("inf"),
-    10**30,
-)
+    None, True, False, "1", "inf", [], {}, [1.0], np.zeros(0), np.zeros((1, 1)), np.array([True]),
+    float("nan"), float("inf"), 10**30,
+)  # fmt: skip
 
 
 def _pick(rng, values):

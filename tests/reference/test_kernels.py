@@ -121,14 +121,9 @@ def test_theta_is_a_variable_that_a_user_may_read():
 def test_cross_check_of_the_reference_itself(loss, form):
     tasks = tasks_of()
     problem = model(
-        tasks,
-        LOSSES[loss],
-        [mtl.similarities.union(), mtl.similarities.individual()],
-        form,
-        2,
-        given=np.array([0.5, 1, 1, 0.2, 0.7]),
-        intercept=True,
-    )
+        tasks, LOSSES[loss], [mtl.similarities.union(), mtl.similarities.individual()], form, 2,
+        given=np.array([0.5, 1, 1, 0.2, 0.7]), intercept=True,
+    )  # fmt: skip
     solution = problem.solve(solver="cvxpy")
     assert solution.status == "optimal"
     check = problem.cross_check(solution)

@@ -13,6 +13,8 @@ from mtldsl.cli.record import describe_run, plain
 from mtldsl.cli.run_report import run_report, to_text, verdict
 from tests.loops import for_each
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FILE = """
 title = "Tasks with noise of their own"
 model = "NC-CMTL"
@@ -24,11 +26,6 @@ labels = "price"
 mu = 4.0
 """
 NOISE = {"calm": 0.1, "fair": 0.5, "loud": 2.0, "wild": 8.0}
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from mtldsl.solution.learned import LearnedMatrix
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FETR = """
 title = "Houses"
 minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=2)"
@@ -38,11 +40,6 @@ MTRL = (
     .replace('["Sigma1 >> 0.1", "Sigma1 << 3", "Sigma2 >> 0.1", "Sigma2 << 3"]', '["Omega.trace() <= 1"]')
     .replace('Sigma1 = "FeaturePrecision"\nSigma2 = "TaskPrecision"', 'Omega = "TaskCovariance"')
 )
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture

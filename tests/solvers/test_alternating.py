@@ -245,32 +245,22 @@ PENALTIES = {
     "trace": lambda W: 0.3 * mtl.trace_norm(W),
     "l1 and ridge": lambda W: 0.3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W),
 }
-BOTH_LOSSES = for_each("loss, layout", [("sum_of_squares", "separate"), ("logistic_loss", "shared")])
-
-
-@pytest.mark.slow
-@for_each("penalty", PENALTIES)
-@BOTH_LOSSES
-def test_penalties_beside_it(penalty, loss, layout):
-    problem = model(regression(layout=layout, labels=SMOOTH[loss]), loss, more=PENALTIES[penalty])
-    solution = problem.solve(tol=1e-6)
-    assert_ends_well(problem, solution)
-    assert problem.cross_check(solution).agrees
-
-
 CONSTRAINTS = {
     "nonnegative": lambda W: [W >= 0],
     "column sums": lambda W: [W.sum(axis=0) == 1],
     "simplex": lambda W: [W >= 0, W.sum(axis=0) == 1],
     "ball": lambda W: [mtl.frobenius_norm(W) <= 0.8],
 }
+BESIDE = {name: ({"more": term}, "separate", "shared") for name, term in PENALTIES.items()}
+BESIDE |= {name: ({"constraints": held}, "shared", "separate") for name, held in CONSTRAINTS.items()}
 
 
 @pytest.mark.slow
-@for_each("name", CONSTRAINTS)
-@for_each("loss, layout", [("sum_of_squares", "shared"), ("logistic_loss", "separate")])
-def test_constraints_on_the_weights(name, loss, layout):
-    problem = model(regression(layout=layout, labels=SMOOTH[loss]), loss, constraints=CONSTRAINTS[name])
+@for_each("beside", BESIDE.values(), ids=BESIDE)
+@for_each("loss, k", [("sum_of_squares", 0), ("logistic_loss", 1)])
+def test_penalties_and_constraints_beside_it(beside, loss, k):
+    more, *layouts = beside
+    problem = model(regression(layout=layouts[k], labels=SMOOTH[loss]), loss, **more)
     solution = problem.solve(tol=1e-6)
     assert_ends_well(problem, solution)
     assert problem.cross_check(solution).agrees and solution.violation <= 1e-6

@@ -59,7 +59,7 @@ def test_rows_that_do_not_fit_go_to_the_disk():
 def test_a_partition_that_fits_nowhere_is_named():
     with one_worker("400MB", True) as (cluster, _):
         cluster.scheduler.allowed_failures = 0
-        loaders = [dask.delayed(part)(0, 1000), dask.delayed(part)(1, 2_500_000)]  # 1 GB
+        loaders = [dask.delayed(part)(0, 1000), dask.delayed(part)(1, 1_500_000)]  # 600 MB
         with pytest.raises(
             SolverError,
             match=r"^.*large.npz: a worker died .*for want of memory, .*; cut the data into smaller",
