@@ -54,10 +54,8 @@ def test_fields_are_put_into_one_sentence(fields, said):
 
 
 def test_what_is_said_by_the_advice_alone_follows_the_term():
-    assert (
-        str(ModelError(term="solve(tol=-1)", write_instead="write a number > 0"))
-        == "solve(tol=-1): write a number > 0"
-    )
+    found = str(ModelError(term="solve(tol=-1)", write_instead="write a number > 0"))
+    assert found == "solve(tol=-1): write a number > 0"
     assert str(ModelError()) == "" and ModelError("a", 1).what == "('a', 1)"
 
 

@@ -190,7 +190,5 @@ def test_loaders_give_tasks_from_keyword_options():
     assert made.fingerprint() == datasets.make_group_sparse(**SMALL, n_relevant=2)[0].fingerprint()
     assert datasets.LOADERS["digits"]().n_tasks == 10
     tree = {"depth": 2, "n_features": 9, "n_flips": 2, "n_test": 1, "random_state": 4}
-    assert (
-        datasets.LOADERS["task_tree"](**tree).fingerprint()
-        == datasets.make_task_tree(**tree).train.fingerprint()
-    )
+    found = datasets.LOADERS["task_tree"](**tree).fingerprint()
+    assert found == datasets.make_task_tree(**tree).train.fingerprint()
