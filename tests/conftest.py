@@ -1,9 +1,11 @@
 """What all tests share: one BLAS thread, two processes, the cases that run by default, and fixtures."""
 
+import gc
 import os
 import signal
 
 import pytest
+from _pytest.doctest import DoctestModule
 from threadpoolctl import threadpool_limits
 
 from mtldsl.utils.interrupts import TimeIsUp
@@ -158,25 +160,24 @@ def pytest_collection_modifyitems(config, items):
     config.stash[COLLECTED] = list(items)
 
 
+def pytest_collection_finish():
+    """What was imported to collect lives as long as the process: a collection of garbage need not look through it each time,
+    nor come after every 700 objects."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Modules of tests have no doctests, and are looked through once."""
+    return [one for one in (yield) if not isinstance(one, DoctestModule)]
+
+
 def pytest_addoption(parser):
-    parser.addoption(
-        "--fuzz",
-        type=int,
-        default=30,
-        help="random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)",
-    )
-    parser.addoption(
-        "--fuzz-files",
-        type=int,
-        default=60,
-        help="problem files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)",
-    )
-    parser.addoption(
-        "--fuzz-bytes",
-        type=int,
-        default=40,
-        help="damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)",
-    )
-    parser.addoption(
-        "--kills", type=int, default=2, help="kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"
-    )
+    for name, default, counted in (
+        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)"),
+        ("--fuzz-files", 60, "files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)"),
+        ("--fuzz-bytes", 40, "damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)"),
+        ("--kills", 2, "kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"),
+    ):
+        parser.addoption(name, type=int, default=default, help=counted)

@@ -85,33 +85,23 @@ def test_a_libsvm_file_per_task_is_named_by_it(tmp_path):
 GOOD = ["1 qid:3 1:2 4:-5e-1", "  +1   qid:3\t1:2.0 4:-.5  # 1:2 ", "1.0 qid:03 01:2e0 4:-0.5\r"]
 EMPTY = ["", "   ", "# qid:1", "\r"]
 BAD_LINES = {
-    "1 qid:3 1:a": "the value 'a' is not a number",
-    "x qid:3 1:1": "the label 'x' is not a number",
-    "1,2 qid:3 1:1": "several labels a line",
-    "1 qid:x 1:1": "the qid 'x' is not a number",
-    "1 qid:1.5 1:1": "qid:1.5 is not a whole number",
-    "1 1:1": 'there is no "qid:"',
-    "1 qid:3 1 2": "'1' is not \"index:value\"",
-    "1 qid:3 1:2:3 4": "'1:2:3' is not \"index:value\"",
-    "1 qid:3 1: 2": "the value '' is not a number",
-    "1 qid:3 1 :2": "'1' is not \"index:value\"",
-    "1 qid:3 :2": "the index '' is not a number",
-    "1:2 qid:3 1:2": "the label '1:2' is not a number",
-    "1 1:2 qid:3": "the index 'qid' is not a number",
-    "1 qud:3 1:2": "the index 'qud' is not a number",
-    "1 qid:3 0:1": "LIBSVM counts from 1",
-    "1 qid:3 -1:1": "the index -1 is negative",
+    "1 qid:3 1:a": "the value 'a' is not a number", "x qid:3 1:1": "the label 'x' is not a number",
+    "1,2 qid:3 1:1": "several labels a line", "1 qid:x 1:1": "the qid 'x' is not a number",
+    "1 qid:1.5 1:1": "qid:1.5 is not a whole number", "1 1:1": 'there is no "qid:"',
+    "1 qid:3 1 2": "'1' is not \"index:value\"", "1 qid:3 1:2:3 4": "'1:2:3' is not \"index:value\"",
+    "1 qid:3 1: 2": "the value '' is not a number", "1 qid:3 1 :2": "'1' is not \"index:value\"",
+    "1 qid:3 :2": "the index '' is not a number", "1:2 qid:3 1:2": "the label '1:2' is not a number",
+    "1 1:2 qid:3": "the index 'qid' is not a number", "1 qud:3 1:2": "the index 'qud' is not a number",
+    "1 qid:3 0:1": "LIBSVM counts from 1", "1 qid:3 -1:1": "the index -1 is negative",
     "1 qid:3 1.5:1": "the index 1.5 is not a whole number",
     "1 qid:3 1e300:1": "is not a whole number up to 2^53",
     "1 qid:3 2:1 2:1": "the index 2 follows 2; indices must ascend",
     "1 qid:3 5:1 4:1": "the index 4 follows 5; indices must ascend",
-    "1 qid:3 4:nan": "the value nan of index 4",
-    "1 qid:3 4:inf": "the value inf of index 4",
-    "inf qid:3 4:1": "the label inf",
-    "1 qid:3 1:1_0": "the value '1_0' is not a number",
+    "1 qid:3 4:nan": "the value nan of index 4", "1 qid:3 4:inf": "the value inf of index 4",
+    "inf qid:3 4:1": "the label inf", "1 qid:3 1:1_0": "the value '1_0' is not a number",
     "1 qid:3 13:1": "the index 13 is beyond n_features=12",
     "1 qid:3 1:0x1": "the value '0x1' is not a number",
-}
+}  # fmt: skip
 
 
 def test_numbers_are_those_that_python_reads(tmp_path):

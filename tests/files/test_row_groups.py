@@ -31,10 +31,7 @@ def problem_file(folder, data='labels = "y"\ndrop = ["patient_id", "site"]', spl
 @pytest.mark.by_default('labels = "y"\\ntask = "site"\\ndrop = ["patient_id"]')
 @pytest.mark.parametrize(
     "data",
-    [
-        'labels = "y"\ndrop = ["patient_id", "site"]',
-        'labels = "y"\ntask = "site"\ndrop = ["patient_id"]',
-    ],
+    ['labels = "y"\ndrop = ["patient_id", "site"]', 'labels = "y"\ntask = "site"\ndrop = ["patient_id"]'],
 )
 def test_no_patient_is_on_both_sides(data, tmp_path):
     path = problem_file(tmp_path, data)

@@ -12,18 +12,12 @@ from tests.models import MODELS, separate, shared, with_weights
 
 #: Convex models whose optimum another certificate proves, the duality gap; terms without an exact prox apart.
 CONVEX = [
-    "robust_multi_task_low_rank_plus_outlier_tasks",
-    "sparse_group_lasso_nonnegative",
-    "hinge_low_rank_with_intercept_and_missing_labels",
-    "quantile_loss_in_a_trace_norm_ball",
-    "square_root_loss_low_rank",
-    "square_root_loss_group_sparse_plus_sparse",
-    "poisson_group_sparse_ridge",
-    "sparse_separate_logistic_l12_and_bounds",
-    "squared_trace_norm_and_frobenius_ball",
-    "absolute_deviation_frobenius_elastic",
-    "low_rank_offset_from_known_weights",
-]
+    "robust_multi_task_low_rank_plus_outlier_tasks", "sparse_group_lasso_nonnegative",
+    "hinge_low_rank_with_intercept_and_missing_labels", "quantile_loss_in_a_trace_norm_ball",
+    "square_root_loss_low_rank", "square_root_loss_group_sparse_plus_sparse", "poisson_group_sparse_ridge",
+    "sparse_separate_logistic_l12_and_bounds", "squared_trace_norm_and_frobenius_ball",
+    "absolute_deviation_frobenius_elastic", "low_rank_offset_from_known_weights",
+]  # fmt: skip
 
 
 @cache

@@ -16,7 +16,8 @@ from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError
 from tests import models
 from tests.loops import for_each
-from tests.models import MODELS, with_weights
+from tests.models import with_weights
+from tests.optima import solution_of
 from tests.proof.test_rank_deficient import model
 
 #: forgeries of a kind and a model, and those that fractions judge
@@ -103,8 +104,9 @@ def honest(tmp_path_factory):
 
     def of(name):
         if name not in kept:
-            problem = (OWN | MODELS)[name]()
-            path = problem.solve(tol=1e-6).certificate.save(folder / name, data=True)
+            problem = OWN[name]() if name in OWN else None
+            problem, solution = (problem, problem.solve(tol=1e-6)) if problem else solution_of(name)
+            path = solution.certificate.save(folder / name, data=True)
             verdict = mtl.verify_proof(path, problem)
             assert verdict.confirmed and verdict.model_is_named, str(verdict)
             kept[name] = problem, *read_proof(path), verdict
